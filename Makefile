@@ -1,0 +1,52 @@
+# Everything here does its own set-up: it needs Python 3.11 or newer and make, nothing else.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+ARGS   ?=
+
+.PHONY: demo test test-peers check fix bench clean browser
+
+## run a small real agent against a fresh server and open the result (ARGS=--exit ends by itself)
+demo: $(VENV)/.installed
+	$(BIN)/hansard demo $(ARGS)
+
+## install what the tests need and run all of them
+test: $(VENV)/.installed-dev browser check
+	$(BIN)/pytest -n auto $(ARGS)
+
+## checks that need Node (stock JavaScript exporters against the receivers)
+test-peers: $(VENV)/.installed-dev
+	$(BIN)/python tests/peers/run.py
+
+## formatting, lint, types
+check: $(VENV)/.installed-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+fix: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+## figures of the README, each beside its limit
+bench: $(VENV)/.installed-dev
+	$(BIN)/python -m bench $(ARGS)
+
+# Chromium: what is installed, else by apt when root, else by Playwright's own installer.
+browser: $(VENV)/.installed-dev
+	@$(BIN)/python tests/browser.py
+
+$(VENV)/.venv:
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/.venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[server]"
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/.venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@ $(VENV)/.installed
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Receivers, the ingest pipeline and the dialects it understands."""

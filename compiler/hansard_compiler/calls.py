@@ -1,0 +1,234 @@
+"""The normal form of a model call: what every dialect is translated into (DESIGN §7).
+
+A `Message` is a role and its parts. Two hashes identify it: `hash` over the whole normal form,
+used for prefix chains and cache breaks, and `match_hash` over what was *said* (role, text, tool
+name, canonical arguments or result; no ids, reasoning, signatures or white space), used to
+recognise one message across calls and dialects.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from hansard_compiler.canonical import canonical_json, stable_hash
+
+Json: TypeAlias = dict[str, Any]
+Role = Literal["system", "user", "assistant", "tool"]
+
+_SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallPart:
+    """A tool call as the model asked for it."""
+
+    id: str | None
+    name: str
+    arguments: Any  # parsed JSON where the text is JSON, else the text as sent
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResultPart:
+    id: str | None
+    content: Any  # text or JSON as sent
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningPart:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class MediaPart:
+    """An image, sound or file: by payload reference, by URI, or by inline data."""
+
+    media_type: str | None
+    payload: str | None = None  # sha256:<hex>
+    uri: str | None = None
+    data: str | None = None  # base64 as sent, until it is moved to a payload
+
+
+@dataclass(frozen=True, slots=True)
+class OtherPart:
+    """A part no dialect table knows: kept whole."""
+
+    value: Any
+
+
+Part: TypeAlias = TextPart | ToolCallPart | ToolResultPart | ReasoningPart | MediaPart | OtherPart
+
+
+# No slots: the two hashes are computed once, on first use, and kept.
+@dataclass(frozen=True)
+class Message:
+    role: str
+    parts: tuple[Part, ...]
+    name: str | None = None
+
+    @cached_property
+    def hash(self) -> bytes:
+        """sha256 of the canonical JSON of the whole normal form."""
+        return stable_hash(message_json(self))
+
+    @cached_property
+    def match_hash(self) -> bytes:
+        """sha256 of what was said, equal across dialects."""
+        role = "system" if self.role == "developer" else self.role
+        digest = hashlib.sha256(role.encode())
+        for said in _said(self.parts):
+            digest.update(b"\0" + said.encode("utf-8", "surrogatepass"))
+        return digest.digest()
+
+    @property
+    def text(self) -> str:
+        """The text parts, joined by newlines."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+
+def _said(parts: Sequence[Part]) -> Iterator[str]:
+    # Adjacent texts count as one: dialects cut a text into parts freely.
+    texts = _SPACE.sub("", "".join(part.text for part in parts if isinstance(part, TextPart)))
+    if texts:
+        yield "text\0" + texts
+    for part in parts:
+        if isinstance(part, ToolCallPart):
+            yield f"call\0{part.name}\0{_SPACE.sub('', canonical_json(part.arguments))}"
+        elif isinstance(part, ToolResultPart):
+            content = (
+                part.content if isinstance(part.content, str) else canonical_json(part.content)
+            )
+            yield f"result\0{_SPACE.sub('', content)}"
+        elif isinstance(part, MediaPart):
+            yield f"media\0{part.media_type}\0{part.payload or part.uri or part.data}"
+        elif isinstance(part, OtherPart):
+            yield f"other\0{canonical_json(part.value)}"
+
+
+def part_json(part: Part) -> Json:
+    """Return a part in the API's shape; absent optional fields are left out."""
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    if isinstance(part, ToolCallPart):
+        return {"type": "tool_call", "id": part.id, "name": part.name, "arguments": part.arguments}
+    if isinstance(part, ToolResultPart):
+        named = {"name": part.name} if part.name else {}
+        return {"type": "tool_result", "id": part.id, "content": part.content, **named}
+    if isinstance(part, ReasoningPart):
+        return {"type": "reasoning", "text": part.text}
+    if isinstance(part, MediaPart):
+        fields = {"payload": part.payload, "uri": part.uri, "data": part.data}
+        known = {key: value for key, value in fields.items() if value is not None}
+        return {"type": "media", "media_type": part.media_type, **known}
+    return {"type": "other", "value": part.value}
+
+
+def message_json(message: Message) -> Json:
+    """Return a message in the API's shape, without its hash."""
+    named = {"name": message.name} if message.name else {}
+    return {"role": message.role, "parts": [part_json(part) for part in message.parts], **named}
+
+
+def message_from_json(value: Mapping[str, Any]) -> Message:
+    """Rebuild a message from `message_json`; raises KeyError on another shape."""
+    return Message(
+        role=value["role"],
+        parts=tuple(_part_from_json(part) for part in value["parts"]),
+        name=value.get("name"),
+    )
+
+
+def _part_from_json(value: Mapping[str, Any]) -> Part:
+    kind = value["type"]
+    if kind == "text":
+        return TextPart(value["text"])
+    if kind == "tool_call":
+        return ToolCallPart(value["id"], value["name"], value["arguments"])
+    if kind == "tool_result":
+        return ToolResultPart(value["id"], value["content"], value.get("name"))
+    if kind == "reasoning":
+        return ReasoningPart(value["text"])
+    if kind == "media":
+        return MediaPart(
+            value["media_type"], value.get("payload"), value.get("uri"), value.get("data")
+        )
+    return OtherPart(value["value"])
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Billed tokens. `input` includes cached ones, `output` includes reasoning; None = unknown."""
+
+    input: int | None = None
+    output: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    cache_write_5m: int | None = None
+    cache_write_1h: int | None = None
+    reasoning: int | None = None
+
+    def any_known(self) -> bool:
+        return any(getattr(self, name) is not None for name in self.__slots__)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Money in US dollars, as reported by the sender or computed from a price list."""
+
+    usd: float
+    source: str  # "reported: <attribute>" or "genai-prices <version>"
+    lines: tuple[tuple[str, float], ...] = ()  # (what, usd)
+    reported_usd: float | None = None  # the sender's own figure, shown beside a computed one
+
+
+@dataclass(frozen=True, slots=True)
+class CallError:
+    type: str | None
+    message: str | None
+    http_status: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The normalised model call of an `llm` or `embedding` step."""
+
+    operation: str | None = None
+    provider: str | None = None
+    request_model: str | None = None
+    response_model: str | None = None
+    stream: bool | None = None
+    input: tuple[Message, ...] = ()
+    output: tuple[Message, ...] = ()
+    tools: tuple[Json, ...] = ()  # tool definitions as sent, normalised to {type, name, …}
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    finish_reason: str | None = None  # stop length tool_call content_filter error compaction other
+    finish_reason_raw: str | None = None
+    tokens: Tokens = Tokens()
+    cost: Cost | None = None
+    error: CallError | None = None
+    response_id: str | None = None
+    time_to_first_token_ms: float | None = None
+    input_is_delta: bool = False  # the sender gives only what is new since its previous call
+    sources: Mapping[str, str] = field(default_factory=dict)  # field -> attribute it came from
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool call as it ran."""
+
+    name: str | None
+    call_id: str | None = None
+    type: str | None = None
+    description: str | None = None
+    arguments: Any = None
+    result: Any = None

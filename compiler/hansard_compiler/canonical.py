@@ -1,0 +1,68 @@
+"""Canonical JSON: one text for one value, so that equal things have equal hashes everywhere.
+
+Keys are sorted by code point, separators are bare, text is not escaped beyond what JSON demands.
+Integers are exact at any size; floats are written as Python's shortest round-trip ``repr``, so
+``1`` and ``1.0`` differ. What JSON cannot say is tagged: ``{"$float": "nan"}`` (also ``inf`` and
+``-inf``), ``{"$bytes": "<base64>"}``. Lone surrogates are written as ``\\udXXX`` escapes, which
+keeps the text valid UTF-8 and two different broken texts different.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_encode = json.JSONEncoder(
+    ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
+).encode
+
+
+def canonical_json(value: Any) -> str:
+    """Return the canonical JSON text of a value made of JSON types, bytes and tuples.
+
+    Raises TypeError for any other type: a hash over a ``repr`` would differ between processes.
+    """
+    try:
+        text = _encode(value)
+    except (ValueError, TypeError):
+        # NaN, infinities, bytes or non-string keys: the rare cases pay for a second walk.
+        text = _encode(_tagged(value))
+    return _escape_surrogates(text)
+
+
+def canonical_bytes(value: Any) -> bytes:
+    """Return the canonical JSON text as UTF-8."""
+    return canonical_json(value).encode("utf-8")
+
+
+def stable_hash(value: Any) -> bytes:
+    """Return the sha256 (32 bytes) of a value's canonical JSON."""
+    return hashlib.sha256(canonical_bytes(value)).digest()
+
+
+def _tagged(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"$float": repr(value)}
+    if isinstance(value, bytes | bytearray | memoryview):
+        return {"$bytes": base64.b64encode(bytes(value)).decode("ascii")}
+    if isinstance(value, Mapping):
+        if not all(isinstance(key, str) for key in value):
+            raise TypeError("canonical JSON takes mappings with text keys only")
+        return {key: _tagged(child) for key, child in value.items()}
+    if isinstance(value, list | tuple):
+        return [_tagged(child) for child in value]
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    raise TypeError(f"canonical JSON has no form for {type(value).__name__}")
+
+
+def _escape_surrogates(text: str) -> str:
+    if not _SURROGATE.search(text):
+        return text
+    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

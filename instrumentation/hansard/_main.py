@@ -1,0 +1,31 @@
+"""The `hansard` command: finds its subcommands by entry point, so the SDK stays light."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import entry_points
+
+import click
+
+from hansard import __version__
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="hansard")
+def cli() -> None:
+    """The official record of what your agents saw, decided and did."""
+
+
+def main() -> None:
+    """Run the command line; a missing extra exits 2 and names it."""
+    for entry in entry_points(group="hansard.commands"):
+        try:
+            add_commands = entry.load()
+        except ModuleNotFoundError as missing:
+            sys.stderr.write(
+                f"hansard: the package {missing.name!r} is missing; "
+                "the commands of the server need: pip install 'hansard[server]'\n"
+            )
+            sys.exit(2)
+        add_commands(cli)
+    cli()

@@ -1,0 +1,1 @@
+"""The JSON API, the web pages and the command line."""
