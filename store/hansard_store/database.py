@@ -1,0 +1,209 @@
+"""Opening the database: folder, pragmas, migrations, and the three kinds of connection.
+
+- the *ingest* connection: one a process, owned by the pipeline thread;
+- *accountability* connections: synchronous=FULL, opened where they are used;
+- *readers*: read-only, with a time limit.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import apsw
+
+from hansard_store.errors import QueryLimitError, StoreBusyError, StoreError, StoreNewerError
+
+APPLICATION_ID = 0x48534E44  # "HSND", shown by file(1)
+_BUSY_TIMEOUT_MS = 3000
+_WAL_AUTOCHECKPOINT_PAGES = 4000  # ingest-measurements §7: fewer, larger checkpoints
+_PROGRESS_STEPS = 20_000  # virtual machine steps between two looks at the clock
+
+
+@dataclass(frozen=True, slots=True)
+class DataFolder:
+    """Where everything of one store lives. The folder is the owner's alone (0700)."""
+
+    path: Path
+
+    @property
+    def database(self) -> Path:
+        return self.path / "hansard.db"
+
+    @property
+    def blobs(self) -> Path:
+        return self.path / "blobs"
+
+    @property
+    def key_file(self) -> Path:
+        return self.path / "key"
+
+    def create(self) -> None:
+        """Make the folder and its parts; existing ones get owner-only permissions."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.path.chmod(0o700)
+        self.blobs.mkdir(exist_ok=True)
+        self.blobs.chmod(0o700)
+
+    def key(self) -> bytes:
+        """Return the local secret that keys HMACs and redaction fingerprints; made on first use.
+
+        Two processes may start at once: whoever links its file first wins, both read that one.
+        """
+        if not self.key_file.exists():
+            mine = self.path / f".key-{os.getpid()}-{secrets.token_hex(4)}"
+            mine.touch(mode=0o600)
+            mine.write_bytes(secrets.token_bytes(32))
+            try:
+                os.link(mine, self.key_file)
+            except FileExistsError:
+                # The other process was first; its key is the store's.
+                return self.key_file.read_bytes()
+            finally:
+                mine.unlink()
+        return self.key_file.read_bytes()
+
+
+def latest_version() -> int:
+    """Return the newest schema version this code knows."""
+    return max(version for version, _, _ in _migrations())
+
+
+def _migrations() -> list[tuple[int, str, str]]:
+    found = []
+    for entry in files("hansard_store").joinpath("migrations").iterdir():
+        if entry.name.endswith(".sql"):
+            number, _, name = entry.name.removesuffix(".sql").partition("_")
+            found.append((int(number), name, entry.read_text(encoding="utf-8")))
+    return sorted(found)
+
+
+def open_for_ingest(folder: DataFolder, *, durability: str = "normal") -> apsw.Connection:
+    """Return the connection that the pipeline thread owns, migrated to the newest schema.
+
+    durability "normal" survives any crash of the process; "full" a power cut as well.
+    """
+    folder.create()
+    connection = _open(folder.database)
+    connection.pragma("synchronous", "FULL" if durability == "full" else "NORMAL")
+    migrate(connection)
+    return connection
+
+
+def open_for_accountability(folder: DataFolder) -> apsw.Connection:
+    """Return a connection whose commits survive a power cut, whatever ingest uses."""
+    connection = _open(folder.database)
+    connection.pragma("synchronous", "FULL")
+    return connection
+
+
+def open_reader(folder: DataFolder) -> apsw.Connection:
+    """Return a read-only connection; use `limited` around reads that a person waits for."""
+    connection = apsw.Connection(str(folder.database), flags=apsw.SQLITE_OPEN_READONLY)
+    connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+    connection.pragma("query_only", value=True)
+    connection.pragma("cache_size", -8000)
+    return connection
+
+
+def _open(path: Path) -> apsw.Connection:
+    if not path.exists():
+        path.touch(mode=0o600)
+    path.chmod(0o600)
+    try:
+        connection = apsw.Connection(str(path))
+        connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+        connection.pragma("journal_mode", "WAL")
+    except (apsw.BusyError, apsw.CantOpenError, apsw.ReadOnlyError, apsw.NotADBError) as error:
+        raise StoreError(f"cannot open {path.name}: {error}") from error
+    connection.pragma("wal_autocheckpoint", _WAL_AUTOCHECKPOINT_PAGES)
+    connection.pragma("foreign_keys", value=True)
+    connection.pragma("cache_size", -16000)
+    return connection
+
+
+def schema_version(connection: apsw.Connection) -> int:
+    """Return the schema version of the open database; 0 for an empty one."""
+    return int(connection.pragma("user_version"))
+
+
+def migrate(connection: apsw.Connection) -> int:
+    """Bring the schema to the newest version and return it; each step is one transaction.
+
+    Raises StoreNewerError when the file is newer than this code. Two processes may call it at
+    once: the version is read again under the write lock.
+    """
+    known = latest_version()
+    for number, _, sql in _migrations():
+        if schema_version(connection) >= number:
+            continue
+        with transaction(connection):
+            if schema_version(connection) < number:
+                connection.execute(sql)
+                connection.pragma("application_id", APPLICATION_ID)
+                connection.pragma("user_version", number)
+    found = schema_version(connection)
+    if found > known:
+        raise StoreNewerError(found, known)
+    return found
+
+
+@contextmanager
+def transaction(connection: apsw.Connection) -> Iterator[None]:
+    """Run a block in BEGIN IMMEDIATE … COMMIT; any error rolls all of it back.
+
+    Raises StoreBusyError when the lock, the disk or the file refuses.
+    """
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    except apsw.Error as error:
+        raise _as_store_error(error) from error
+    try:
+        yield
+        connection.execute("COMMIT")
+    except apsw.Error as error:
+        _roll_back(connection)
+        raise _as_store_error(error) from error
+    except BaseException:
+        _roll_back(connection)
+        raise
+
+
+def _roll_back(connection: apsw.Connection) -> None:
+    # SQLite itself rolls back on some errors (disk full); then there is nothing left to do.
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+
+
+_PASSING = (apsw.BusyError, apsw.LockedError, apsw.FullError, apsw.IOError, apsw.ReadOnlyError)
+
+
+def _as_store_error(error: apsw.Error) -> Exception:
+    if isinstance(error, _PASSING):
+        return StoreBusyError(f"the store cannot write now: {error}")
+    return error
+
+
+@contextmanager
+def limited(connection: apsw.Connection, *, timeout_ms: int) -> Iterator[None]:
+    """Stop reads in this block that take longer than timeout_ms; raises QueryLimitError."""
+    deadline = time.monotonic() + timeout_ms / 1000
+
+    def out_of_time() -> bool:
+        return time.monotonic() > deadline
+
+    connection.set_progress_handler(out_of_time, _PROGRESS_STEPS)
+    try:
+        yield
+    except apsw.InterruptError as error:
+        raise QueryLimitError(
+            f"the query took longer than {timeout_ms / 1000:g} s; narrow it and try again"
+        ) from error
+    finally:
+        connection.set_progress_handler(None)

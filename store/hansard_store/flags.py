@@ -1,0 +1,25 @@
+"""Bits of span.flags: what is special about a step."""
+
+from __future__ import annotations
+
+from enum import IntFlag
+
+
+class SpanFlag(IntFlag):
+    """Stored as an integer; never renumber."""
+
+    DUPLICATE = 1  # a second span for a call or tool that another one describes
+    COUNTED = 2  # its usage is in the run's totals
+    FOLDED = 4  # a pending record whose real span has come: hidden
+    PARENT_REPAIRED = 8  # parent id was invalid and emptied
+    LINK_DROPPED = 16
+    TIME_ODD = 32  # zero start, end before start, before 2000 or in the future
+    TIME_HUGE = 64  # a time not below 2^63: NULL here, exact in the record
+    ATTRIBUTES_DROPPED = 128  # the sender's SDK cut attributes
+    REDACTED = 256
+    HAS_LOGS = 512
+    HAS_EVENTS = 1024
+    HAS_LINKS = 2048
+    ERROR = 4096  # status ERROR, or an error the dialect tells in another way
+    PARENT_REMOTE = 8192  # the sender says that the parent is in another process
+    SYNTHETIC = 16384  # made from log records
