@@ -65,6 +65,8 @@ CREATE TABLE span (
 CREATE UNIQUE INDEX span_identity ON span (trace_id, span_id, side);
 -- "longer than 71 of the last 100 of its name"; filters by tool and model go through run_facet
 CREATE INDEX span_name ON span (name, id);
+-- children of a span: whether a call that came later describes the same call
+CREATE INDEX span_parent ON span (trace_id, parent_span_id) WHERE parent_span_id IS NOT NULL;
 
 CREATE TABLE span_record (
   span            INTEGER PRIMARY KEY REFERENCES span (id),
@@ -141,6 +143,7 @@ CREATE TABLE content_list (
   content INTEGER NOT NULL REFERENCES content (id)
 ) STRICT;
 CREATE UNIQUE INDEX content_list_node ON content_list (parent, content);
+CREATE INDEX content_list_content ON content_list (content);             -- gc: is it still in a list
 
 -- Which runs need a content; deletion removes uses, gc what nothing uses.
 CREATE TABLE content_use (
@@ -267,6 +270,7 @@ CREATE TABLE call (
   first_token_ms  REAL
 ) STRICT;
 CREATE INDEX call_run ON call (run, span);                               -- calls of a run in order
+CREATE INDEX call_response ON call (run, response_id) WHERE response_id IS NOT NULL; -- one call twice
 CREATE INDEX call_input ON call (input_prefix) WHERE input_prefix IS NOT NULL;   -- uses of a text
 CREATE INDEX call_output ON call (output_prefix) WHERE output_prefix IS NOT NULL;
 
@@ -283,13 +287,12 @@ CREATE TABLE usage_sum (
   cost_usd_nano      INTEGER
 ) STRICT;
 
--- Calls and tools whose way up the tree ended at a span that has not arrived yet (or has, and is
--- none itself): how duplicates and repeated sums are found in any order of arrival.
-CREATE TABLE lineage (
+-- Ancestors, arrived or not, that have a counted usage below them: a sum that such a span repeats
+-- is not counted. Marked upwards once, so the cost is one row per inner node of the tree.
+CREATE TABLE usage_below (
   trace_id BLOB NOT NULL,
-  span_id  BLOB NOT NULL,                 -- the ancestor
-  below    INTEGER NOT NULL,              -- span.id of a call or tool below it, nearest first
-  PRIMARY KEY (trace_id, span_id, below)
+  span_id  BLOB NOT NULL,
+  PRIMARY KEY (trace_id, span_id)
 ) STRICT, WITHOUT ROWID;
 
 -- One row per distinct text: messages in normal form, span names, errors, arguments, results.

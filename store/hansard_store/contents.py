@@ -1,0 +1,198 @@
+"""Large values stored once: contents by digest, and cut arrays as lists that share prefixes.
+
+`ContentCutter` is pure and runs before the transaction; `ContentWriter` gives ids inside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from hansard_store.cutting import cut, cut_after, element_of
+from hansard_store.errors import StoreCorruptError
+from hansard_store.packing import pack, unpack
+
+_REUSE_BYTES = 64 * 1024 * 1024  # texts kept to be compared with the next of their conversation
+_MIN_CUT_CHARS = 256  # below, a whole content is cheaper than its pieces
+_KNOWN_DIGESTS = 200_000
+_KEPT_PER_KEY = 3  # interleaved sub-agents share a trace and a key
+
+
+class Piece:
+    """A piece of a cut text; remembers its list node once a transaction has given it one."""
+
+    __slots__ = ("element", "generation", "node", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.element: str | None = None
+        self.node = 0  # content_list.id, good while `generation` is the writer's
+        self.generation = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CutValue:
+    """A value as pieces and a tail, in the order in which they join to the text."""
+
+    pieces: tuple[Piece, ...]
+    tail: str
+    whole: bool
+    chars: int
+
+    def elements(self) -> list[str] | None:
+        """Return the texts of the array's elements, or None when the array is inside an object."""
+        if not self.whole:
+            return None
+        found = []
+        for piece in self.pieces:
+            if piece.element is None:
+                piece.element = element_of(piece.text)
+            found.append(piece.element)
+        return found
+
+
+class ContentCutter:
+    """Cuts texts, reusing the pieces of the previous text under the same trace and key.
+
+    Used by one thread. Keeps at most `_REUSE_BYTES` of text.
+    """
+
+    def __init__(self) -> None:
+        self._previous: OrderedDict[tuple[bytes, str], list[CutValue]] = OrderedDict()
+        self._held_chars = 0
+
+    def cut(self, trace_id: bytes, key: str, text: str) -> CutValue | None:
+        """Return the text in pieces, or None when it is to be stored whole."""
+        if len(text) < _MIN_CUT_CHARS or text[0] not in "[{ \n\t\r":
+            return None
+        slot = (trace_id, key)
+        known = self._previous.get(slot, [])
+        value = self._continued(text, known)
+        if value is None:
+            fresh = cut(text)
+            if fresh is None or not fresh.pieces:
+                return None
+            value = CutValue(tuple(map(Piece, fresh.pieces)), fresh.tail, fresh.whole, len(text))
+            known = [*known[-(_KEPT_PER_KEY - 1) :]]
+        else:
+            known = [*(kept for kept in known if kept.pieces[0] is not value.pieces[0])]
+        self._remember(slot, [*known, value])
+        return value
+
+    def _continued(self, text: str, known: Sequence[CutValue]) -> CutValue | None:
+        for previous in reversed(known):
+            found = cut_after(text, [piece.text for piece in previous.pieces])
+            if found is not None:
+                shared, rest = found
+                pieces = (*previous.pieces[:shared], *map(Piece, rest.pieces))
+                return CutValue(pieces, rest.tail, previous.whole, len(text))
+        return None
+
+    def _remember(self, slot: tuple[bytes, str], values: list[CutValue]) -> None:
+        before = self._previous.pop(slot, [])
+        self._held_chars += _chars(values) - _chars(before)
+        self._previous[slot] = values
+        while self._held_chars > _REUSE_BYTES and len(self._previous) > 1:
+            _, dropped = self._previous.popitem(last=False)
+            self._held_chars -= _chars(dropped)
+
+
+def _chars(values: Iterable[CutValue]) -> int:
+    # More than is held: values under one key share the pieces of their prefix.
+    return sum(value.chars for value in values)
+
+
+_FIND = "SELECT id FROM content WHERE digest = ?"
+_ADD = "INSERT INTO content (digest, size, body) VALUES (?, ?, ?) RETURNING id"
+_FIND_NODE = "SELECT id FROM content_list WHERE parent = ? AND content = ?"
+_ADD_NODE = "INSERT INTO content_list (parent, content) VALUES (?, ?) RETURNING id"
+_USE = "INSERT OR IGNORE INTO content_use (content, run) VALUES (?, ?)"
+_USE_LIST = "INSERT OR IGNORE INTO content_list_use (list, run) VALUES (?, ?)"
+
+
+class ContentWriter:
+    """Gives contents and lists their ids, inside the ingest transaction."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._execute = connection.execute
+        self._ids: OrderedDict[bytes, int] = OrderedDict()
+        self._generation = 1
+
+    def add(self, data: bytes, *, run: int) -> int:
+        """Return the id of these bytes, storing them the first time, and note the run's use."""
+        content = self._content(data)
+        self._execute(_USE, (content, run))
+        return content
+
+    def add_list(self, pieces: Sequence[Piece], *, run: int) -> int:
+        """Return the node of the last piece, adding the nodes that are new."""
+        start = len(pieces)
+        while start and pieces[start - 1].generation != self._generation:
+            start -= 1
+        node = pieces[start - 1].node if start else 0
+        for piece in pieces[start:]:
+            node = piece.node = self._node(node, self._content(piece.text.encode("utf-8")))
+            piece.generation = self._generation
+        self._execute(_USE_LIST, (node, run))
+        return node
+
+    def _content(self, data: bytes) -> int:
+        digest = hashlib.sha256(data).digest()
+        known = self._ids.get(digest)
+        if known is not None:
+            return known
+        found: int | None = self._execute(_FIND, (digest,)).get
+        if found is None:
+            found = self._execute(_ADD, (digest, len(data), pack(data))).get
+        assert found is not None
+        self._ids[digest] = found
+        if len(self._ids) > _KNOWN_DIGESTS:
+            self._ids.popitem(last=False)
+        return found
+
+    def _node(self, parent: int, content: int) -> int:
+        found: int | None = self._execute(_FIND_NODE, (parent, content)).get
+        if found is None:
+            found = self._execute(_ADD_NODE, (parent, content)).get
+        assert found is not None
+        return found
+
+    def forget(self) -> None:
+        """Drop what is known of ids: after a rollback, or when gc has removed contents.
+
+        Pieces keep nodes of an older generation, which are then looked up again.
+        """
+        self._ids.clear()
+        self._generation += 1
+
+
+_READ = "SELECT body FROM content WHERE id = ?"
+_READ_LIST = """
+WITH RECURSIVE node (id, parent, content, place) AS (
+  SELECT id, parent, content, 0 FROM content_list WHERE id = :list
+  UNION ALL
+  SELECT up.id, up.parent, up.content, node.place + 1
+  FROM node JOIN content_list AS up ON up.id = node.parent
+)
+SELECT content.body FROM node JOIN content ON content.id = node.content ORDER BY node.place DESC
+"""
+
+
+def read_content(connection: apsw.Connection, content: int) -> bytes:
+    """Return the bytes of a content; raises StoreCorruptError when there is no such row."""
+    body = connection.execute(_READ, (content,)).get
+    if body is None:
+        raise StoreCorruptError(f"content {content} is named by a record but is not stored")
+    return unpack(body)
+
+
+def read_list(connection: apsw.Connection, node: int) -> bytes:
+    """Return the joined pieces of a list, first to last."""
+    pieces = [unpack(body) for (body,) in connection.execute(_READ_LIST, {"list": node})]
+    if not pieces:
+        raise StoreCorruptError(f"list {node} is named by a record but is not stored")
+    return b"".join(pieces)

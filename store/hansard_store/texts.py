@@ -1,0 +1,121 @@
+"""Distinct texts, indexed once for search, and the tree of message prefixes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+
+import apsw
+
+from hansard_compiler.calls import Message, TextPart, ToolCallPart, ToolResultPart, message_json
+from hansard_compiler.canonical import canonical_bytes, canonical_json
+from hansard_store.packing import pack
+from hansard_store.projections import TextProjection
+
+_KNOWN = 200_000
+# What one text adds to the index at most; the rest stays readable, and is said to be unindexed.
+INDEXED_CHARS = 1_000_000
+
+_FIND = "SELECT id FROM text WHERE hash = ?"
+_ADD = """
+INSERT INTO text (hash, field, role, match_hash, first_span, body)
+VALUES (?, ?, ?, ?, ?, ?) RETURNING id
+"""
+_INDEX = "INSERT INTO text_fts (rowid, body) VALUES (?, ?)"
+_USE = "INSERT OR IGNORE INTO text_use (text, run) VALUES (?, ?)"
+_FIND_NODE = "SELECT id, hash FROM message_prefix WHERE parent = ? AND text = ?"
+_ADD_NODE = """
+INSERT INTO message_prefix (parent, text, depth, hash) VALUES (?, ?, ?, ?) RETURNING id
+"""
+
+
+class TextWriter:
+    """Gives texts and prefix nodes their ids, inside the ingest transaction."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._execute = connection.execute
+        self._ids: OrderedDict[bytes, int] = OrderedDict()
+        self._nodes: OrderedDict[tuple[int, bytes], tuple[int, bytes]] = OrderedDict()
+
+    def add(self, text: TextProjection, *, span: int, run: int) -> None:
+        """Store and index a text that is no message, the first time it is seen."""
+        body = text.text.encode("utf-8", "replace")
+        digest = hashlib.sha256(text.field.encode() + b"\0" + body).digest()
+        found = self._find(digest)
+        if found is None:
+            row = (digest, text.field, None, None, span, pack(body))
+            found = self._add(digest, row, text.text)
+        self._execute(_USE, (found, run))
+
+    def prefix(self, messages: Sequence[Message], *, span: int) -> int | None:
+        """Return the node of the last message, adding the nodes that are new; None for none."""
+        node, chain = 0, b""
+        for depth, message in enumerate(messages, start=1):
+            slot = (node, message.hash)
+            known = self._nodes.get(slot)
+            if known is None:
+                known = self._node(node, chain, message, depth=depth, span=span)
+                self._nodes[slot] = known
+                if len(self._nodes) > _KNOWN:
+                    self._nodes.popitem(last=False)
+            node, chain = known
+        return node or None
+
+    def _node(
+        self, parent: int, chain: bytes, message: Message, *, depth: int, span: int
+    ) -> tuple[int, bytes]:
+        text = self._message(message, span=span)
+        row = self._execute(_FIND_NODE, (parent, text)).fetchone()
+        if row is not None:
+            return row[0], row[1]
+        digest = hashlib.sha256(chain + message.hash).digest()[:16]
+        return self._execute(_ADD_NODE, (parent, text, depth, digest)).get, digest
+
+    def _message(self, message: Message, *, span: int) -> int:
+        found = self._find(message.hash)
+        if found is not None:
+            return found
+        body = pack(canonical_bytes(message_json(message)))
+        row = (message.hash, "message", message.role, message.match_hash, span, body)
+        return self._add(message.hash, row, "\n".join(_words(message)))
+
+    def _find(self, digest: bytes) -> int | None:
+        known = self._ids.get(digest)
+        if known is None:
+            known = self._execute(_FIND, (digest,)).get
+            if known is not None:
+                self._know(digest, known)
+        return known
+
+    def _add(self, digest: bytes, row: tuple[object, ...], words: str) -> int:
+        added: int = self._execute(_ADD, row).get
+        self._execute(_INDEX, (added, words[:INDEXED_CHARS]))
+        self._know(digest, added)
+        return added
+
+    def _know(self, digest: bytes, text: int) -> None:
+        self._ids[digest] = text
+        if len(self._ids) > _KNOWN:
+            self._ids.popitem(last=False)
+
+    def forget(self) -> None:
+        """Drop what is known of ids: after a rollback, or when gc has removed texts."""
+        self._ids.clear()
+        self._nodes.clear()
+
+
+def _words(message: Message) -> Iterator[str]:
+    """Yield what a person would search a message by: texts, tool names, arguments, results."""
+    for part in message.parts:
+        if isinstance(part, TextPart):
+            yield part.text
+        elif isinstance(part, ToolCallPart):
+            yield part.name
+            yield _plain(part.arguments)
+        elif isinstance(part, ToolResultPart):
+            yield _plain(part.content)
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else canonical_json(value)
