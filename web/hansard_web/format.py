@@ -1,0 +1,124 @@
+"""How figures read on every page: `1.24 s`, `37.9k`, `$0.078`, `6 m`. Pure functions.
+
+None is "unknown": templates show the word with the reason, never a zero.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+_NS_PER_S = 1_000_000_000
+_MINUTE_S = 60
+_HOUR_S = 3600
+_DAY_S = 86_400
+
+
+def duration(nanoseconds: int) -> str:
+    """Return a length of time: `740 µs`, `288 ms`, `7.82 s`, `1 m 14 s`, `3 h 04 m`, `2 d 03 h`."""
+    if nanoseconds < 0:
+        return "−" + duration(-nanoseconds)
+    if nanoseconds < 1_000_000:
+        return f"{nanoseconds / 1000:.0f} µs" if nanoseconds >= 1000 else f"{nanoseconds} ns"
+    # Rounding first keeps 999.6 ms from reading "1000 ms" and 59.996 s from reading "60.00 s".
+    if round(nanoseconds / 1_000_000) < 1000:
+        return f"{nanoseconds / 1_000_000:.0f} ms"
+    if round(nanoseconds / _NS_PER_S, 2) < _MINUTE_S:
+        return f"{nanoseconds / _NS_PER_S:.2f} s"
+    seconds = round(nanoseconds / _NS_PER_S)
+    if seconds < _HOUR_S:
+        return f"{seconds // _MINUTE_S} m {seconds % _MINUTE_S:02d} s"
+    if seconds < _DAY_S:
+        return f"{seconds // _HOUR_S} h {seconds % _HOUR_S // _MINUTE_S:02d} m"
+    return f"{seconds // _DAY_S} d {seconds % _DAY_S // _HOUR_S:02d} h"
+
+
+def ago(nanoseconds: int) -> str:
+    """Return an age in one unit: `now`, `12 s`, `6 m`, `2 h`, `3 d`, `14 mo`; future is `now`."""
+    seconds = nanoseconds // _NS_PER_S
+    if seconds < 5:
+        return "now"
+    if seconds < _MINUTE_S:
+        return f"{seconds} s"
+    if seconds < _HOUR_S:
+        return f"{seconds // _MINUTE_S} m"
+    if seconds < 2 * _DAY_S:
+        return f"{seconds // _HOUR_S} h"
+    if seconds < 90 * _DAY_S:
+        return f"{seconds // _DAY_S} d"
+    return f"{seconds // (30 * _DAY_S)} mo"
+
+
+def tokens(count: int) -> str:
+    """Return a token count in at most five signs: `97`, `9.7k`, `112.9k`, `1.24M`."""
+    if count < 1000:
+        return str(count)
+    if count < 999_950:
+        return f"{count / 1000:.1f}k"
+    return f"{count / 1_000_000:.2f}M"
+
+
+def money(usd_nano: int) -> str:
+    """Return US dollars from 1e-9 dollars: two significant figures below a dollar, cents above."""
+    if usd_nano == 0:
+        return "$0"
+    if usd_nano < 0:
+        return "−" + money(-usd_nano)
+    usd = usd_nano / 1_000_000_000
+    if usd >= 0.995:
+        return f"${usd:,.2f}"
+    # Decimal places that leave two significant figures; at least the two of a cent.
+    places = 2
+    while usd * 10**places < 9.95 and places < 9:
+        places += 1
+    return f"${usd:.{places}f}"
+
+
+def count(number: int) -> str:
+    """Return a number with thousands apart."""
+    return f"{number:,}"
+
+
+def file_size(size_bytes: int) -> str:
+    """Return a size in binary units: `812 B`, `48.2 KiB`, `1.4 GiB`."""
+    if size_bytes < 1024:
+        return f"{size_bytes} B"
+    amount = float(size_bytes)
+    for unit in ("KiB", "MiB", "GiB"):
+        amount /= 1024
+        if amount < 999.95:
+            return f"{amount:.1f} {unit}"
+    return f"{amount / 1024:.1f} TiB"
+
+
+def percent(part: float, whole: float) -> str:
+    """Return a whole percentage; the smallest non-zero share reads `<1%`."""
+    if whole <= 0:
+        return "0%"
+    share = 100 * part / whole
+    return "<1%" if 0 < share < 1 else f"{share:.0f}%"
+
+
+def plural(number: int, one: str, many: str = "") -> str:
+    """Return `1 run`, `1,284 runs`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def iso_time(epoch_ns: int) -> str:
+    """Return RFC 3339 in UTC with nanoseconds, for `datetime` and `title`."""
+    seconds, fraction = divmod(epoch_ns, _NS_PER_S)
+    try:
+        moment = datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError, ValueError):
+        # Any 63-bit number may have been sent; years past 9999 have no calendar date here.
+        return f"{epoch_ns} ns after 1970"
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{fraction:09d}Z"
+
+
+def clock(epoch_ns: int) -> str:
+    """Return the time of day in UTC, `14:02:57`."""
+    return iso_time(epoch_ns)[11:19]
+
+
+def day_time(epoch_ns: int) -> str:
+    """Return date and time of day in UTC to the second, `2026-11-21 14:02:57`."""
+    return iso_time(epoch_ns)[:19].replace("T", " ")

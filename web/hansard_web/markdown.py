@@ -1,0 +1,38 @@
+"""Markdown of recorded messages as safe HTML. Recorded text is hostile: see `to_html`."""
+
+from __future__ import annotations
+
+import nh3
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+_TAGS = {
+    "p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "a",
+    "ul", "ol", "li", "h1", "h2", "h3", "h4", "h5", "h6",
+    "table", "thead", "tbody", "tr", "th", "td",
+}  # fmt: skip
+_SAFE_SCHEMES = {"http", "https", "mailto"}
+_LONGEST = 200_000  # characters; beyond this a message is shown as plain text
+
+# No raw HTML and no images: an image in a prompt is a known way to leak what is on the page.
+_PARSER = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table")
+_PARSER.disable("image")
+
+
+def to_html(text: str) -> Markup | None:
+    """Return markdown as HTML that may stand in a page; None when it is too long to try.
+
+    Two walls: the parser never passes HTML through, and the sanitiser keeps an allow-list only.
+    Links open nothing by themselves and tell their target nothing.
+    """
+    if len(text) > _LONGEST:
+        return None
+    # style="text-align" of table cells goes too: the CSP would block it with a console error.
+    clean = nh3.clean(
+        _PARSER.render(text),
+        tags=_TAGS,
+        attributes={"a": {"href"}, "ol": {"start"}},
+        url_schemes=_SAFE_SCHEMES,
+        link_rel="noopener noreferrer nofollow",
+    )
+    return Markup(clean)

@@ -1,0 +1,168 @@
+"""Jinja: one environment, the figures as filters, the shell that every page stands in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from hansard_web import format as figures
+from hansard_web.assets import Assets
+from hansard_web.markdown import to_html
+
+THEMES: Final = ("system", "light", "dark")
+THEME_COOKIE: Final = "hansard_theme"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An entry of the main navigation; `g` and then `key` goes there."""
+
+    name: str
+    label: str
+    href: str
+    key: str
+
+
+PLACES: Final = (
+    Place("runs", "Runs", "/", "r"),
+    Place("conversations", "Conversations", "/conversations", "c"),
+    Place("search", "Search", "/search", "s"),
+    Place("usage", "Usage", "/usage", "u"),
+    Place("health", "Health", "/health", "h"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """What the frame around a page needs, beside the page's own context."""
+
+    theme: str
+    here: str  # path and query of this page, to come back to
+    csrf: str
+    signed_in: bool
+    now_ns: int
+    places: tuple[Place, ...] = PLACES
+
+
+def make_environment(assets: Assets) -> Environment:
+    """Return the environment of all templates: escaping on, a missing name is an error."""
+    environment = Environment(
+        loader=PackageLoader("hansard_web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.filters.update(
+        ago=figures.ago,
+        clock=figures.clock,
+        count=figures.count,
+        day_time=figures.day_time,
+        duration=figures.duration,
+        file_size=figures.file_size,
+        iso_time=figures.iso_time,
+        markdown=to_html,
+        money=figures.money,
+        percent=figures.percent,
+        plural=figures.plural,
+        tokens=figures.tokens,
+    )
+    environment.globals.update(
+        asset=assets.url,
+        module=lambda path: _script(assets, path, kind="module"),
+        script=lambda path: _script(assets, path, kind="defer"),
+        stylesheet=lambda path: _stylesheet(assets, path),
+    )
+    return environment
+
+
+def _script(assets: Assets, path: str, *, kind: str) -> Markup:
+    how = Markup('type="module"' if kind == "module" else "defer")
+    return Markup('<script {} src="{}" integrity="{}"></script>').format(
+        how, assets.url(path), assets.integrity(path)
+    )
+
+
+def _stylesheet(assets: Assets, path: str) -> Markup:
+    return Markup('<link rel="stylesheet" href="{}" integrity="{}">').format(
+        assets.url(path), assets.integrity(path)
+    )
+
+
+class Renderer:
+    """Renders pages and fragments of one app."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+
+    def page(
+        self,
+        request: Request,
+        template: str,
+        *,
+        here: str,
+        page: Any,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+    ) -> HTMLResponse:
+        """Return a whole page. `here` names its place in the navigation ("" for none)."""
+        return self._answer(request, template, here=here, page=page, status=status, headers=headers)
+
+    def fragment(
+        self,
+        request: Request,
+        template: str,
+        *,
+        page: Any,
+        headers: Mapping[str, str] | None = None,
+    ) -> HTMLResponse:
+        """Return a part of a page for htmx; it is never kept by a cache."""
+        kept = {"Cache-Control": "no-store", **(headers or {})}
+        return self._answer(request, template, here="", page=page, status=200, headers=kept)
+
+    def text(self, template: str, *, page: Any, now_ns: int | None = None) -> str:
+        """Return markup for a live stream, where there is no request to take a shell from."""
+        shell = Shell(
+            theme="system",
+            here="/",
+            csrf="",
+            signed_in=False,
+            now_ns=time.time_ns() if now_ns is None else now_ns,
+        )
+        return self._environment.get_template(template).render(page=page, shell=shell, here="")
+
+    def _answer(
+        self,
+        request: Request,
+        template: str,
+        *,
+        here: str,
+        page: Any,
+        status: int,
+        headers: Mapping[str, str] | None,
+    ) -> HTMLResponse:
+        body = self._environment.get_template(template).render(
+            page=page, shell=shell_of(request), here=here
+        )
+        return HTMLResponse(body, status_code=status, headers=dict(headers or {}))
+
+
+def shell_of(request: Request) -> Shell:
+    """Return the shell for a request: its theme, its address, its form token."""
+    theme = request.cookies.get(THEME_COOKIE, "system")
+    query = f"?{request.url.query}" if request.url.query else ""
+    return Shell(
+        theme=theme if theme in THEMES else "system",
+        here=request.url.path + query,
+        csrf=request.state.csrf,
+        signed_in=request.state.signed_in,
+        now_ns=time.time_ns(),
+    )

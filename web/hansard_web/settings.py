@@ -1,0 +1,80 @@
+"""What the web app is told at start: doors, tokens, retention; it reads no environment."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from hansard_compiler.errors import ConfigError
+
+_SCOPED = re.compile(
+    r"(?P<scopes>(?:ingest|read|decide|admin)(?:\+(?:ingest|read|decide|admin))*):"
+)
+_SHORTEST_TOKEN = 8
+
+
+class Scope(StrEnum):
+    """What a token may do. A sender's token cannot read or approve."""
+
+    INGEST = "ingest"
+    READ = "read"
+    DECIDE = "decide"
+    ADMIN = "admin"
+
+
+ALL_SCOPES = frozenset(Scope)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A secret and what it opens."""
+
+    secret: str = field(repr=False)
+    scopes: frozenset[Scope] = ALL_SCOPES
+
+
+def parse_token(text: str) -> Token:
+    """Read `SECRET` (may do everything) or `ingest:SECRET`, `read+decide:SECRET`.
+
+    Raises ConfigError for a secret too short to be one.
+    """
+    match = _SCOPED.match(text)
+    secret = text[match.end() :] if match else text
+    if len(secret) < _SHORTEST_TOKEN:
+        raise ConfigError(f"a token needs at least {_SHORTEST_TOKEN} characters")
+    if not secret.isascii() or not secret.isprintable() or " " in secret:
+        raise ConfigError("a token is made of printable ASCII characters without spaces")
+    if match is None:
+        return Token(secret)
+    return Token(secret, frozenset(Scope(name) for name in match["scopes"].split("+")))
+
+
+def find_token(tokens: Iterable[Token], presented: str) -> Token | None:
+    """Return the token that was presented, in time that does not depend on how much of it fits."""
+    # Digests are compared, so that not even the length of a secret can be measured.
+    wanted = hashlib.sha256(presented.encode("utf-8", "surrogateescape")).digest()
+    found = None
+    for token in tokens:
+        if hmac.compare_digest(hashlib.sha256(token.secret.encode()).digest(), wanted):
+            found = token
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class WebSettings:
+    """Everything `create_app` needs to know beside the store and the pipeline."""
+
+    tokens: tuple[Token, ...] = ()
+    allow_hosts: tuple[str, ...] = ()  # names beside localhost and the bound address
+    bound_host: str = "127.0.0.1"
+    http_address: str = "127.0.0.1:4318"  # as people should type it
+    grpc_address: str | None = "127.0.0.1:4317"  # None: no gRPC door in this process
+    cors_origins: tuple[str, ...] = ()  # browser exporters that may post OTLP
+    secure_cookies: bool = False  # True behind TLS
+    retention: str = "redacted_payloads"
+    durability: str = "normal"
+    query_timeout_ms: int = 5_000

@@ -1,0 +1,40 @@
+// What every page has: copy buttons, the toast for failed requests, the live stream's second try.
+import { announce } from "./keys.js";
+
+const RETRY_MS = 2000;
+
+document.addEventListener("click", (event) => {
+  const button = event.target instanceof Element && event.target.closest("[data-copy]");
+  if (!button) return;
+  const source = button.dataset.copy
+    ? document.getElementById(button.dataset.copy)
+    : button.parentElement.querySelector("pre");
+  const text = source.dataset.copyText ?? source.textContent;
+  navigator.clipboard?.writeText(text).then(() => {
+    announce("Copied");
+    const icon = button.querySelector("use");
+    icon?.setAttribute("href", "#i-check");
+    setTimeout(() => icon?.setAttribute("href", "#i-copy"), 1200);
+  });
+});
+
+const toast = (text) => {
+  const box = document.getElementById("toast");
+  box.querySelector("span").textContent = text;
+  box.hidden = false;
+  setTimeout(() => (box.hidden = true), 6000);
+};
+
+const isStream = (target) => target instanceof Element && target.hasAttribute("hx-sse:connect");
+
+for (const name of ["htmx:error", "htmx:response:error"])
+  document.addEventListener(name, (event) => {
+    if (isStream(event.target)) {
+      // htmx reconnects only a stream that once was open: the first connect is tried again here.
+      setTimeout(() => htmx.trigger(event.target, "live:retry"), RETRY_MS);
+      return;
+    }
+    const status = event.detail?.ctx?.response?.status;
+    if (status === undefined) toast("Hansard does not answer. Is it still running?");
+    else if (status >= 500) toast(`Hansard could not do that (${status}). The log has the reason.`);
+  });
