@@ -9,7 +9,6 @@ class SpanFlag(IntFlag):
     """Stored as an integer; never renumber."""
 
     DUPLICATE = 1  # a second span for a call or tool that another one describes
-    COUNTED = 2  # its usage is in the run's totals
     FOLDED = 4  # a pending record whose real span has come: hidden
     PARENT_REPAIRED = 8  # parent id was invalid and emptied
     LINK_DROPPED = 16

@@ -73,7 +73,8 @@ CREATE TABLE span_record (
   mac             BLOB NOT NULL,          -- HMAC of the span as received, before any redaction
   received_ns     INTEGER NOT NULL,
   derived_version INTEGER NOT NULL,       -- of the code that made the derived rows
-  notes           TEXT,                   -- JSON list: what was repaired, dropped or refused
+  attribute_count INTEGER NOT NULL,       -- of two reports, the one that says more is shown
+  notes           TEXT,                   -- a line each: what was repaired or dropped
   record          BLOB NOT NULL
 ) STRICT;
 
@@ -228,6 +229,8 @@ CREATE INDEX run_started ON run (started_ns, id);                        -- sinc
 CREATE INDEX run_status ON run (status, id);                             -- errors, open
 CREATE INDEX run_conversation ON run (conversation_id, started_ns) WHERE conversation_id IS NOT NULL;
 CREATE INDEX run_user ON run (user_id, id) WHERE user_id IS NOT NULL;
+CREATE INDEX run_duration ON run (ended_ns - started_ns, id);            -- sort, min_duration_ms
+CREATE INDEX run_cost ON run (coalesce(cost_usd_nano, -1), id);          -- sort, min_cost
 
 -- What a list of runs can be narrowed by: kind is one of agent model tool service role.
 CREATE TABLE run_facet (
@@ -311,6 +314,7 @@ CREATE TABLE text_use (
   run  INTEGER NOT NULL,
   PRIMARY KEY (text, run)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX text_use_run ON text_use (run, text);                       -- texts of a run: q, deletion
 CREATE VIRTUAL TABLE text_fts USING fts5 (
   body, content = '', contentless_delete = 1, detail = full, tokenize = 'unicode61'
 );
@@ -339,7 +343,7 @@ CREATE TABLE tool_event (
 CREATE UNIQUE INDEX tool_event_call ON tool_event (run, call_id) WHERE call_id IS NOT NULL;
 CREATE INDEX tool_event_requested ON tool_event (requested) WHERE requested IS NOT NULL;
 CREATE INDEX tool_event_ran ON tool_event (ran) WHERE ran IS NOT NULL;
-CREATE INDEX tool_event_name ON tool_event (run, name) WHERE ran IS NULL;
+CREATE INDEX tool_event_name ON tool_event (run, name);                  -- halves without a call id
 
 -- Links between spans, for "linked from": the link itself is in the record.
 CREATE TABLE span_link (

@@ -1,0 +1,135 @@
+"""Two spans about one call: an instrumentor's and the SDK's own, or a tool's two ends.
+
+A pure verdict over two calls of which one stands above the other in the tree, and the search for
+such pairs around a span that has just arrived, in both directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+import apsw
+
+# How far apart in the tree two spans about one call may stand: wrapper, retry, client.
+_NEAR = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CallFacts:
+    """What is compared of a call."""
+
+    span: int
+    role: str
+    model: str | None
+    response_id: str | None
+    tokens_input: int | None
+    tokens_output: int | None
+    start_ns: int
+    end_ns: int | None
+
+    @property
+    def has_tokens(self) -> bool:
+        return self.tokens_input is not None or self.tokens_output is not None
+
+
+class Verdict(Enum):
+    INDEPENDENT = "independent"
+    INNER_REPEATS = "inner repeats the outer"  # the outer is the call
+    OUTER_REPEATS = "outer repeats the inner"  # the inner is the call: only it has the numbers
+    OUTER_SUMS = "outer sums up the inner ones"  # leaves are the calls
+
+
+def judge(outer: CallFacts, inner: CallFacts) -> Verdict:
+    """Return what two nested calls are to each other."""
+    if outer.role != inner.role or not _same_model(outer.model, inner.model):
+        return Verdict.INDEPENDENT
+    if not _same_call(outer, inner):
+        return Verdict.OUTER_SUMS if inner.has_tokens else Verdict.INDEPENDENT
+    if inner.has_tokens and not outer.has_tokens:
+        return Verdict.OUTER_REPEATS
+    return Verdict.INNER_REPEATS
+
+
+def are_twins(one: CallFacts, other: CallFacts) -> bool:
+    """Return whether two calls with one response id, anywhere in a run, are one call.
+
+    The id alone would not do: scripted and proxied models give the same id again and again.
+    """
+    overlap = one.start_ns <= (other.end_ns or one.start_ns) and other.start_ns <= (
+        one.end_ns or other.start_ns
+    )
+    same_usage = (one.tokens_input, one.tokens_output) == (other.tokens_input, other.tokens_output)
+    return overlap and same_usage and one.role == other.role and _same_model(one.model, other.model)
+
+
+def _same_call(outer: CallFacts, inner: CallFacts) -> bool:
+    if outer.response_id and inner.response_id:
+        return outer.response_id == inner.response_id
+    if outer.has_tokens and inner.has_tokens:
+        # Input may be told with or without its cached part; output is told alike.
+        return outer.tokens_output == inner.tokens_output
+    return True
+
+
+def _same_model(one: str | None, other: str | None) -> bool:
+    if not one or not other:
+        return True
+    # "openai/gpt-4o" and "gpt-4o-2024-08-06" are names of one model.
+    short, long = sorted((one.rsplit("/", 1)[-1], other.rsplit("/", 1)[-1]), key=len)
+    return long.startswith(short) or long.endswith(short)
+
+
+_COLUMNS = """
+span.id, span.role, span.model, call.response_id, call.tokens_input, call.tokens_output,
+span.sort_ns, span.end_ns
+"""
+_ABOVE = """
+SELECT id, parent_span_id, role, tool_name FROM span WHERE trace_id = ? AND span_id = ?
+"""
+_BELOW = """
+SELECT id, span_id, role, tool_name FROM span WHERE trace_id = ? AND parent_span_id = ?
+LIMIT 64 -- more than that below one call and it is a sum, whatever the rest is
+"""
+_FACTS = f"""
+SELECT {_COLUMNS} FROM span JOIN call ON call.span = span.id WHERE span.id = ?
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A span close above or below, in the tree as far as it is known."""
+
+    span: int
+    role: str
+    tool_name: str | None
+
+
+def near_above(
+    connection: apsw.Connection, trace_id: bytes, parent_span_id: bytes | None
+) -> Iterator[Near]:
+    """Yield the ancestors at most `_NEAR` levels up, nearest first."""
+    for _ in range(_NEAR):
+        if parent_span_id is None:
+            return
+        row = connection.execute(_ABOVE, (trace_id, parent_span_id)).fetchone()
+        if row is None:
+            return
+        span, parent_span_id, role, tool_name = row
+        yield Near(span, role, tool_name)
+
+
+def near_below(connection: apsw.Connection, trace_id: bytes, span_id: bytes) -> Iterator[Near]:
+    """Yield the descendants at most `_NEAR` levels down, level by level."""
+    level = [span_id]
+    for _ in range(_NEAR):
+        rows = [row for above in level for row in connection.execute(_BELOW, (trace_id, above))]
+        yield from (Near(span, role, tool_name) for span, _, role, tool_name in rows)
+        level = [below for _, below, _, _ in rows if below not in level]
+
+
+def call_facts(connection: apsw.Connection, span: int) -> CallFacts | None:
+    """Return what is compared of a stored call; None for a span that is none."""
+    row = connection.execute(_FACTS, (span,)).fetchone()
+    return None if row is None else CallFacts(*row)

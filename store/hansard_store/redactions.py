@@ -1,0 +1,32 @@
+"""What was removed before anything was stored: a row a rule and field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import apsw
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedSecret:
+    """One rule's findings in one field of one item."""
+
+    rule: str
+    field: str
+    count: int
+
+
+_ADD = "INSERT INTO redaction (signal, item, rule, field, count) VALUES (?, ?, ?, ?, ?)"
+
+
+class RedactionWriter:
+    """Writes redaction rows, inside one transaction."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._execute = connection.execute
+
+    def add(self, signal: str, item: int, removed: Iterable[RemovedSecret]) -> None:
+        """Note what was removed from an item, by its id in the signal's table."""
+        for one in removed:
+            self._execute(_ADD, (signal, item, one.rule, one.field, one.count))

@@ -1,0 +1,74 @@
+"""Tool calls as requested by a model and as ran by a span, joined and counted once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import apsw
+
+from hansard_store.projections import ToolProjection
+from hansard_store.runs import RunState
+
+_BY_CALL_ID = "SELECT id FROM tool_event WHERE run = ? AND call_id = ?"
+# Where one side tells no call id: the first of that name whose other half is missing.
+_UNRUN_BY_NAME = """
+SELECT id FROM tool_event
+WHERE run = :run AND name = :name AND ran IS NULL
+  AND (call_id IS NULL OR :call_id IS NULL)
+ORDER BY id LIMIT 1
+"""
+_UNREQUESTED_BY_NAME = """
+SELECT id FROM tool_event
+WHERE run = :run AND name = :name AND requested IS NULL
+  AND (call_id IS NULL OR :call_id IS NULL)
+ORDER BY id LIMIT 1
+"""
+_ADD = "INSERT INTO tool_event (run, call_id, name, requested, ran) VALUES (?, ?, ?, ?, ?)"
+_SET_RAN = "UPDATE tool_event SET ran = coalesce(ran, ?) WHERE id = ?"
+_SET_REQUESTED = "UPDATE tool_event SET requested = coalesce(requested, ?) WHERE id = ?"
+_DROP_RAN = "UPDATE tool_event SET ran = NULL WHERE ran = ?"
+_DROP_REQUESTED = "UPDATE tool_event SET requested = NULL WHERE requested = ?"
+_SWEEP = "DELETE FROM tool_event WHERE run = ? AND requested IS NULL AND ran IS NULL"
+
+
+def add_ran(connection: apsw.Connection, run: RunState, tool: ToolProjection, *, span: int) -> None:
+    """Note that a span ran a tool, joining the request it answers."""
+    found = _find(connection, run, tool, _UNRUN_BY_NAME)
+    if found is not None:
+        connection.execute(_SET_RAN, (span, found))
+        return
+    connection.execute(_ADD, (run.id, tool.call_id, tool.name, None, span))
+    run.tool_calls += 1
+
+
+def add_requested(
+    connection: apsw.Connection, run: RunState, tools: Iterable[ToolProjection], *, span: int
+) -> None:
+    """Note the tool calls that a model asked for."""
+    for tool in tools:
+        found = _find(connection, run, tool, _UNREQUESTED_BY_NAME)
+        if found is not None:
+            connection.execute(_SET_REQUESTED, (span, found))
+            continue
+        connection.execute(_ADD, (run.id, tool.call_id, tool.name, span, None))
+        run.tool_calls += 1
+
+
+def remove(connection: apsw.Connection, run: RunState, span: int) -> None:
+    """Take back what a span said about tool calls."""
+    connection.execute(_DROP_RAN, (span,))
+    connection.execute(_DROP_REQUESTED, (span,))
+    connection.execute(_SWEEP, (run.id,))
+    run.tool_calls -= connection.changes()
+
+
+def _find(
+    connection: apsw.Connection, run: RunState, tool: ToolProjection, by_name: str
+) -> int | None:
+    found: int | None = None
+    if tool.call_id is not None:
+        found = connection.execute(_BY_CALL_ID, (run.id, tool.call_id)).get
+    if found is None and tool.name is not None:
+        values = {"run": run.id, "name": tool.name, "call_id": tool.call_id}
+        found = connection.execute(by_name, values).get
+    return found

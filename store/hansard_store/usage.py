@@ -1,0 +1,96 @@
+"""What counts: every model call once, a repeated sum only while nothing below it reports any.
+
+Spans arrive in any order, children mostly before their parents, so each rule works from both ends.
+A counted usage marks its ancestors upwards (`usage_below`), also past the point the tree has grown
+to; a sum under a mark is not counted, and a mark that reaches a counted sum takes it back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import apsw
+
+from hansard_store.flags import SpanFlag
+from hansard_store.projections import Usage
+from hansard_store.runs import RunState
+
+_COLUMNS = (
+    "tokens_input, tokens_output, tokens_cache_read, tokens_cache_write, tokens_reasoning, "
+    "cost_usd_nano"
+)
+_MARK = "INSERT OR IGNORE INTO usage_below (trace_id, span_id) VALUES (?, ?)"
+_IS_MARKED = "SELECT 1 FROM usage_below WHERE trace_id = ? AND span_id = ?"
+_PARENTS = "SELECT id, parent_span_id FROM span WHERE trace_id = ? AND span_id = ?"
+_SUM = f"SELECT counted, {_COLUMNS} FROM usage_sum WHERE span = ?"
+_ADD_SUM = f"""
+INSERT INTO usage_sum (span, run, counted, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_COUNT_SUM = "UPDATE usage_sum SET counted = ? WHERE span = ?"
+_DROP_SUM = "DELETE FROM usage_sum WHERE span = ?"
+_CALL = f"SELECT counted, {_COLUMNS} FROM call WHERE span = ?"
+_COUNT_CALL = "UPDATE call SET counted = ? WHERE span = ?"
+_FLAGS = "UPDATE span SET flags = (flags | ?) & ~? WHERE id = ?"
+
+
+def mark_above(connection: apsw.Connection, run: RunState, parent_span_id: bytes | None) -> None:
+    """Mark a usage's ancestors, from its parent up to the first that is marked already."""
+    execute = connection.execute
+    while parent_span_id is not None:
+        execute(_MARK, (run.trace_id, parent_span_id))
+        if connection.changes() == 0:
+            return
+        rows: list[Any] = execute(_PARENTS, (run.trace_id, parent_span_id)).fetchall()
+        for span, _ in rows:
+            _uncount_sum(connection, run, span)
+        parent_span_id = next((parent for _, parent in rows if parent is not None), None)
+
+
+def is_marked(connection: apsw.Connection, run: RunState, span_id: bytes) -> bool:
+    """Return whether something below this span has a counted usage."""
+    return connection.execute(_IS_MARKED, (run.trace_id, span_id)).get is not None
+
+
+def add_sum(
+    connection: apsw.Connection, run: RunState, *, span: int, usage: Usage, counted: bool
+) -> None:
+    """Store the sum that a span repeats, counting it while nothing below reports any."""
+    connection.execute(_ADD_SUM, (span, run.id, int(counted), *usage.values()))
+    if counted:
+        run.count_usage(usage, 1)
+
+
+def remove_sum(connection: apsw.Connection, run: RunState, span: int) -> None:
+    """Take a span's sum out of the totals and the table."""
+    _uncount_sum(connection, run, span)
+    connection.execute(_DROP_SUM, (span,))
+
+
+def _uncount_sum(connection: apsw.Connection, run: RunState, span: int) -> None:
+    row = connection.execute(_SUM, (span,)).fetchone()
+    if row is not None and row[0]:
+        run.count_usage(Usage(*row[1:]), -1)
+        connection.execute(_COUNT_SUM, (0, span))
+
+
+def set_call_counted(
+    connection: apsw.Connection, run: RunState, span: int, *, counted: bool, duplicate: bool
+) -> None:
+    """Count a stored call or take it out of the totals, and flag its step."""
+    row = connection.execute(_CALL, (span,)).fetchone()
+    if row is not None and bool(row[0]) != counted:
+        sign = 1 if counted else -1
+        run.count_usage(Usage(*row[1:]), sign)
+        run.model_calls += sign
+        connection.execute(_COUNT_CALL, (int(counted), span))
+    flag_step(connection, run, span, duplicate=duplicate)
+
+
+def flag_step(connection: apsw.Connection, run: RunState, span: int, *, duplicate: bool) -> None:
+    """Set or clear the duplicate flag of a step; duplicates are no steps of their own."""
+    on, off = (SpanFlag.DUPLICATE, 0) if duplicate else (0, SpanFlag.DUPLICATE)
+    before = connection.execute("SELECT flags FROM span WHERE id = ?", (span,)).get
+    if before is None or bool(before & SpanFlag.DUPLICATE) == duplicate:
+        return
+    connection.execute(_FLAGS, (int(on), int(off), span))
+    run.step_count += -1 if duplicate else 1

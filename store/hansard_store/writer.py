@@ -1,0 +1,122 @@
+"""The ingest connection with its caches: one writer a process, owned by the pipeline thread."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import apsw
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
+
+from hansard_store.contents import ContentWriter
+from hansard_store.database import transaction
+from hansard_store.ledger import LedgerBatch
+from hansard_store.logs import LogWriter
+from hansard_store.packing import pack
+from hansard_store.redactions import RedactionWriter
+from hansard_store.runs import RunWriter
+from hansard_store.spans import SpanWriter
+from hansard_store.texts import TextWriter
+
+_FIND_RESOURCE = "SELECT id FROM resource WHERE digest = ?"
+_ADD_RESOURCE = """
+INSERT INTO resource (digest, service_name, record) VALUES (?, ?, ?) RETURNING id
+"""
+_FIND_SCOPE = "SELECT id FROM scope WHERE digest = ?"
+_ADD_SCOPE = "INSERT INTO scope (digest, name, version, record) VALUES (?, ?, ?, ?) RETURNING id"
+_EPOCH = "SELECT value FROM setting WHERE name = 'epoch'"
+_KNOWN_ENVELOPES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What can be written inside one transaction."""
+
+    spans: SpanWriter
+    logs: LogWriter
+    runs: RunWriter
+    ledger: LedgerBatch
+    redactions: RedactionWriter
+
+
+class IngestWriter:
+    """Owns the ingest connection and what is known of ids; used by one thread."""
+
+    def __init__(self, connection: apsw.Connection, *, derived_version: int) -> None:
+        self.connection = connection
+        self._derived_version = derived_version
+        self._contents = ContentWriter(connection)
+        self._texts = TextWriter(connection)
+        self._envelopes: dict[bytes, int] = {}
+        self._epoch = int(connection.execute(_EPOCH).get)
+
+    @contextmanager
+    def batch(self, *, now_ns: int) -> Iterator[Batch]:
+        """Run a block in one transaction; all of it is stored, or nothing and no id is kept.
+
+        Raises StoreBusyError when the store cannot be written now.
+        """
+        try:
+            with transaction(self.connection):
+                self._check_epoch()
+                runs = RunWriter(self.connection, now_ns=now_ns)
+                spans = SpanWriter(
+                    self.connection,
+                    runs=runs,
+                    contents=self._contents,
+                    texts=self._texts,
+                    derived_version=self._derived_version,
+                )
+                logs = LogWriter(self.connection, runs=runs, contents=self._contents)
+                ledger = LedgerBatch()
+                yield Batch(spans, logs, runs, ledger, RedactionWriter(self.connection))
+                runs.flush()
+                ledger.flush(self.connection, now_ns=now_ns)
+        except BaseException:
+            self._forget()
+            raise
+
+    def resource(self, envelope: ResourceSpans, service_name: str | None) -> int:
+        """Return the id of a resource; the envelope holds only resource and schema_url."""
+        record = envelope.SerializeToString()
+        digest = hashlib.sha256(b"resource" + record).digest()
+        known = self._envelopes.get(digest)
+        if known is None:
+            known = self.connection.execute(_FIND_RESOURCE, (digest,)).get
+            if known is None:
+                row = (digest, service_name, pack(record))
+                known = self.connection.execute(_ADD_RESOURCE, row).get
+            self._know(digest, known)
+        return int(known)
+
+    def scope(self, envelope: ScopeSpans) -> int:
+        """Return the id of a scope; the envelope holds only scope and schema_url."""
+        record = envelope.SerializeToString()
+        digest = hashlib.sha256(b"scope" + record).digest()
+        known = self._envelopes.get(digest)
+        if known is None:
+            known = self.connection.execute(_FIND_SCOPE, (digest,)).get
+            if known is None:
+                row = (digest, envelope.scope.name, envelope.scope.version, pack(record))
+                known = self.connection.execute(_ADD_SCOPE, row).get
+            self._know(digest, known)
+        return int(known)
+
+    def _know(self, digest: bytes, number: int) -> None:
+        if len(self._envelopes) >= _KNOWN_ENVELOPES:
+            self._envelopes.clear()
+        self._envelopes[digest] = number
+
+    def _check_epoch(self) -> None:
+        epoch = int(self.connection.execute(_EPOCH).get)
+        if epoch != self._epoch:
+            # gc removed rows: what this process knows of ids may be of rows that are gone.
+            self._forget()
+            self._epoch = epoch
+
+    def _forget(self) -> None:
+        self._contents.forget()
+        self._texts.forget()
+        self._envelopes.clear()
