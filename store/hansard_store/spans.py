@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from hansard_store import duplicates, tool_events, usage
+from hansard_store import counting, duplicates, tool_events
 from hansard_store.contents import ContentWriter
 from hansard_store.duplicates import Verdict
 from hansard_store.flags import SpanFlag
@@ -69,7 +69,8 @@ class Outcome(Enum):
 
 
 _FIND = """
-SELECT span.id, mac, NOT (end_ns IS NULL AND flags & :huge = 0), coalesce(end_ns, 0), attribute_count
+SELECT span.id, mac,
+  NOT (end_ns IS NULL AND flags & :huge = 0), coalesce(end_ns, 0), attribute_count
 FROM span JOIN span_record ON span_record.span = span.id
 WHERE trace_id = :trace_id AND span_id = :span_id AND side = :side
 """
@@ -224,17 +225,17 @@ class SpanWriter:
     def _derive_usage(
         self, number: int, span: ReceivedSpan, made: SpanProjection, run: RunState
     ) -> None:
-        marked = usage.is_marked(self._connection, run, span.span_id)
+        marked = counting.is_marked(self._connection, run, span.span_id)
         if made.call is not None:
             self._add_call(number, made.call, run, flags=span.flags | made.flags)
             if made.call.is_candidate:
                 self._judge_call(number, span, made, run)
         if made.usage_sum is not None:
-            usage.add_sum(
+            counting.add_sum(
                 self._connection, run, span=number, usage=made.usage_sum, counted=not marked
             )
         if marked or _has_usage(made):
-            usage.mark_above(self._connection, run, span.parent_span_id)
+            counting.mark_above(self._connection, run, span.parent_span_id)
 
     def _add_call(self, number: int, call: CallProjection, run: RunState, *, flags: int) -> None:
         counted = call.is_candidate and not flags & SpanFlag.DUPLICATE
@@ -290,7 +291,9 @@ class SpanWriter:
                 self._count(later.span, run, counted=False)
 
     def _count(self, span: int, run: RunState, *, counted: bool) -> None:
-        usage.set_call_counted(self._connection, run, span, counted=counted, duplicate=not counted)
+        counting.set_call_counted(
+            self._connection, run, span, counted=counted, duplicate=not counted
+        )
 
     def _derive_tools(
         self, number: int, span: ReceivedSpan, made: SpanProjection, run: RunState
@@ -299,12 +302,12 @@ class SpanWriter:
         if made.ran is None:
             return
         if self._is_inner_tool(span, made, run):
-            usage.flag_step(self._connection, run, number, duplicate=True)
+            counting.flag_step(self._connection, run, number, duplicate=True)
             return
         for near in list(duplicates.near_below(self._connection, run.trace_id, span.span_id)):
             if near.role in TOOL_ROLES and near.tool_name == made.tool_name:
                 tool_events.remove(self._connection, run, near.span)
-                usage.flag_step(self._connection, run, near.span, duplicate=True)
+                counting.flag_step(self._connection, run, near.span, duplicate=True)
         tool_events.add_ran(self._connection, run, made.ran, span=number)
 
     def _is_inner_tool(self, span: ReceivedSpan, made: SpanProjection, run: RunState) -> bool:
@@ -319,9 +322,9 @@ class SpanWriter:
         old: Any = self._execute(_OLD, (number,)).fetchone()
         flags, end_ns, _, counted = old
         if counted:
-            usage.set_call_counted(self._connection, run, number, counted=False, duplicate=False)
+            counting.set_call_counted(self._connection, run, number, counted=False, duplicate=False)
         self._execute(_DROP_CALL, (number,))
-        usage.remove_sum(self._connection, run, number)
+        counting.remove_sum(self._connection, run, number)
         tool_events.remove(self._connection, run, number)
         self._execute(_DROP_LINKS, (number,))
         self._execute(_DROP_ATTRIBUTES, (number,))
