@@ -1,0 +1,168 @@
+"""The geometry of one run: where bars begin and end, their own time, the critical path.
+
+Made once for a run and a version and shared by every request for it; what is costly is computed
+for the rows that are looked at and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hansard_store.flags import SpanFlag
+from hansard_store.tree import Node, Tree
+
+TINY_PCT = 0.4  # below, a bar is drawn 2 px wide whatever its share
+_MOST_PIECES = 24  # of own time in one bar; more would not be seen
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of time, in nanoseconds since the epoch."""
+
+    start_ns: int
+    end_ns: int
+
+    @property
+    def length_ns(self) -> int:
+        return self.end_ns - self.start_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A stretch of time laid over 0 to 100 percent."""
+
+    start_ns: int
+    end_ns: int
+
+    def at(self, time_ns: int) -> float:
+        """Return the place of a time, 0 to 100; times outside are put at the edges."""
+        length = max(self.end_ns - self.start_ns, 1)
+        return min(max((time_ns - self.start_ns) / length, 0.0), 1.0) * 100
+
+    def overlaps(self, span: Span) -> bool:
+        return span.end_ns >= self.start_ns and span.start_ns <= self.end_ns
+
+
+class Picture:
+    """A tree with its times. `until_ns` is where open spans end: now, or the run's last news."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self._own: dict[int, tuple[tuple[int, int], ...]] = {}
+        self._span_rows: dict[str, int] | None = None
+        self._bounds = _bounds(tree.nodes)
+
+    def bounds(self, until_ns: int) -> Scale:
+        """Return the run from its first start to its last end; open spans reach `until_ns`."""
+        start_ns, end_ns, is_open = self._bounds
+        return Scale(start_ns, max(end_ns, until_ns if is_open else end_ns, start_ns + 1))
+
+    def row_of(self, span: str) -> int | None:
+        """Return the row of a span named as in addresses, None when it is not in the tree."""
+        if self._span_rows is None:
+            self._span_rows = {span_key(node): row for row, node in enumerate(self.tree.nodes)}
+        return self._span_rows.get(span)
+
+    def times(self, row: int, until_ns: int) -> Span:
+        """Return when a row's span ran; an end before its start counts as its start."""
+        return node_times(self.tree.nodes[row], until_ns)
+
+    def own_time(self, row: int, until_ns: int) -> tuple[tuple[int, int], ...]:
+        """Return the pieces of a span during which none of its children ran, longest kept.
+
+        Pieces of open subtrees change with the clock and are not kept.
+        """
+        kept = self._own.get(row)
+        if kept is not None:
+            return kept
+        pieces, has_open = self._find_own_time(row, until_ns)
+        if not has_open:
+            self._own[row] = pieces
+        return pieces
+
+    def _find_own_time(self, row: int, until_ns: int) -> tuple[tuple[tuple[int, int], ...], bool]:
+        whole = self.times(row, until_ns)
+        has_open = self.tree.nodes[row].end_ns is None
+        covered = []
+        for child in self.children(row):
+            part = self.times(child, until_ns)
+            has_open = has_open or self.tree.nodes[child].end_ns is None
+            covered.append((part.start_ns, part.end_ns))
+        covered.sort()
+        pieces, reached = [], whole.start_ns
+        for start_ns, end_ns in covered:
+            if min(start_ns, whole.end_ns) > reached:
+                pieces.append((reached, min(start_ns, whole.end_ns)))
+            reached = max(reached, end_ns)
+            if reached >= whole.end_ns:
+                break
+        if reached < whole.end_ns:
+            pieces.append((reached, whole.end_ns))
+        longest = sorted(pieces, key=lambda piece: piece[0] - piece[1])[:_MOST_PIECES]
+        return tuple(sorted(longest)), has_open
+
+    def children(self, row: int) -> list[int]:
+        """Return the rows directly below a row, in order."""
+        found = []
+        child, end = row + 1, row + self.tree.sizes[row]
+        while child < end:
+            found.append(child)
+            child += self.tree.sizes[child]
+        return found
+
+    def critical_path(self, until_ns: int) -> set[int]:
+        """Return the rows that the length of the run hangs on, each with its ancestors.
+
+        Walked back from the latest end: the child that ended last decides, then what ended last
+        before that child began, and so on, inside each child as well.
+        """
+        tops = self._tops()
+        if not tops:
+            return set()
+        last = max(tops, key=lambda row: self.times(row, until_ns).end_ns)
+        found = {last}
+        waiting = [(last, self.times(last, until_ns).end_ns)]
+        while waiting:
+            row, reached = waiting.pop()
+            ends = [(self.times(child, until_ns), child) for child in self.children(row)]
+            ends.sort(key=lambda pair: (pair[0].end_ns, pair[1]), reverse=True)
+            for span, child in ends:
+                if span.start_ns < reached and span.end_ns <= reached:
+                    found.add(child)
+                    waiting.append((child, span.end_ns))
+                    reached = span.start_ns
+        return found
+
+    def _tops(self) -> list[int]:
+        found, row = [], 0
+        while row < len(self.tree):
+            found.append(row)
+            row += self.tree.sizes[row]
+        return found
+
+
+def span_key(node: Node) -> str:
+    """Return a span's name in addresses of its run's page."""
+    return node.span_id.hex() + (".server" if node.side else "")
+
+
+def node_times(node: Node, until_ns: int) -> Span:
+    start_ns = node.sort_ns if node.start_ns is None else node.start_ns
+    # A time not below 2^63 is NULL too; such a span is not open, it is drawn as a point.
+    is_open = node.end_ns is None and not node.flags & SpanFlag.TIME_HUGE
+    end_ns = until_ns if is_open else node.end_ns
+    return Span(start_ns, max(start_ns, start_ns if end_ns is None else end_ns))
+
+
+def _bounds(nodes: Sequence[Node]) -> tuple[int, int, bool]:
+    """Odd clocks (1970, the far future) would squeeze all others: left out while others exist."""
+    sound = [node for node in nodes if not node.flags & (SpanFlag.TIME_ODD | SpanFlag.TIME_HUGE)]
+    spans = [node_times(node, node.sort_ns) for node in sound or nodes]
+    if not spans:
+        return 0, 1, False
+    return (
+        min(span.start_ns for span in spans),
+        max(span.end_ns for span in spans),
+        any(node.end_ns is None for node in sound),
+    )
