@@ -112,6 +112,11 @@ def open_reader(folder: DataFolder) -> apsw.Connection:
     return connection
 
 
+def data_version(connection: apsw.Connection) -> int:
+    """Return a number that is another one after every commit of another connection; cheap."""
+    return int(connection.pragma("data_version"))
+
+
 def _open(path: Path) -> apsw.Connection:
     if not path.exists():
         path.touch(mode=0o600)
@@ -207,3 +212,19 @@ def limited(connection: apsw.Connection, *, timeout_ms: int) -> Iterator[None]:
         ) from error
     finally:
         connection.set_progress_handler(None)
+
+
+@contextmanager
+def snapshot(connection: apsw.Connection) -> Iterator[None]:
+    """Let all reads of this block see one state of the store, whatever is committed meanwhile.
+
+    Blocks may nest; the outermost decides.
+    """
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        _roll_back(connection)

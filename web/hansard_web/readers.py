@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import apsw
 
-from hansard_store.database import DataFolder, limited, open_reader
+from hansard_store.database import DataFolder, limited, open_reader, snapshot
 
 DEFAULT_TIMEOUT_MS = 5_000
 _IDLE_KEPT = 8
@@ -32,8 +32,7 @@ class Readers:
         """
         connection = self._take()
         try:
-            with limited(connection, timeout_ms=timeout_ms):
-                connection.execute("BEGIN")
+            with limited(connection, timeout_ms=timeout_ms), snapshot(connection):
                 yield connection
         finally:
             self._give_back(connection)
@@ -45,8 +44,6 @@ class Readers:
             return open_reader(self._folder)
 
     def _give_back(self, connection: apsw.Connection) -> None:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
         if len(self._idle) >= _IDLE_KEPT:
             connection.close()
             return

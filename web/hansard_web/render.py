@@ -162,7 +162,7 @@ def shell_of(request: Request) -> Shell:
     return Shell(
         theme=theme if theme in THEMES else "system",
         here=request.url.path + query,
-        csrf=request.state.csrf,
-        signed_in=request.state.signed_in,
+        csrf=getattr(request.state, "csrf", ""),
+        signed_in=getattr(request.state, "signed_in", False),
         now_ns=time.time_ns(),
     )

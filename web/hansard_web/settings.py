@@ -36,6 +36,10 @@ class Token:
     secret: str = field(repr=False)
     scopes: frozenset[Scope] = ALL_SCOPES
 
+    def allows(self, scope: Scope) -> bool:
+        """Whether the token opens doors of this scope; `admin` opens all."""
+        return scope in self.scopes or Scope.ADMIN in self.scopes
+
 
 def parse_token(text: str) -> Token:
     """Read `SECRET` (may do everything) or `ingest:SECRET`, `read+decide:SECRET`.
@@ -73,7 +77,7 @@ class WebSettings:
     bound_host: str = "127.0.0.1"
     http_address: str = "127.0.0.1:4318"  # as people should type it
     grpc_address: str | None = "127.0.0.1:4317"  # None: no gRPC door in this process
-    cors_origins: tuple[str, ...] = ()  # browser exporters that may post OTLP
+    cors_origins: frozenset[str] = frozenset()  # "https://app.example": pages that may post OTLP
     secure_cookies: bool = False  # True behind TLS
     retention: str = "redacted_payloads"
     durability: str = "normal"

@@ -1,0 +1,148 @@
+"""The web application: one HTTP port for OTLP, the JSON API and the pages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from importlib.metadata import version
+from urllib.parse import quote
+
+from fastapi import FastAPI
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import Scope
+
+from hansard_collector.ingest import Ingest, Sender
+from hansard_collector.receivers.http import HttpSettings, otlp_routes
+from hansard_collector.receivers.http_answers import status_response
+from hansard_collector.receivers.paths import find_target, is_otlp_path
+from hansard_collector.receivers.status import Reason, Refusal, report
+from hansard_store.database import DataFolder
+from hansard_web.assets import Assets
+from hansard_web.live import RunFeed
+from hansard_web.pages import page_routers
+from hansard_web.problems import Problem, add_handlers, answer_problem
+from hansard_web.readers import Readers
+from hansard_web.render import Renderer, make_environment
+from hansard_web.security import Refuse, Refused, Security
+from hansard_web.sessions import Sessions
+from hansard_web.settings import WebSettings
+from hansard_web.site import Site
+from hansard_web.statics import static_router
+
+
+def create_app(store: DataFolder, ingest: Ingest | None, settings: WebSettings) -> FastAPI:
+    """Return the application over a migrated store; `ingest` None makes it read-only.
+
+    It follows the store from now on: close `app.state.site` when it is not run by a server.
+    """
+    assets = Assets()
+    site = Site(
+        folder=store,
+        settings=settings,
+        readers=Readers(store),
+        renderer=Renderer(make_environment(assets)),
+        sessions=Sessions(store.key(), settings.tokens),
+        feed=RunFeed(store),
+        started_ns=time.time_ns(),
+    )
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        site.close()
+
+    app = FastAPI(
+        title="Hansard",
+        version=version("hansard"),
+        summary="The official record of what your agents saw, decided and did.",
+        openapi_url="/v1/openapi.json",
+        docs_url=None,  # the bundled documentation pages load scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,  # exporters take a 3xx for success and lose their data
+        lifespan=lifespan,
+    )
+    app.state.site = site
+    if ingest is not None:
+        app.router.routes[:0] = otlp_routes(
+            ingest, HttpSettings(cors_origins=settings.cors_origins)
+        )
+    app.include_router(static_router(assets))
+    for router in page_routers():
+        app.include_router(router, include_in_schema=False)
+    add_handlers(app)
+    app.add_middleware(
+        Security,
+        settings=settings,
+        sessions=site.sessions,
+        is_otlp=is_otlp_path,
+        refuse=_refuse_with(app, ingest, settings),
+    )
+    return app
+
+
+def _refuse_with(app: FastAPI, ingest: Ingest | None, settings: WebSettings) -> Refuse:
+    """Answer what security refuses: a Status to OTLP senders, an error object or page to others."""
+
+    def refuse(scope: Scope, refused: Refused) -> Response:
+        if is_otlp_path(scope["path"], scope["method"]):
+            return _refuse_sender(scope, refused, ingest, settings)
+        is_unknown = refused.status is HTTPStatus.UNAUTHORIZED
+        if is_unknown and not scope["path"].startswith("/v1/"):
+            return _sign_in_first(scope)
+        problem = Problem(
+            refused.status,
+            refused.code,
+            refused.message,
+            headers={"WWW-Authenticate": "Bearer"} if is_unknown else {},
+            link=_address(scope) if refused.is_link else None,
+        )
+        return answer_problem(Request({**scope, "app": app}), problem)
+
+    return refuse
+
+
+def _sign_in_first(scope: Scope) -> Response:
+    if Headers(scope=scope).get("hx-request") == "true":
+        return Response(status_code=HTTPStatus.UNAUTHORIZED, headers={"HX-Redirect": "/signin"})
+    back = quote(_address(scope), safe="/") if scope["method"] == "GET" else "/"
+    return RedirectResponse(f"/signin?next={back}", HTTPStatus.SEE_OTHER)
+
+
+def _refuse_sender(
+    scope: Scope, refused: Refused, ingest: Ingest | None, settings: WebSettings
+) -> Response:
+    headers = Headers(scope=scope)
+    is_unknown = refused.status is HTTPStatus.UNAUTHORIZED
+    reason = Reason.UNAUTHENTICATED if is_unknown else Reason.FORBIDDEN
+    if ingest is not None:
+        target = find_target(scope["path"])
+        client = scope.get("client")
+        sender = Sender(
+            address=f"{client[0]}:{client[1]}" if client else "unix",
+            user_agent=headers.get("user-agent", ""),
+            transport="http",
+        )
+        report(
+            ingest,
+            Refusal(reason, refused.message),
+            signal=target.signal if target else None,
+            sender=sender,
+            size_bytes=0,
+        )
+    return status_response(
+        headers,
+        http_code=reason.http,
+        grpc_code=reason.grpc,
+        message=refused.message,
+        headers={"www-authenticate": "Bearer"} if is_unknown else {},
+        cors_origins=settings.cors_origins,
+    )
+
+
+def _address(scope: Scope) -> str:
+    query = scope["query_string"].decode("latin-1")
+    return f"{scope['path']}?{query}" if query else str(scope["path"])

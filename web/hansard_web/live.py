@@ -1,0 +1,159 @@
+"""The live feed: one poller a process tells every open page which runs changed.
+
+The poller looks at `PRAGMA data_version`, which any process's commit changes, and reads changed
+runs once for all. A page that falls behind is told to load afresh; nobody waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Event, Lock, Thread
+from typing import Final
+
+import apsw
+from anyio import to_thread
+
+from hansard_store.database import DataFolder, data_version, open_reader
+from hansard_store.run_queries import RunItem, changed_runs, last_change
+
+POLL_S: Final = 0.25  # so a page gets at most four messages a second
+MOST_PENDING: Final = 200  # changed runs that are sent as rows; more are a fresh page
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a page should do now: show these runs again, or load its list afresh."""
+
+    seq: int  # the feed continues after this change_seq
+    runs: tuple[RunItem, ...] = ()  # the longest unchanged first
+    is_resync: bool = False
+
+
+class _Follower:
+    """Changes that one open page has not been sent yet. Only its event loop touches it."""
+
+    def __init__(self, seq: int) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.news = asyncio.Event()
+        self._pending: dict[int, RunItem] = {}
+        self._is_behind = False
+        self._seq = seq
+
+    def offer(self, changes: Sequence[RunItem]) -> None:
+        """Add changes; of a run only its latest state is kept."""
+        for run in changes:
+            self._pending.pop(run.id, None)
+            self._pending[run.id] = run
+            self._seq = max(self._seq, run.change_seq)
+        if len(self._pending) > MOST_PENDING:
+            self._is_behind = True
+            self._pending.clear()
+        self.news.set()
+
+    def take(self) -> Batch | None:
+        """Return everything pending as one batch, None when there is nothing."""
+        self.news.clear()
+        is_behind, runs = self._is_behind, tuple(self._pending.values())
+        self._is_behind = False
+        self._pending.clear()
+        if is_behind:
+            return Batch(self._seq, is_resync=True)
+        return Batch(self._seq, runs) if runs else None
+
+
+class RunFeed:
+    """Follows the store on behalf of every open page.
+
+    The lock guards the set of followers: event loops add and remove, the poller thread reads.
+    """
+
+    def __init__(self, folder: DataFolder) -> None:
+        self._folder = folder
+        self._lock = Lock()
+        self._followers: set[_Follower] = set()
+        self._wanted = Event()  # somebody follows, or the feed closes
+        self._closing = Event()
+        self._poller = Thread(target=self._poll, name="hansard-live", daemon=True)
+        self._poller.start()
+
+    def close(self) -> None:
+        """End every stream and the poller at once: a server waits for its streams to stop."""
+        self._closing.set()
+        self._wanted.set()
+        with self._lock:
+            followers = tuple(self._followers)
+        for follower in followers:
+            _call(follower.loop, follower.news.set)
+        self._poller.join()
+
+    async def follow(self, *, after: int) -> AsyncIterator[Batch]:
+        """Yield what changed after that change_seq, first from the store, then as it happens."""
+        follower = _Follower(after)
+        with self._lock:
+            self._followers.add(follower)
+            self._wanted.set()
+        try:
+            # Subscribed before reading: nothing falls between, and a run told twice does no harm.
+            follower.offer(await to_thread.run_sync(self._read_since, after))
+            while not self._closing.is_set():
+                if batch := follower.take():
+                    yield batch
+                else:
+                    await follower.news.wait()
+        finally:
+            with self._lock:
+                self._followers.discard(follower)
+                if not self._followers and not self._closing.is_set():
+                    self._wanted.clear()
+
+    def _read_since(self, seq: int) -> list[RunItem]:
+        connection = open_reader(self._folder)
+        try:
+            return _changes(connection, after=seq)
+        finally:
+            connection.close()
+
+    def _poll(self) -> None:
+        connection = open_reader(self._folder)
+        try:
+            version, seq = data_version(connection), last_change(connection)
+            while not self._closing.wait(POLL_S):
+                self._wanted.wait()
+                # Locked for a moment (a backup, a migration of another process): look again.
+                with suppress(apsw.BusyError, apsw.LockedError):
+                    found = data_version(connection)
+                    if found != version:
+                        version = found
+                        changes = _changes(connection, after=seq)
+                        self._publish(changes)
+                        is_flood = len(changes) > MOST_PENDING
+                        seq = last_change(connection) if is_flood else _last(changes, seq)
+        finally:
+            connection.close()
+
+    def _publish(self, changes: Sequence[RunItem]) -> None:
+        with self._lock:
+            followers = tuple(self._followers)
+        for follower in followers:
+            _call(follower.loop, follower.offer, changes)
+
+
+def _changes(connection: apsw.Connection, *, after: int) -> list[RunItem]:
+    """Return at most so many changes that every follower sees that it is behind."""
+    return changed_runs(
+        connection, since_change=after, now_ns=time.time_ns(), limit=MOST_PENDING + 1
+    )
+
+
+def _last(changes: Sequence[RunItem], seq: int) -> int:
+    return changes[-1].change_seq if changes else seq
+
+
+def _call(loop: asyncio.AbstractEventLoop, act: Callable[..., None], *arguments: object) -> None:
+    # A loop that has closed meanwhile has no page to tell.
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(act, *arguments)

@@ -1,0 +1,12 @@
+"""The pages: each a context dataclass, a template, and its row partials."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from hansard_web.pages import signin, theme
+
+
+def page_routers() -> list[APIRouter]:
+    """Return the routes of every page, in the order in which they are tried."""
+    return [theme.router, signin.router]

@@ -1,0 +1,121 @@
+"""Every error as an answer: which status and code it has, and for whom it is worded.
+
+API paths get the error object of DESIGN §14, pages and fragments a page that says what to do.
+OTLP paths answer for themselves (hansard_collector/receivers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from hansard_compiler.errors import AmbiguousIdError, HansardError, NotFoundError
+from hansard_store.errors import (
+    BadDigestError,
+    BadQueryError,
+    QueryLimitError,
+    StaleCursorError,
+    StoreBusyError,
+)
+
+# The first class that fits an error counts.
+_STATUSES: Final = (
+    (NotFoundError, HTTPStatus.NOT_FOUND),
+    (AmbiguousIdError, HTTPStatus.CONFLICT),
+    (StaleCursorError, HTTPStatus.CONFLICT),
+    (BadQueryError, HTTPStatus.BAD_REQUEST),
+    (BadDigestError, HTTPStatus.BAD_REQUEST),
+    (QueryLimitError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (StoreBusyError, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An error as told to whoever asked."""
+
+    status: HTTPStatus
+    code: str
+    message: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    link: str | None = None  # an address that works, where there is one
+
+
+def problem_of(error: Exception) -> Problem:
+    """Return how an error is told; one nobody foresaw is told without its details.
+
+    The server logs those: Starlette raises such an error again once it is answered.
+    """
+    match error:
+        case HansardError():
+            return Problem(_status_of(error), error.code, str(error))
+        case RequestValidationError():
+            return _invalid(error)
+        case HTTPException():
+            status = HTTPStatus(error.status_code)
+            code = status.phrase.lower().replace(" ", "_").replace("-", "_")
+            return Problem(status, code, error.detail, headers=dict(error.headers or {}))
+    return Problem(
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        "internal",
+        "Hansard failed in a way it should not; its log says how",
+    )
+
+
+def _status_of(error: HansardError) -> HTTPStatus:
+    found = (status for kind, status in _STATUSES if isinstance(error, kind))
+    return next(found, HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+def _invalid(error: RequestValidationError) -> Problem:
+    # Only place and sentence: the library's own entries repeat the input, which may be a secret.
+    problems = [
+        {"at": ".".join(str(part) for part in found["loc"]), "problem": found["msg"]}
+        for found in error.errors()
+    ]
+    first = problems[0] if problems else {"at": "request", "problem": "is not valid"}
+    message = f"{first['at']}: {first['problem']}"
+    return Problem(HTTPStatus.BAD_REQUEST, "bad_request", message, {"problems": problems})
+
+
+def answer_problem(request: Request, problem: Problem) -> Response:
+    """Answer in the kind of body that the path promises."""
+    if request.url.path.startswith("/v1/"):
+        error = {
+            "code": problem.code,
+            "message": problem.message,
+            "details": dict(problem.details),
+        }
+        return JSONResponse(
+            {"schema_version": "1", "error": error},
+            status_code=problem.status,
+            headers=dict(problem.headers),
+        )
+    answer: Response = request.app.state.site.renderer.page(
+        request,
+        "error.html",
+        here="",
+        page=problem,
+        status=problem.status,
+        headers=problem.headers,
+    )
+    return answer
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Make every error of the app an answer of this module."""
+
+    async def handle(request: Request, error: Exception) -> Response:
+        return answer_problem(request, problem_of(error))
+
+    for kind in (HansardError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, handle)

@@ -1,0 +1,223 @@
+"""Who may ask: the gate in front of every HTTP door (DESIGN §18), as pure ASGI.
+
+A web page anywhere can make a browser send requests to this machine. What stops it, in order:
+the Host check (DNS rebinding), Origin and Sec-Fetch-Site (cross-site requests), tokens, and in the
+routes the token of forms. Refusals are answered by a callable, because OTLP senders, API clients
+and people each need another body.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hansard_web.sessions import SESSION_COOKIE, Sessions
+from hansard_web.settings import Scope as TokenScope
+from hansard_web.settings import Token, WebSettings, find_token
+
+CONTENT_SECURITY_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS: Final = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    # Not "no-referrer": browsers then send `Origin: null` with our own forms.
+    "Referrer-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_OPEN_PATHS: Final = re.compile(r"/(?:healthz|signin|static/.*)")
+_HEALTH_PATH: Final = "/healthz"
+
+# What a request needs, first match counts. Anything else that is not a read needs `admin`.
+_SCOPES: Final = (
+    ("PUT", re.compile(r"/v1/payloads/.*"), TokenScope.INGEST),
+    ("POST", re.compile(r"/v1/approvals/[^/]+/(?:approve|reject|revise)"), TokenScope.DECIDE),
+    ("POST", re.compile(r"/(?:theme|signout)"), TokenScope.READ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a request did not pass the gate."""
+
+    status: HTTPStatus
+    code: str  # short and stable
+    message: str
+    is_link: bool = False  # a person followed a link from another site
+
+
+Refuse = Callable[[Scope, Refused], Response]
+IsOtlp = Callable[[str, str], bool]  # (path, method)
+
+
+class Security:
+    """The middleware. It also sets `state.csrf`, `state.signed_in` and `state.token`."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        settings: WebSettings,
+        sessions: Sessions,
+        is_otlp: IsOtlp,
+        refuse: Refuse,
+    ) -> None:
+        self._app = app
+        self._settings = settings
+        self._sessions = sessions
+        self._is_otlp = is_otlp
+        self._refuse = refuse
+        self._names = _LOOPBACK_NAMES | {
+            _host_name(name) for name in (settings.bound_host, *settings.allow_hosts)
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        session = cookie_parser(headers.get("cookie", "")).get(SESSION_COOKIE, "")
+        token = self._token_of(headers, session)
+        state: MutableMapping[str, Any] = scope.setdefault("state", {})
+        state["csrf"] = self._sessions.form_token(session)
+        state["session"] = session
+        state["token"] = token
+        state["signed_in"] = token is not None and "authorization" not in headers
+
+        refused = self._judge(scope, headers, token)
+        answer = self._refuse(scope, refused) if refused else self._app
+        await answer(scope, receive, _with_headers(send))
+
+    def _judge(self, scope: Scope, headers: Headers, token: Token | None) -> Refused | None:
+        """Return why a request is refused; None lets it pass."""
+        may_skip_host = token is not None or scope["path"] == _HEALTH_PATH
+        if not may_skip_host and (refused := self._judge_host(scope, headers)):
+            return refused
+        is_exporter = self._is_allowed_exporter(scope, headers)
+        if not is_exporter and (refused := _judge_origin(scope, headers)):
+            return refused
+        if is_exporter and scope["method"] == "OPTIONS":
+            return None  # browsers send no token with a preflight
+        return self._judge_token(scope, headers, token)
+
+    def _judge_host(self, scope: Scope, headers: Headers) -> Refused | None:
+        hosts = headers.getlist("host")
+        server = scope.get("server")
+        own = self._names | {_host_name(server[0])} if server else self._names
+        if len(hosts) == 1 and _host_name(hosts[0]) in own:
+            return None
+        named = ", ".join(hosts) or "none"
+        return Refused(
+            HTTPStatus.FORBIDDEN,
+            "wrong_host",
+            f"the Host header is {named[:200]!r}, which is not an address of this server; "
+            "use localhost, start the server with --allow-host NAME, or send a token",
+        )
+
+    def _judge_token(self, scope: Scope, headers: Headers, token: Token | None) -> Refused | None:
+        if not self._settings.tokens or _OPEN_PATHS.fullmatch(scope["path"]):
+            return None
+        if token is None:
+            was_sent = "authorization" in headers
+            return Refused(
+                HTTPStatus.UNAUTHORIZED,
+                "unauthenticated",
+                "the token is wrong; send Authorization: Bearer TOKEN"
+                if was_sent
+                else "a token is needed; send Authorization: Bearer TOKEN",
+            )
+        needed = self._scope_needed(scope["method"], scope["path"])
+        if token.allows(needed):
+            return None
+        return Refused(
+            HTTPStatus.FORBIDDEN,
+            "scope_missing",
+            f"this token has the scopes {', '.join(sorted(token.scopes))}; {needed} is needed here",
+        )
+
+    def _scope_needed(self, method: str, path: str) -> TokenScope:
+        if self._is_otlp(path, method):
+            return TokenScope.INGEST
+        if method in ("GET", "HEAD", "OPTIONS"):
+            return TokenScope.READ
+        for of_method, pattern, needed in _SCOPES:
+            if method == of_method and pattern.fullmatch(path):
+                return needed
+        return TokenScope.ADMIN
+
+    def _token_of(self, headers: Headers, session: str) -> Token | None:
+        kind, _, presented = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer":
+            return find_token(self._settings.tokens, presented.strip())
+        return self._sessions.find(session, now_s=int(time.time())) if session else None
+
+    def _is_allowed_exporter(self, scope: Scope, headers: Headers) -> bool:
+        """Whether a page of an origin from --cors-origin sends telemetry, and nothing else."""
+        origins = headers.getlist("origin")
+        return (
+            len(origins) == 1
+            and origins[0] in self._settings.cors_origins
+            and self._is_otlp(scope["path"], scope["method"])
+        )
+
+
+def _judge_origin(scope: Scope, headers: Headers) -> Refused | None:
+    for origin in headers.getlist("origin"):
+        # The Host header was checked before this, so an origin equal to it is our own address;
+        # the scheme may differ behind a proxy that speaks TLS. "null" has no address at all.
+        _, has_scheme, address = origin.lower().partition("://")
+        if not has_scheme or address != headers.get("host", "").lower():
+            return Refused(
+                HTTPStatus.FORBIDDEN,
+                "wrong_origin",
+                f"requests from the origin {origin[:200]!r} are refused; "
+                "--cors-origin allows one to send telemetry",
+            )
+    if headers.get("sec-fetch-site") == "cross-site":
+        is_link = headers.get("sec-fetch-mode") == "navigate" and scope["method"] == "GET"
+        return Refused(
+            HTTPStatus.FORBIDDEN,
+            "cross_site",
+            "requests that another web site makes are refused",
+            is_link=is_link,
+        )
+    return None
+
+
+def _with_headers(send: Send) -> Send:
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return send_with_headers
+
+
+def _host_name(host: str) -> str:
+    """Return the name of a Host header: lower case, without port, brackets and final dot."""
+    host = host.strip().lower()
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    name, colon, port = host.rpartition(":")
+    # A bare IPv6 address (as a bound address) has several colons and no port.
+    if colon and port.isdecimal() and ":" not in name:
+        host = name
+    return host.removesuffix(".")

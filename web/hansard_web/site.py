@@ -1,0 +1,44 @@
+"""What the routes of one app share, and how a route gets it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from hansard_store.database import DataFolder
+from hansard_web.live import RunFeed
+from hansard_web.readers import Readers
+from hansard_web.render import Renderer
+from hansard_web.sessions import Sessions
+from hansard_web.settings import WebSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One store, shown. Made once by `create_app`; closed when the app stops."""
+
+    folder: DataFolder
+    settings: WebSettings
+    readers: Readers
+    renderer: Renderer
+    sessions: Sessions
+    feed: RunFeed
+    started_ns: int
+
+    def close(self) -> None:
+        """End live streams and close idle connections; nothing can be read afterwards."""
+        self.feed.close()
+        self.readers.close()
+
+
+# async: FastAPI would otherwise hop to a worker thread and back to read one attribute.
+async def site_of(request: Request) -> Site:
+    """Return the site of the app that serves this request."""
+    site: Site = request.app.state.site
+    return site
+
+
+SiteDep = Annotated[Site, Depends(site_of)]
