@@ -4,7 +4,11 @@ StoreError
 ├── StoreNewerError     the database was written by a newer Hansard
 ├── StoreCorruptError   a row cannot be read back
 ├── StoreBusyError      locked or full now; the same may work later
-└── QueryLimitError     a read took longer or returned more than it may
+├── QueryLimitError     a read took longer or returned more than it may
+├── BadQueryError       a filter, search, sort or limit that cannot be meant   (HTTP 400)
+│   └── BadCursorError    not a cursor of this list
+├── StaleCursorError    the list changed since its cursor was given            (HTTP 409)
+└── BadDigestError      bytes that are not what their reference says           (HTTP 400)
 """
 
 from __future__ import annotations
@@ -48,3 +52,42 @@ class QueryLimitError(StoreError):
     """A read was stopped at its time limit."""
 
     code = "query_limit"
+
+
+class BadQueryError(StoreError):
+    """A value of a query that cannot be meant; `name` is the parameter it came in."""
+
+    code = "bad_query"
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+
+class BadCursorError(BadQueryError):
+    """Not a cursor that this list gave."""
+
+    code = "bad_cursor"
+
+    def __init__(self, name: str = "cursor") -> None:
+        super().__init__(name, f"{name} is not a cursor of this list; begin again without it")
+
+
+class StaleCursorError(StoreError):
+    """The list was put in another order since the cursor was given."""
+
+    code = "cursor_stale"
+
+    def __init__(self) -> None:
+        super().__init__("the run changed since this cursor was given; begin again without it")
+
+
+class BadDigestError(StoreError):
+    """Bytes whose sha256 is not the one in their reference."""
+
+    code = "bad_digest"
+
+    def __init__(self, wanted: str, found: str) -> None:
+        super().__init__(f"the bytes are sha256:{found}, not {wanted}")
+        self.wanted = wanted
+        self.found = found

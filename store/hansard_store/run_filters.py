@@ -1,0 +1,296 @@
+"""What a list of runs can be narrowed and sorted by, turned into SQL.
+
+Optional filters are fragments of fixed SQL. One of them may *drive* the query: the one whose index
+holds the fewest runs is walked and the others are probed, so that neither a rare value in a large
+store nor a common one in a small window walks every run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from hansard_store.cursors import decode_cursor, encode_cursor
+from hansard_store.errors import BadQueryError
+from hansard_store.figures import NO_NEWS_NS
+
+RUN_STATUSES = ("ok", "error", "open", "no_end", "blocked", "cancelled")
+FACET_KINDS = ("agent", "model", "tool", "service", "role")
+_FEW = 2000  # runs that may be read and sorted for one page
+_MAX_INTEGER = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Conditions on runs, all of which must hold; empty ones are left out.
+
+    Several values of a status or facet mean any of them. Several attributes must each be on some
+    span of the run; a value of None asks for the key alone.
+    """
+
+    q: str = ""
+    status: tuple[str, ...] = ()
+    agent: tuple[str, ...] = ()
+    model: tuple[str, ...] = ()
+    tool: tuple[str, ...] = ()
+    service: tuple[str, ...] = ()
+    role: tuple[str, ...] = ()
+    conversation: str | None = None
+    user: str | None = None
+    attributes: tuple[tuple[str, str | None], ...] = ()
+    since_ns: int | None = None  # started at or after
+    until_ns: int | None = None  # started before
+    min_duration_ns: int | None = None  # an open run has lasted as long as it was heard of
+    min_cost_usd_nano: int | None = None
+
+    def facets(self) -> list[tuple[str, tuple[str, ...]]]:
+        return [(kind, values) for kind in FACET_KINDS if (values := getattr(self, kind))]
+
+
+@dataclass(frozen=True, slots=True)
+class RunSort:
+    """An order of runs; ties are broken by the order in which they were first seen."""
+
+    key: str = "first_seen"
+    descending: bool = True
+
+    @property
+    def text(self) -> str:
+        return f"-{self.key}" if self.descending else self.key
+
+
+NEWEST_FIRST = RunSort()
+
+# Key -> the sorted expression, and how to walk all runs in its order.
+_SORTS = {
+    "first_seen": ("run.id", "run NOT INDEXED"),
+    "started_at": ("run.started_ns", "run INDEXED BY run_started"),
+    "duration_ms": ("run.ended_ns - run.started_ns", "run INDEXED BY run_duration"),
+    "cost_usd": ("coalesce(run.cost_usd_nano, -1)", "run INDEXED BY run_cost"),
+}
+RUN_SORTS = tuple(_SORTS)
+
+
+def parse_sort(text: str) -> RunSort:
+    """Return the sort of a query value: a key, with `-` before it for largest or newest first."""
+    key = text.removeprefix("-")
+    if key not in _SORTS:
+        known = ", ".join(_SORTS)
+        raise BadQueryError("sort", f"cannot sort by {text!r}; known are {known}, each also with -")
+    return RunSort(key, descending=text.startswith("-"))
+
+
+@dataclass(frozen=True, slots=True)
+class RunCursor:
+    """The last run of a page: its value in the sort, and its number."""
+
+    value: int
+    id: int
+
+    def encode(self, sort: RunSort) -> str:
+        return encode_cursor(f"runs {sort.text}", self.value, self.id)
+
+
+def decode_run_cursor(text: str, sort: RunSort) -> RunCursor:
+    """Return the place a cursor names; raises BadCursorError, also for one of another sort."""
+    value, number = decode_cursor(f"runs {sort.text}", text, count=2)
+    return RunCursor(value, number)
+
+
+def first_page(sort: RunSort) -> RunCursor:
+    """Return a place before every run."""
+    edge = _MAX_INTEGER if sort.descending else -_MAX_INTEGER - 1
+    return RunCursor(edge, edge)
+
+
+@dataclass(frozen=True, slots=True)
+class _Driver:
+    """A way to walk only the runs that meet one condition."""
+
+    table: str
+    condition: str  # what its index is searched by
+    number: str = "run.id"  # the run's number as its index holds it
+    in_order: bool = False  # its index gives runs in the order they were first seen
+
+    def count(self, connection: apsw.Connection, bindings: dict[str, object]) -> int:
+        """Return how many runs it gives, at most _FEW."""
+        sql = (
+            f"SELECT count(*) FROM (SELECT 1 FROM {self.table} WHERE {self.condition} LIMIT {_FEW})"
+        )
+        return int(connection.execute(sql, bindings).get)
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """One filter: as a test of a run at hand and, where an index serves it, as a driver."""
+
+    test: str
+    driver: _Driver | None = None
+
+
+def _column(test: str, index: str, *, in_order: bool = False) -> _Condition:
+    return _Condition(test, _Driver(f"run INDEXED BY {index}", test, in_order=in_order))
+
+
+def _facet(kind: str) -> _Condition:
+    return _Condition(
+        "EXISTS (SELECT 1 FROM run_facet AS facet"
+        f" WHERE facet.kind = '{kind}' AND facet.value = :{kind} AND facet.run = run.id)",
+        _Driver(
+            "run_facet AS driver CROSS JOIN run ON run.id = driver.run",
+            f"driver.kind = '{kind}' AND driver.value = :{kind}",
+            number="driver.run",
+            in_order=True,
+        ),
+    )
+
+
+def _any_facet(kind: str) -> _Condition:
+    return _Condition(
+        "EXISTS (SELECT 1 FROM run_facet AS facet WHERE facet.run = run.id"
+        f" AND facet.kind = '{kind}' AND facet.value IN (SELECT value FROM json_each(:{kind})))"
+    )
+
+
+_SINCE, _UNTIL = "run.started_ns >= :since_ns", "run.started_ns < :until_ns"
+_COLUMNS = {
+    "conversation": _column("run.conversation_id = :conversation", "run_conversation"),
+    "user": _column("run.user_id = :user", "run_user", in_order=True),
+    "since_ns": _column(_SINCE, "run_started"),
+    "until_ns": _column(_UNTIL, "run_started"),
+    "min_duration_ns": _column("run.ended_ns - run.started_ns >= :min_duration_ns", "run_duration"),
+    "min_cost_usd_nano": _column(
+        "coalesce(run.cost_usd_nano, -1) >= :min_cost_usd_nano", "run_cost"
+    ),
+}
+_WINDOW = _column(f"{_SINCE} AND {_UNTIL}", "run_started")
+_STATUS = {
+    status: _column(f"run.status = '{status}'", "run_status", in_order=True)
+    for status in RUN_STATUSES
+} | {
+    "open": _column(
+        "run.status = 'open' AND run.news_ns >= :alive_ns", "run_status", in_order=True
+    ),
+    "no_end": _column(
+        "run.status = 'open' AND run.news_ns < :alive_ns", "run_status", in_order=True
+    ),
+}
+_FACET = {kind: _facet(kind) for kind in FACET_KINDS}
+_ANY_FACET = {kind: _any_facet(kind) for kind in FACET_KINDS}
+_CANDIDATES = _Condition(
+    "1",
+    _Driver("json_each(:candidates) AS driver CROSS JOIN run ON run.id = driver.value", "1"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunQuery:
+    """SQL that yields runs in order: `FROM {source} WHERE {where} ORDER BY {order}`."""
+
+    source: str
+    where: str
+    order: str
+    value: str  # the sorted expression
+    bindings: dict[str, object]
+
+
+def run_query(
+    connection: apsw.Connection,
+    wanted: RunFilter,
+    *,
+    sort: RunSort,
+    after: RunCursor,
+    now_ns: int,
+    candidates: Sequence[int] | None = None,
+) -> RunQuery:
+    """Choose how to walk the runs that meet a filter, and return the SQL for it.
+
+    `q` and `attributes` are not looked at: they arrive as `candidates`, the numbers of the runs
+    that meet them.
+    """
+    bindings = _bindings(wanted, now_ns=now_ns) | {
+        "after_value": after.value,
+        "after_id": after.id,
+    }
+    conditions = [*_column_conditions(wanted), *_status_conditions(wanted)]
+    for kind, values in wanted.facets():
+        conditions.append((_FACET if len(values) == 1 else _ANY_FACET)[kind])
+    if candidates is None:
+        driver = _best_driver(connection, conditions, bindings=bindings, sort=sort)
+    else:
+        bindings["candidates"] = json.dumps(list(candidates))
+        driver = _CANDIDATES.driver
+    value, walk = _SORTS[sort.key]
+    number = "run.id" if driver is None else driver.number
+    direction, compare = ("DESC", "<") if sort.descending else ("ASC", ">")
+    if value == "run.id":
+        after_last = [f"{number} {compare} :after_id"]
+        order = f"{number} {direction}"
+    else:
+        # The first is the index search, the second breaks ties.
+        after_last = [
+            f"{value} {compare}= :after_value",
+            f"({value} {compare} :after_value OR run.id {compare} :after_id)",
+        ]
+        order = f"{value} {direction}, run.id {direction}"
+    tests = [f"({one.test})" for one in conditions if driver is None or one.driver is not driver]
+    search = [] if driver is None else [driver.condition]
+    return RunQuery(
+        source=walk if driver is None else driver.table,
+        where=" AND ".join([*search, *after_last, *tests]),
+        order=order,
+        value=value,
+        bindings=bindings,
+    )
+
+
+def _bindings(wanted: RunFilter, *, now_ns: int) -> dict[str, object]:
+    bindings: dict[str, object] = {"alive_ns": now_ns - NO_NEWS_NS}
+    for name in _COLUMNS:
+        bindings[name] = getattr(wanted, name)
+    for kind, values in wanted.facets():
+        bindings[kind] = values[0] if len(values) == 1 else json.dumps(values)
+    return bindings
+
+
+def _column_conditions(wanted: RunFilter) -> list[_Condition]:
+    given = [name for name in _COLUMNS if getattr(wanted, name) is not None]
+    if {"since_ns", "until_ns"} <= set(given):
+        rest = [_COLUMNS[name] for name in given if name not in ("since_ns", "until_ns")]
+        return [*rest, _WINDOW]
+    return [_COLUMNS[name] for name in given]
+
+
+def _status_conditions(wanted: RunFilter) -> list[_Condition]:
+    if unknown := [status for status in wanted.status if status not in _STATUS]:
+        known = ", ".join(RUN_STATUSES)
+        raise BadQueryError("status", f"no run has status {unknown[0]!r}; known are {known}")
+    if not wanted.status:
+        return []
+    if len(wanted.status) == 1:
+        return [_STATUS[wanted.status[0]]]
+    return [_Condition(" OR ".join(f"({_STATUS[status].test})" for status in wanted.status))]
+
+
+def _best_driver(
+    connection: apsw.Connection,
+    conditions: Sequence[_Condition],
+    *,
+    bindings: dict[str, object],
+    sort: RunSort,
+) -> _Driver | None:
+    drivers = [one.driver for one in conditions if one.driver is not None]
+    if not drivers:
+        return None
+    if len(drivers) == 1 and drivers[0].in_order and sort.key == "first_seen":
+        return drivers[0]
+    counts = [(driver.count(connection, bindings), driver) for driver in drivers]
+    fewest, driver = min(counts, key=lambda counted: counted[0])
+    if fewest < _FEW:
+        return driver
+    # All are common: only one that is in the wanted order already is better than that order.
+    in_order = (one for one in drivers if one.in_order)
+    return next(in_order, None) if sort.key == "first_seen" else None

@@ -1,0 +1,206 @@
+"""The tree of a run, from its flat spans: pure, iterative, O(n log n).
+
+A tree is kept as parallel lists in the order it is shown, so that a window of 200 rows out of
+50,000 costs 200 rows and a collapsed subtree is one addition.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntFlag
+from threading import Lock
+from typing import NamedTuple
+
+from hansard_store.flags import SpanFlag
+
+_TOP = -1
+
+
+class Node(NamedTuple):
+    """The few columns that place a span in its tree and draw its bar."""
+
+    id: int  # span.id
+    span_id: bytes
+    side: int  # 1: the SERVER half of an id shared with a CLIENT
+    parent_span_id: bytes | None
+    resource: int
+    start_ns: int | None
+    end_ns: int | None  # None while open
+    sort_ns: int
+    status: int
+    role: str
+    flags: int
+
+
+class Mark(IntFlag):
+    """What is odd about a place in the tree."""
+
+    ORPHAN = 1  # its parent was named but is not here; it stands at the top
+    LOOP = 2  # it is its own ancestor; the loop was cut here, it stands at the top
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Some consecutive visible rows: indices into the tree, and where they stand."""
+
+    indices: list[int]
+    first: int  # number of visible rows before this window
+    total: int  # visible rows of the whole tree
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Spans depth-first by start; the lists have one entry a row."""
+
+    nodes: list[Node]
+    depths: list[int]
+    parents: list[int]  # row of the parent, -1 at the top
+    sizes: list[int]  # rows of the subtree, itself included
+    marks: list[int]  # Mark bits
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def has_children(self, row: int) -> bool:
+        return self.sizes[row] > 1
+
+    def ancestors(self, row: int) -> list[int]:
+        """Return the rows above a row, nearest first."""
+        found = []
+        while (row := self.parents[row]) != _TOP:
+            found.append(row)
+        return found
+
+    def row_of(self, span: int) -> int | None:
+        """Return the row of a span.id, None when it is hidden or of another run. O(n)."""
+        return next((row for row, node in enumerate(self.nodes) if node.id == span), None)
+
+    def visible(self, shut: Collection[int] = ()) -> Iterator[int]:
+        """Yield rows in order, leaving out what is below the rows in `shut`."""
+        row = 0
+        while row < len(self.nodes):
+            yield row
+            row += self.sizes[row] if row in shut else 1
+
+    def window(self, *, first: int, count: int, shut: Collection[int] = ()) -> Window:
+        """Return `count` visible rows from the `first`-th on."""
+        if not shut:
+            total = len(self.nodes)
+            first = min(max(first, 0), total)
+            return Window(list(range(first, min(first + count, total))), first, total)
+        rows = list(self.visible(frozenset(shut)))
+        first = min(max(first, 0), len(rows))
+        return Window(rows[first : first + count], first, len(rows))
+
+
+def build_tree(nodes: Sequence[Node]) -> Tree:
+    """Order the spans of one run depth-first by start.
+
+    A span whose parent is absent stands at the top, marked; a loop is cut at its earliest span,
+    which stands at the top, marked. Folded spans are hidden: their children move up to what the
+    folded one stands for. About 100 ms for 50,000 spans.
+    """
+    ordered = sorted(nodes, key=lambda node: (node.sort_ns, node.id))
+    parents, marks = _parents(ordered)
+    _cut_loops(parents, marks)
+    return _depth_first(ordered, parents, marks)
+
+
+def _parents(nodes: Sequence[Node]) -> tuple[list[int], list[int]]:
+    halves: dict[bytes, list[int]] = {}
+    for index, node in enumerate(nodes):
+        halves.setdefault(node.span_id, []).append(index)
+    for shared in halves.values():
+        if len(shared) > 1:
+            shared.sort(key=lambda index: nodes[index].side)  # the CLIENT first
+    parents, marks = [_TOP] * len(nodes), [0] * len(nodes)
+    for index, node in enumerate(nodes):
+        if node.parent_span_id is None:
+            continue
+        found = halves.get(node.parent_span_id)
+        if found is None:
+            marks[index] |= Mark.ORPHAN
+        elif len(found) == 1:
+            parents[index] = found[0]
+        else:
+            own = (half for half in found if nodes[half].resource == node.resource)
+            parents[index] = next(own, found[0])
+    return parents, marks
+
+
+def _cut_loops(parents: list[int], marks: list[int]) -> None:
+    """Put the earliest span of each loop at the top; indices are in order of start."""
+    done = bytearray(len(parents))  # 0 not seen, 1 on the way up, 2 known to end at the top
+    for start in range(len(parents)):
+        way = []
+        index = start
+        while index != _TOP and not done[index]:
+            done[index] = 1
+            way.append(index)
+            index = parents[index]
+        if index != _TOP and done[index] == 1:
+            earliest = min(way[way.index(index) :])
+            parents[earliest] = _TOP
+            marks[earliest] |= Mark.LOOP
+        for passed in way:
+            done[passed] = 2
+
+
+def _depth_first(nodes: Sequence[Node], parents: list[int], marks: list[int]) -> Tree:
+    children: dict[int, list[int]] = {}
+    for index, node in enumerate(nodes):
+        if node.flags & SpanFlag.FOLDED:
+            continue
+        parent, mark = parents[index], 0
+        while parent != _TOP and nodes[parent].flags & SpanFlag.FOLDED:
+            parent, mark = parents[parent], marks[parent]
+        marks[index] |= mark
+        children.setdefault(parent, []).append(index)
+
+    tree = Tree([], [], [], [], [])
+    rows: dict[int, int] = {_TOP: _TOP}
+    waiting = [(index, _TOP) for index in reversed(children.get(_TOP, []))]
+    while waiting:
+        index, parent = waiting.pop()
+        row = rows[index] = len(tree.nodes)
+        tree.nodes.append(nodes[index])
+        tree.parents.append(rows[parent])
+        tree.depths.append(0 if parent == _TOP else tree.depths[rows[parent]] + 1)
+        tree.marks.append(marks[index])
+        if below := children.get(index):
+            waiting.extend((child, index) for child in reversed(below))
+    tree.sizes.extend([1] * len(tree.nodes))
+    for row in range(len(tree.nodes) - 1, -1, -1):
+        if tree.parents[row] != _TOP:
+            tree.sizes[tree.parents[row]] += tree.sizes[row]
+    return tree
+
+
+class TreeCache:
+    """The trees of the runs looked at last, bounded by their rows; one version a run."""
+
+    def __init__(self, max_rows: int = 300_000) -> None:
+        self._max_rows = max_rows
+        self._trees: OrderedDict[int, tuple[int, Tree]] = OrderedDict()
+        self._rows = 0
+        self._lock = Lock()  # guards the two above; any request thread reads and fills them
+
+    def find(self, run: int, version: int) -> Tree | None:
+        with self._lock:
+            kept = self._trees.get(run)
+            if kept is None or kept[0] != version:
+                return None
+            self._trees.move_to_end(run)
+            return kept[1]
+
+    def keep(self, run: int, version: int, tree: Tree) -> None:
+        with self._lock:
+            if (old := self._trees.pop(run, None)) is not None:
+                self._rows -= len(old[1])
+            self._trees[run] = (version, tree)
+            self._rows += len(tree)
+            while self._rows > self._max_rows and len(self._trees) > 1:
+                _, (_, dropped) = self._trees.popitem(last=False)
+                self._rows -= len(dropped)
