@@ -7,8 +7,6 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.store.maker import NOW, SECOND, StoreMaker, call, trace_id
-from tests.store.plans import QueryPlans
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.errors import BadCursorError, BadQueryError
@@ -23,7 +21,8 @@ from hansard_store.run_queries import (
     run_facets,
     runs_by_number,
 )
-
+from tests.store.maker import NOW, SECOND, StoreMaker, call, trace_id
+from tests.store.plans import QueryPlans
 
 EVERY_RUN = RunFilter()
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.store.maker import NOW, SECOND, StoreMaker, span_id, trace_id
-from tests.store.plans import QueryPlans
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.figures import NO_NEWS_NS
@@ -18,6 +16,8 @@ from hansard_store.step_queries import (
     tree_rows,
 )
 from hansard_store.tree import TreeCache
+from tests.store.maker import NOW, SECOND, StoreMaker, span_id, trace_id
+from tests.store.plans import QueryPlans
 
 RUN = trace_id("run").hex()
 
