@@ -9,6 +9,7 @@ class SpanFlag(IntFlag):
     """Stored as an integer; never renumber."""
 
     DUPLICATE = 1  # a second span for a call or tool that another one describes
+    PENDING = 2  # announces a span that had not ended; its own id, the span as its parent
     FOLDED = 4  # a pending record whose real span has come: hidden
     PARENT_REPAIRED = 8  # parent id was invalid and emptied
     LINK_DROPPED = 16

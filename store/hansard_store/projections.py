@@ -94,5 +94,5 @@ class SpanProjection:
     domain: str | None = None
     first_input: str | None = None
     last_output: str | None = None
-    pending_of: bytes | None = None  # folds into the span that this id's record announces
+    may_have_pending: bool = False  # its sender announces spans before they end (Logfire)
     notes: tuple[str, ...] = ()

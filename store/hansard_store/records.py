@@ -47,7 +47,7 @@ class LargeValue:
     """A value to be kept apart: where it stands in the walk, and what it holds."""
 
     slot: int
-    value: AnyValue  # emptied when the record is packed
+    value: AnyValue  # emptied while the record is packed
     cut: CutValue | None
 
 
@@ -74,33 +74,49 @@ def pack_record(
 ) -> bytes:
     """Return the record of a message, moving its large values to contents.
 
-    The message is changed: its large values are empty afterwards.
+    The message is whole again afterwards: should its transaction fail, it can be packed once more.
     """
     head = bytearray()
-    count = last = 0
+    emptied: list[tuple[AnyValue, str | bytes]] = []
+    last = 0
     for one in large:
         _write_varint(head, one.slot - last)
-        _store_value(head, one, contents, run=run)
         last = one.slot
-        count += 1
+        emptied.append((one.value, _store_value(head, one, contents, run=run)))
     start = bytearray()
-    _write_varint(start, count)
-    return pack(bytes(start + head) + message.SerializeToString())
+    _write_varint(start, len(emptied))
+    packed = pack(bytes(start + head) + message.SerializeToString())
+    for value, content in emptied:
+        _set_value(value, content)
+    return packed
 
 
-def _store_value(head: bytearray, one: LargeValue, contents: ContentWriter, *, run: int) -> None:
+def _store_value(
+    head: bytearray, one: LargeValue, contents: ContentWriter, *, run: int
+) -> str | bytes:
+    """Store and empty one value; returns what it held."""
     value = one.value
     if value.HasField("bytes_value"):
+        data = value.bytes_value
         _write_varint(head, _BYTES)
-        _write_varint(head, contents.add(value.bytes_value, run=run))
+        _write_varint(head, contents.add(data, run=run))
         value.bytes_value = b""
-        return
+        return data
+    text = value.string_value
     if one.cut is None:
         _write_varint(head, _TEXT)
-        _write_varint(head, contents.add(value.string_value.encode("utf-8"), run=run))
+        _write_varint(head, contents.add(text.encode("utf-8"), run=run))
     else:
         _store_list(head, one.cut, contents, run=run)
     value.string_value = ""
+    return text
+
+
+def _set_value(value: AnyValue, content: str | bytes) -> None:
+    if isinstance(content, bytes):
+        value.bytes_value = content
+    else:
+        value.string_value = content
 
 
 def _store_list(head: bytearray, cut: CutValue, contents: ContentWriter, *, run: int) -> None:
@@ -187,10 +203,7 @@ def _fill(
         if reference is None:
             continue
         data = _bytes_of(connection, reference)
-        if reference.kind == _BYTES:
-            value.bytes_value = data
-        else:
-            value.string_value = data.decode("utf-8")
+        _set_value(value, data if reference.kind == _BYTES else data.decode("utf-8"))
 
 
 def _bytes_of(connection: apsw.Connection, reference: Reference) -> bytes:

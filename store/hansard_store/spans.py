@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -114,6 +114,13 @@ SELECT flags, end_ns, parent_span_id,
   (SELECT counted FROM call WHERE call.span = span.id) AS counted
 FROM span WHERE id = ?
 """
+_PENDING, _FOLDED = int(SpanFlag.PENDING), int(SpanFlag.FOLDED)
+_FOLD_BELOW = f"""
+UPDATE span SET flags = flags | {_FOLDED}
+WHERE trace_id = ? AND parent_span_id = ? AND flags & {_PENDING | _FOLDED} = {_PENDING}
+"""
+_IS_STORED = "SELECT 1 FROM span WHERE trace_id = ? AND span_id = ?"
+_FOLD = f"UPDATE span SET flags = flags | {_FOLDED} WHERE id = ?"
 _SAME_RESPONSE = "SELECT span FROM call WHERE run = ? AND response_id = ? AND span <> ? LIMIT 8"
 
 
@@ -152,6 +159,8 @@ class SpanWriter:
             self._add_record(number, span, run)
             run.span_count += 1
             self._derive(number, span, projection, run)
+            for note in (*span.notes, *projection.notes):
+                run.note(note)
             return Outcome.STORED, number
         return self._again(known, span, projection, run)
 
@@ -219,8 +228,23 @@ class SpanWriter:
         for kind, value in made.facets:
             self._runs.facet(run.id, kind, value)
         _tell_run(run, number, span, made)
+        if made.may_have_pending:
+            self._fold_pending(number, span, made, run)
         self._derive_tools(number, span, made, run)
         self._derive_usage(number, span, made, run)
+
+    def _fold_pending(
+        self, number: int, span: ReceivedSpan, made: SpanProjection, run: RunState
+    ) -> None:
+        """Hide a record that announced a span once the span is there, whichever came first."""
+        if not made.flags & SpanFlag.PENDING:
+            self._execute(_FOLD_BELOW, (run.trace_id, span.span_id))
+            run.step_count -= self._connection.changes()
+            return
+        announced = (run.trace_id, span.parent_span_id)
+        if self._execute(_IS_STORED, announced).get is not None:
+            self._execute(_FOLD, (number,))
+            run.step_count -= 1
 
     def _derive_usage(
         self, number: int, span: ReceivedSpan, made: SpanProjection, run: RunState
@@ -358,13 +382,6 @@ def _tell_run(run: RunState, number: int, span: ReceivedSpan, made: SpanProjecti
     said_ns = span.end_ns or span.sort_ns
     if made.last_output and (run.last_output_ns is None or said_ns >= run.last_output_ns):
         run.last_output, run.last_output_ns = made.last_output, said_ns
-    for note in _all_notes(span, made):
-        run.note(note)
-
-
-def _all_notes(span: ReceivedSpan, made: SpanProjection) -> Iterable[str]:
-    yield from span.notes
-    yield from made.notes
 
 
 def _tell_root(run: RunState, number: int, span: ReceivedSpan, made: SpanProjection) -> None:
@@ -372,8 +389,6 @@ def _tell_root(run: RunState, number: int, span: ReceivedSpan, made: SpanProject
 
     Until a root has come, the earliest span stands in: a parent starts before its children.
     """
-    if (span.flags | made.flags) & SpanFlag.FOLDED:
-        return
     rank = 2 if span.parent_span_id is not None else (0 if made.role == "agent" else 1)
     better = (rank, span.sort_ns) < (run.root_rank, run.root_sort_ns)
     if not better and run.root_span != number:

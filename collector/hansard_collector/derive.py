@@ -1,0 +1,237 @@
+"""From a dialect's answer to the rows that are stored of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hansard_collector.normalised import Normalised
+from hansard_collector.views import SpanView
+from hansard_compiler.calls import Call, Message, Tokens, Tool, ToolCallPart
+from hansard_store.attributes import tokens_of
+from hansard_store.flags import SpanFlag
+from hansard_store.projections import (
+    CallProjection,
+    SpanProjection,
+    TextProjection,
+    ToolProjection,
+    Usage,
+)
+
+# Raise it when a dialect reads more than before: `hansard rebuild` then makes old rows again.
+DERIVED_VERSION = 1
+
+_SUMMARY_CHARS = 120
+_PREVIEW_CHARS = 300
+_MAX_FACET_CHARS = 200
+_USD_NANO = 1_000_000_000
+_IO_ROLES = ("agent", "workflow", "task", "chain", "retriever", "other")
+_STATUS_ERROR = 2
+
+
+def derive(view: SpanView, normal: Normalised) -> SpanProjection:
+    """Return the derived rows of one span."""
+    call, tool = normal.call, normal.tool
+    usage = _usage_of(call) if call else _usage(normal.tokens_sum)
+    tool_name = (tool.name if tool else None) or None
+    model = (call.response_model or call.request_model) if call else None
+    error = _error_text(view, normal)
+    return SpanProjection(
+        role=normal.role,
+        dialect=normal.dialect,
+        label=normal.name,
+        flags=_flags(view, normal),
+        agent_name=_short(normal.agent_name),
+        tool_name=_short(tool_name),
+        model=_short(model),
+        usage=usage,
+        summary=_summary(normal, error),
+        call=_call_projection(call, usage) if call else None,
+        usage_sum=usage if call is None and usage.has_tokens else None,
+        ran=ToolProjection(tool.call_id, tool_name) if tool else None,
+        requested=tuple(_requested(call)) if call else (),
+        texts=tuple(_texts(view, normal, error)),
+        facets=tuple(_facets(view, normal, tool_name, model)),
+        attribute_tokens=tokens_of(view.attributes | _resource_attributes(view)),
+        conversation_id=normal.conversation_id,
+        user_id=normal.user_id,
+        domain=normal.domain,
+        first_input=_first_input(normal),
+        last_output=_last_output(normal),
+        may_have_pending="logfire.span_type" in view.attributes,
+        notes=normal.notes,
+    )
+
+
+def _flags(view: SpanView, normal: Normalised) -> SpanFlag:
+    flags = SpanFlag(0)
+    if normal.duplicate:
+        flags |= SpanFlag.DUPLICATE
+    if view.status_code == _STATUS_ERROR or normal.error is not None:
+        flags |= SpanFlag.ERROR
+    if normal.pending_of is not None:
+        flags |= SpanFlag.PENDING
+    if view.logs:
+        flags |= SpanFlag.HAS_LOGS
+    if view.events:
+        flags |= SpanFlag.HAS_EVENTS
+    return flags
+
+
+def _usage_of(call: Call) -> Usage:
+    cost = None if call.cost is None else round(call.cost.usd * _USD_NANO)
+    return _usage(call.tokens, cost_usd_nano=cost)
+
+
+def _usage(tokens: Tokens | None, *, cost_usd_nano: int | None = None) -> Usage:
+    if tokens is None:
+        return Usage(cost_usd_nano=cost_usd_nano)
+    return Usage(
+        tokens_input=tokens.input,
+        tokens_output=tokens.output,
+        tokens_cache_read=tokens.cache_read,
+        tokens_cache_write=tokens.cache_write,
+        tokens_reasoning=tokens.reasoning,
+        cost_usd_nano=cost_usd_nano,
+    )
+
+
+def _call_projection(call: Call, usage: Usage) -> CallProjection:
+    # A span that calls itself a model call, but tells neither numbers nor an answer nor a failure,
+    # prepares a call (a prompt template, a router): it is shown and not counted.
+    told = usage.has_tokens or bool(call.output) or call.error is not None
+    return CallProjection(
+        usage=usage,
+        is_candidate=told,
+        operation=call.operation,
+        provider=call.provider,
+        request_model=call.request_model,
+        response_model=call.response_model,
+        response_id=call.response_id,
+        finish_reason=call.finish_reason,
+        input=call.input,
+        output=call.output,
+        input_is_delta=call.input_is_delta,
+        cost_source=call.cost.source if call.cost else None,
+        first_token_ms=call.time_to_first_token_ms,
+    )
+
+
+def _requested(call: Call) -> Iterator[ToolProjection]:
+    for message in call.output:
+        for part in message.parts:
+            if isinstance(part, ToolCallPart):
+                yield ToolProjection(part.id or None, part.name)
+
+
+def _texts(view: SpanView, normal: Normalised, error: str | None) -> Iterator[TextProjection]:
+    yield TextProjection("span_name", normal.name or view.name)
+    if error:
+        yield TextProjection("error", error)
+    if normal.tool is not None:
+        yield from _tool_texts(normal.tool)
+    elif normal.role in _IO_ROLES:
+        for field, value in (("input", normal.input), ("output", normal.output)):
+            if value not in (None, ""):
+                yield TextProjection(field, plain_text(value))
+
+
+def _tool_texts(tool: Tool) -> Iterator[TextProjection]:
+    if tool.arguments not in (None, ""):
+        yield TextProjection("tool_arguments", plain_text(tool.arguments))
+    if tool.result not in (None, ""):
+        yield TextProjection("tool_result", plain_text(tool.result))
+
+
+def _facets(
+    view: SpanView, normal: Normalised, tool_name: str | None, model: str | None
+) -> Iterator[tuple[str, str]]:
+    service = view.resource.get("service.name")
+    found = (
+        ("service", service),
+        ("agent", normal.agent_name),
+        ("model", model),
+        ("tool", tool_name),
+    )
+    for kind, value in found:
+        if isinstance(value, str) and value:
+            yield kind, value[:_MAX_FACET_CHARS]
+
+
+def _resource_attributes(view: SpanView) -> dict[str, Any]:
+    """What people filter runs by that stands on the resource."""
+    wanted = ("service.", "deployment.", "openinference.project.")
+    return {key: value for key, value in view.resource.items() if key.startswith(wanted)}
+
+
+def _error_text(view: SpanView, normal: Normalised) -> str | None:
+    if normal.error is not None and (normal.error.message or normal.error.type):
+        return normal.error.message or normal.error.type
+    return view.status_message if view.status_code == _STATUS_ERROR else None
+
+
+def _summary(normal: Normalised, error: str | None) -> str | None:
+    """Return a few words to stand beside the name: what went wrong, or what was said."""
+    if error:
+        return _clip(error, _SUMMARY_CHARS)
+    if normal.call is not None:
+        return _clip(_said(normal.call.output), _SUMMARY_CHARS)
+    if normal.tool is not None:
+        return _clip(_arguments(normal.tool.arguments), _SUMMARY_CHARS)
+    if normal.query:
+        return _clip(normal.query, _SUMMARY_CHARS)
+    return None
+
+
+def _said(output: tuple[Message, ...]) -> str | None:
+    text = "\n".join(message.text for message in output if message.text)
+    if text:
+        return text
+    asked = [p.name for message in output for p in message.parts if isinstance(p, ToolCallPart)]
+    return f"asks for {', '.join(dict.fromkeys(asked))}" if asked else None
+
+
+def _arguments(arguments: Any) -> str | None:
+    if isinstance(arguments, Mapping):
+        return ", ".join(f"{key}: {plain_text(value)}" for key, value in arguments.items())
+    return None if arguments in (None, "") else plain_text(arguments)
+
+
+def _first_input(normal: Normalised) -> str | None:
+    if normal.call is not None:
+        users = [m.text for m in normal.call.input if m.role == "user" and m.text]
+        return _clip(users[-1], _PREVIEW_CHARS) if users else None
+    return _words(normal.input) if normal.role in ("agent", "workflow") else None
+
+
+def _last_output(normal: Normalised) -> str | None:
+    if normal.call is not None:
+        return _clip(_said(normal.call.output), _PREVIEW_CHARS)
+    return _words(normal.output) if normal.role in ("agent", "workflow") else None
+
+
+def _words(value: Any) -> str | None:
+    """Return text that a person said; a dump of state is none."""
+    if isinstance(value, str) and value.strip() and value.lstrip()[0] not in "{[":
+        return _clip(value, _PREVIEW_CHARS)
+    return None
+
+
+def _clip(text: str | None, limit: int) -> str | None:
+    """Return the beginning of a text on one line."""
+    if not text:
+        return None
+    line = " ".join(text[: limit * 4].split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _short(text: str | None) -> str | None:
+    return text[:_MAX_FACET_CHARS] if text else None
+
+
+def plain_text(value: Any) -> str:
+    """Return a value as text: as it is, or as compact JSON."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=repr)

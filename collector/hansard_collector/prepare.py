@@ -1,0 +1,170 @@
+"""What can be done with an item before the transaction: everything but giving ids.
+
+Prepared items hold the protobuf message as it will be stored, its large values cut, and the rows
+derived from it. Preparing is pure but for the caches that it is given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from hansard_collector.any_value import attributes_dict, span_view
+from hansard_collector.derive import derive
+from hansard_collector.messages import MessageCache
+from hansard_collector.normalise import normalise
+from hansard_collector.normalised import Normalised
+from hansard_collector.validate import repair_span, span_times
+from hansard_collector.views import LogView, SpanView
+from hansard_store.contents import ContentCutter, CutValue
+from hansard_store.flags import SpanFlag
+from hansard_store.projections import SpanProjection
+from hansard_store.records import LargeValue, large_values
+from hansard_store.redactions import RemovedSecret
+
+_SERVER = 2
+_MAC_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """The resource and scope that items share, as they are stored and as a dialect reads them."""
+
+    resource_record: Any  # ResourceSpans with only resource and schema_url
+    scope_record: Any  # ScopeSpans with only scope and schema_url
+    resource: Mapping[str, Any]
+    scope_name: str
+    scope_version: str
+
+    @property
+    def service_name(self) -> str | None:
+        name = self.resource.get("service.name")
+        return name if isinstance(name, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedSpan:
+    """A span ready to be written, but for the ids that a transaction gives."""
+
+    envelope: Envelope
+    message: Span
+    large: Sequence[LargeValue]
+    fields: Mapping[str, Any]  # of ReceivedSpan, but for resource and scope
+    projection: SpanProjection
+    removed: Sequence[RemovedSecret]
+
+
+class Preparer:
+    """Turns messages into prepared items; holds the caches that make resent text cheap.
+
+    Used by the pipeline thread only.
+    """
+
+    def __init__(self, *, key: bytes) -> None:
+        self._key = key
+        self._cutter = ContentCutter()
+        self._messages = MessageCache()
+
+    def mac(self, *parts: bytes) -> bytes:
+        """Return what identifies an item as received: 16 bytes of HMAC-SHA256."""
+        return hmac.digest(self._key, b"".join(parts), hashlib.sha256)[:_MAC_BYTES]
+
+    def span(
+        self,
+        span: Span,
+        envelope: Envelope,
+        *,
+        mac: bytes,
+        received_ns: int,
+        removed: Sequence[RemovedSecret] = (),
+    ) -> PreparedSpan:
+        """Return a valid span with all its rows; never raises for what the span holds."""
+        flags, notes = repair_span(span)
+        times = span_times(span, received_ns=received_ns)
+        elements: dict[str, Sequence[str]] = {}
+        large = large_values(span, self._cutting(span.trace_id, elements))
+        view = span_view(
+            span,
+            envelope.resource,
+            scope_name=envelope.scope_name,
+            scope_version=envelope.scope_version,
+            elements=elements,
+        )
+        flags |= times.flags | (SpanFlag.REDACTED if removed else SpanFlag(0))
+        if span.links:
+            flags |= SpanFlag.HAS_LINKS
+        fields = {
+            "trace_id": span.trace_id,
+            "span_id": span.span_id,
+            "side": int(span.kind == _SERVER),
+            "parent_span_id": span.parent_span_id or None,
+            "name": span.name,
+            "kind": span.kind,
+            "start_ns": times.start_ns,
+            "end_ns": times.end_ns,
+            "sort_ns": times.sort_ns,
+            "status": span.status.code,
+            "flags": flags,
+            "mac": mac,
+            "received_ns": received_ns,
+            "attribute_count": len(span.attributes),
+            "links": [(link.trace_id, link.span_id) for link in span.links],
+            "notes": notes,
+        }
+        return PreparedSpan(envelope, span, large, fields, self.projection(view), removed)
+
+    def projection(self, view: SpanView) -> SpanProjection:
+        """Return the derived rows of a span; one that a dialect fails on is shown as it came."""
+        return project(view, self._messages)
+
+    def _cutting(
+        self, trace_id: bytes, elements: dict[str, Sequence[str]]
+    ) -> Callable[[str, str], CutValue | None]:
+        def cut(key: str, text: str) -> CutValue | None:
+            value = self._cutter.cut(trace_id, key, text)
+            if value is not None:
+                found = value.elements()
+                if found is not None:
+                    elements[key] = found
+            return value
+
+        return cut
+
+    def cut_log(self, key: str, text: str) -> CutValue | None:
+        """Return a log's text in pieces, or None; logs share no prefix with one another."""
+        return self._cutter.cut(b"", key, text)
+
+
+def project(view: SpanView, messages: MessageCache) -> SpanProjection:
+    """Return the derived rows of a span, whatever it holds.
+
+    One of the three borders where everything is caught (house style §6): a dialect that fails
+    costs the span its meaning, never its record, and the note says so.
+    """
+    try:
+        return derive(view, normalise(view, messages))
+    except Exception as error:
+        note = f"a dialect could not read this span ({type(error).__name__}): shown as it came"
+        return derive(view, Normalised(notes=(note,)))
+
+
+def view_of(
+    span: Span,
+    resource: Mapping[str, Any],
+    *,
+    scope_name: str,
+    scope_version: str,
+    logs: Sequence[LogView],
+) -> SpanView:
+    """Return a stored span as a dialect reads it, with the log records of its ids."""
+    return span_view(span, resource, scope_name=scope_name, scope_version=scope_version, logs=logs)
+
+
+def resource_dict(envelope: Any) -> dict[str, Any]:
+    """Return the attributes of an envelope's resource."""
+    return attributes_dict(envelope.resource.attributes)

@@ -1,0 +1,185 @@
+"""Stored spans read back whole, as a dialect reads them, and their derived rows made again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
+
+from hansard_collector.any_value import attributes_dict, log_view, span_view
+from hansard_collector.messages import MessageCache
+from hansard_collector.prepare import project
+from hansard_collector.validate import repair_span, span_times
+from hansard_collector.views import LogView, SpanView
+from hansard_store.errors import StoreCorruptError
+from hansard_store.flags import SpanFlag
+from hansard_store.packing import unpack
+from hansard_store.records import restore_log, restore_span
+from hansard_store.spans import ReceivedSpan
+from hansard_store.writer import Batch
+
+# More log records than that on one span say nothing new about its call.
+_MOST_LOGS = 2000
+
+_SPAN = """
+SELECT span.id, span.side, span.resource, span.scope, span.flags, record, mac, received_ns,
+  attribute_count, span_record.notes, run.synthetic
+FROM span JOIN span_record ON span_record.span = span.id JOIN run ON run.id = span.run
+"""
+_BY_ID = _SPAN + "WHERE span.id = ?"
+_BY_IDENTITY = _SPAN + "WHERE span.trace_id = ? AND span.span_id = ? ORDER BY side"
+_LOGS = """
+SELECT record, resource, scope FROM log_record
+WHERE trace_id = ? AND span_id = ? ORDER BY time_ns, id LIMIT ?
+"""
+_RESOURCE = "SELECT record FROM resource WHERE id = ?"
+_SCOPE = "SELECT record FROM scope WHERE id = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSpan:
+    """A span as it is stored, with everything that belongs to it."""
+
+    id: int
+    side: int
+    resource_id: int
+    scope_id: int
+    flags: int
+    mac: bytes
+    received_ns: int
+    attribute_count: int
+    notes: tuple[str, ...]
+    synthetic: bool
+    message: Span
+    resource: ResourceSpans  # only resource and schema_url
+    scope: ScopeSpans  # only scope and schema_url
+    logs: tuple[LogView, ...]
+
+    def view(self) -> SpanView:
+        """Return the span as a dialect reads it."""
+        return span_view(
+            self.message,
+            attributes_dict(self.resource.resource.attributes),
+            scope_name=self.scope.scope.name,
+            scope_version=self.scope.scope.version,
+            logs=self.logs,
+        )
+
+
+def read_span(connection: apsw.Connection, span: int) -> StoredSpan:
+    """Return a stored span by its number; raises StoreCorruptError when a part is missing."""
+    row: Any = connection.execute(_BY_ID, (span,)).fetchone()
+    if row is None:
+        raise StoreCorruptError(f"span {span} is not stored")
+    return _stored(connection, row)
+
+
+def read_resource(connection: apsw.Connection, resource: int) -> ResourceSpans:
+    """Return a stored resource with its schema URL; nothing else is set."""
+    return ResourceSpans.FromString(_envelope(connection, _RESOURCE, resource))
+
+
+def read_scope(connection: apsw.Connection, scope: int) -> ScopeSpans:
+    """Return a stored scope with its schema URL; nothing else is set."""
+    return ScopeSpans.FromString(_envelope(connection, _SCOPE, scope))
+
+
+def _envelope(connection: apsw.Connection, sql: str, number: int) -> bytes:
+    packed = connection.execute(sql, (number,)).get
+    if packed is None:
+        raise StoreCorruptError(f"resource or scope {number} is not stored")
+    return unpack(packed)
+
+
+def _stored(connection: apsw.Connection, row: Any) -> StoredSpan:
+    number, side, resource, scope, flags, record, mac, received_ns, count, notes, synthetic = row
+    message = restore_span(connection, record)
+    return StoredSpan(
+        id=number,
+        side=side,
+        resource_id=resource,
+        scope_id=scope,
+        flags=flags,
+        mac=mac,
+        received_ns=received_ns,
+        attribute_count=count,
+        notes=tuple(notes.split("\n")) if notes else (),
+        synthetic=bool(synthetic),
+        message=message,
+        resource=read_resource(connection, resource),
+        scope=read_scope(connection, scope),
+        logs=tuple(_logs(connection, message)),
+    )
+
+
+def _logs(connection: apsw.Connection, span: Span) -> Iterator[LogView]:
+    rows = connection.execute(_LOGS, (span.trace_id, span.span_id, _MOST_LOGS)).fetchall()
+    resources: dict[Any, Mapping[str, Any]] = {}
+    for record, resource, scope in rows:
+        if resource not in resources:
+            envelope = read_resource(connection, int(str(resource)))
+            resources[resource] = attributes_dict(envelope.resource.attributes)
+        scope_name = read_scope(connection, int(str(scope))).scope.name
+        message = restore_log(connection, bytes(record))  # type: ignore[arg-type]  # a BLOB column
+        yield log_view(message, resources[resource], scope_name=scope_name)
+
+
+def rederive_span(
+    connection: apsw.Connection,
+    batch: Batch,
+    *,
+    trace_id: bytes,
+    span_id: bytes,
+    messages: MessageCache,
+) -> None:
+    """Make the derived rows of a stored span again; nothing happens when there is no such span."""
+    rows = connection.execute(_BY_IDENTITY, (trace_id, span_id)).fetchall()
+    for row in rows:
+        rederive_stored(batch, _stored(connection, row), messages=messages)
+
+
+def rederive_stored(batch: Batch, stored: StoredSpan, *, messages: MessageCache) -> None:
+    """Make the derived rows of a span that was read back again."""
+    run = batch.runs.get(stored.message.trace_id, start_ns=0)
+    if run is None:
+        return
+    received = received_again(stored)
+    batch.spans.rederive(stored.id, received, project(stored.view(), messages), run)
+
+
+def received_again(stored: StoredSpan) -> ReceivedSpan:
+    """Return a stored span in the form in which it was received and repaired."""
+    span = stored.message
+    flags, _ = repair_span(span)
+    times = span_times(span, received_ns=stored.received_ns)
+    # What was emptied or removed before storing cannot be seen any more in what is stored.
+    kept = SpanFlag(stored.flags) & _SEEN_ONLY_ONCE
+    has_links = SpanFlag.HAS_LINKS if span.links else SpanFlag(0)
+    return ReceivedSpan(
+        trace_id=span.trace_id,
+        span_id=span.span_id,
+        side=stored.side,
+        parent_span_id=span.parent_span_id or None,
+        name=span.name,
+        kind=span.kind,
+        start_ns=times.start_ns,
+        end_ns=times.end_ns,
+        sort_ns=times.sort_ns,
+        status=span.status.code,
+        flags=flags | times.flags | kept | has_links,
+        mac=stored.mac,
+        received_ns=stored.received_ns,
+        resource=stored.resource_id,
+        scope=stored.scope_id,
+        attribute_count=stored.attribute_count,
+        message=span,
+        large=(),
+        links=[(link.trace_id, link.span_id) for link in span.links],
+        synthetic=stored.synthetic,
+    )
+
+
+_SEEN_ONLY_ONCE = SpanFlag.PARENT_REPAIRED | SpanFlag.LINK_DROPPED | SpanFlag.REDACTED

@@ -1,0 +1,224 @@
+"""A request taken apart: decode, validate, redact, prepare, item by item.
+
+The stages stand in `take_apart`, in their order. What comes out is a list of items to be written
+and the count of those refused, with the reasons that the sender is told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
+
+from hansard_collector.any_value import attributes_dict
+from hansard_collector.decode import decode
+from hansard_collector.ingest import IngestRequest, Signal
+from hansard_collector.prepare import Envelope, PreparedSpan, Preparer
+from hansard_collector.prepare_logs import (
+    PreparedLog,
+    PreparedPoint,
+    prepare_log,
+    prepare_point,
+    single_points,
+)
+from hansard_collector.redact import RetentionPolicy
+from hansard_collector.validate import refuse_span
+from hansard_store.redactions import RemovedSecret
+
+Prepared = PreparedSpan | PreparedLog | PreparedPoint
+
+_MAX_MESSAGE_CHARS = 1000
+_Removed = tuple[RemovedSecret, ...]
+
+
+@dataclass(slots=True)
+class TakenApart:
+    """The items of one request, prepared lazily: a request may hold 100,000 of them."""
+
+    items: Iterator[Prepared]
+    reasons: Counter[str] = field(default_factory=Counter)  # why items were refused -> how many
+    warnings: list[str] = field(default_factory=list)
+    services: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def rejected(self) -> int:
+        return sum(self.reasons.values())
+
+    def message(self) -> str:
+        """Return the sentences that the sender is told, short enough for a response."""
+        told = [f"{count} rejected: {reason}" for reason, count in self.reasons.most_common(5)]
+        return "; ".join([*told, *self.warnings[:5]])[:_MAX_MESSAGE_CHARS]
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One span, log record or metric of a request, before anything was changed in it."""
+
+    message: Any
+    envelope: Envelope
+    mac: bytes
+
+
+def take_apart(
+    request: IngestRequest, preparer: Preparer, retention: RetentionPolicy
+) -> TakenApart:
+    """Return the items of a request; raises MalformedRequest when it cannot be decoded.
+
+    Identity is judged before redaction (`mac`), so that a re-sent span is known again even when
+    its secrets were replaced by markers.
+    """
+    decoded = decode(request)
+    taken = TakenApart(items=iter(()), warnings=list(decoded.warnings))
+    macs = _macs(request.signal, decoded.message, preparer)
+    removed = retention.apply(request.signal, decoded.message)
+    envelopes = _envelopes(request.signal, decoded.message, taken)
+    taken.items = _prepared(request, envelopes, macs, removed, preparer=preparer, taken=taken)
+    return taken
+
+
+_LEVELS = {
+    Signal.TRACES: ("resource_spans", "scope_spans", "spans"),
+    Signal.LOGS: ("resource_logs", "scope_logs", "log_records"),
+    Signal.METRICS: ("resource_metrics", "scope_metrics", "metrics"),
+}
+
+
+def _macs(signal: Signal, message: Any, preparer: Preparer) -> list[bytes]:
+    """Return the mac of every item, in order, as received.
+
+    A span has ids, so its own bytes suffice; a log record or metric is the same one only under
+    the same resource and scope.
+    """
+    outer, inner, leaf = _LEVELS[signal]
+    found = []
+    for resource_level in getattr(message, outer):
+        for scope_level in getattr(resource_level, inner):
+            context = b""
+            if signal is not Signal.TRACES:
+                context = hashlib.sha256(
+                    resource_level.resource.SerializeToString()
+                    + b"\0"
+                    + scope_level.scope.SerializeToString()
+                ).digest()
+            found += [
+                preparer.mac(context, item.SerializeToString())
+                for item in getattr(scope_level, leaf)
+            ]
+    return found
+
+
+def _envelopes(signal: Signal, message: Any, taken: TakenApart) -> Iterator[tuple[Envelope, Any]]:
+    """Yield every item with the resource and scope it stands under."""
+    outer, inner, leaf = _LEVELS[signal]
+    for resource_level in getattr(message, outer):
+        resource_record = ResourceSpans(schema_url=resource_level.schema_url)
+        if resource_level.HasField("resource"):
+            resource_record.resource.CopyFrom(resource_level.resource)
+        resource = attributes_dict(resource_level.resource.attributes)
+        for scope_level in getattr(resource_level, inner):
+            scope = scope_level.scope
+            scope_record = ScopeSpans(schema_url=scope_level.schema_url)
+            if scope_level.HasField("scope"):
+                scope_record.scope.CopyFrom(scope)
+            envelope = Envelope(resource_record, scope_record, resource, scope.name, scope.version)
+            items = getattr(scope_level, leaf)
+            taken.services[envelope.service_name or ""] += len(items)
+            for item in items:
+                yield envelope, item
+
+
+def _prepared(
+    request: IngestRequest,
+    envelopes: Iterator[tuple[Envelope, Any]],
+    macs: list[bytes],
+    removed: dict[int, _Removed],
+    *,
+    preparer: Preparer,
+    taken: TakenApart,
+) -> Iterator[Prepared]:
+    prepare = _PREPARE[request.signal]
+    ordinals: Counter[bytes] = Counter()
+    for index, ((envelope, message), mac) in enumerate(zip(envelopes, macs, strict=True)):
+        item = _Item(message, envelope, mac)
+        yield from prepare(
+            preparer,
+            item,
+            taken=taken,
+            ordinals=ordinals,
+            received_ns=request.received_ns,
+            removed=removed.get(index, ()),
+        )
+
+
+def _prepare_span(
+    preparer: Preparer,
+    item: _Item,
+    *,
+    taken: TakenApart,
+    ordinals: Counter[bytes],
+    received_ns: int,
+    removed: _Removed,
+) -> Iterator[PreparedSpan]:
+    reason = refuse_span(item.message)
+    if reason is not None:
+        taken.reasons[reason] += 1
+        return
+    yield preparer.span(
+        item.message, item.envelope, mac=item.mac, received_ns=received_ns, removed=removed
+    )
+
+
+def _prepare_log(
+    preparer: Preparer,
+    item: _Item,
+    *,
+    taken: TakenApart,
+    ordinals: Counter[bytes],
+    received_ns: int,
+    removed: _Removed,
+) -> Iterator[PreparedLog]:
+    ordinal = ordinals[item.mac]
+    ordinals[item.mac] += 1
+    yield prepare_log(
+        preparer,
+        item.message,
+        item.envelope,
+        mac=item.mac,
+        ordinal=ordinal,
+        received_ns=received_ns,
+        removed=removed,
+    )
+
+
+def _prepare_metric(
+    preparer: Preparer,
+    item: _Item,
+    *,
+    taken: TakenApart,
+    ordinals: Counter[bytes],
+    received_ns: int,
+    removed: _Removed,
+) -> Iterator[PreparedPoint]:
+    for metric, point in single_points(item.message):
+        ordinal = ordinals[item.mac]
+        ordinals[item.mac] += 1
+        yield prepare_point(
+            metric,
+            point,
+            item.envelope,
+            mac=item.mac,
+            ordinal=ordinal,
+            received_ns=received_ns,
+            removed=removed,
+        )
+
+
+_PREPARE = {
+    Signal.TRACES: _prepare_span,
+    Signal.LOGS: _prepare_log,
+    Signal.METRICS: _prepare_metric,
+}

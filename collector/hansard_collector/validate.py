@@ -1,0 +1,101 @@
+"""What is refused, and what is repaired: item by item, so that one bad span costs only itself.
+
+The decisions are those of reference/otlp.md §9 and §12, row by row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from hansard_store.flags import SpanFlag
+
+_ZERO_TRACE = bytes(16)
+_ZERO_SPAN = bytes(8)
+_SIGNED_LIMIT_NS = 1 << 63
+_YEAR_2000_NS = 946_684_800 * 1_000_000_000
+_DAY_NS = 86_400 * 1_000_000_000
+_PARENT_IS_REMOTE = 0x200  # flags bit 9, meaningful when bit 8 is set too
+_REMOTE_IS_KNOWN = 0x100
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """A span's times as columns: None where SQLite cannot hold them or none was sent."""
+
+    start_ns: int | None
+    end_ns: int | None
+    sort_ns: int
+    flags: SpanFlag
+
+
+def bad_trace_id(trace_id: bytes) -> str | None:
+    """Return why a trace id cannot be used, or None when it can."""
+    if len(trace_id) != 16:
+        return f"a trace id has 16 bytes, not {len(trace_id)}"
+    return "a trace id is all zero" if trace_id == _ZERO_TRACE else None
+
+
+def bad_span_id(span_id: bytes) -> str | None:
+    """Return why a span id cannot be used, or None when it can."""
+    if len(span_id) != 8:
+        return f"a span id has 8 bytes, not {len(span_id)}"
+    return "a span id is all zero" if span_id == _ZERO_SPAN else None
+
+
+def refuse_span(span: Span) -> str | None:
+    """Return why a span cannot be stored, or None."""
+    return bad_trace_id(span.trace_id) or bad_span_id(span.span_id)
+
+
+def repair_span(span: Span) -> tuple[SpanFlag, list[str]]:
+    """Empty an invalid parent and drop invalid links, in place; say so in notes."""
+    flags, notes = SpanFlag(0), []
+    parent = span.parent_span_id
+    if parent and bad_span_id(parent):
+        span.parent_span_id = b""
+        if parent != _ZERO_SPAN:  # all zero is a way to write "no parent"
+            flags |= SpanFlag.PARENT_REPAIRED
+            notes.append("a parent id was invalid and emptied")
+    if span.links and (dropped := _drop_bad_links(span)):
+        flags |= SpanFlag.LINK_DROPPED
+        notes.append(f"{dropped} links with invalid ids were dropped")
+    if span.dropped_attributes_count or any(e.dropped_attributes_count for e in span.events):
+        flags |= SpanFlag.ATTRIBUTES_DROPPED
+        notes.append("the sender's SDK dropped attributes: the last ones of a span are missing")
+    if span.flags & _REMOTE_IS_KNOWN and span.flags & _PARENT_IS_REMOTE:
+        flags |= SpanFlag.PARENT_REMOTE
+    return flags, notes
+
+
+def _drop_bad_links(span: Span) -> int:
+    good = [link for link in span.links if not _bad_link(link)]
+    dropped = len(span.links) - len(good)
+    if dropped:
+        kept = [link.SerializeToString() for link in good]
+        del span.links[:]
+        for link in kept:
+            span.links.add().MergeFromString(link)
+    return dropped
+
+
+def _bad_link(link: Span.Link) -> bool:
+    return bool(bad_trace_id(link.trace_id) or bad_span_id(link.span_id))
+
+
+def span_times(span: Span, *, received_ns: int) -> Times:
+    """Return the times of a span as they can be stored and ordered."""
+    start, end = span.start_time_unix_nano, span.end_time_unix_nano
+    flags = SpanFlag(0)
+    if start >= _SIGNED_LIMIT_NS or end >= _SIGNED_LIMIT_NS:
+        flags |= SpanFlag.TIME_HUGE | SpanFlag.TIME_ODD
+    if not start or (end and end < start) or _is_odd(start, received_ns):
+        flags |= SpanFlag.TIME_ODD
+    start_ns = start if 0 < start < _SIGNED_LIMIT_NS else None
+    end_ns = end if 0 < end < _SIGNED_LIMIT_NS else None
+    return Times(start_ns, end_ns, start_ns or end_ns or received_ns, flags)
+
+
+def _is_odd(time_ns: int, received_ns: int) -> bool:
+    return time_ns < _YEAR_2000_NS or time_ns > received_ns + _DAY_NS

@@ -1,0 +1,98 @@
+"""Writing prepared items: ids are given, rows are written, outcomes are counted."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import apsw
+
+from hansard_collector.messages import MessageCache
+from hansard_collector.prepare import PreparedSpan
+from hansard_collector.prepare_logs import PreparedLog, PreparedPoint
+from hansard_collector.rederive import rederive_span
+from hansard_collector.requests import Prepared
+from hansard_store.logs import ReceivedLog, ReceivedPoint
+from hansard_store.spans import ReceivedSpan
+from hansard_store.writer import Batch, IngestWriter
+
+_LOGGED_SPANS = """
+SELECT DISTINCT span_id FROM log_record WHERE trace_id = ? AND span_id IS NOT NULL
+"""
+
+
+@dataclass(slots=True)
+class Written:
+    """What became of the items of one transaction, and which spans have news from logs."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    dialect: str = ""
+
+
+class ItemWriter:
+    """Writes items in a transaction, and afterwards joins logs with the spans they are about."""
+
+    def __init__(self, writer: IngestWriter, batch: Batch, messages: MessageCache) -> None:
+        self._writer = writer
+        self._batch = batch
+        self._messages = messages
+        # trace id -> span ids that came in this transaction, as spans or named by logs
+        self._spans: dict[bytes, set[bytes]] = defaultdict(set)
+        self._logged: dict[bytes, set[bytes]] = defaultdict(set)
+
+    def write(self, item: Prepared) -> str:
+        """Store an item and return its column of the ledger."""
+        resource = self._writer.resource(item.envelope.resource_record, item.envelope.service_name)
+        scope = self._writer.scope(item.envelope.scope_record)
+        if isinstance(item, PreparedSpan):
+            return self._write_span(item, resource=resource, scope=scope)
+        if isinstance(item, PreparedLog):
+            return self._write_log(item, resource=resource, scope=scope)
+        return self._write_point(item, resource=resource, scope=scope)
+
+    def _write_span(self, item: PreparedSpan, *, resource: int, scope: int) -> str:
+        span = ReceivedSpan(
+            **item.fields, resource=resource, scope=scope, message=item.message, large=item.large
+        )
+        outcome, number = self._batch.spans.add(span, item.projection)
+        if outcome.value in ("stored", "opened"):
+            self._spans[span.trace_id].add(span.span_id)
+            self._batch.redactions.add("traces", number, item.removed)
+        return outcome.value
+
+    def _write_log(self, item: PreparedLog, *, resource: int, scope: int) -> str:
+        log = ReceivedLog(
+            **item.fields, resource=resource, scope=scope, message=item.message, large=item.large
+        )
+        outcome, number = self._batch.logs.add(log)
+        if outcome == "stored":
+            self._batch.redactions.add("logs", number, item.removed)
+            if log.trace_id is not None and log.span_id is not None:
+                self._logged[log.trace_id].add(log.span_id)
+        return outcome
+
+    def _write_point(self, item: PreparedPoint, *, resource: int, scope: int) -> str:
+        point = ReceivedPoint(**item.fields, resource=resource, scope=scope, message=item.message)
+        outcome, number = self._batch.logs.add_point(point)
+        if outcome == "stored":
+            self._batch.redactions.add("metrics", number, item.removed)
+        return outcome
+
+    def join_logs(self) -> None:
+        """Derive again the spans that have log records: both came, in whichever order."""
+        connection = self._writer.connection
+        for trace_id, arrived in self._spans.items():
+            # One query a run; most runs have no logs at all.
+            logged = {span_id for (span_id,) in connection.execute(_LOGGED_SPANS, (trace_id,))}
+            self._logged[trace_id] |= arrived & logged
+        for trace_id, span_ids in self._logged.items():
+            self._rederive(connection, trace_id, sorted(span_ids))
+
+    def _rederive(
+        self, connection: apsw.Connection, trace_id: bytes, span_ids: Iterable[bytes]
+    ) -> None:
+        for span_id in span_ids:
+            rederive_span(
+                connection, self._batch, trace_id=trace_id, span_id=span_id, messages=self._messages
+            )
