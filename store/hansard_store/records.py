@@ -137,6 +137,13 @@ def restore_span(connection: apsw.Connection, packed: bytes) -> Span:
     return _restore(connection, packed, Span())
 
 
+def restore_shell(packed: bytes) -> Span:
+    """Return the span of a record with its large values empty: times, names and small values."""
+    data = unpack(packed)
+    _, position = _read_references(data)
+    return Span.FromString(data[position:])
+
+
 def restore_log(connection: apsw.Connection, packed: bytes) -> LogRecord:
     """Return the log record of a record, whole; raises StoreCorruptError."""
     return _restore(connection, packed, LogRecord())

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from hansard_store.flags import SpanFlag
 from hansard_store.tree import Node, Tree, build_tree
-from hansard_web.pages.arrangement import Arrangement, arrange, with_ancestors
-from hansard_web.pages.minimap import HEIGHT, WIDTH, draw_minimap
-from hansard_web.pages.picture import Picture, Scale
+from hansard_web.trees.arrangement import Arrangement, arrange, with_ancestors
+from hansard_web.trees.minimap import HEIGHT, WIDTH, draw_minimap
+from hansard_web.trees.picture import Picture, Scale
 
 
 def node(

@@ -32,6 +32,11 @@ def duration(nanoseconds: int) -> str:
     return f"{seconds // _DAY_S} d {seconds % _DAY_S // _HOUR_S:02d} h"
 
 
+def offset(nanoseconds: int) -> str:
+    """Return a time after the start of a run: `0 s`, `44 ms`, `6.44 s`."""
+    return duration(nanoseconds) if nanoseconds else "0 s"
+
+
 def ago(nanoseconds: int) -> str:
     """Return an age in one unit: `now`, `12 s`, `6 m`, `2 h`, `3 d`, `14 mo`; future is `now`."""
     seconds = nanoseconds // _NS_PER_S
@@ -122,3 +127,12 @@ def clock(epoch_ns: int) -> str:
 def day_time(epoch_ns: int) -> str:
     """Return date and time of day in UTC to the second, `2026-11-21 14:02:57`."""
     return iso_time(epoch_ns)[:19].replace("T", " ")
+
+
+def shorten(text: str, characters: int) -> str:
+    """Return a text on one line, cut with `…` where it is longer."""
+    # Only the part that can be shown is looked at: recorded texts may be megabytes.
+    line = " ".join(text[: characters * 4].split())
+    if len(line) <= characters and len(text) <= characters * 4:
+        return line
+    return line[: characters - 1].rstrip() + "…"

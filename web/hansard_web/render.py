@@ -71,8 +71,10 @@ def make_environment(assets: Assets) -> Environment:
         iso_time=figures.iso_time,
         markdown=to_html,
         money=figures.money,
+        offset=figures.offset,
         percent=figures.percent,
         plural=figures.plural,
+        shorten=figures.shorten,
         tokens=figures.tokens,
     )
     environment.globals.update(

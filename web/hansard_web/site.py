@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends
@@ -14,6 +14,7 @@ from hansard_web.readers import Readers
 from hansard_web.render import Renderer
 from hansard_web.sessions import Sessions
 from hansard_web.settings import WebSettings
+from hansard_web.trees.pictures import Pictures
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Site:
     sessions: Sessions
     feed: RunFeed
     started_ns: int
+    pictures: Pictures = field(default_factory=Pictures)
 
     def close(self) -> None:
         """End live streams and close idle connections; nothing can be read afterwards."""

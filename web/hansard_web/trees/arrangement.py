@@ -6,7 +6,7 @@ shut or filtered. Every row left out is counted under the reason that hides it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from hansard_store.tree import Tree
@@ -39,9 +39,9 @@ class Hidden:
 class Arrangement:
     """What is shown, one entry a line. A group's line has the row of its first member."""
 
-    rows: list[int]
-    depths: list[int]
-    groups: dict[int, Group]  # by line
+    rows: Sequence[int]
+    depths: Sequence[int]
+    groups: Mapping[int, Group]  # by line
     hidden: Hidden
 
     def __len__(self) -> int:
