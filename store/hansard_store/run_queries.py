@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import apsw
@@ -12,6 +13,7 @@ import apsw
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.database import snapshot
 from hansard_store.figures import TokenSums, run_status, token_sums
+from hansard_store.run_candidates import candidate_runs
 from hansard_store.run_filters import (
     NEWEST_FIRST,
     RunCursor,
@@ -143,8 +145,9 @@ def list_runs(
     """
     after = decode_run_cursor(cursor, sort) if cursor else first_page(sort)
     with snapshot(connection):
-        query = run_query(connection, wanted, sort=sort, after=after, now_ns=now_ns)
-        found = _select(connection, query, limit=limit + 1)
+        found = _matching(
+            connection, wanted, _COLUMNS, sort=sort, after=after, now_ns=now_ns, limit=limit + 1
+        )
         items = _with_names(connection, [row[1:] for row in found[:limit]], now_ns=now_ns)
     if len(found) <= limit:
         return RunPage(items, None)
@@ -152,9 +155,47 @@ def list_runs(
     return RunPage(items, last.encode(sort))
 
 
-def _select(connection: apsw.Connection, query: RunQuery, *, limit: int) -> list[tuple[Any, ...]]:
+def _matching(
+    connection: apsw.Connection,
+    wanted: RunFilter,
+    columns: str,
+    *,
+    sort: RunSort,
+    after: RunCursor,
+    now_ns: int,
+    limit: int,
+) -> list[Any]:
+    """Return (sorted value, *columns) of the first runs after a cursor that meet a filter."""
+    candidates = candidate_runs(connection, wanted)
+    if candidates is None:
+        query = run_query(connection, wanted, sort=sort, after=after, now_ns=now_ns)
+        return _select(connection, query, columns, limit=limit)
+    found: list[Any] = []
+    for some in _portions(candidates, sort=sort, after=after, limit=limit):
+        query = run_query(
+            connection, wanted, sort=sort, after=after, now_ns=now_ns, candidates=some
+        )
+        found += _select(connection, query, columns, limit=limit - len(found))
+        if len(found) == limit:
+            break
+    return found
+
+
+def _portions(
+    candidates: Iterator[int], *, sort: RunSort, after: RunCursor, limit: int
+) -> Iterator[list[int]]:
+    """Cut candidates, which come newest first, into portions whose order is that of the sort."""
+    if sort != NEWEST_FIRST:
+        yield list(candidates)
+        return
+    rest = (run for run in candidates if run < after.id)
+    while portion := list(islice(rest, 2 * limit)):
+        yield portion
+
+
+def _select(connection: apsw.Connection, query: RunQuery, columns: str, *, limit: int) -> list[Any]:
     sql = (
-        f"SELECT {query.value}, {_COLUMNS} FROM {query.source}"
+        f"SELECT {query.value}, {columns} FROM {query.source}"
         f" WHERE {query.where} ORDER BY {query.order} LIMIT :limit"
     )
     return connection.execute(sql, {**query.bindings, "limit": limit}).fetchall()
@@ -220,14 +261,15 @@ def run_facets(
     """Return the most frequent values of the newest runs that meet a filter."""
     sort = NEWEST_FIRST
     with snapshot(connection):
-        query = run_query(connection, wanted, sort=sort, after=first_page(sort), now_ns=now_ns)
-        sql = (
-            f"SELECT run.id, run.status, run.news_ns FROM {query.source}"
-            f" WHERE {query.where} ORDER BY {query.order} LIMIT :limit"
+        rows = _matching(
+            connection,
+            wanted,
+            "run.status, run.news_ns",
+            sort=sort,
+            after=first_page(sort),
+            now_ns=now_ns,
+            limit=FACET_SAMPLE + 1,
         )
-        rows: list[Any] = connection.execute(
-            sql, {**query.bindings, "limit": FACET_SAMPLE + 1}
-        ).fetchall()
         numbers = json.dumps([row[0] for row in rows[:FACET_SAMPLE]])
         facets: list[Any] = connection.execute(_FACETS, {"runs": numbers}).fetchall()
     counts: dict[str, list[FacetCount]] = {}

@@ -1,0 +1,128 @@
+"""Full text over everything that was said: messages, names, arguments, results, errors, logs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from hansard_compiler.calls import message_from_json
+from hansard_store.cursors import decode_cursor, encode_cursor
+from hansard_store.database import snapshot
+from hansard_store.match_query import MatchQuery, parse_match
+from hansard_store.packing import unpack
+from hansard_store.snippets import Snippet, snippet
+from hansard_store.step_queries import StepSkeleton, steps_by_number
+from hansard_store.texts import searched_words
+
+USES_COUNTED = 100
+_FIRST = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """A text, in the step that carried it first."""
+
+    text: int  # text.id, the order of first sight
+    field: str  # message span_name error tool_arguments tool_result input output log
+    role: str | None  # of a message
+    step: StepSkeleton
+    snippet: Snippet
+    uses: int  # model calls a message was part of; of other texts, runs; USES_COUNTED at most
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPage:
+    items: list[SearchHit]
+    next_cursor: str | None
+
+
+_FIND = """
+SELECT text.id, text.field, text.role, text.first_span, text.body
+FROM text_fts CROSS JOIN text ON text.id = text_fts.rowid
+WHERE text_fts MATCH :match AND text_fts.rowid < :before
+ORDER BY text_fts.rowid DESC LIMIT :limit
+"""
+# The calls whose list of messages passes through a text: all nodes below its own.
+_CALLS_WITH = """
+WITH RECURSIVE down (id) AS (
+  SELECT id FROM message_prefix WHERE text = :text
+  UNION ALL
+  SELECT child.id
+  FROM down CROSS JOIN message_prefix AS child ON child.parent = down.id
+  LIMIT :limit
+)
+SELECT call.span FROM down CROSS JOIN call ON call.input_prefix = down.id
+UNION
+SELECT call.span FROM down CROSS JOIN call ON call.output_prefix = down.id
+LIMIT :limit
+"""
+_RUNS_WITH = "SELECT run FROM text_use WHERE text = :text LIMIT :limit"
+_ROOT_OF = """
+SELECT coalesce(run.root_span, (SELECT min(id) FROM span WHERE span.trace_id = run.trace_id))
+FROM run WHERE run.id = :run
+"""
+
+
+def search_texts(
+    connection: apsw.Connection,
+    q: str,
+    *,
+    now_ns: int,
+    limit: int = 50,
+    cursor: str | None = None,
+) -> SearchPage:
+    """Return texts that meet a search, newest first by the span that first carried them.
+
+    Raises BadSearchError for a search that cannot be meant, BadCursorError for a broken cursor.
+    """
+    query = parse_match(q)
+    before = decode_cursor("search", cursor, count=1)[0] if cursor else _FIRST
+    wanted = {"match": query.expression, "before": before, "limit": limit + 1}
+    with snapshot(connection):
+        rows: list[Any] = connection.execute(_FIND, wanted).fetchall()
+        hits = _hits(connection, rows[:limit], query, now_ns=now_ns)
+    more = len(rows) > limit
+    return SearchPage(hits, encode_cursor("search", rows[limit - 1][0]) if more else None)
+
+
+def _hits(
+    connection: apsw.Connection, rows: Sequence[Any], query: MatchQuery, *, now_ns: int
+) -> list[SearchHit]:
+    uses = [_uses(connection, text, field) for text, field, *_ in rows]
+    steps = steps_by_number(connection, [row[3] for row in rows], now_ns=now_ns)
+    hits = []
+    for (text, field, role, first, body), used in zip(rows, uses, strict=True):
+        step = steps.get(first) or _other_carrier(connection, field, used, now_ns=now_ns)
+        if step is not None:
+            found = snippet(_plain(field, unpack(body)), query)
+            hits.append(SearchHit(text, field, role, step, found, len(used)))
+    return hits
+
+
+def _uses(connection: apsw.Connection, text: int, field: str) -> list[int]:
+    """Return what uses a text: span.ids of calls for a message, else run.ids."""
+    sql = _CALLS_WITH if field == "message" else _RUNS_WITH
+    return [row[0] for row in connection.execute(sql, {"text": text, "limit": USES_COUNTED})]
+
+
+def _other_carrier(
+    connection: apsw.Connection, field: str, uses: Sequence[int], *, now_ns: int
+) -> StepSkeleton | None:
+    """Find a step for a text whose first one was deleted; None when nothing carries it any more."""
+    for use in uses:
+        span = use if field == "message" else connection.execute(_ROOT_OF, {"run": use}).get
+        step = steps_by_number(connection, [span], now_ns=now_ns).get(span)
+        if step is not None:
+            return step
+    return None
+
+
+def _plain(field: str, body: bytes) -> str:
+    text = body.decode("utf-8", "replace")
+    if field != "message":
+        return text
+    return "\n".join(searched_words(message_from_json(json.loads(text))))
