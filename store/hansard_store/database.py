@@ -18,6 +18,7 @@ from pathlib import Path
 
 import apsw
 
+from hansard_store import indexing
 from hansard_store.errors import QueryLimitError, StoreBusyError, StoreError, StoreNewerError
 
 APPLICATION_ID = 0x48534E44  # "HSND", shown by file(1)
@@ -151,6 +152,7 @@ def migrate(connection: apsw.Connection) -> int:
         with transaction(connection):
             if schema_version(connection) < number:
                 connection.execute(sql)
+                indexing.configure(connection)
                 connection.pragma("application_id", APPLICATION_ID)
                 connection.pragma("user_version", number)
     found = schema_version(connection)

@@ -14,6 +14,7 @@ from hansard_store import counting, duplicates, tool_events
 from hansard_store.contents import ContentWriter
 from hansard_store.duplicates import Verdict
 from hansard_store.flags import SpanFlag
+from hansard_store.indexing import IndexWriter
 from hansard_store.projections import CallProjection, SpanProjection, Usage
 from hansard_store.records import LargeValue, pack_record
 from hansard_store.runs import RunState, RunWriter
@@ -100,8 +101,6 @@ _ADD_LINK = """
 INSERT OR IGNORE INTO span_link (span, ordinal, to_trace_id, to_span_id) VALUES (?, ?, ?, ?)
 """
 _DROP_LINKS = "DELETE FROM span_link WHERE span = ?"
-_ADD_ATTRIBUTES = "INSERT INTO attribute_fts (rowid, tokens) VALUES (?, ?)"
-_DROP_ATTRIBUTES = "DELETE FROM attribute_fts WHERE rowid = ?"
 _CALL_COLUMNS = """
 span, run, counted, operation, provider, request_model, response_model, response_id,
 finish_reason, input_prefix, output_prefix, input_is_delta, tokens_input, tokens_output,
@@ -134,6 +133,7 @@ class SpanWriter:
         runs: RunWriter,
         contents: ContentWriter,
         texts: TextWriter,
+        index: IndexWriter,
         derived_version: int,
     ) -> None:
         self._connection = connection
@@ -141,6 +141,7 @@ class SpanWriter:
         self._runs = runs
         self._contents = contents
         self._texts = texts
+        self._index = index
         self._derived_version = derived_version
 
     def add(self, span: ReceivedSpan, projection: SpanProjection) -> tuple[Outcome, int]:
@@ -222,7 +223,7 @@ class SpanWriter:
         self._derive(number, span, projection, run)
 
     def _derive(self, number: int, span: ReceivedSpan, made: SpanProjection, run: RunState) -> None:
-        self._execute(_ADD_ATTRIBUTES, (number, made.attribute_tokens))
+        self._index.add_attributes(number, made.attribute_tokens)
         for text in made.texts:
             self._texts.add(text, span=number, run=run.id)
         for kind, value in made.facets:
@@ -351,7 +352,7 @@ class SpanWriter:
         counting.remove_sum(self._connection, run, number)
         tool_events.remove(self._connection, run, number)
         self._execute(_DROP_LINKS, (number,))
-        self._execute(_DROP_ATTRIBUTES, (number,))
+        self._index.drop_attributes(number)
         run.step_count -= 0 if flags & (SpanFlag.DUPLICATE | SpanFlag.FOLDED) else 1
         run.error_count -= 1 if flags & SpanFlag.ERROR else 0
         run.open_count -= 1 if end_ns is None and not flags & SpanFlag.TIME_HUGE else 0

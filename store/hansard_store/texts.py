@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import apsw
 
 from hansard_compiler.calls import Message, TextPart, ToolCallPart, ToolResultPart, message_json
 from hansard_compiler.canonical import canonical_bytes, canonical_json
+from hansard_store.indexing import IndexWriter
 from hansard_store.packing import pack
 from hansard_store.projections import TextProjection
 
@@ -22,7 +24,6 @@ _ADD = """
 INSERT INTO text (hash, field, role, match_hash, first_span, body)
 VALUES (?, ?, ?, ?, ?, ?) RETURNING id
 """
-_INDEX = "INSERT INTO text_fts (rowid, body) VALUES (?, ?)"
 _USE = "INSERT OR IGNORE INTO text_use (text, run) VALUES (?, ?)"
 _FIND_NODE = "SELECT id, hash FROM message_prefix WHERE parent = ? AND text = ?"
 _ADD_NODE = """
@@ -33,8 +34,9 @@ INSERT INTO message_prefix (parent, text, depth, hash) VALUES (?, ?, ?, ?) RETUR
 class TextWriter:
     """Gives texts and prefix nodes their ids, inside the ingest transaction."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, index: IndexWriter) -> None:
         self._execute = connection.execute
+        self._index = index
         self._ids: OrderedDict[bytes, int] = OrderedDict()
         self._nodes: OrderedDict[tuple[int, bytes], tuple[int, bytes]] = OrderedDict()
 
@@ -63,7 +65,13 @@ class TextWriter:
         return node or None
 
     def _node(
-        self, parent: int, chain: bytes, message: Message, *, depth: int, span: int
+        self,
+        parent: int,
+        chain: bytes,
+        message: Message,
+        *,
+        depth: int,
+        span: int,
     ) -> tuple[int, bytes]:
         text = self._message(message, span=span)
         row = self._execute(_FIND_NODE, (parent, text)).fetchone()
@@ -78,7 +86,7 @@ class TextWriter:
             return found
         body = pack(canonical_bytes(message_json(message)))
         row = (message.hash, "message", message.role, message.match_hash, span, body)
-        return self._add(message.hash, row, "\n".join(_words(message)))
+        return self._add(message.hash, row, "\n".join(searched_words(message)))
 
     def _find(self, digest: bytes) -> int | None:
         known = self._ids.get(digest)
@@ -88,9 +96,9 @@ class TextWriter:
                 self._know(digest, known)
         return known
 
-    def _add(self, digest: bytes, row: tuple[object, ...], words: str) -> int:
+    def _add(self, digest: bytes, row: tuple[Any, ...], words: str) -> int:
         added: int = self._execute(_ADD, row).get
-        self._execute(_INDEX, (added, words[:INDEXED_CHARS]))
+        self._index.add_text(added, words[:INDEXED_CHARS])
         self._know(digest, added)
         return added
 
@@ -105,7 +113,7 @@ class TextWriter:
         self._nodes.clear()
 
 
-def _words(message: Message) -> Iterator[str]:
+def searched_words(message: Message) -> Iterator[str]:
     """Yield what a person would search a message by: texts, tool names, arguments, results."""
     for part in message.parts:
         if isinstance(part, TextPart):

@@ -12,6 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
 from hansard_store.contents import ContentWriter
 from hansard_store.database import transaction
+from hansard_store.indexing import IndexWriter
 from hansard_store.ledger import LedgerBatch
 from hansard_store.logs import LogWriter
 from hansard_store.packing import pack
@@ -48,7 +49,8 @@ class IngestWriter:
         self.connection = connection
         self._derived_version = derived_version
         self._contents = ContentWriter(connection)
-        self._texts = TextWriter(connection)
+        self._index = IndexWriter(connection)
+        self._texts = TextWriter(connection, self._index)
         self._envelopes: dict[bytes, int] = {}
         self._epoch = int(connection.execute(_EPOCH).get)
 
@@ -67,12 +69,14 @@ class IngestWriter:
                     runs=runs,
                     contents=self._contents,
                     texts=self._texts,
+                    index=self._index,
                     derived_version=self._derived_version,
                 )
                 logs = LogWriter(self.connection, runs=runs, contents=self._contents)
                 ledger = LedgerBatch()
                 yield Batch(spans, logs, runs, ledger, RedactionWriter(self.connection))
                 runs.flush()
+                self._index.flush()
                 ledger.flush(self.connection, now_ns=now_ns)
         except BaseException:
             self._forget()
@@ -119,4 +123,5 @@ class IngestWriter:
     def _forget(self) -> None:
         self._contents.forget()
         self._texts.forget()
+        self._index.forget()
         self._envelopes.clear()
