@@ -176,6 +176,8 @@ class Tokens:
     cache_write_5m: int | None = None
     cache_write_1h: int | None = None
     reasoning: int | None = None
+    audio_input: int | None = None
+    audio_output: int | None = None
 
     def any_known(self) -> bool:
         return any(getattr(self, name) is not None for name in self.__slots__)

@@ -1,0 +1,193 @@
+"""Claude Code's own spans, with the log records that carry their ids.
+
+Input tokens exclude the cached ones. `new_context` is what is new since the previous call; system
+prompt and tool schemas are logged once a hash and only named after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hansard_collector.dialects import chat, tool_lists
+from hansard_collector.dialects.parts import result_of
+from hansard_collector.dialects.reading import Reading, Record
+from hansard_collector.dialects.values import (
+    count,
+    first,
+    flag,
+    is_content,
+    opened,
+    real,
+    text,
+)
+from hansard_compiler.calls import Json, Message
+
+NAME = "claude_code"
+
+ROLES: Mapping[str, str] = {
+    "interaction": "agent",
+    "subagent.spawn": "agent",
+    "llm_request": "llm",
+    "tool": "tool",
+    "mcp.rpc": "mcp",
+    "tool.blocked_on_user": "task",
+    "tool.execution": "task",
+    "compaction": "task",
+    "hook": "task",
+    "bash.subprocess": "task",
+}
+
+
+def role(reading: Reading, key: str) -> str | None:
+    return ROLES.get(text(reading.view.attributes[key]) or "")
+
+
+def role_by_name(reading: Reading, _: str) -> str | None:
+    return ROLES.get(reading.view.name.removeprefix("claude_code."))
+
+
+def input_tokens(reading: Reading, key: str) -> int | None:
+    attributes = reading.view.attributes
+    fresh = count(attributes[key])
+    if fresh is None:
+        return None
+    cached = (
+        count(attributes.get("cache_read_tokens")),
+        count(attributes.get("cache_creation_tokens")),
+    )
+    return fresh + sum(part or 0 for part in cached)
+
+
+def new_context(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    """The messages since the previous call of the same query source, as JSON or as text."""
+    if not is_content(reading.view.attributes[key]):
+        return None
+    return chat.request_messages(reading.opened(key)) or None
+
+
+def prompt_log(reading: Reading, _: str) -> tuple[Message, ...] | None:
+    for record in _logs(reading, "user_prompt"):
+        if is_content(said := record.attributes.get("prompt")):
+            return chat.messages_of(said, "user") or None
+    return None
+
+
+def output_log(reading: Reading, _: str) -> tuple[Message, ...] | None:
+    found: list[Message] = []
+    for record in _logs(reading, "assistant_response"):
+        found += chat.response_messages(record.attributes.get("response"))
+    return tuple(found) or None
+
+
+def output(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    if not is_content(reading.view.attributes[key]):
+        return None
+    return chat.response_messages(reading.opened(key)) or None
+
+
+def system_log(reading: Reading, _: str) -> tuple[Message, ...] | None:
+    """The log `system_prompt` whose hash the span names."""
+    wanted = reading.view.attributes.get("system_prompt_hash")
+    for record in _logs(reading, "system_prompt"):
+        sent = record.attributes
+        known = first(sent, ("system_prompt_hash", "hash"))
+        if known is None or wanted is None or known == wanted:
+            said = first(sent, ("system_prompt", "content", "prompt"))
+            if found := chat.system_messages(said):
+                return found
+    return None
+
+
+def tools(reading: Reading, key: str) -> tuple[Json, ...] | None:
+    """`tools`: `[{name, hash}]`, filled from the log records `tool` with those hashes."""
+    listed = reading.opened(key)
+    if not isinstance(listed, list):
+        return None
+    logged = {record.attributes.get("hash"): record for record in _logs(reading, "tool")}
+    return tool_lists.tools_of([_full(item, logged) for item in listed]) or None
+
+
+def _full(item: Any, logged: Mapping[Any, Record]) -> Any:
+    if not isinstance(item, dict):
+        return item
+    digest = item.get("hash")
+    record = logged.get(digest) if isinstance(digest, str) else None
+    if record is None:
+        return item
+    schema = opened(first(record.attributes, ("schema", "tool", "definition", "body")))
+    return {**schema, "name": item.get("name")} if isinstance(schema, dict) else item
+
+
+def tool_arguments(reading: Reading, key: str) -> Any:
+    return reading.opened(key) if is_content(reading.view.attributes[key]) else None
+
+
+def tool_detail(reading: Reading, key: str) -> Any:
+    """`full_command` or `file_path`, where the input itself is not sent."""
+    value = text(reading.view.attributes[key])
+    return None if value is None else {key: value}
+
+
+def tool_output(reading: Reading, _: str) -> Any:
+    for record in reading.records("tool.output"):
+        value = first(record.attributes, ("output", "content", "diff"))
+        if is_content(value):
+            return result_of(opened(value))
+    return None
+
+
+def logged_cost(reading: Reading, _: str) -> float | None:
+    """`cost_usd` of the log `api_request` of this request."""
+    for record in _requests(reading):
+        usd = real(record.attributes.get("cost_usd"))
+        if usd is not None:
+            return usd
+        micros = real(record.attributes.get("cost_usd_micros"))
+        if micros is not None:
+            return micros / 1_000_000
+    return None
+
+
+def logged_count(name: str) -> Any:
+    """A reader of a number in the log `api_request`, for what the span does not say."""
+
+    def read(reading: Reading, _: str) -> int | None:
+        found = (count(record.attributes.get(name)) for record in _requests(reading))
+        return next((number for number in found if number is not None), None)
+
+    return read
+
+
+def _requests(reading: Reading) -> list[Record]:
+    """The logs of this very request: a log of another request of the turn does not count."""
+    wanted = reading.view.attributes.get("request_id")
+    return [
+        record
+        for record in _logs(reading, "api_request")
+        if wanted is None or record.attributes.get("request_id") in (None, wanted)
+    ]
+
+
+def _logs(reading: Reading, name: str) -> list[Record]:
+    return reading.records(name, f"claude_code.{name}")
+
+
+def failed(reading: Reading, key: str) -> bool | None:
+    return True if flag(reading.view.attributes[key]) is False else None
+
+
+PARAMETERS = ("effort", "speed")
+PROMPT_LOGS = ("event user_prompt", "event claude_code.user_prompt")
+ANSWER_LOGS = ("event assistant_response", "event claude_code.assistant_response")
+SYSTEM_LOGS = ("event system_prompt", "event claude_code.system_prompt")
+
+
+def parameter(reading: Reading, key: str) -> Mapping[str, Any] | None:
+    value = reading.view.attributes[key]
+    return {key: value} if is_content(value) else None
+
+
+def is_delta(reading: Reading) -> bool:
+    """Whether the span gives only what is new since its previous call."""
+    return NAME in reading.marks and is_content(reading.view.attributes.get("new_context"))

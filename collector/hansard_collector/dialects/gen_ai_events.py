@@ -1,0 +1,172 @@
+"""OpenTelemetry GenAI content in events: span events and log records, old and new forms.
+
+Newest: one `gen_ai.client.inference.operation.details` event with everything. Conventions 1.28 to
+1.36: an event a message. 1.26 to 1.28: `gen_ai.content.prompt` and `.completion`. Events are put in
+order by time, then position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hansard_collector.dialects import chat, tool_lists
+from hansard_collector.dialects.reading import Reading, Record
+from hansard_collector.dialects.values import first, is_content, opened, text
+from hansard_compiler.calls import Message
+
+DETAILS = "gen_ai.client.inference.operation.details"
+CHOICE = "gen_ai.choice"
+INPUT_EVENTS: Mapping[str, str] = {
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool",
+}
+INPUT_EVIDENCE = tuple(f"event {name}" for name in INPUT_EVENTS)
+CHUNK_EVIDENCE = (
+    "event ai.stream.firstChunk",
+    "event gen_ai.content.completion.chunk",
+    "event llm.content.completion.chunk",
+    "event First Token Stream Event",
+)
+
+
+def details_input(reading: Reading, _: str) -> tuple[Message, ...] | None:
+    found: list[Message] = []
+    for value in _of_details(reading, "gen_ai.input.messages", "input"):
+        found += chat.request_messages(value)
+    return tuple(found) or None
+
+
+def details_output(reading: Reading, _: str) -> tuple[Message, ...] | None:
+    found: list[Message] = []
+    for value in _of_details(reading, "gen_ai.output.messages", "output"):
+        found += chat.messages_of(_listed(value), "assistant")
+    return tuple(found) or None
+
+
+def details_system(reading: Reading, _: str) -> tuple[Message, ...] | None:
+    found = _of_details(reading, "gen_ai.system_instructions", "system_instructions")
+    return next((chat.system_messages(value) or None for value in found), None)
+
+
+def details_tools(reading: Reading, _: str) -> tuple[Any, ...] | None:
+    found = _of_details(reading, "gen_ai.tool.definitions", "tool_definitions")
+    return next((tool_lists.tools_of(value) or None for value in found), None)
+
+
+def details_finish_reason(reading: Reading, _: str) -> str | None:
+    for value in _of_details(reading, "gen_ai.response.finish_reasons", "finish_reasons"):
+        listed = value if isinstance(value, list) else [value]
+        if reason := next((said for item in listed if (said := text(item))), None):
+            return reason
+    return None
+
+
+def _of_details(reading: Reading, key: str, body_key: str) -> Iterator[Any]:
+    """What the details events say under a key; AWS puts it in the body (`{input: {messages}}`)."""
+    seen: list[Any] = []
+    for record in reading.records(DETAILS):
+        body = opened(record.body)
+        value = record.attributes.get(key)
+        if value is None and isinstance(body, dict):
+            value = first(body, (key, body_key))
+        if is_content(value) and value not in seen:
+            seen.append(value)
+            yield opened(value)
+
+
+def _listed(value: Any) -> Any:
+    return first(value, ("messages",)) or value if isinstance(value, dict) else value
+
+
+def input_messages(reading: Reading, _: str) -> tuple[Message, ...] | None:
+    """Everything but the choices, in the order it was said."""
+    found: list[Message] = []
+    for record in reading.records(*INPUT_EVENTS):
+        found += chat.messages_of(_spoken(record), INPUT_EVENTS[record.name])
+    return tuple(found) or None
+
+
+def output_messages(reading: Reading, _: str) -> tuple[Message, ...] | None:
+    found: list[Message] = []
+    for record in reading.records(CHOICE):
+        choice = _said(record)
+        inner = opened(choice.get("message"))
+        if isinstance(inner, dict | list | str):
+            found += chat.said(inner, "assistant")
+        else:
+            found += chat.messages_of({"role": "assistant", **choice}, "assistant")
+    return tuple(found) or None
+
+
+def finish_reason(reading: Reading, _: str) -> str | None:
+    reasons = (text(_said(record).get("finish_reason")) for record in reading.records(CHOICE))
+    return next((reason for reason in reasons if reason), None)
+
+
+def system_message(reading: Reading, evidence: str) -> tuple[Message, ...] | None:
+    found: list[Message] = []
+    for record in reading.records(evidence.removeprefix("event ")):
+        found += chat.messages_of(_spoken(record), "system")
+    return tuple(found) or None
+
+
+def _spoken(record: Record) -> Mapping[str, Any]:
+    """The event as a message; its name says who speaks where nothing else does."""
+    said = _said(record)
+    role = text(said.get("role")) or INPUT_EVENTS[record.name]
+    return {**said, "role": role}
+
+
+def _said(record: Record) -> Mapping[str, Any]:
+    body = opened(record.body)
+    if isinstance(body, dict):
+        return body
+    if is_content(body):
+        return {"content": body}
+    inner = opened(record.attributes.get("gen_ai.event.content"))  # Azure
+    return inner if isinstance(inner, dict) else record.attributes
+
+
+def prompt_content(reading: Reading, _: str) -> tuple[Message, ...] | None:
+    """`gen_ai.content.prompt` {gen_ai.prompt: JSON}."""
+    found: list[Message] = []
+    for record in reading.records("gen_ai.content.prompt"):
+        found += chat.request_messages(_content(record, "gen_ai.prompt"))
+    return tuple(found) or None
+
+
+def completion_content(reading: Reading, _: str) -> tuple[Message, ...] | None:
+    found: list[Message] = []
+    for record in reading.records("gen_ai.content.completion"):
+        found += chat.response_messages(_content(record, "gen_ai.completion"))
+    return tuple(found) or None
+
+
+def _content(record: Record, key: str) -> Any:
+    value = record.attributes.get(key)
+    return value if is_content(value) else opened(record.body)
+
+
+def all_prompt(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    """`gen_ai.prompt` as one JSON text of everything (LangSmith, Spring AI 1.0)."""
+    if not is_content(reading.view.attributes[key]):
+        return None
+    return chat.request_messages(reading.opened(key)) or None
+
+
+def all_completion(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    if not is_content(reading.view.attributes[key]):
+        return None
+    return chat.response_messages(reading.opened(key)) or None
+
+
+def first_chunk_ms(reading: Reading, evidence: str) -> float | None:
+    """The time from the span's start to the first event of a name."""
+    records = reading.records(evidence.removeprefix("event "))
+    start_ns = reading.view.start_ns
+    if not records or not start_ns or records[0].time_ns < start_ns:
+        return None
+    return (records[0].time_ns - start_ns) / 1_000_000

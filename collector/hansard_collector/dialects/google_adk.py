@@ -1,0 +1,67 @@
+"""Google ADK, telemetry schema 1: Gemini requests and responses as JSON; 2 is plain GenAI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hansard_collector.dialects import chat, tool_lists
+from hansard_collector.dialects.reading import Reading
+from hansard_collector.dialects.values import count, is_content, mapping, text
+from hansard_compiler.calls import Json, Message
+
+_NOT_CAPTURED = ("{}", "N/A")
+
+SPAN_ROLES: Mapping[str, str] = {
+    "span call_llm": "llm",
+    "span invocation": "workflow",
+    "span agent_run": "agent",
+    "span execute_tool": "tool",
+}
+
+
+def role(_: Reading, evidence: str) -> str | None:
+    return SPAN_ROLES[evidence]
+
+
+def input_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    """`{contents: […], config: {system_instruction, tools}}`."""
+    return chat.request_messages(_captured(reading, key)) or None
+
+
+def output_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    """`{content: {role, parts}}`."""
+    sent = _captured(reading, key)
+    content = sent.get("content") if isinstance(sent, dict) else None
+    return chat.response_messages(content) or None
+
+
+def tools(reading: Reading, key: str) -> tuple[Json, ...] | None:
+    sent = _captured(reading, key)
+    config = sent.get("config") if isinstance(sent, dict) else None
+    return tool_lists.tools_of(config.get("tools")) if isinstance(config, dict) else None
+
+
+def content(reading: Reading, key: str) -> Any:
+    """Arguments or the response of a tool; `{}` and `N/A` mean that it was not captured."""
+    return _captured(reading, key)
+
+
+def finish_reason(reading: Reading, key: str) -> str | None:
+    sent = _captured(reading, key)
+    return text(sent.get("finish_reason")) if isinstance(sent, dict) else None
+
+
+def output_tokens(reading: Reading, key: str) -> int | None:
+    """Gemini counts thoughts beside the candidates' tokens; here output includes them."""
+    sent = _captured(reading, key)
+    usage = mapping(sent.get("usage_metadata")) if isinstance(sent, dict) else {}
+    candidates = count(usage.get("candidates_token_count"))
+    return (
+        None if candidates is None else candidates + (count(usage.get("thoughts_token_count")) or 0)
+    )
+
+
+def _captured(reading: Reading, key: str) -> Any:
+    value = reading.view.attributes[key]
+    return reading.opened(key) if is_content(value) and value not in _NOT_CAPTURED else None

@@ -1,0 +1,143 @@
+"""Haystack: model, tokens and documents stand inside a component's output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hansard_collector.dialects import chat
+from hansard_collector.dialects.gen_ai import document
+from hansard_collector.dialects.reading import Reading
+from hansard_collector.dialects.values import count, first, mapping, opened, text
+from hansard_collector.normalised import Document
+from hansard_compiler.calls import Message
+
+_SPAN_ROLES: Mapping[str, str] = {
+    "haystack.pipeline.run": "workflow",
+    "haystack.async_pipeline.run": "workflow",
+    "haystack.chat_generator.run": "llm",
+    "haystack.agent.run": "agent",
+    "haystack.agent.step": "task",
+    "haystack.agent.step.llm": "task",
+    "haystack.agent.step.tool": "tool",
+    "haystack.agent.hook": "task",
+    "haystack.component.run": "chain",
+}
+_COMPONENT_ROLES: tuple[tuple[str, str], ...] = (
+    ("Generator", "llm"),
+    ("Embedder", "embedding"),
+    ("Retriever", "retriever"),
+    ("Ranker", "rerank"),
+    ("ToolInvoker", "chain"),
+    ("Agent", "agent"),
+)
+
+
+def role(reading: Reading, _: str) -> str | None:
+    return _SPAN_ROLES.get(reading.view.name)
+
+
+def role_of_component(reading: Reading, key: str) -> str | None:
+    kind = text(reading.view.attributes[key]) or ""
+    return next((role for suffix, role in _COMPONENT_ROLES if kind.endswith(suffix)), None)
+
+
+def input_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    return _messages(chat.request_messages, reading.mapping(key)) or None
+
+
+def output_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    replies = reading.mapping(key).get("replies")
+    return _messages(chat.response_messages, replies) or None
+
+
+def _messages(read: Callable[[Any], tuple[Message, ...]], sent: Any) -> tuple[Message, ...]:
+    return read(_plain(sent))
+
+
+def _plain(value: Any) -> Any:
+    """Haystack's ChatMessage as a dict: `{role, content: [{text}, {tool_call: {…}}, …]}`."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if not isinstance(value, dict):
+        return opened(value)
+    call = value.get("tool_call")
+    if isinstance(call, dict) and len(value) == 1:
+        return {
+            "type": "tool_call",
+            "id": call.get("id"),
+            "name": first(call, ("tool_name", "name")),
+            "arguments": call.get("arguments"),
+        }
+    result = value.get("tool_call_result")
+    if isinstance(result, dict) and len(value) == 1:
+        origin = mapping(result.get("origin"))
+        return {
+            "type": "tool_call_response",
+            "id": origin.get("id"),
+            "name": origin.get("tool_name"),
+            "response": result.get("result"),
+        }
+    if "_role" in value:  # serialised by versions before 2.9
+        value = {"role": value["_role"], "content": value.get("_content")}
+    return {
+        key: _plain(child) if key in ("messages", "content", "replies") else child
+        for key, child in value.items()
+    }
+
+
+def _reply_meta(reading: Reading, key: str) -> Mapping[str, Any]:
+    """`{replies: [{meta}]}`, or `{meta: [{…}]}` beside texts."""
+    sent = reading.mapping(key)
+    replies = sent.get("replies")
+    reply = opened(replies[0]) if isinstance(replies, list) and replies else {}
+    meta = first(reply, ("meta", "_meta")) if isinstance(reply, dict) else None
+    if meta is None:
+        beside = sent.get("meta")
+        meta = beside[0] if isinstance(beside, list) and beside else beside
+    return meta if isinstance(meta, dict) else {}
+
+
+def meta_text(*names: str) -> Any:
+    def read(reading: Reading, key: str) -> str | None:
+        return text(first(_reply_meta(reading, key), names))
+
+    return read
+
+
+def usage(*names: str) -> Any:
+    """A reader of one number of `meta.usage`, in OpenAI's or Anthropic's words."""
+
+    def read(reading: Reading, key: str) -> int | None:
+        sent = mapping(_reply_meta(reading, key).get("usage"))
+        return next((n for name in names if (n := count(sent.get(name))) is not None), None)
+
+    return read
+
+
+def usage_detail(group: str, name: str) -> Any:
+    def read(reading: Reading, key: str) -> int | None:
+        sent = mapping(_reply_meta(reading, key).get("usage"))
+        return count(mapping(sent.get(group)).get(name))
+
+    return read
+
+
+def documents(reading: Reading, key: str) -> tuple[Document, ...] | None:
+    listed = reading.mapping(key).get("documents")
+    if not isinstance(listed, list):
+        return None
+    return tuple(document(item) for item in listed if isinstance(item, dict)) or None
+
+
+def query(reading: Reading, key: str) -> str | None:
+    return text(first(reading.mapping(key), ("query", "text")))
+
+
+def embedded_texts(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    sent = reading.mapping(key)
+    said = sent.get("text")
+    listed = sent.get("documents")
+    if said is None and isinstance(listed, list):
+        said = [item.get("content") for item in listed if isinstance(item, dict)]
+    return chat.messages_of(said, "user") or None

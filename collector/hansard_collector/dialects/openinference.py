@@ -1,0 +1,293 @@
+"""OpenInference (Arize, Phoenix): flat attributes, one key a leaf."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hansard_collector.dialects import chat, tool_lists
+from hansard_collector.dialects.parts import part_of, parts_of, result_of, tool_call
+from hansard_collector.dialects.reading import Pair, Reading, nested, rows
+from hansard_collector.dialects.values import (
+    flag,
+    is_content,
+    mapping,
+    opened,
+    real,
+    text,
+)
+from hansard_collector.dialects.vocabulary import message_role
+from hansard_collector.normalised import Document
+from hansard_compiler.calls import Json, Message, Part, TextPart, ToolCallPart, ToolResultPart
+
+ROLES: Mapping[str, str] = {
+    "llm": "llm",
+    "decision": "llm",  # classifier-type model calls
+    "embedding": "embedding",
+    "agent": "agent",
+    "chain": "chain",
+    "tool": "tool",
+    "retriever": "retriever",
+    "reranker": "rerank",
+    "guardrail": "guardrail",
+    "evaluator": "evaluator",
+    "prompt": "prompt",
+}
+
+# What instrumentors put among the invocation parameters that is no parameter.
+_NO_PARAMETERS = frozenset(
+    {
+        "_type", "context_window", "created_at", "error", "extra_headers", "id", "input",
+        "instructions", "is_chat_model", "is_function_calling_model", "messages", "metadata",
+        "model", "model_name", "object", "output", "status", "stream", "system", "system_role",
+        "tools", "usage",
+    }
+)  # fmt: skip
+
+
+def input_messages(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
+    return _messages(reading, prefix) or None
+
+
+output_messages = input_messages
+
+
+def _messages(reading: Reading, prefix: str) -> tuple[Message, ...]:
+    default = "assistant" if prefix == "llm.output_messages." else "user"
+    found: list[Message] = []
+    cache = reading.cache
+    for _, pairs in reading.flat(prefix):
+        key = (default, *pairs)
+        try:
+            kept: tuple[Message, ...] | None = cache.find(key)
+        except TypeError:  # a list or an object where a text belongs: not hashable
+            found += _message(pairs, default)
+            continue
+        if kept is None:
+            kept = _message(pairs, default)
+            cache.keep(key, kept, size_bytes=_size_bytes(pairs))
+        found += kept
+    return tuple(found)
+
+
+def _size_bytes(pairs: Sequence[Pair]) -> int:
+    return sum(len(pair.value) if isinstance(pair.value, str) else 16 for pair in pairs)
+
+
+def _message(pairs: Sequence[Pair], default: str) -> tuple[Message, ...]:
+    fields = nested(pairs).get("message")
+    if not isinstance(fields, dict):
+        return ()
+    role = text(fields.get("role")) or default
+    name = text(fields.get("name"))
+    call_id = text(fields.get("tool_call_id"))
+    parts = _content_parts(fields)
+    if message_role(role) == "tool" and not _has_result(parts):
+        parts = [_result(part, call_id, name) for part in parts]
+    told = {part.id for part in parts if isinstance(part, ToolCallPart)}
+    calls = [_call(row) for row in rows(fields, "tool_calls")]
+    parts += [call for call in calls if call is not None and call.id not in told]
+    parts += _legacy_call(fields)
+    return chat.one(chat.message(role, parts, name))
+
+
+def _has_result(parts: Sequence[Part]) -> bool:
+    return any(isinstance(part, ToolResultPart) for part in parts)
+
+
+def _result(part: Part, call_id: str | None, name: str | None) -> Part:
+    if not isinstance(part, TextPart):
+        return part
+    return ToolResultPart(call_id, result_of(chat.open_blocks(part.text)), name)
+
+
+def _content_parts(fields: Mapping[str, Any]) -> list[Part]:
+    """The listed contents; the plain content counts where they hold no text."""
+    contents = rows(fields, "contents")
+    parts = [part for row in contents if (part := _content_part(row)) is not None]
+    content = fields.get("content")
+    if isinstance(content, str) and not any(isinstance(part, TextPart) for part in parts):
+        if is_content(content) and content.strip():
+            parts.insert(0, TextPart(content))
+    elif not isinstance(content, str | None) and not parts:
+        parts += parts_of(content)
+    return parts
+
+
+def _content_part(row: Mapping[str, Any]) -> Part | None:
+    call = row.get("tool_call")
+    if isinstance(call, dict):
+        return tool_call(call)
+    block = row.get("message_content")
+    return part_of(block) if isinstance(block, dict) else None
+
+
+def _call(row: Mapping[str, Any]) -> ToolCallPart | None:
+    call = row.get("tool_call")
+    part = tool_call(call) if isinstance(call, dict) else None
+    return part if isinstance(part, ToolCallPart) else None
+
+
+def _legacy_call(fields: Mapping[str, Any]) -> list[Part]:
+    name = text(fields.get("function_call_name"))
+    if name is None:
+        return []
+    part = tool_call({"name": name, "arguments": fields.get("function_call_arguments_json")})
+    return [part] if part is not None else []
+
+
+def prompts(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
+    """Completions API: `llm.prompts.{i}.prompt.text`."""
+    said = (_leaf(pairs, "prompt", "text") for _, pairs in reading.flat(prefix))
+    return tuple(m for item in said for m in chat.messages_of(item, "user")) or None
+
+
+def choices(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
+    """Completions API: `llm.choices.{i}.completion.text`."""
+    said = (_leaf(pairs, "completion", "text") for _, pairs in reading.flat(prefix))
+    return tuple(m for item in said for m in chat.messages_of(item, "assistant")) or None
+
+
+def listed_prompts(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    """`llm.prompts` as a list of texts (LlamaIndex) or JSON (Langtrace)."""
+    return chat.messages_of(reading.opened(key), "user") or None
+
+
+def listed_completions(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    return chat.response_messages(reading.opened(key)) or None
+
+
+def plain_output(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    """A completion's answer as `output.value`: plain text of a call that reports tokens.
+
+    Without a token count the span may only prepare a prompt, and what it returns is no answer.
+    """
+    attributes = reading.view.attributes
+    value = attributes[key]
+    if not isinstance(value, str) or "llm.token_count.completion" not in attributes:
+        return None
+    if attributes.get("output.mime_type", "text/plain") != "text/plain":
+        return None
+    return chat.messages_of(value, "assistant") or None
+
+
+def _leaf(pairs: Sequence[Pair], *path: str) -> Any:
+    value: Any = nested(pairs)
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def tools(reading: Reading, prefix: str) -> tuple[Json, ...] | None:
+    return reading_tools(reading.flat(prefix), reading) or None
+
+
+def reading_tools(listed: Sequence[tuple[int, Sequence[Pair]]], reading: Reading) -> Any:
+    found: list[Json] = []
+    for _, pairs in listed:
+        fields = nested(pairs).get("tool")
+        if not isinstance(fields, dict):
+            continue
+        schema = fields.get("json_schema")
+        if isinstance(schema, str):
+            found += reading.cache.built("tools", schema, tool_lists.tools_of)
+        else:
+            found += tool_lists.tools_of(schema if schema is not None else [fields])
+    return tuple(found)
+
+
+def parameters(reading: Reading, key: str) -> Mapping[str, Any] | None:
+    sent = reading.mapping(key)
+    kept = {
+        name: value
+        for name, value in sent.items()
+        if name not in _NO_PARAMETERS and value is not None
+    }
+    return kept or None
+
+
+def streamed(reading: Reading, key: str) -> bool | None:
+    return flag(reading.mapping(key).get("stream"))
+
+
+def served_model(reading: Reading, key: str) -> str | None:
+    """`llm.model_name` is what served where the invocation parameters say what was asked.
+
+    On a failed call it repeats the request.
+    """
+    if reading.view.status_code == 2:
+        return None
+    if text(reading.mapping("llm.invocation_parameters").get("model")) is None:
+        return None
+    return text(reading.view.attributes[key])
+
+
+def embedded_texts(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
+    said = (_leaf(pairs, "embedding", "text") for _, pairs in reading.flat(prefix))
+    return tuple(m for item in said for m in chat.messages_of(item, "user")) or None
+
+
+def documents(reading: Reading, prefix: str) -> tuple[Document, ...] | None:
+    trees = (nested(pairs).get("document") for _, pairs in reading.flat(prefix))
+    return tuple(_document(fields) for fields in trees if isinstance(fields, dict)) or None
+
+
+def _document(fields: Mapping[str, Any]) -> Document:
+    extra = {name: fields[name] for name in ("url", "mime_type", "name") if text(fields.get(name))}
+    return Document(
+        id=text(fields.get("id")),
+        content=text(fields.get("content")),
+        score=real(fields.get("score")),
+        metadata={**mapping(fields.get("metadata")), **extra},
+    )
+
+
+def evaluations(reading: Reading, prefix: str) -> tuple[Mapping[str, Any], ...] | None:
+    """`evaluations.{i}.evaluation.*` and `annotations.{i}.annotation.*`, also of trace, session."""
+    scope = prefix.partition(".")[0]
+    found = []
+    for _, pairs in reading.flat(prefix):
+        tree = nested(pairs)
+        fields = tree.get("evaluation") or tree.get("annotation")
+        if isinstance(fields, dict):
+            result = {name: value for name, value in fields.items() if is_content(value)}
+            if isinstance(result.get("metadata"), str):
+                result["metadata"] = opened(result["metadata"])
+            if scope in ("trace", "session"):
+                result["level"] = scope
+            found.append(result)
+    return tuple(found) or None
+
+
+def metadata(reading: Reading, key: str) -> Mapping[str, Any] | None:
+    return reading.mapping(key) or None
+
+
+def cost_lines(reading: Reading, prefix: str) -> Mapping[str, float] | None:
+    """`llm.cost.prompt`, `.completion` and their details."""
+    found = {name: real(value) for name, value in reading.rest(prefix).items()}
+    return {name: usd for name, usd in found.items() if usd is not None} or None
+
+
+def evaluator_output(reading: Reading, key: str) -> tuple[Mapping[str, Any], ...] | None:
+    """An EVALUATOR span's output is its result."""
+    if reading.role != "evaluator" or not is_content(reading.view.attributes[key]):
+        return None
+    value = reading.opened(key)
+    return (value,) if isinstance(value, dict) else ({"label": value},)
+
+
+_PROMPT_KEYS = {
+    "llm.prompt_template.template": "template",
+    "llm.prompt_template.variables": "variables",
+    "llm.prompt_template.version": "version",
+    "prompt.id": "id",
+    "prompt.url": "url",
+    "prompt.vendor": "vendor",
+}
+PROMPT_KEYS = tuple(_PROMPT_KEYS)
+
+
+def prompt_field(reading: Reading, key: str) -> Mapping[str, Any] | None:
+    value = reading.opened(key)
+    return {_PROMPT_KEYS[key]: value} if is_content(value) else None

@@ -1,0 +1,152 @@
+"""Smaller dialects: LangSmith, Spring AI, LiteLLM, Codex, Laminar, LiveKit, VoltAgent, Genkit,
+Agent Framework, and what they need beyond a plain look-up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hansard_collector.dialects import chat
+from hansard_collector.dialects.gen_ai import document
+from hansard_collector.dialects.reading import Reading
+from hansard_collector.dialects.values import (
+    is_content,
+    mapping,
+    opened,
+    real,
+    text,
+)
+from hansard_compiler.calls import Message
+
+# LangSmith's own kind is right where its operation name is not (retriever → embeddings).
+LANGSMITH_ROLES: Mapping[str, str] = {
+    "llm": "llm",
+    "chain": "chain",
+    "tool": "tool",
+    "retriever": "retriever",
+    "embedding": "embedding",
+    "prompt": "prompt",
+    "parser": "chain",
+}
+SPRING_ROLES: Mapping[str, str] = {
+    "chat_client": "agent",
+    "advisor": "chain",
+    "tool_call": "tool",
+    "vector_store": "retriever",
+}
+LAMINAR_ROLES: Mapping[str, str] = {
+    "llm": "llm",
+    "tool": "tool",
+    "pipeline": "workflow",
+    "evaluation": "evaluator",
+    "evaluator": "evaluator",
+    "executor": "task",
+}
+GENKIT_ROLES: Mapping[str, str] = {
+    "model": "llm",
+    "embedder": "embedding",
+    "tool": "tool",
+    "retriever": "retriever",
+    "reranker": "rerank",
+    "flow": "workflow",
+    "agent": "agent",
+    "prompt": "prompt",
+    "evaluator": "evaluator",
+}
+
+
+def spring_role(reading: Reading, key: str) -> str | None:
+    """A vector store's span is a retrieval only where it queries."""
+    kind = (text(reading.view.attributes[key]) or "").lower()
+    operation = text(reading.view.attributes.get("db.operation.name")) or "query"
+    if kind == "vector_store" and operation not in ("query", "search"):
+        return "other"
+    return SPRING_ROLES.get(kind)
+
+
+def genkit_role(reading: Reading, key: str) -> str | None:
+    """`genkit:metadata:subtype` says what an action is; the type alone says `action`."""
+    return GENKIT_ROLES.get((text(reading.view.attributes[key]) or "").lower())
+
+
+def request(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    """A request as JSON, or what a user said as text."""
+    if not is_content(reading.view.attributes[key]):
+        return None
+    return chat.request_messages(reading.opened(key)) or None
+
+
+def response(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    if not is_content(reading.view.attributes[key]):
+        return None
+    return chat.response_messages(reading.opened(key)) or None
+
+
+def livekit_context(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    """`lk.chat_ctx`: `{items: [{type: message, role, content}, {type: function_call} …]}`."""
+    sent = reading.opened(key)
+    items = sent.get("items") if isinstance(sent, dict) else sent
+    return chat.messages_of(items, "user") or None
+
+
+def livekit_answer(reading: Reading, _: str) -> tuple[Message, ...] | None:
+    attributes = reading.view.attributes
+    calls = [opened(call) for call in _listed(attributes.get("lk.response.function_calls"))]
+    said = {
+        "role": "assistant",
+        "content": attributes.get("lk.response.text"),
+        "tool_calls": [call for call in calls if isinstance(call, dict)],
+    }
+    return chat.messages_of(said, "assistant") or None
+
+
+def _listed(value: Any) -> list[Any]:
+    value = opened(value)
+    return value if isinstance(value, list) else []
+
+
+def vector_documents(reading: Reading, key: str) -> Any:
+    """Spring AI: `db.vector.query.response.documents`, as JSON or as a list of texts."""
+    listed = _listed(reading.view.attributes[key])
+    found = [item if isinstance(item, dict) else {"id": item} for item in map(opened, listed)]
+    return tuple(document(item) for item in found) or None
+
+
+def family(reading: Reading, prefix: str) -> Mapping[str, Any] | None:
+    """The free keys under a prefix: metadata."""
+    return reading.rest(prefix) or None
+
+
+def costs(reading: Reading, prefix: str) -> Mapping[str, float] | None:
+    """`gen_ai.cost.<part>`, `litellm.cost.<part>`: US dollars a part."""
+    found = {}
+    for name, value in reading.rest(prefix).items():
+        usd = real(value)
+        if usd is not None:
+            found[name.removesuffix("_cost")] = usd
+    return found or None
+
+
+def hidden_cost(reading: Reading, key: str) -> float | None:
+    """LiteLLM 1: `hidden_params` {response_cost}."""
+    return real(mapping(reading.view.attributes[key]).get("response_cost"))
+
+
+def said_so(_: Reading, __: str) -> bool:
+    """The evidence alone says it."""
+    return True
+
+
+def codex_effort(reading: Reading, key: str) -> Mapping[str, Any] | None:
+    value = text(reading.view.attributes[key])
+    return None if value is None else {"reasoning_effort": value}
+
+
+def entity_of_agent(reading: Reading, key: str) -> str | None:
+    """`traceloop.entity.name` names an agent on an agent's span only."""
+    return text(reading.view.attributes[key]) if reading.role == "agent" else None
+
+
+def name_after_operation(reading: Reading, _: str) -> str | None:
+    """`execute_tool get_weather` → `get_weather`."""
+    return reading.view.name.removeprefix("execute_tool").strip() or None

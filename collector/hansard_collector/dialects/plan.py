@@ -1,0 +1,150 @@
+"""The table reduced to what a span has, remembered for all spans with the same keys.
+
+Spans of one instrumentor carry the same keys, so the look-up of some 250 sources is done once a
+set of keys and not once a span. Flat keys (`llm.input_messages.7.message.role`) count as their
+prefix only: a longer conversation is not another set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from hansard_collector.dialects import recognise, table
+from hansard_collector.dialects.reading import Reading
+from hansard_collector.dialects.sources import Source
+from hansard_collector.views import SpanView
+
+# A field and its sources that are present: evidence, reader, name of the source.
+_Candidate: TypeAlias = tuple[str, Callable[[Reading, str], Any], str]
+Fields: TypeAlias = tuple[tuple[str, tuple[_Candidate, ...]], ...]
+
+_MOST_PLANS = 4096  # a few hundred in practice; forgotten all at once when a sender makes them up
+_HEAD = 3  # letters by which a key finds the families it may belong to
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The present sources of each group of fields, and the dialects they belong to."""
+
+    dialect: str
+    marks: frozenset[str]
+    groups: Mapping[str, Fields]
+
+    def group(self, name: str) -> Fields:
+        return self.groups.get(name, ())
+
+
+def _all_sources() -> Iterable[Source]:
+    for fields in table.GROUPS.values():
+        for sources in fields.values():
+            yield from sources
+
+
+_EVIDENCE = frozenset(source.evidence for source in _all_sources())
+_KEYS = frozenset(
+    evidence
+    for evidence in _EVIDENCE
+    if not evidence.startswith(("event ", "span ")) and not evidence.endswith((".", ":"))
+)
+_EVENTS = {
+    evidence.removeprefix("event "): evidence
+    for evidence in _EVIDENCE
+    if evidence.startswith("event ")
+}
+_SPANS = tuple(
+    {evidence.removeprefix("span ") for evidence in _EVIDENCE if evidence.startswith("span ")}
+    | {name for dialect in recognise.DIALECTS for name in dialect.spans}
+)
+
+
+def _families_by_head() -> dict[str, tuple[str, ...]]:
+    prefixes = {evidence for evidence in _EVIDENCE if evidence.endswith((".", ":"))}
+    for dialect in recognise.DIALECTS:
+        prefixes.update(key for key in dialect.keys if key.endswith((".", ":")))
+    heads: dict[str, tuple[str, ...]] = {}
+    for prefix in sorted(prefixes, key=len, reverse=True):  # the longest that fits is the one
+        heads[prefix[:_HEAD]] = (*heads.get(prefix[:_HEAD], ()), prefix)
+    return heads
+
+
+_FAMILIES = _families_by_head()
+_plans: dict[tuple[object, ...], Plan] = {}
+
+
+def plan_for(view: SpanView) -> tuple[Plan, dict[str, list[str]]]:
+    """Return the plan for a span, and its keys that belong to families, by prefix."""
+    known: list[str] = []
+    families: dict[str, list[str]] = {}
+    for key in view.attributes:
+        if key in _KEYS:
+            known.append(key)
+            continue
+        prefixes = _FAMILIES.get(key[:_HEAD])
+        if prefixes:
+            for prefix in prefixes:
+                if key.startswith(prefix):
+                    family = families.get(prefix)
+                    if family is None:
+                        families[prefix] = [key]
+                    else:
+                        family.append(key)
+                    break
+    named = _named_evidence(view)
+    service = view.resource.get("service.name")
+    found = (
+        view.scope_name,
+        service if isinstance(service, str) else None,
+        *known,
+        *families,
+        *named,
+    )
+    plan = _plans.get(found)
+    if plan is None:
+        if len(_plans) >= _MOST_PLANS:
+            _plans.clear()
+        plan = _plans[found] = _make_plan(view, evidence=(*known, *families, *named))
+    return plan, families
+
+
+def _named_evidence(view: SpanView) -> list[str]:
+    named: list[str] = []
+    if view.events:
+        named += {_EVENTS[event.name] for event in view.events if event.name in _EVENTS}
+    if view.logs:
+        named += {_EVENTS[log.event_name] for log in view.logs if log.event_name in _EVENTS}
+    if view.name.startswith(_SPANS):
+        named += [f"span {prefix}" for prefix in _SPANS if view.name.startswith(prefix)]
+    return sorted(named)
+
+
+def _make_plan(view: SpanView, *, evidence: Sequence[str]) -> Plan:
+    marks = recognise.dialects_of(
+        scope_name=view.scope_name,
+        service_name=view.resource.get("service.name"),
+        span_name=view.name,
+        keys=evidence,
+    )
+    present = frozenset(evidence)
+    groups = {
+        group: fields
+        for group, rows in table.GROUPS.items()
+        if (fields := _present(rows, present, frozenset(marks)))
+    }
+    return Plan(marks[0] if marks else recognise.UNKNOWN, frozenset(marks), groups)
+
+
+def _present(
+    rows: Mapping[str, Sequence[Source]], evidence: frozenset[str], marks: frozenset[str]
+) -> Fields:
+    fields = []
+    for name, sources in rows.items():
+        candidates = tuple(
+            (source.evidence, source.read, source.name)
+            for source in sources
+            if source.evidence in evidence and (not source.needs or source.needs in marks)
+        )
+        if candidates:
+            fields.append((name, candidates))
+    return tuple(fields)

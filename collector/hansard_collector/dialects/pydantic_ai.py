@@ -1,0 +1,97 @@
+"""Pydantic AI and Logfire, beyond the GenAI attributes they write by now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import takewhile
+from typing import Any
+
+from hansard_collector.dialects import chat, gen_ai, tool_lists
+from hansard_collector.dialects.reading import Reading
+from hansard_collector.dialects.values import count, first, real, text
+from hansard_compiler.calls import Json, Message
+
+_CHOICE = "gen_ai.choice"
+
+
+def history(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    """`pydantic_ai.all_messages` up to where the agent first answers in this run.
+
+    `pydantic_ai.new_message_index` tells where this run began.
+    """
+    found = gen_ai.message_list(reading, key, role="user")
+    start = count(reading.view.attributes.get("pydantic_ai.new_message_index")) or 0
+    asked = takewhile(lambda said: said.role != "assistant", found[start:])
+    return (*found[:start], *asked) or None
+
+
+def event_input(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    """Version 1: the message events of conventions 1.28, as one JSON list in an attribute."""
+    found: list[Message] = []
+    for event in _events(reading, key):
+        if event.get("event.name") != _CHOICE:
+            found += chat.messages_of(event, _role(event))
+    return tuple(found) or None
+
+
+def event_output(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    found: list[Message] = []
+    for event in _events(reading, key):
+        if event.get("event.name") == _CHOICE:
+            found += chat.messages_of(event, "assistant")
+    return tuple(found) or None
+
+
+def _events(reading: Reading, key: str) -> list[dict[str, Any]]:
+    listed = reading.opened(key)
+    return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+
+
+def _role(event: Mapping[str, Any]) -> str:
+    name = text(event.get("event.name")) or ""
+    return name.removeprefix("gen_ai.").removesuffix(".message") or "user"
+
+
+def request(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    """`request_data`: the provider's request as JSON."""
+    if "messages" not in (sent := reading.mapping(key)) and "input" not in sent:
+        return None
+    return chat.request_messages(sent) or None
+
+
+def response(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    """`response_data`: `{message, usage}`, or what a stream brought together."""
+    sent = reading.mapping(key)
+    streamed = sent.get("combined_chunk_content")
+    return chat.response_messages(first(sent, ("message", "text")) or streamed) or None
+
+
+def combined_chunks(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    return chat.messages_of(reading.view.attributes[key], "assistant") or None
+
+
+def function_tools(reading: Reading, key: str) -> tuple[Json, ...] | None:
+    return tool_lists.tools_of(reading.mapping(key).get("function_tools")) or None
+
+
+def tools_of_request(reading: Reading, key: str) -> tuple[Json, ...] | None:
+    return tool_lists.tools_of(reading.mapping(key).get("tools")) or None
+
+
+def repeats_call(reading: Reading, key: str) -> bool | None:
+    """Logfire logs a streamed answer a second time, when the stream has ended."""
+    is_log = reading.view.attributes[key] == "log"
+    return True if is_log and "response_data" in reading.view.attributes else None
+
+
+def pending_of(reading: Reading, key: str) -> bytes | None:
+    """A pending record is the child of the span it announces."""
+    if reading.view.attributes[key] != "pending_span":
+        return None
+    return reading.view.parent_span_id or None
+
+
+def confidence(reading: Reading, key: str) -> tuple[Mapping[str, Any], ...] | None:
+    """`pydantic_ai.decision.confidence`."""
+    score = real(reading.view.attributes[key])
+    return None if score is None else ({"name": "confidence", "score": score},)

@@ -1,0 +1,149 @@
+"""OpenLLMetry (Traceloop): its own workflow spans, and the flat model calls of the old generation.
+
+The new generation writes `gen_ai.input.messages`; see `gen_ai`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hansard_collector.dialects import chat, tool_lists
+from hansard_collector.dialects.reading import Pair, Reading, nested, rows
+from hansard_collector.dialects.values import count, is_content, opened, real, text
+from hansard_collector.normalised import Document
+from hansard_compiler.calls import Json, Message
+
+ROLES: Mapping[str, str] = {
+    "workflow": "workflow",
+    "task": "task",
+    "agent": "agent",
+    "tool": "tool",
+}
+REQUEST_TYPES: Mapping[str, str] = {
+    "chat": "llm",
+    "completion": "llm",
+    "embedding": "embedding",
+    "embeddings": "embedding",
+    "rerank": "rerank",
+}
+
+
+def input_messages(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
+    """`gen_ai.prompt.{i}.role`, `.content`, `.tool_calls.{k}.name` …"""
+    return _messages(reading, prefix, role="user") or None
+
+
+def output_messages(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
+    return _messages(reading, prefix, role="assistant") or None
+
+
+def _messages(reading: Reading, prefix: str, *, role: str) -> tuple[Message, ...]:
+    found: list[Message] = []
+    cache = reading.cache
+    for _, pairs in reading.flat(prefix):
+        key = ("flat", role, *pairs)
+        try:
+            kept: tuple[Message, ...] | None = cache.find(key)
+        except TypeError:  # a list or an object where a text belongs: not hashable
+            found += _message(pairs, role)
+            continue
+        if kept is None:
+            kept = _message(pairs, role)
+            cache.keep(key, kept, size_bytes=sum(len(str(pair.value)) for pair in pairs))
+        found += kept
+    return tuple(found)
+
+
+def _message(pairs: list[Pair], role: str) -> tuple[Message, ...]:
+    fields = nested(pairs)
+    calls = rows(fields, "tool_calls")
+    return chat.messages_of(
+        {
+            "role": text(fields.get("role")) or role,
+            "content": fields.get("content"),
+            "name": fields.get("name"),
+            "tool_call_id": fields.get("tool_call_id"),
+            "tool_calls": calls or None,
+            "reasoning": fields.get("reasoning"),
+            "function_call": fields.get("function_call"),
+        },
+        role,
+    )
+
+
+def finish_reason(reading: Reading, prefix: str) -> str | None:
+    """`gen_ai.completion.{i}.finish_reason` of the first choice that has one."""
+    for _, pairs in reading.flat(prefix):
+        for rest, value in pairs:
+            if rest == "finish_reason" and (reason := text(value)):
+                return reason
+    return None
+
+
+def functions(reading: Reading, prefix: str) -> tuple[Json, ...] | None:
+    """`llm.request.functions.{i}.*`, and LiteLLM's `gen_ai.tool.{i}.*`."""
+    found: list[Json] = []
+    for _, pairs in reading.flat(prefix):
+        found += tool_lists.tools_of([nested(pairs)])
+    return tuple(found) or None
+
+
+def vector_results(reading: Reading, evidence: str) -> tuple[Document, ...] | None:
+    """`db.query.result` and `db.search.result` events, one a document."""
+    name = evidence.removeprefix("event ")
+    return tuple(_document(name, record.attributes) for record in reading.records(name)) or None
+
+
+def _document(prefix: str, sent: Mapping[str, Any]) -> Document:
+    metadata = opened(sent.get(f"{prefix}.metadata"))
+    distance = real(sent.get(f"{prefix}.distance"))
+    return Document(
+        id=text(sent.get(f"{prefix}.id")),
+        content=text(sent.get(f"{prefix}.document")),
+        score=real(sent.get(f"{prefix}.score")),
+        metadata={
+            **(metadata if isinstance(metadata, dict) else {}),
+            **({} if distance is None else {"distance": distance}),
+        },
+    )
+
+
+_PARAMETERS: Mapping[str, str] = {
+    "llm.frequency_penalty": "frequency_penalty",
+    "llm.presence_penalty": "presence_penalty",
+    "llm.top_k": "top_k",
+    "llm.chat.stop_sequences": "stop_sequences",
+    "llm.request.reasoning_effort": "reasoning_effort",
+    "llm.request.max_tokens": "max_tokens",
+    "llm.request.temperature": "temperature",
+    "llm.request.top_p": "top_p",
+}
+PARAMETER_KEYS = tuple(_PARAMETERS)
+
+
+def parameter(reading: Reading, key: str) -> Mapping[str, Any] | None:
+    value = reading.view.attributes[key]
+    return {_PARAMETERS[key]: value} if is_content(value) else None
+
+
+def prompt_fields(reading: Reading, prefix: str) -> Mapping[str, Any] | None:
+    """`traceloop.prompt.*`, and any family whose last segments are the names."""
+    return reading.rest(prefix) or None
+
+
+def prompt_variables(reading: Reading, key: str) -> Mapping[str, Any] | None:
+    variables = reading.opened(key)
+    return {"variables": variables} if isinstance(variables, dict) else None
+
+
+def prompt_version(reading: Reading, key: str) -> Mapping[str, Any] | None:
+    version = count(reading.view.attributes[key])
+    shown = version if version is not None else text(reading.view.attributes[key])
+    return None if shown is None else {"version": shown}
+
+
+def sent_arguments(reading: Reading, key: str) -> Any:
+    """`traceloop.entity.input` wraps a call: `{"args": […], "kwargs": {…}}` or `{"inputs": …}`."""
+    value = reading.opened(key)
+    return value if is_content(value) else None

@@ -1,0 +1,241 @@
+"""Every dialect into one model: a span becomes what DESIGN §7 calls its normal form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hansard_collector.cost import computed_cost
+from hansard_collector.dialects import claude_code, vocabulary
+from hansard_collector.dialects.failure import error_of
+from hansard_collector.dialects.fields import join, merge, take
+from hansard_collector.dialects.plan import Plan, plan_for
+from hansard_collector.dialects.reading import Reading, start_reading
+from hansard_collector.messages import MessageCache
+from hansard_collector.normalised import Normalised
+from hansard_collector.views import SpanView
+from hansard_compiler.calls import (
+    Call,
+    CallError,
+    Cost,
+    Message,
+    Tokens,
+    Tool,
+    message_json,
+)
+
+__all__ = ["MessageCache", "normalise"]
+
+_CALL_ROLES = frozenset({"llm", "embedding"})
+_TOOL_ROLES = frozenset({"tool", "mcp"})
+_SEARCH_ROLES = frozenset({"retriever", "rerank", "memory"})
+# Asks for a response made by an earlier call, whose tokens were counted there.
+_FETCH = "fetch_response"
+
+
+def normalise(view: SpanView, messages: MessageCache) -> Normalised:
+    """Return the normal form of a span; a generic one where no dialect is recognised.
+
+    Never raises for anything a sender can put into a span. `messages` keeps what was built from
+    earlier spans: pass the same one for all.
+    """
+    plan, families = plan_for(view)
+    reading = start_reading(view, messages, families=families, marks=plan.marks)
+    sources: dict[str, str] = {}
+    role = take(reading, plan.group("role"), sources).get("role", "other")
+    reading.role = role
+    every = take(reading, plan.group("every"), sources)
+    merged = merge(reading, plan.group("merged"))
+    error = error_of(reading, take(reading, plan.group("failure")))
+    call = _call(reading, plan, merged=merged, error=error) if role in _CALL_ROLES else None
+    content = _content(reading, plan, call, sources=sources)
+    search = take(reading, plan.group("retrieval"), sources) if role in _SEARCH_ROLES else {}
+    return Normalised(
+        role=role,
+        dialect=plan.dialect,
+        name=every.get("name"),
+        call=call,
+        tool=_tool(reading, plan, sources=sources) if role in _TOOL_ROLES else None,
+        tokens_sum=None if call is not None else _tokens_sum(reading, plan, sources=sources),
+        input=content.get("input"),
+        output=content.get("output"),
+        error=error,
+        conversation_id=every.get("conversation_id"),
+        user_id=every.get("user_id"),
+        agent_name=every.get("agent_name"),
+        agent_id=every.get("agent_id"),
+        agent_description=every.get("agent_description"),
+        workflow_name=every.get("workflow_name"),
+        documents=search.get("documents", ()),
+        query=search.get("query"),
+        tags=every.get("tags", ()),
+        metadata=merged.get("metadata", {}),
+        prompt=merged.get("prompt", {}),
+        evaluations=join(reading, plan.group("joined")).get("evaluations", ()),
+        duplicate=every.get("duplicate", False),
+        pending_of=every.get("pending_of"),
+        notes=_notes(reading),
+        sources=sources,
+    )
+
+
+def _call(
+    reading: Reading,
+    plan: Plan,
+    *,
+    merged: Mapping[str, Mapping[str, Any]],
+    error: CallError | None,
+) -> Call:
+    sources: dict[str, str] = {}
+    found = take(reading, plan.group("call"), sources)
+    said = _conversation(reading, plan, sources=sources)
+    tokens = _tokens(take(reading, plan.group("tokens"), sources), sources)
+    raw_reason = found.get("finish_reason")
+    reason = None if raw_reason is None else vocabulary.finish_reason(raw_reason)
+    model = found.get("response_model") or found.get("request_model")
+    provider = found.get("provider")
+    if provider is None and model is not None:
+        provider = vocabulary.provider_of_model(model)
+        if provider is not None:
+            sources["provider"] = "guessed from the model"
+    return Call(
+        operation=found.get("operation"),
+        provider=provider,
+        request_model=found.get("request_model"),
+        response_model=found.get("response_model"),
+        stream=found.get("stream"),
+        input=said.get("input", ()),
+        output=said.get("output", ()),
+        tools=found.get("tools", ()),
+        parameters=merged.get("parameters", {}),
+        finish_reason=reason,
+        finish_reason_raw=None if reason is None else raw_reason,
+        tokens=tokens,
+        cost=_cost(
+            reading,
+            tokens,
+            provider=provider,
+            model=model,
+            reported=found.get("cost.reported"),
+            reported_by=sources.get("cost.reported", ""),
+            reported_lines=merged.get("cost.lines", {}),
+        ),
+        error=error,
+        response_id=found.get("response_id"),
+        time_to_first_token_ms=found.get("time_to_first_token"),
+        input_is_delta=claude_code.is_delta(reading),
+        sources=sources,
+    )
+
+
+def _conversation(
+    reading: Reading, plan: Plan, *, sources: dict[str, str]
+) -> dict[str, tuple[Message, ...]]:
+    """The messages of a call; system instructions come first unless the input repeats them."""
+    said = take(reading, plan.group("messages"), sources)
+    if reading.role == "embedding":
+        said |= take(reading, plan.group("embedded"), sources)
+    system = said.pop("system", None)
+    if system:
+        spoken = said.get("input", ())
+        known = {message.text for message in spoken if message.role == "system"}
+        said["input"] = (*(m for m in system if m.text not in known), *spoken)
+    return said
+
+
+def _tokens(found: Mapping[str, int], sources: dict[str, str]) -> Tokens:
+    """The counts of a call, with input including the cached tokens."""
+    if not found:
+        return Tokens()
+    cached = found.get("tokens.cache_read", 0) + found.get("tokens.cache_write", 0)
+    total = found.get("tokens.input")
+    if total is not None and cached > total:  # then the emitter counts them apart: rule 0.6
+        total += cached
+        sources["tokens.input"] += " + cached"
+    return Tokens(
+        input=total,
+        output=found.get("tokens.output"),
+        cache_read=found.get("tokens.cache_read"),
+        cache_write=found.get("tokens.cache_write"),
+        cache_write_5m=found.get("tokens.cache_write_5m"),
+        cache_write_1h=found.get("tokens.cache_write_1h"),
+        reasoning=found.get("tokens.reasoning"),
+        audio_input=found.get("tokens.audio_input"),
+        audio_output=found.get("tokens.audio_output"),
+    )
+
+
+def _tokens_sum(reading: Reading, plan: Plan, *, sources: dict[str, str]) -> Tokens | None:
+    fields = plan.group("tokens")
+    if not fields or reading.attributes.get("gen_ai.operation.name") == _FETCH:
+        return None
+    found = take(reading, fields, sources)
+    return _tokens(found, sources) if found else None
+
+
+def _cost(
+    reading: Reading,
+    tokens: Tokens,
+    *,
+    provider: str | None,
+    model: str | None,
+    reported: float | None,
+    reported_by: str,
+    reported_lines: Mapping[str, float],
+) -> Cost | None:
+    """The computed cost with the reported one beside it, or the reported one alone."""
+    priced = None
+    if model is not None:
+        priced = computed_cost(tokens, provider=provider, model=model, at_ns=reading.view.start_ns)
+    if priced is not None:
+        return (
+            priced if reported is None else Cost(priced.usd, priced.source, priced.lines, reported)
+        )
+    if reported is None:
+        return None
+    lines = tuple(reported_lines.items())
+    return Cost(reported, f"reported: {reported_by}", lines, reported)
+
+
+def _tool(reading: Reading, plan: Plan, *, sources: dict[str, str]) -> Tool:
+    own: dict[str, str] = {}
+    found = take(reading, plan.group("tool"), own)
+    sources |= {f"tool.{field}": name for field, name in own.items()}
+    name = found.get("name")
+    if name is None and reading.role == "tool":  # many call a tool's span by the tool's name
+        name = reading.view.name or None
+    return Tool(
+        name=name,
+        call_id=found.get("call_id"),
+        type=found.get("type"),
+        description=found.get("description"),
+        arguments=found.get("arguments"),
+        result=found.get("result"),
+    )
+
+
+def _content(
+    reading: Reading, plan: Plan, call: Call | None, *, sources: dict[str, str]
+) -> dict[str, Any]:
+    """What a step took and gave, where neither a call nor a tool says it already."""
+    if reading.role in _TOOL_ROLES or (call is not None and (call.input or call.output)):
+        return {}
+    found = take(reading, plan.group("content"), sources)
+    if call is None:
+        own: dict[str, str] = {}
+        for field, said in _conversation(reading, plan, sources=own).items():
+            if field not in found and said:
+                found[field] = [message_json(message) for message in said]
+                sources[field] = own.get(field, "system instructions")
+    lesser = take(reading, plan.group("lesser_content"))
+    return {**lesser, **found}
+
+
+def _notes(reading: Reading) -> tuple[str, ...]:
+    dropped = reading.view.dropped_attributes_count
+    if dropped:
+        reading.notes.append(
+            f"{dropped} attributes were dropped by the sender's SDK; of flattened messages the "
+            "last ones are missing"
+        )
+    return tuple(reading.notes)
