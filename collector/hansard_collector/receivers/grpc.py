@@ -1,0 +1,249 @@
+"""OTLP/gRPC: the three Export methods, taking raw bytes and answering after the commit."""
+
+from __future__ import annotations
+
+import hmac
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NoReturn
+from urllib.parse import unquote
+
+import grpc
+
+from hansard_collector.ingest import Encoding, Ingest, IngestRequest, Sender, Signal
+from hansard_collector.receivers.status import (
+    MAX_BODY_BYTES,
+    STORE_TOO_SLOW,
+    STORE_WAIT_S,
+    Reason,
+    Refusal,
+    capped,
+    export_response,
+    outcome_of,
+    report,
+    retry_info,
+    status_message,
+    submit,
+)
+from hansard_collector.signals import CONTRACTS
+from hansard_compiler.errors import ConfigError
+
+# Each waits for a commit most of its time, so many cost little; idle ones are not started.
+_WORKERS = 64
+_MAX_DETAIL_BYTES = 1024  # of a message: trailers over 8 KiB are dropped by the senders' library
+_SIGNALS = {f"/{contract.service}/Export": signal for signal, contract in CONTRACTS.items()}
+_CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+_UNKNOWN_METHOD = Refusal(
+    Reason.UNKNOWN_PATH, "not received here: only traces, logs and metrics (Export) are"
+)
+# The library refuses a message over the limit by itself and tells its server nothing but this.
+_NO_MESSAGE = Refusal(
+    Reason.TOO_LARGE,
+    f"a message over the limit of {MAX_BODY_BYTES:,} bytes, or one its sender broke off",
+)
+_EMPTY_CALL = Refusal(Reason.MALFORMED, "the call ended without a message")
+_SENDER_GONE = Refusal(Reason.SENDER_GONE, "the sender gave up before its request was read")
+
+
+NO_TOKEN = Refusal(
+    Reason.UNAUTHENTICATED, "send the token as metadata: authorization: Bearer <token>"
+)
+NOT_FOR_SENDING = Refusal(Reason.FORBIDDEN, "this token may not send telemetry")
+
+# Takes the value of the metadata `authorization`, "" if there is none; None lets the call in.
+Authorise = Callable[[str], Refusal | None]
+
+
+def allow_all(authorization: str) -> None:
+    """For a receiver without a token, which listens on the loopback only."""
+
+
+def require_bearer(token: str) -> Authorise:
+    """Let in only `Bearer <token>`, compared in constant time."""
+    expected = token.encode()
+
+    def authorise(authorization: str) -> Refusal | None:
+        scheme, _, given = authorization.partition(" ")
+        is_right = hmac.compare_digest(given.strip().encode(), expected)
+        return None if scheme.lower() == "bearer" and is_right else NO_TOKEN
+
+    return authorise
+
+
+@dataclass(frozen=True, slots=True)
+class GrpcSettings:
+    """Where the gRPC door stands, and its limits."""
+
+    host: str = "127.0.0.1"
+    port: int = 4317  # 0 picks a free one
+    max_message_bytes: int = MAX_BODY_BYTES
+    store_wait_s: float = STORE_WAIT_S
+    tls_certificate: Path | None = None  # PEM, with the chain; needs tls_key
+    tls_key: Path | None = None
+
+
+class GrpcReceiver:
+    """A running gRPC server; `port` is the one it really listens on."""
+
+    def __init__(
+        self,
+        ingest: Ingest,
+        settings: GrpcSettings | None = None,
+        *,
+        authorise: Authorise = allow_all,
+    ) -> None:
+        """Bind the port, so that a taken one is a ConfigError before anything else is started."""
+        settings = settings or GrpcSettings()
+        self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="otlp-grpc")
+        self._server = grpc.server(
+            self._workers,
+            handlers=[_OtlpMethods(ingest, settings=settings, authorise=authorise)],
+            options=[
+                ("grpc.max_receive_message_length", settings.max_message_bytes),
+                ("grpc.max_send_message_length", settings.max_message_bytes),
+                ("grpc.so_reuseport", 0),  # or two servers would share the port, and the data
+            ],
+        )
+        self.port = _bind(self._server, settings)
+
+    def start(self) -> None:
+        self._server.start()
+
+    def stop(self, grace_s: float = STORE_WAIT_S) -> None:
+        """Take no more requests, let those accepted finish within `grace_s`; returns when done."""
+        self._server.stop(grace_s).wait()
+        self._workers.shutdown()
+
+
+def _bind(server: grpc.Server, settings: GrpcSettings) -> int:
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    address = f"{host}:{settings.port}"
+    credentials = _credentials(settings)
+    try:
+        port: int = (
+            server.add_secure_port(address, credentials)
+            if credentials
+            else server.add_insecure_port(address)
+        )
+    except RuntimeError:
+        port = 0
+    if port == 0:
+        raise ConfigError(
+            f"cannot listen on {address} for OTLP/gRPC: the port is taken or not ours to use;"
+            " choose another with --grpc-port (0 picks a free one)"
+        )
+    return port
+
+
+def _credentials(settings: GrpcSettings) -> grpc.ServerCredentials | None:
+    certificate, key = settings.tls_certificate, settings.tls_key
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise ConfigError("--tls-cert and --tls-key go together; one of them is missing")
+    try:
+        # gRPC finds out about a bad pair at the first handshake, and tells nobody.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+        pair = (key.read_bytes(), certificate.read_bytes())
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(
+            f"cannot use --tls-cert {certificate} with --tls-key {key}: {error}"
+        ) from None
+    return grpc.ssl_server_credentials([pair])
+
+
+class _OtlpMethods(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc ships no types
+    """Finds the handler of a call: Export of a signal, or one that refuses.
+
+    All are stream handlers although OTLP is unary (the wire is the same): they start before the
+    message is there, so a wrong token is refused unread and a message over the limit is counted.
+    """
+
+    def __init__(self, ingest: Ingest, *, settings: GrpcSettings, authorise: Authorise) -> None:
+        self._ingest = ingest
+        self._settings = settings
+        self._authorise = authorise
+
+    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
+        signal = _SIGNALS.get(details.method)
+        metadata = dict(details.invocation_metadata or ())
+        refusal = self._authorise(metadata.get("authorization", ""))
+
+        def answer(messages: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
+            sender = Sender(_address(context.peer()), metadata.get("user-agent", ""), "grpc")
+            call = _Call(self._ingest, self._settings, signal, sender, context)
+            return call.export(messages) if refusal is None else call.refuse(refusal)
+
+        return grpc.stream_unary_rpc_method_handler(answer)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One call, answered on a worker thread."""
+
+    ingest: Ingest
+    settings: GrpcSettings
+    signal: Signal | None
+    sender: Sender
+    context: grpc.ServicerContext
+
+    def export(self, messages: Iterator[bytes]) -> bytes:
+        if self.signal is None:
+            self.refuse(_UNKNOWN_METHOD)
+        body = self._receive(messages)
+        if not self.context.is_active():
+            # Its deadline passed while it waited for a worker: the sender has given up on it.
+            self.refuse(_SENDER_GONE, size_bytes=len(body))
+        future = submit(
+            self.ingest,
+            IngestRequest(
+                signal=self.signal,
+                encoding=Encoding.PROTOBUF,
+                body=body,
+                sender=self.sender,
+                received_ns=time.time_ns(),
+            ),
+        )
+        wait([future], timeout=self.settings.store_wait_s)
+        outcome = outcome_of(future) if future.done() else STORE_TOO_SLOW
+        if isinstance(outcome, Refusal):
+            self.refuse(outcome, size_bytes=len(body))
+        response: bytes = export_response(self.signal, outcome).SerializeToString()
+        return response
+
+    def _receive(self, messages: Iterator[bytes]) -> bytes:
+        try:
+            body: bytes | None = next(messages, None)
+        except grpc.RpcError:  # the call is over already; this only tells the ledger
+            self._report(_NO_MESSAGE, size_bytes=0)
+            raise
+        if body is None:
+            self.refuse(_EMPTY_CALL)
+        return body
+
+    def refuse(self, refusal: Refusal, *, size_bytes: int = 0) -> NoReturn:
+        """End the call with a status, its details and, where it may be retried, the delay."""
+        self._report(refusal, size_bytes=size_bytes)
+        short = replace(refusal, message=capped(refusal.message, _MAX_DETAIL_BYTES))
+        trailers = [("grpc-status-details-bin", status_message(short).SerializeToString())]
+        if short.retry_after_s is not None:
+            # Where the Python exporter looks; others read the details.
+            delay = retry_info(short.retry_after_s)
+            trailers.append(("google.rpc.retryinfo-bin", delay.SerializeToString()))
+        self.context.set_trailing_metadata(trailers)
+        self.context.abort(_CODES[short.reason.grpc], short.message)
+        raise AssertionError("abort() raises")
+
+    def _report(self, refusal: Refusal, *, size_bytes: int) -> None:
+        report(self.ingest, refusal, signal=self.signal, sender=self.sender, size_bytes=size_bytes)
+
+
+def _address(peer: str) -> str:
+    """gRPC writes "ipv4:127.0.0.1:53122" and "ipv6:%5B::1%5D:53122"."""
+    family, _, address = unquote(peer).partition(":")
+    return address if family in ("ipv4", "ipv6") else family

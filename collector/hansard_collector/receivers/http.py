@@ -1,0 +1,285 @@
+"""OTLP/HTTP as a route of the application that also serves the API and the pages.
+
+A request is read, decompressed and queued here; decoding is the pipeline's. Nothing in this
+module blocks the event loop, and every answer but success is a google.rpc.Status.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NoReturn
+
+from anyio import CapacityLimiter, to_thread
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, NoMatchFound
+from starlette.types import Receive, Scope, Send
+
+from hansard_collector.errors import IngestError
+from hansard_collector.ingest import Encoding, Ingest, IngestRequest, IngestResult, Sender, Signal
+from hansard_collector.receivers.cors import cors_headers, preflight_headers
+from hansard_collector.receivers.encoding import IDENTITY, SUPPORTED, inflate, is_supported
+from hansard_collector.receivers.http_answers import (
+    JSON_TYPE,
+    PROTOBUF_TYPE,
+    encoding_of,
+    media_type_of,
+    message_response,
+    refusal_response,
+)
+from hansard_collector.receivers.http_body import Body, BodyBudget, SenderStalled
+from hansard_collector.receivers.paths import PREFIXES, Target, find_target, is_otlp_path
+from hansard_collector.receivers.status import (
+    MAX_BODY_BYTES,
+    STORE_TOO_SLOW,
+    STORE_WAIT_S,
+    Reason,
+    Refusal,
+    export_response,
+    outcome_of,
+    refusal_of,
+    report,
+    submit,
+)
+from hansard_collector.signals import ExportResponse
+
+_INFLATING_AT_ONCE = 4  # each may need memory for three whole bodies while it works
+
+
+_SENDER_GONE = Refusal(Reason.SENDER_GONE, "the connection ended before the request did")
+_SENDER_STALLED = Refusal(Reason.SENDER_STALLED, "no more of the body came for too long")
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """Limits of the HTTP door, and the origins whose pages may send to it."""
+
+    max_body_bytes: int = MAX_BODY_BYTES
+    max_buffered_bytes: int = 4 * MAX_BODY_BYTES  # of all requests being read together
+    max_drained_bytes: int = MAX_BODY_BYTES
+    store_wait_s: float = STORE_WAIT_S
+    chunk_wait_s: float = 30.0
+    cors_origins: frozenset[str] = frozenset()
+    prefixes: tuple[str, ...] = PREFIXES
+
+
+def otlp_routes(ingest: Ingest, settings: HttpSettings | None = None) -> list[BaseRoute]:
+    """Routes for an application, to stand before its own; they answer and never redirect."""
+    return [_OtlpRoute(ingest, settings or HttpSettings())]
+
+
+@dataclass(frozen=True, slots=True)
+class _Exchange:
+    """What is known of a request before its body is read."""
+
+    target: Target
+    method: str
+    headers: Headers
+    content_encoding: str  # lower case, "identity" left out of a list
+    sender: Sender
+
+    @classmethod
+    def of(cls, scope: Scope, target: Target) -> _Exchange:
+        headers = Headers(scope=scope)
+        codings = ",".join(headers.getlist("content-encoding")).lower().split(",")
+        applied = [each.strip() for each in codings if each.strip() not in ("", IDENTITY)]
+        client = scope.get("client")
+        return cls(
+            target=target,
+            method=scope["method"],
+            headers=headers,
+            content_encoding=", ".join(applied) or IDENTITY,
+            sender=Sender(
+                address=f"{client[0]}:{client[1]}" if client else "unix",
+                user_agent=headers.get("user-agent", ""),
+                transport="http",
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Upload:
+    """A request that may be read and stored."""
+
+    signal: Signal
+    encoding: Encoding
+    content_encoding: str
+    sender: Sender
+
+
+class _OtlpRoute(BaseRoute):
+    """One route for all paths of OTLP: no path pattern could say which they are."""
+
+    def __init__(self, ingest: Ingest, settings: HttpSettings) -> None:
+        self._ingest = ingest
+        self._settings = settings
+        self._budget = BodyBudget(settings.max_buffered_bytes)
+        self._inflating = CapacityLimiter(_INFLATING_AT_ONCE)
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if scope["type"] != "http":
+            return Match.NONE, {}
+        path, prefixes = _path_of(scope), self._settings.prefixes
+        is_ours = is_otlp_path(path, scope["method"], prefixes=prefixes)
+        return (Match.FULL if is_ours else Match.NONE), {}
+
+    def url_path_for(self, name: str, /, **path_params: Any) -> NoReturn:
+        raise NoMatchFound(name, path_params)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        target = find_target(_path_of(scope), prefixes=self._settings.prefixes)
+        assert target is not None, "handle() is called for paths that match"
+        exchange = _Exchange.of(scope, target)
+        response = self._answer_preflight(exchange)
+        if response is None:
+            response = await self._answer_export(exchange, receive)
+        if response is not None:
+            await response(scope, receive, send)
+
+    def _answer_preflight(self, exchange: _Exchange) -> Response | None:
+        if exchange.method != "OPTIONS":
+            return None
+        headers = preflight_headers(exchange.headers, self._settings.cors_origins)
+        return None if headers is None else Response(status_code=204, headers=headers)
+
+    async def _answer_export(self, exchange: _Exchange, receive: Receive) -> Response | None:
+        """The answer to a request, or None when its sender is gone."""
+        body = Body(receive, budget=self._budget, chunk_wait_s=self._settings.chunk_wait_s)
+        try:
+            upload = _check(exchange)
+            answer = upload if isinstance(upload, Refusal) else await self._store(upload, body)
+            if isinstance(answer, Refusal):
+                return await self._refuse(exchange, answer, body)
+        except ClientDisconnect:
+            self._report(exchange, _SENDER_GONE, body)
+            return None
+        finally:
+            body.free()
+        return message_response(
+            exchange.headers,
+            answer,
+            headers=cors_headers(exchange.headers, self._settings.cors_origins),
+        )
+
+    async def _store(self, upload: _Upload, body: Body) -> ExportResponse | Refusal:
+        try:
+            content = await self._read(upload, body)
+        except SenderStalled:
+            return _SENDER_STALLED
+        except IngestError as error:
+            return refusal_of(error)
+        future = submit(
+            self._ingest,
+            IngestRequest(
+                signal=upload.signal,
+                encoding=upload.encoding,
+                body=content,
+                sender=upload.sender,
+                received_ns=time.time_ns(),
+            ),
+        )
+        body.free()  # from here on the pipeline counts it
+        if not await _is_done(future, within_s=self._settings.store_wait_s):
+            return STORE_TOO_SLOW
+        outcome = outcome_of(future)
+        if isinstance(outcome, Refusal):
+            return outcome
+        return export_response(upload.signal, outcome)
+
+    async def _read(self, upload: _Upload, body: Body) -> bytes:
+        limit_bytes = self._settings.max_body_bytes
+        content = await body.read(limit_bytes)
+        if upload.content_encoding == IDENTITY:
+            return content
+        # In a thread whatever the size: a few hundred bytes may stand for 64 MiB.
+        unpack = partial(inflate, content, upload.content_encoding, limit_bytes=limit_bytes)
+        return await to_thread.run_sync(unpack, limiter=self._inflating)
+
+    async def _refuse(self, exchange: _Exchange, refusal: Refusal, body: Body) -> Response:
+        # A sender that asked first (curl with a large body) has not begun and need not.
+        waits_for_permission = exchange.headers.get("expect", "").lower() == "100-continue"
+        if body.read_bytes or not waits_for_permission:
+            with contextlib.suppress(ClientDisconnect):
+                await body.drain(self._settings.max_drained_bytes)
+        self._report(exchange, refusal, body)
+        response = refusal_response(
+            exchange.headers, refusal, cors_origins=self._settings.cors_origins
+        )
+        if not body.is_complete:
+            response.headers["connection"] = "close"
+        return response
+
+    def _report(self, exchange: _Exchange, refusal: Refusal, body: Body) -> None:
+        report(
+            self._ingest,
+            refusal,
+            signal=exchange.target.signal,
+            sender=exchange.sender,
+            size_bytes=body.read_bytes,
+        )
+
+
+def _check(exchange: _Exchange) -> _Upload | Refusal:
+    """Judge a request before its body is read."""
+    signal, encoding = exchange.target.signal, encoding_of(exchange.headers)
+    if signal is None:
+        return Refusal(Reason.UNKNOWN_PATH, exchange.target.problem)
+    if exchange.method != "POST":
+        return Refusal(
+            Reason.WRONG_METHOD,
+            f"OTLP requests are sent with POST, not {exchange.method}{_cors_hint(exchange)}",
+            headers={"allow": "POST, OPTIONS"},
+        )
+    if encoding is None:
+        return Refusal(
+            Reason.UNSUPPORTED_TYPE,
+            f"content-type {media_type_of(exchange.headers)!r} is not received, only"
+            f" {PROTOBUF_TYPE} and {JSON_TYPE}",
+        )
+    if not is_supported(exchange.content_encoding):
+        return Refusal(
+            Reason.UNSUPPORTED_ENCODING,
+            f"content-encoding {exchange.content_encoding!r} is not received, only"
+            f" {', '.join(SUPPORTED)}",
+            headers={"accept-encoding": ", ".join(SUPPORTED)},  # RFC 9110 §15.5.16
+        )
+    return _Upload(
+        signal=signal,
+        encoding=encoding,
+        content_encoding=exchange.content_encoding,
+        sender=exchange.sender,
+    )
+
+
+def _cors_hint(exchange: _Exchange) -> str:
+    origin = exchange.headers.get("origin")
+    if exchange.method != "OPTIONS" or origin is None:
+        return ""
+    return f"; pages of {origin!r} may send only after a start with --cors-origin {origin}"
+
+
+def _path_of(scope: Scope) -> str:
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", ""))
+
+
+async def _is_done(future: Future[IngestResult], *, within_s: float) -> bool:
+    """Wait for a future of another thread without cancelling it: its request stays queued."""
+    loop = asyncio.get_running_loop()
+    woken = asyncio.Event()
+
+    def wake(_: Future[IngestResult]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so nobody waits any more
+            loop.call_soon_threadsafe(woken.set)
+
+    future.add_done_callback(wake)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(within_s):
+            await woken.wait()
+    return future.done()
