@@ -1,0 +1,45 @@
+"""One stored span, read back with everything that can be said about it.
+
+Nothing but the record is kept of a span's meaning beyond its rows: it is normalised again when
+somebody looks, so a dialect that improves improves old spans at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import apsw
+
+from hansard_collector.messages import MessageCache
+from hansard_collector.normalise import normalise
+from hansard_collector.normalised import Normalised
+from hansard_collector.rederive import StoredSpan, read_span
+from hansard_collector.views import SpanView
+
+
+@dataclass(frozen=True, slots=True)
+class StepReading:
+    """A span as it is stored, as a dialect reads it, and what it means."""
+
+    stored: StoredSpan
+    view: SpanView
+    normal: Normalised
+
+
+def read_step(connection: apsw.Connection, span: int) -> StepReading:
+    """Return a stored span by its number, whole; raises StoreCorruptError when a part is missing.
+
+    Costs the span's size: some ms for a prompt of a thousand messages.
+    """
+    stored = read_span(connection, span)
+    view = stored.view()
+    return StepReading(stored, view, _meaning(view))
+
+
+def _meaning(view: SpanView) -> Normalised:
+    # As on ingest (prepare.project): a dialect that fails must not hide the record from people.
+    try:
+        return normalise(view, MessageCache())
+    except Exception as error:
+        note = f"a dialect could not read this span ({type(error).__name__}): shown as it came"
+        return Normalised(notes=(note,))
