@@ -1,0 +1,120 @@
+"""Is it a secret? What a pattern cannot say: names that announce one, and values random enough."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from collections import Counter
+
+import re2
+
+# --- Names under which secrets stand ------------------------------------------------------------
+
+# Shared by assignments, command-line flags and attribute keys, so that their guards cannot drift
+# from what `is_sensitive_key` accepts. The name must end here: `max_tokens`, `api_key_hash` and
+# `password_length` are not secrets.
+KEYWORD = (
+    rb"(?i:passw(?:or)?d|passphrase|passcode|pwd|secret|credentials?|authorization|cookie|token"
+    rb"|(?:api|access|private|secret|signing|encryption|account|auth|master|shared|subscription"
+    rb"|admin|service|storage|app|license|deploy|hmac)[_\-. ]?key)(?:[_\-]?[0-9]{1,2})?"
+)
+_SENSITIVE_KEY = rb"(?s:.*)" + KEYWORD
+# Words that make a "token" a piece of text, a position in a list or a public name.
+_HARMLESS_TOKEN = (
+    rb"(?i:page|next|prev|previous|continuation|cursor|sync|max|min|num|prompt|completion|input"
+    rb"|output|total|eos|bos|pad|unk|mask|sep|cls|stop|start|end|first|last|special|per|new|cancellation)"
+    rb"[_\-. ]?token"
+)
+
+
+def latin1() -> re2.Options:
+    """Return options for matching bytes as they are, UTF-8 or not."""
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.log_errors = False
+    return options
+
+
+_LATIN1 = latin1()
+_sensitive_key = re2.compile(_SENSITIVE_KEY, options=_LATIN1)
+_harmless_token = re2.compile(rb"(?s:.*)" + _HARMLESS_TOKEN, options=_LATIN1)
+
+
+def is_sensitive_key(key: bytes) -> bool:
+    """Say whether a name announces a secret: `OPENAI_API_KEY`, `db.password`, `x-auth-token`."""
+    return bool(_sensitive_key.fullmatch(key)) and not _harmless_token.fullmatch(key)
+
+
+# --- Is it random enough? -----------------------------------------------------------------------
+
+_SAMPLE_BYTES = 4096
+_PLACEHOLDER_STARTS = (b"${", b"$(", b"{", b"<", b"%(", b"[", b"***", b"...", b"xxx", b"XXX")
+_PLACEHOLDERS = frozenset(
+    {b"password", b"pass", b"passwd", b"pwd", b"secret", b"changeme", b"redacted"}
+)
+_JOINERS = bytes.maketrans(b"-./=:", b"_____")  # what code and prose put between words
+_word = re2.compile(rb"[A-Za-z]*[0-9]?", options=_LATIN1)
+_word_among_words = re2.compile(rb"[A-Za-z]*[0-9]{0,3}", options=_LATIN1)
+_variable = re2.compile(rb"\$[A-Za-z_][A-Za-z0-9_]*", options=_LATIN1)
+_json_number = re2.compile(rb"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+\-]?[0-9]+)?", options=_LATIN1)
+
+
+def _entropy(value: bytes) -> float:
+    """Return the Shannon entropy in bits a byte: 3.0 for 8 different bytes."""
+    sample = value[:_SAMPLE_BYTES]
+    shares = [n / len(sample) for n in Counter(sample).values()]
+    return -sum(share * math.log2(share) for share in shares)
+
+
+def looks_random(value: bytes, *, at_least_bytes: int = 8) -> bool:
+    """Say whether a value has letters and digits and repeats itself as little as a key does."""
+    if len(value) < at_least_bytes or _is_placeholder(value):
+        return False
+    if not any(48 <= byte <= 57 for byte in value) or not any(byte >= 65 for byte in value):
+        return False
+    if _json_number.fullmatch(value):  # 12e45 in a JSON text must stay a number
+        return False
+    return _entropy(value) >= 3.0
+
+
+def is_random(value: bytes, _key: bytes) -> bool:
+    return looks_random(value)
+
+
+def is_assigned_secret(value: bytes, key: bytes) -> bool:
+    """Judge a value by the name it is assigned to; words of code and prose are not secrets.
+
+    A bare `token` names so many harmless things (a word of a tokenizer, a csrf field) that its
+    value must be longer.
+    """
+    if not is_sensitive_key(key) or b"://" in value:
+        return False
+    if not looks_random(value, at_least_bytes=16 if key.lower() == b"token" else 8):
+        return False
+    return not _is_made_of_words(value)
+
+
+def _is_placeholder(value: bytes) -> bool:
+    return value.startswith(_PLACEHOLDER_STARTS) or bool(_variable.fullmatch(value))
+
+
+def _is_made_of_words(value: bytes) -> bool:
+    """Recognise `settings.api_key_v2`, `sha256-cache` and `encoder1`, but not `Password123`."""
+    parts = value.translate(_JOINERS).split(b"_")
+    word = _word_among_words if len(parts) > 1 else _word
+    return all(word.fullmatch(part) for part in parts)
+
+
+def is_password_in_url(value: bytes, _key: bytes) -> bool:
+    if value.lower() in _PLACEHOLDERS or _is_placeholder(value):
+        return False
+    return len(value) >= 3 and any(48 <= byte < 127 for byte in value.strip(b"x"))
+
+
+def is_basic_credentials(value: bytes, _key: bytes) -> bool:
+    try:
+        decoded = base64.b64decode(value + b"=" * (-len(value) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return b":" in decoded and decoded.isascii() and decoded.decode("ascii").isprintable()
