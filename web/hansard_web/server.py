@@ -1,18 +1,81 @@
-"""The HTTP server around the app: uvicorn, made to stop while pages are following live streams."""
+"""The server as one process: store, pipeline and doors, started in order and stopped in order.
+
+ports bound -> store migrated -> pipeline -> gRPC -> HTTP -> ready
+SIGTERM     -> doors closed, what was accepted is finished -> pipeline drained -> checkpoint
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import os
+import signal
 import socket
+import ssl
+import stat
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
 
 import uvicorn
+from anyio import create_task_group, to_thread
 from fastapi import FastAPI
+from hansard_collector.redact import RetentionPolicy
+
+from hansard_collector.pipeline import Pipeline
+from hansard_collector.receivers.grpc import (
+    NO_TOKEN,
+    NOT_FOR_SENDING,
+    Authorise,
+    GrpcReceiver,
+    GrpcSettings,
+    allow_all,
+)
+from hansard_collector.receivers.status import STORE_WAIT_S, Refusal
+from hansard_compiler.errors import ConfigError
+from hansard_store.database import DataFolder, open_for_ingest
+from hansard_web.app import create_app
+from hansard_web.config import Config
+from hansard_web.settings import Scope, Token, WebSettings, find_token
+
+_BACKLOG = 2048
+# Accepted requests wait at most STORE_WAIT_S for the store; whoever still uploads then is cut off.
+_SHUTDOWN_S = int(STORE_WAIT_S) + 1
+_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+class Half(Enum):
+    """Which doors a process opens."""
+
+    BOTH = "serve"
+    COLLECTOR = "collector"
+    WEB = "web"
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """Where a running server listens."""
+
+    http: str  # "http://127.0.0.1:4318"
+    grpc: str | None  # "127.0.0.1:4317"; None: this process has no gRPC door
+    socket: Path | None
+    data: Path
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn waits for open responses before it stops, and a live stream never ends by itself."""
+    """uvicorn, started and stopped by its owner, with pages that follow live streams for ever."""
 
     def __init__(
-        self, app: FastAPI, *, tls_cert: str | None = None, tls_key: str | None = None
+        self,
+        app: FastAPI,
+        config: Config,
+        *,
+        on_ready: Callable[[], None],
+        on_stop: Callable[[], None],
     ) -> None:
         super().__init__(
             uvicorn.Config(
@@ -21,13 +84,237 @@ class HttpServer(uvicorn.Server):
                 log_config=None,
                 proxy_headers=False,  # X-Forwarded-For would let any local sender name its address
                 server_header=False,
-                ssl_certfile=tls_cert,
-                ssl_keyfile=tls_key,
+                ssl_certfile=config.tls_cert,
+                ssl_keyfile=config.tls_key,
+                timeout_graceful_shutdown=_SHUTDOWN_S,
                 ws="none",
             )
         )
         self._app = app
+        self._on_ready = on_ready
+        self._on_stop = on_stop
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to the owner: uvicorn would raise them again in the end, and exit -15."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept connections, and say so."""
+        await super().startup(sockets)
+        self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close the doors all at once and let open requests finish."""
+        # uvicorn waits for open responses before it stops, and a live stream never ends by itself.
         self._app.state.site.feed.close()
-        await super().shutdown(sockets)
+        async with create_task_group() as tasks:
+            tasks.start_soon(to_thread.run_sync, self._on_stop)
+            await super().shutdown(sockets)
+
+
+class Server:
+    """One process of Hansard: `with` binds its ports and opens its store, `run` serves."""
+
+    def __init__(self, config: Config, *, half: Half = Half.BOTH) -> None:
+        self._config = config
+        self._half = half
+        self._opened = ExitStack()
+
+    def __enter__(self) -> Server:
+        """Bind and open everything: what cannot work is a ConfigError or StoreError now."""
+        with ExitStack() as opened:
+            self._open(opened)
+            self._opened = opened.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    def _open(self, opened: ExitStack) -> None:
+        config = self._config
+        _check_tls(config)
+        self._sockets = [opened.enter_context(_listen(config))]
+        if config.socket is not None:
+            self._sockets.append(opened.enter_context(_listen_unix(config.socket)))
+        folder = DataFolder(config.data)
+        pipeline = None
+        self._grpc: GrpcReceiver | None = None
+        if self._half is Half.WEB:
+            open_for_ingest(folder).close()  # migrated before the first page reads it
+        else:
+            pipeline = Pipeline(
+                folder, RetentionPolicy(config.retention), durability=config.durability
+            )
+            opened.callback(pipeline.close)
+            self._grpc = GrpcReceiver(
+                pipeline, _grpc_settings(config), authorise=authorise_with(config.token)
+            )
+            opened.callback(self._grpc.stop)
+            pipeline.start()
+        self.doors = self._doors()
+        app = create_app(folder, pipeline, self._web_settings())
+        self._http = HttpServer(app, config, on_ready=self._tell_ready, on_stop=self._stop_grpc)
+        self._on_ready: Callable[[Doors], None] = lambda _: None
+
+    def _doors(self) -> Doors:
+        config = self._config
+        scheme = "https" if config.tls_cert else "http"
+        host = _WILDCARDS.get(config.host, config.host)
+        grpc = _address(host, self._grpc.port) if self._grpc else None
+        address = _address(host, self._sockets[0].getsockname()[1])
+        return Doors(f"{scheme}://{address}", grpc, config.socket, config.data)
+
+    def _web_settings(self) -> WebSettings:
+        config = self._config
+        return WebSettings(
+            tokens=config.token,
+            allow_hosts=config.allow_host,
+            bound_host=config.host,
+            http_address=self.doors.http.partition("://")[2],
+            grpc_address=self.doors.grpc,
+            cors_origins=frozenset(config.cors_origin),
+            secure_cookies=config.tls_cert is not None,
+            retention=config.retention,
+            durability=config.durability,
+        )
+
+    def run(self, *, on_ready: Callable[[Doors], None] = lambda _: None) -> None:
+        """Serve until `stop` is called or, in the main thread, SIGTERM or SIGINT comes."""
+        self._on_ready = on_ready
+        with asyncio.Runner(loop_factory=self._http.config.get_loop_factory()) as runner:
+            runner.run(self._serve())
+
+    def stop(self) -> None:
+        """End `run`, from any thread; a second call does not wait for open requests."""
+        self._http.force_exit = self._http.should_exit
+        self._http.should_exit = True
+
+    async def _serve(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, self.stop)
+        if self._grpc is not None:
+            self._grpc.start()
+        await self._http.serve(self._sockets)
+
+    def _tell_ready(self) -> None:
+        self._on_ready(self.doors)
+
+    def _stop_grpc(self) -> None:
+        if self._grpc is not None:
+            self._grpc.stop()
+
+
+@contextmanager
+def running(config: Config, *, half: Half = Half.BOTH) -> Iterator[Server]:
+    """Serve in a thread for as long as the block lasts; ready when the block begins."""
+    with Server(config, half=half) as server, ThreadPoolExecutor(1) as threads:
+        settled = threading.Event()
+        run = threads.submit(server.run, on_ready=lambda _: settled.set())
+        run.add_done_callback(lambda _: settled.set())
+        settled.wait()
+        try:
+            if not run.done():
+                yield server
+        finally:
+            server.stop()
+            run.result()
+
+
+# ---- the parts
+
+
+def authorise_with(tokens: Sequence[Token]) -> Authorise:
+    """Let gRPC calls in that carry a token which may send telemetry; all, without tokens."""
+    if not tokens:
+        return allow_all
+
+    def authorise(authorization: str) -> Refusal | None:
+        kind, _, presented = authorization.partition(" ")
+        token = find_token(tokens, presented.strip()) if kind.lower() == "bearer" else None
+        if token is None:
+            return NO_TOKEN
+        return None if token.allows(Scope.INGEST) else NOT_FOR_SENDING
+
+    return authorise
+
+
+def _check_tls(config: Config) -> None:
+    if config.tls_cert is None or config.tls_key is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(config.tls_cert, config.tls_key)
+    except OSError as error:  # ssl.SSLError is one
+        raise ConfigError(
+            f"cannot use --tls-cert {config.tls_cert} with --tls-key {config.tls_key}: {error}"
+        ) from None
+
+
+def _grpc_settings(config: Config) -> GrpcSettings:
+    return GrpcSettings(
+        host=config.host,
+        port=config.grpc_port,
+        tls_certificate=config.tls_cert,
+        tls_key=config.tls_key,
+    )
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+@contextmanager
+def _listen(config: Config) -> Iterator[socket.socket]:
+    """Bind the HTTP port now, so that a taken one is found before anything is started."""
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    try:
+        listener = socket.create_server(
+            (config.host, config.http_port), family=family, backlog=_BACKLOG
+        )
+    except OSError as error:
+        raise ConfigError(
+            f"cannot listen on {_address(config.host, config.http_port)} for HTTP: "
+            f"{error.strerror or error}; choose another with --http-port (0 picks a free one)"
+        ) from None
+    with listener:
+        yield listener
+
+
+@contextmanager
+def _listen_unix(path: Path) -> Iterator[socket.socket]:
+    """Bind a socket that only its owner may use, in place of one nobody listens on any more."""
+    _clear(path)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with listener:
+        # The mode must be right from the first moment; no other thread makes files yet.
+        before = os.umask(0o177)
+        try:
+            listener.bind(str(path))
+        except OSError as error:
+            raise ConfigError(f"cannot make --socket {path}: {error.strerror or error}") from None
+        finally:
+            os.umask(before)
+        listener.listen(_BACKLOG)
+        try:
+            yield listener
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                path.unlink()
+
+
+def _clear(path: Path) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise ConfigError(f"--socket {path} is there already and is no socket")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            path.unlink()
+        else:
+            raise ConfigError(f"--socket {path} is in use by another process")

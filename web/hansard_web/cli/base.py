@@ -1,0 +1,80 @@
+"""What all commands share: errors in one line, options from the table of settings, output."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from hansard_compiler.errors import ConfigError, HansardError
+from hansard_web.config import Config, load_config, setting
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class Failed(click.ClickException):
+    """The command was understood and could not be done."""
+
+    exit_code = 1
+
+
+class Misused(click.ClickException):
+    """The command cannot be meant; click exits 2 for its own such errors too."""
+
+    exit_code = 2
+
+
+class Command(click.Command):
+    """A command whose own errors are one line: exit 2 for wrong use, 1 for what failed."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except HansardError as error:
+            kind = Misused if isinstance(error, ConfigError) else Failed
+            raise kind(str(error)) from None
+
+
+class Group(click.Group):
+    """A noun; its verbs are Commands."""
+
+    command_class = Command
+    group_class = type
+
+
+def setting_options(*names: str) -> Callable[[_Function], _Function]:
+    """Add an option for each named setting; values are read by `read_config`, not by click."""
+
+    def add(function: _Function) -> _Function:
+        for name in reversed(names):
+            row = setting(name)
+            function = click.option(
+                row.flag,
+                name,
+                multiple=row.is_list,
+                metavar=row.kind.upper() if "|" not in row.kind else f"[{row.kind}]",
+                help=f"{row.sentence} Default: {row.default}. [{row.env}]",
+            )(function)
+        return function
+
+    return add
+
+
+def json_option(function: _Function) -> _Function:
+    """Add --json."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")(
+        function
+    )
+
+
+def read_config(**arguments: str | Sequence[str] | None) -> Config:
+    """Return the configuration from options, environment and file."""
+    return load_config(arguments, os.environ)
+
+
+def print_json(value: object) -> None:
+    """Print one JSON document on stdout."""
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2))

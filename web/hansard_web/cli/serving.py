@@ -1,0 +1,96 @@
+"""`hansard serve`, and its two halves `collector` and `web`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from hansard_web.cli.base import (
+    Command,
+    json_option,
+    print_json,
+    read_config,
+    setting_options,
+)
+
+if TYPE_CHECKING:
+    from hansard_web.server import Doors, Half
+
+_STORE = ("data", "config")
+_HTTP = (
+    "host",
+    "http_port",
+    "socket",
+    "token",
+    "tls_cert",
+    "tls_key",
+    "cors_origin",
+    "allow_host",
+)
+_INGEST = ("grpc_port", "retention", "durability", "keep", "max_disk")
+
+
+@click.command(cls=Command)
+@setting_options(*_STORE, *_HTTP, *_INGEST)
+@json_option
+def serve(*, as_json: bool, **arguments: str) -> None:
+    """Receive telemetry and show it: OTLP, the JSON API and the pages in one process.
+
+    Example: hansard serve --data ./traces --http-port 0
+    """
+    _run("serve", arguments, as_json=as_json)
+
+
+@click.command(cls=Command)
+@setting_options(*_STORE, *_HTTP, *_INGEST)
+@json_option
+def collector(*, as_json: bool, **arguments: str) -> None:
+    """Only receive telemetry; `hansard web` on the same data shows it.
+
+    Example: hansard collector --data ./traces
+    """
+    _run("collector", arguments, as_json=as_json)
+
+
+@click.command(cls=Command)
+@setting_options(*_STORE, *_HTTP)
+@json_option
+def web(*, as_json: bool, **arguments: str) -> None:
+    """Only show what a collector stores in the same data folder.
+
+    Example: hansard web --data ./traces --http-port 8080
+    """
+    _run("web", arguments, as_json=as_json)
+
+
+def _run(half: str, arguments: dict[str, str], *, as_json: bool) -> None:
+    config = read_config(**arguments)
+    # Imported now: these bring FastAPI, gRPC and uvicorn, 0.8 s that --help does not need.
+    import logging
+
+    from hansard_web.server import Half, Server
+
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    which = Half(half)
+    with Server(config, half=which) as server:
+        server.run(on_ready=lambda doors: _announce(doors, half=which, as_json=as_json))
+
+
+def _announce(doors: Doors, *, half: Half, as_json: bool) -> None:
+    """Say where the doors are, one line each."""
+    lines = {
+        "grpc": ("OTLP/gRPC", doors.grpc),
+        "http": ("OTLP/HTTP", doors.http if doors.grpc else None),
+        "socket": ("Socket", doors.socket),
+        "url": ("Browser", f"{doors.http}/"),
+        "data": ("Data", doors.data),
+    }
+    shown = {key: line for key, line in lines.items() if line[1] is not None}
+    if half.value == "collector":
+        del shown["url"]
+    if as_json:
+        print_json({key: str(value) for key, (_, value) in shown.items()})
+        return
+    for label, value in shown.values():
+        click.echo(f"{label:<10} {value}")

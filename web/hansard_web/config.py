@@ -1,0 +1,339 @@
+"""Every setting of the server in one table, and how a value is found for it.
+
+Precedence: argument, environment, file, default. Read once at start; nothing else reads the
+environment. `docs/configuration.md` lists the same table, and a test compares the two.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+from hansard_compiler.errors import ConfigError
+from hansard_web.settings import Token, parse_token
+
+RETENTIONS: Final = ("metadata_only", "redacted_payloads", "full_payloads")
+DURABILITIES: Final = ("normal", "full")
+CONFIG_FILE: Final = "hansard.toml"
+
+_DURATION: Final = re.compile(r"(\d+)\s*(s|m|h|d|w)")
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_NANOSECONDS: Final = 1_000_000_000
+_MOST_PORT: Final = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the table. `parse` reads one text and raises ValueError with what it expected."""
+
+    name: str
+    parse: Callable[[str], Any]
+    default: str  # as documentation says it
+    kind: str  # the type, as documentation says it
+    sentence: str
+    is_list: bool = False
+    is_secret: bool = False
+
+    @property
+    def env(self) -> str:
+        return f"HANSARD_{self.name.upper()}"
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What the server runs with; the fields are the rows of SETTINGS."""
+
+    data: Path
+    config: Path | None = None
+    host: str = "127.0.0.1"
+    http_port: int = 4318
+    grpc_port: int = 4317
+    socket: Path | None = None
+    token: tuple[Token, ...] = ()
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    cors_origin: tuple[str, ...] = ()
+    allow_host: tuple[str, ...] = ()
+    retention: str = "redacted_payloads"
+    durability: str = "normal"
+    keep: int | None = None  # nanoseconds
+    max_disk: int | None = None  # bytes
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only programs of this machine reach the ports."""
+        return is_loopback(self.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address or name is this machine's own."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+# ---- reading one value
+
+
+def parse_port(text: str) -> int:
+    """Read a TCP port; 0 lets the system choose."""
+    if not text.isascii() or not text.isdecimal() or int(text) > _MOST_PORT:
+        raise ValueError(f"a port from 0 (any free one) to {_MOST_PORT}")
+    return int(text)
+
+
+def parse_duration_ns(text: str) -> int:
+    """Read `30d`, `12h`, `90m`, `45s` or `2w` as nanoseconds."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None or int(match[1]) == 0:
+        raise ValueError("a number and a unit, such as 30d, 12h, 90m or 2w")
+    return int(match[1]) * _SECONDS[match[2]] * _NANOSECONDS
+
+
+def parse_size_bytes(text: str) -> int:
+    """Read `20GB`, `512MB` or `1.5T`; units are powers of 1024."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or float(match[1]) == 0:
+        raise ValueError("a number and a unit, such as 20GB or 512MB")
+    return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
+
+
+def _parse_path(text: str) -> Path:
+    if not text:
+        raise ValueError("a path")
+    return Path(text).expanduser()
+
+
+def _parse_host(text: str) -> str:
+    if not text or re.search(r"[\s/]", text) or text.count(":") == 1:
+        raise ValueError("an address without a port, such as 127.0.0.1 or 0.0.0.0")
+    return text.removeprefix("[").removesuffix("]")
+
+
+def _parse_origin(text: str) -> str:
+    if not re.fullmatch(r"https?://[^/\s]+", text):
+        raise ValueError("an origin without a path, such as https://app.example")
+    return text
+
+
+def _one_of(*allowed: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in allowed:
+            raise ValueError(f"one of {', '.join(allowed)}")
+        return text
+
+    return parse
+
+
+# ---- the table
+
+SETTINGS: Final = (
+    Setting(
+        "data",
+        _parse_path,
+        "the platform's user data folder",
+        "path",
+        "Folder that holds the database, blobs and key of one store.",
+    ),
+    Setting(
+        "config",
+        _parse_path,
+        f"{CONFIG_FILE} in the data folder, if it is there",
+        "path",
+        "TOML file with any of these settings.",
+    ),
+    Setting(
+        "host",
+        _parse_host,
+        "127.0.0.1",
+        "address",
+        "Address both ports listen on; any but a loopback one needs a token.",
+    ),
+    Setting(
+        "http_port",
+        parse_port,
+        "4318",
+        "port",
+        "Port of OTLP/HTTP, the JSON API and the pages; 0 picks a free one.",
+    ),
+    Setting("grpc_port", parse_port, "4317", "port", "Port of OTLP/gRPC; 0 picks a free one."),
+    Setting(
+        "socket",
+        _parse_path,
+        "none",
+        "path",
+        "Unix socket (mode 0600) that offers what the HTTP port offers.",
+    ),
+    Setting(
+        "token",
+        parse_token,
+        "none",
+        "token",
+        "Token that every request must carry; `ingest:SECRET` and `read+decide:SECRET` limit "
+        "what it opens.",
+        is_list=True,
+        is_secret=True,
+    ),
+    Setting("tls_cert", _parse_path, "none", "path", "Certificate (PEM) for both ports."),
+    Setting("tls_key", _parse_path, "none", "path", "Private key (PEM) of the certificate."),
+    Setting(
+        "cors_origin",
+        _parse_origin,
+        "none",
+        "origin",
+        "Origin whose pages may send telemetry from a browser.",
+        is_list=True,
+    ),
+    Setting(
+        "allow_host",
+        _parse_host,
+        "none",
+        "name",
+        "Host name that requests may use beside localhost and the bound address.",
+        is_list=True,
+    ),
+    Setting(
+        "retention",
+        _one_of(*RETENTIONS),
+        "redacted_payloads",
+        " | ".join(RETENTIONS),
+        "How much content is stored: none, all but secrets, or everything.",
+    ),
+    Setting(
+        "durability",
+        _one_of(*DURABILITIES),
+        "normal",
+        " | ".join(DURABILITIES),
+        "What an acknowledged span survives: a crash of the process, or a power cut as well.",
+    ),
+    Setting(
+        "keep",
+        parse_duration_ns,
+        "for ever",
+        "duration",
+        "Runs without news for this long are deleted; pinned ones stay.",
+    ),
+    Setting(
+        "max_disk",
+        parse_size_bytes,
+        "no limit",
+        "size",
+        "The oldest runs are deleted when the store is larger than this; pinned ones stay.",
+    ),
+)
+_BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
+
+
+def setting(name: str) -> Setting:
+    """Return a row of the table."""
+    return _BY_NAME[name]
+
+
+# ---- finding the values
+
+
+def load_config(arguments: Mapping[str, Any], environment: Mapping[str, str]) -> Config:
+    """Return the configuration; absent arguments are None or ().
+
+    Raises ConfigError for a value that cannot be meant, naming where it was found.
+    """
+    found: dict[str, Any] = {}
+    for row in SETTINGS:
+        given = arguments.get(row.name)
+        if given is not None and given != ():
+            found[row.name] = _read(row, given, source=row.flag)
+        elif environment.get(row.env):
+            found[row.name] = _read(row, environment[row.env], source=row.env)
+    _add_file(found)
+    found.setdefault("data", default_data_folder())
+    config = Config(**found)
+    _check(config)
+    return config
+
+
+def data_folder(argument: str | None, environment: Mapping[str, str]) -> Path:
+    """Return the data folder as every command finds it."""
+    return load_config({"data": argument}, environment).data
+
+
+def default_data_folder() -> Path:
+    """Return where the platform keeps a user's data."""
+    from platformdirs import user_data_path  # a server's package; only this line needs it
+
+    return user_data_path("hansard", appauthor=False)
+
+
+def _add_file(found: dict[str, Any]) -> None:
+    named = found.get("config")
+    path = named or (found.get("data") or default_data_folder()) / CONFIG_FILE
+    if named is None and not path.exists():
+        return
+    for name, value in _read_file(path).items():
+        row = _BY_NAME.get(name)
+        if row is None:
+            raise ConfigError(f"{path}: {name!r} is no setting{_closest(name)}")
+        if name not in found:
+            found[name] = _read(row, value, source=f"{path}: {name}")
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from None
+
+
+def _closest(name: str) -> str:
+    close = difflib.get_close_matches(name, _BY_NAME, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _read(row: Setting, given: Any, *, source: str) -> Any:
+    if not row.is_list:
+        return _read_one(row, given, source=source)
+    # In the environment values are apart by spaces, which no token, name or origin contains.
+    values = given.split() if isinstance(given, str) else given
+    if not isinstance(values, list | tuple):
+        raise ConfigError(f"{source} is {given!r}; expected a list of texts")
+    return tuple(_read_one(row, value, source=source) for value in values)
+
+
+def _read_one(row: Setting, given: Any, *, source: str) -> Any:
+    is_number = isinstance(given, int) and not isinstance(given, bool)
+    text = str(given) if is_number else given
+    try:
+        if not isinstance(text, str):
+            raise ValueError(row.kind)
+        return row.parse(text)
+    except ValueError as error:
+        shown = "the value" if row.is_secret else repr(given)
+        raise ConfigError(f"{source}: {shown} is no {row.kind}; expected {error}") from None
+    except ConfigError as error:
+        raise ConfigError(f"{source}: {error}") from None
+
+
+def _check(config: Config) -> None:
+    if not config.is_local and not config.token:
+        raise ConfigError(
+            f"--host {config.host} is reached from other machines, so a token is needed: "
+            "add --token SECRET (or HANSARD_TOKEN)"
+        )
+    if (config.tls_cert is None) != (config.tls_key is None):
+        raise ConfigError("--tls-cert and --tls-key go together; one of them is missing")
+
+
+assert {row.name for row in SETTINGS} == {field.name for field in fields(Config)}
