@@ -59,6 +59,15 @@ SELECT node.id, node.parent, text.id, text.hash, text.match_hash, text.role
 FROM node CROSS JOIN text ON text.id = node.text
 """
 _BODIES = "SELECT id, body FROM text WHERE id IN (SELECT value FROM json_each(:texts))"
+_CARRIER = """
+SELECT span.run, span.role, span.trace_id, span.span_id, span.side, coalesce(span.label, span.name)
+FROM text CROSS JOIN span ON span.id = text.first_span
+WHERE text.hash = ?
+"""
+_ANCESTRY = """
+SELECT span_id, parent_span_id, role, coalesce(agent_name, label, name)
+FROM span WHERE trace_id = (SELECT trace_id FROM run WHERE id = :run)
+"""
 _TOOL_EVENTS = """
 SELECT event.call_id, event.name, asker.trace_id, asker.span_id, asker.side,
   coalesce(asker.label, asker.name), tool.trace_id, tool.span_id, tool.side,
@@ -131,6 +140,24 @@ class ToolEvent:
     name: str | None
     asked_by: StepLink | None
     ran: ToolRun | None
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """The step that first carried a text."""
+
+    run: int
+    role: str
+    link: StepLink
+
+
+@dataclass(frozen=True, slots=True)
+class Ancestor:
+    """A span on the way up."""
+
+    parent_span_id: bytes | None
+    role: str
+    name: str
 
 
 def list_calls(connection: apsw.Connection, run: int) -> list[CallRow]:
@@ -247,3 +274,20 @@ def _tool_run(columns: Sequence[Any]) -> ToolRun | None:
         return None
     start_ns, end_ns, flags = columns[4:]
     return ToolRun(link, start_ns, end_ns, bool(SpanFlag(flags) & SpanFlag.ERROR))
+
+
+def first_carriers(connection: apsw.Connection, hashes: Collection[bytes]) -> dict[bytes, Carrier]:
+    """Return who first carried texts, by text.hash; unknown hashes are left out."""
+    found = {}
+    for digest in hashes:
+        row = connection.execute(_CARRIER, (digest,)).fetchone()
+        if row is not None:
+            run, role, *link = row
+            found[digest] = Carrier(run, role, StepLink(step_id_of(*link[:3]), link[3]))
+    return found
+
+
+def list_ancestry(connection: apsw.Connection, run: int) -> dict[bytes, Ancestor]:
+    """Return every span of a run by span id, as far as finding the agent above one needs it."""
+    rows = connection.execute(_ANCESTRY, {"run": run})
+    return {span_id: Ancestor(*rest) for span_id, *rest in rows}
