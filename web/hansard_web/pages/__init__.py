@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from hansard_web.pages import signin, theme
+from hansard_web.pages import live_runs, runs, signin, theme
 
 
 def page_routers() -> list[APIRouter]:
     """Return the routes of every page, in the order in which they are tried."""
-    return [theme.router, signin.router]
+    return [runs.router, live_runs.router, theme.router, signin.router]

@@ -1,0 +1,300 @@
+"""What the runs list shows for a state: read once, arranged for the templates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlencode
+
+import apsw
+
+from hansard_store.errors import BadQueryError
+from hansard_store.run_filters import RUN_STATUSES, parse_sort
+from hansard_store.run_queries import RunFacets, last_change, list_runs, run_facets
+from hansard_store.run_sample import RunDot, sample_runs
+from hansard_web import format as figures
+from hansard_web.comparison import Comparison, compare_runs
+from hansard_web.filters import (
+    NS_PER_MS,
+    NS_PER_S,
+    ListState,
+    hidden_pairs,
+    to_filter,
+)
+from hansard_web.heat import HeatMap, heat_map
+from hansard_web.run_rows import RunRow, run_row
+
+PAGE_ROWS: Final = 50
+MOST_AUTOMATIC_PAGES: Final = 10  # then people have to click for more
+_FACET_VALUES: Final = 8
+_FACETS: Final = {"agent": "Agent", "model": "Model", "service": "Service", "tool": "Tool ran"}
+_ENOUGH_FOR_TENTH: Final = 20  # ended runs below which "the slowest tenth" means little
+_PERIODS: Final = {
+    "": "Any time",
+    "15m": "Last 15 minutes",
+    "1h": "Last hour",
+    "24h": "Last 24 hours",
+    "7d": "Last 7 days",
+    "30d": "Last 30 days",
+}
+# Column -> its order, the default one first.
+_COLUMNS: Final = {
+    "cost": ("-cost_usd", "cost_usd"),
+    "duration": ("-duration_ms", "duration_ms"),
+    "started": ("-first_seen", "first_seen"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A condition that is on, and the address without it."""
+
+    label: str
+    shown: str
+    without: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A condition that following its address puts on, or off again."""
+
+    label: str
+    url: str
+    is_on: bool
+    runs: str = ""  # how many, as text; "" where nobody counted
+    mark: str = ""  # icon
+
+
+@dataclass(frozen=True, slots=True)
+class FacetGroup:
+    title: str
+    key: str
+    choices: tuple[Choice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The head of a column that can be sorted by."""
+
+    url: str
+    sorting: str  # aria-sort: "ascending", "descending" or ""
+
+
+@dataclass(frozen=True, slots=True)
+class RowsPage:
+    """One page of rows, and how to get the next."""
+
+    rows: tuple[RunRow, ...]
+    more_url: str | None  # None on the last page
+    more_fragment: str | None
+    is_automatic: bool  # the next page loads when its link comes into view
+
+
+@dataclass(frozen=True, slots=True)
+class RunsPage:
+    """Everything runs.html and its partials show."""
+
+    state: ListState
+    problems: tuple[str, ...]
+    table: RowsPage
+    chips: tuple[Chip, ...]
+    pills: tuple[Choice, ...]
+    facets: tuple[FacetGroup, ...]
+    is_sampled: bool  # counts are of the newest runs only
+    summary: str
+    period: str
+    periods: tuple[Choice, ...]
+    heat: HeatMap | None
+    columns: dict[str, Column]
+    comparison: Comparison | None
+    hidden: tuple[tuple[str, str], ...]  # what the filter form carries along unseen
+    live_url: str
+
+
+def runs_page(connection: apsw.Connection, state: ListState, *, now_ns: int) -> RunsPage:
+    """Return the whole page of a state; a search that cannot be meant is told on the page."""
+    meant = to_filter(state, now_ns=now_ns)
+    problems = list(meant.problems)
+    seq = last_change(connection)
+    try:
+        rows = rows_page(connection, state, now_ns=now_ns)
+        counts = run_facets(connection, meant.filter, now_ns=now_ns)
+        facets = _facets(connection, state, counts, now_ns=now_ns)
+        dots = sample_runs(connection, meant.filter, now_ns=now_ns)
+    except BadQueryError as error:
+        problems.append(str(error))
+        rows, facets, dots = RowsPage((), None, None, is_automatic=False), [], []
+        counts = RunFacets(0, is_complete=True, counts={})
+    newest = max((row.run.id for row in rows.rows), default=0)
+    return RunsPage(
+        state=state,
+        problems=tuple(problems),
+        table=rows,
+        chips=tuple(_chips(state)),
+        pills=tuple(_pills(state, counts, dots)),
+        facets=tuple(facets),
+        is_sampled=not counts.is_complete,
+        summary=_summary(counts),
+        period=_period(state),
+        periods=tuple(_periods(state)),
+        heat=heat_map(
+            dots, since_ns=meant.filter.since_ns, until_ns=meant.filter.until_ns or now_ns
+        ),
+        columns={name: _column(state, orders) for name, orders in _COLUMNS.items()},
+        comparison=compare_runs(connection, state, now_ns=now_ns),
+        hidden=tuple(hidden_pairs(state, leave_out=("q", "cursor", "compare"))),
+        live_url=live_url(state, seq=seq, newest=newest),
+    )
+
+
+def rows_page(
+    connection: apsw.Connection, state: ListState, *, now_ns: int, depth: int = 1
+) -> RowsPage:
+    """Return the rows at the state's cursor; `depth` counts pages loaded so far."""
+    found = list_runs(
+        connection,
+        to_filter(state, now_ns=now_ns).filter,
+        now_ns=now_ns,
+        sort=parse_sort(state.sort or "-first_seen"),
+        limit=PAGE_ROWS,
+        cursor=state.cursor or None,
+    )
+    rows = tuple(run_row(run, now_ns=now_ns, selected=state.compare) for run in found.items)
+    if found.next_cursor is None:
+        return RowsPage(rows, None, None, is_automatic=False)
+    more = state.at(found.next_cursor)
+    fragment = f"/fragments/runs/more?{urlencode([*more.pairs(), ('depth', depth + 1)])}"
+    return RowsPage(rows, more.url, fragment, is_automatic=depth < MOST_AUTOMATIC_PAGES)
+
+
+def live_url(state: ListState, *, seq: int, newest: int) -> str:
+    """Return the address of the stream that continues this page."""
+    pairs = [(key, value) for key, value in state.pairs() if key != "compare"]
+    return f"/live/runs?{urlencode([*pairs, ('after', seq), ('newest', newest)])}"
+
+
+def _chips(state: ListState) -> list[Chip]:
+    chips = [Chip(term.label, term.shown, state.toggled(term.key, term.value).url)
+             for term in state.terms]  # fmt: skip
+    if state.words:
+        chips.append(Chip("said", state.words, state.searching("").url))
+    return chips
+
+
+def _facets(
+    connection: apsw.Connection, state: ListState, counts: RunFacets, *, now_ns: int
+) -> list[FacetGroup]:
+    groups = []
+    for key, title in {"status": "Status", **_FACETS}.items():
+        # What else could be chosen shows only when the choice made here is left out.
+        chosen = [term.value for term in state.terms if term.key == key]
+        of = counts
+        if chosen:
+            others = to_filter(state.without(key), now_ns=now_ns).filter
+            of = run_facets(connection, others, now_ns=now_ns)
+        runs = {found.value: found.runs for found in of.counts.get(key, ())}
+        known = [status for status in RUN_STATUSES if status in runs] if key == "status" else runs
+        values = [*known][:_FACET_VALUES]
+        values += [value for value in chosen if value not in values]
+        choices = tuple(
+            Choice(
+                label=value,
+                url=state.toggled(key, value).url,
+                is_on=value in chosen,
+                runs=figures.count(runs.get(value, 0)),
+            )
+            for value in values
+        )
+        if choices:
+            groups.append(FacetGroup(title, key, choices))
+    return groups
+
+
+def _pills(state: ListState, counts: RunFacets, dots: Sequence[RunDot]) -> list[Choice]:
+    runs = {found.value: found.runs for found in counts.counts.get("status", ())}
+    pills = [
+        Choice(
+            label=label,
+            url=state.toggled("status", status).url,
+            is_on=state.has("status", status),
+            runs=figures.count(runs.get(status, 0)),
+            mark=status,
+        )
+        for status, label in (("error", "errors"), ("open", "open"))
+        if runs.get(status) or state.has("status", status)
+    ]
+    lengths = [dot.duration_ns for dot in dots if dot.duration_ns is not None]
+    costs = [dot.cost_usd_nano for dot in dots if dot.cost_usd_nano]
+    if slow := _tenth(state, "min_duration_ms", lengths, NS_PER_MS):
+        pills.append(Choice(f"slow, over {figures.duration(slow[0])}", *slow[1:], mark="clock"))
+    if costly := _tenth(state, "min_cost", costs, NS_PER_S):
+        pills.append(Choice(f"costly, over {figures.money(costly[0])}", *costly[1:], mark="coin"))
+    return pills
+
+
+def _tenth(
+    state: ListState, key: str, amounts: Sequence[int], scale: int
+) -> tuple[int, str, bool, str] | None:
+    """Return limit, address, whether it is on, and count of the largest tenth of the runs."""
+    if state.value(key):
+        return None  # its chip says so, and takes it away
+    if len(amounts) < _ENOUGH_FOR_TENTH:
+        return None
+    ordered = sorted(amounts)
+    limit = _two_figures(ordered[len(ordered) * 9 // 10])
+    above = sum(amount >= limit for amount in ordered)
+    if not above or limit <= 2 * ordered[len(ordered) // 2]:
+        return None
+    value = f"{limit / scale:.9f}".rstrip("0").rstrip(".")
+    return limit, state.setting(key, value).url, False, figures.count(above)
+
+
+def _two_figures(amount: int) -> int:
+    """Round to two significant figures, as people would choose a limit."""
+    step: int = 10 ** max(len(str(amount)) - 2, 0)
+    return amount // step * step
+
+
+def _summary(counts: RunFacets) -> str:
+    if not counts.is_complete:
+        shown = f"more than {figures.plural(counts.runs, 'run')}"
+    else:
+        shown = figures.plural(counts.runs, "run")
+    still_open = sum(found.runs for found in counts.counts.get("status", ())
+                     if found.value == "open")  # fmt: skip
+    return f"{shown}, {still_open} still open" if still_open else shown
+
+
+def _period(state: ListState) -> str:
+    since, until = state.value("since"), state.value("until")
+    if until:
+        return f"{_short(since) or 'the beginning'} to {_short(until)}"
+    return _PERIODS.get(since, f"Since {_short(since)}")
+
+
+def _short(moment: str) -> str:
+    return moment[:16].replace("T", " ")
+
+
+def _periods(state: ListState) -> list[Choice]:
+    bare = state.without("since", "until")
+    return [
+        Choice(
+            label,
+            (bare.setting("since", value) if value else bare).url,
+            is_on=state.value("since") == value and not state.value("until"),
+        )
+        for value, label in _PERIODS.items()
+    ]
+
+
+def _column(state: ListState, orders: tuple[str, str]) -> Column:
+    now = state.sort or "-first_seen"
+    first, second = orders
+    if now not in orders:
+        return Column(state.sorted_by(first).url, "")
+    following = second if now == first else ""
+    return Column(
+        state.sorted_by(following).url, "descending" if now.startswith("-") else "ascending"
+    )

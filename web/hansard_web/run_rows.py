@@ -1,0 +1,66 @@
+"""A run as a row of a list: what is computed so that the template only places it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from hansard_store.run_queries import RunItem
+from hansard_web import format as figures
+
+_SHORTEST_BAR_MS: Final = 100  # the bar's scale is logarithmic: 100 ms is empty, an hour is full
+_LONGEST_BAR_MS: Final = 3_600_000
+_LEAST_PCT: Final = 2.0
+_BAR_OF: Final = {"error": "fg-error", "open": "fg-open", "no_end": "fg-wait", "blocked": "fg-wait"}
+_LONGEST_TITLE: Final = 300  # characters of first words in a row; CSS cuts them to its width
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One row; the same for a page, a fragment and a live message."""
+
+    run: RunItem
+    words: str  # what was first said, "" where nothing was
+    model: str
+    more_models: str  # the others, for the title
+    bar: tuple[tuple[str, float, float], ...]
+    cached_pct: int | None  # of the input; None where no call said
+    length: str  # "7.82 s", "41.80 s …" while open, "≥ 15 m 02 s" without an end
+    is_selected: bool
+
+
+def run_row(run: RunItem, *, now_ns: int, selected: Collection[str] = ()) -> RunRow:
+    """Return the row of a run as it is now."""
+    length_ns = run.duration_ns
+    if length_ns is None:
+        last_ns = now_ns if run.status == "open" else run.news_ns
+        length_ns = max(last_ns - run.started_ns, 0)
+    tokens = run.tokens
+    cached_pct = None
+    if tokens and tokens.input and tokens.cache_read is not None:
+        cached_pct = min(round(100 * tokens.cache_read / tokens.input), 100)
+    return RunRow(
+        run=run,
+        words=" ".join((run.first_input or "")[:_LONGEST_TITLE].split()),
+        model=run.models[0] if run.models else "",
+        more_models=", ".join(run.models[1:]),
+        bar=((_BAR_OF.get(run.status, "fg"), 0.0, _bar_pct(length_ns)),),
+        cached_pct=cached_pct,
+        length=_length(run, length_ns),
+        is_selected=run.run_id in selected,
+    )
+
+
+def _length(run: RunItem, length_ns: int) -> str:
+    shown = figures.duration(length_ns)
+    if run.status == "open":
+        return f"{shown} …"
+    return f"≥ {shown}" if run.status == "no_end" else shown
+
+
+def _bar_pct(length_ns: int) -> float:
+    length_ms = max(length_ns / 1_000_000, 1)
+    share = math.log(length_ms / _SHORTEST_BAR_MS) / math.log(_LONGEST_BAR_MS / _SHORTEST_BAR_MS)
+    return round(min(max(share * 100, _LEAST_PCT), 100), 1)
