@@ -93,7 +93,6 @@ def requests(draw: st.DrawFn) -> tuple[Signal, ExportRequest]:
     return signal, message_type(**draw(any_messages(message_type.DESCRIPTOR)))
 
 
-@pytest.mark.covers("CO-11")
 @given(requests())
 def test_any_request_written_as_json_is_read_back_equal(
     sent: tuple[Signal, ExportRequest],

@@ -41,12 +41,11 @@ _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _UNKNOWN_METHOD = Refusal(
     Reason.UNKNOWN_PATH, "not received here: only traces, logs and metrics (Export) are"
 )
-# The library refuses a message over the limit by itself and tells its server nothing but this.
+# The library refuses a message over the limit by itself. All its server sees is a call without a
+# message, ended either properly or with an error, as the race between the two falls out.
 _NO_MESSAGE = Refusal(
-    Reason.TOO_LARGE,
-    f"a message over the limit of {MAX_BODY_BYTES:,} bytes, or one its sender broke off",
+    Reason.TOO_LARGE, "a message over the size limit, or a call that brought none"
 )
-_EMPTY_CALL = Refusal(Reason.MALFORMED, "the call ended without a message")
 _SENDER_GONE = Refusal(Reason.SENDER_GONE, "the sender gave up before its request was read")
 
 
@@ -223,7 +222,7 @@ class _Call:
             self._report(_NO_MESSAGE, size_bytes=0)
             raise
         if body is None:
-            self.refuse(_EMPTY_CALL)
+            self.refuse(_NO_MESSAGE)
         return body
 
     def refuse(self, refusal: Refusal, *, size_bytes: int = 0) -> NoReturn:

@@ -27,6 +27,7 @@ class MemoryPipeline:
     # What becomes of a request in place of being stored, if set; raised before it is queued, too.
     failure: Exception | None = None
     fails_at_once: bool = False
+    failures_left: int = 1_000_000
     may_commit: threading.Event = field(default_factory=threading.Event)
     submitted: int = 0
     one_more: threading.Event = field(default_factory=threading.Event)
@@ -39,7 +40,8 @@ class MemoryPipeline:
         self.may_commit.set()
 
     def submit(self, request: IngestRequest) -> Future[IngestResult]:
-        if self.failure is not None and self.fails_at_once:
+        if self.failure is not None and self.fails_at_once and self.failures_left:
+            self.failures_left -= 1
             raise self.failure
         with self._lock:
             self.submitted += 1
@@ -51,7 +53,8 @@ class MemoryPipeline:
 
     def _store(self, request: IngestRequest) -> IngestResult:
         assert self.may_commit.wait(20)
-        if self.failure is not None:
+        if self.failure is not None and self.failures_left:
+            self.failures_left -= 1
             raise self.failure
         decoded = decode(request)
         self.kept.append((request, decoded.message))
@@ -69,6 +72,7 @@ class MemoryPipeline:
         self.kept.clear()
         self.refused.clear()
         self.failure, self.fails_at_once, self.submitted = None, False, 0
+        self.failures_left = 1_000_000
         self.one_more.clear()
 
     def close(self) -> None:

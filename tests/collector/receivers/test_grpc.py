@@ -66,7 +66,6 @@ def details_of(error: Any) -> Status:
     return Status.FromString(trailers_of(error)["grpc-status-details-bin"])
 
 
-@pytest.mark.covers("CO-01")
 @pytest.mark.parametrize("signal", Signal)
 def test_an_export_of_each_signal_reaches_the_pipeline_and_is_answered_empty(
     open_grpc: OpenGrpc, pipeline: MemoryPipeline, signal: Signal
@@ -98,7 +97,6 @@ def test_a_partial_success_counts_what_was_rejected_and_says_why(open_grpc: Open
     assert (partial.rejected_spans, partial.error_message) == (2, "2 spans have bad ids")
 
 
-@pytest.mark.covers("CO-09")
 def test_an_undecodable_message_is_invalid_argument_with_bad_request(
     open_grpc: OpenGrpc, pipeline: MemoryPipeline
 ) -> None:
@@ -112,7 +110,6 @@ def test_an_undecodable_message_is_invalid_argument_with_bad_request(
     assert pipeline.refused == []  # the pipeline had it, and counts it itself
 
 
-@pytest.mark.covers("CO-10")
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_busy_store_is_unavailable_with_the_delay_in_both_carriers(
     open_grpc: OpenGrpc, pipeline: MemoryPipeline, at_once: bool

@@ -54,7 +54,6 @@ def status_of(answer: Answer) -> Status:
 
 
 # -------------------------------------------------------------------------------------- success
-@pytest.mark.covers("CO-02")
 @pytest.mark.parametrize("signal", Signal)
 @pytest.mark.parametrize(("content_type", "body"), [(PROTOBUF, b""), (JSON, EMPTY_JSON)])
 def test_full_success_is_an_empty_message_in_the_requests_encoding(
@@ -226,7 +225,6 @@ def test_a_refusal_is_a_status_in_the_requests_encoding_and_is_counted(
     assert http_door.pipeline.kept == []
 
 
-@pytest.mark.covers("CO-09")
 @pytest.mark.parametrize(
     ("content_type", "body"), [(PROTOBUF, SOUND[:-3]), (JSON, b"[]"), (JSON, b"")]
 )
@@ -264,7 +262,6 @@ def test_get_of_the_root_is_left_to_the_application(http_door: HttpDoor) -> None
     assert http_door.pipeline.refused == []
 
 
-@pytest.mark.covers("CO-10")
 @pytest.mark.parametrize("at_once", [True, False])
 @pytest.mark.parametrize("content_type", [PROTOBUF, JSON])
 def test_a_busy_store_is_503_with_a_short_delay(
