@@ -9,18 +9,17 @@ recognise one message across calls and dialects.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from hansard_compiler.canonical import canonical_json, stable_hash
+from hansard_compiler.canonical import canonical_json
 
 Json: TypeAlias = dict[str, Any]
 Role = Literal["system", "user", "assistant", "tool"]
 
-_SPACE = re.compile(r"\s+")
+_ASCII_SPACE = b" \t\n\r\v\f"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +77,22 @@ class Message:
 
     @cached_property
     def hash(self) -> bytes:
-        """sha256 of the canonical JSON of the whole normal form."""
-        return stable_hash(message_json(self))
+        """sha256 over role, name and every field of every part, each with its length before it."""
+        digest = hashlib.sha256()
+        for field_ in (self.role, self.name, *_fields(self.parts)):
+            data = b"" if field_ is None else field_.encode("utf-8", "surrogatepass")
+            digest.update(b"%d:" % (-1 if field_ is None else len(data)) + data)
+        return digest.digest()
 
     @cached_property
     def match_hash(self) -> bytes:
         """sha256 of what was said, equal across dialects."""
         role = "system" if self.role == "developer" else self.role
         digest = hashlib.sha256(role.encode())
-        for said in _said(self.parts):
-            digest.update(b"\0" + said.encode("utf-8", "surrogatepass"))
+        for kind, said in _said(self.parts):
+            # Deleting bytes runs in C: 8 µs for 8 KB, a regular expression takes 250.
+            data = said.encode("utf-8", "surrogatepass").translate(None, _ASCII_SPACE)
+            digest.update(b"\0" + kind + b"\0" + data)
         return digest.digest()
 
     @property
@@ -96,23 +101,39 @@ class Message:
         return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
 
 
-def _said(parts: Sequence[Part]) -> Iterator[str]:
+def _fields(parts: Sequence[Part]) -> Iterator[str | None]:
+    for part in parts:
+        if isinstance(part, TextPart):
+            yield from ("text", part.text)
+        elif isinstance(part, ToolCallPart):
+            yield from ("call", part.id, part.name, canonical_json(part.arguments))
+        elif isinstance(part, ToolResultPart):
+            yield from ("result", part.id, part.name, canonical_json(part.content))
+        elif isinstance(part, ReasoningPart):
+            yield from ("reasoning", part.text)
+        elif isinstance(part, MediaPart):
+            yield from ("media", part.media_type, part.payload, part.uri, part.data)
+        else:
+            yield from ("other", canonical_json(part.value))
+
+
+def _said(parts: Sequence[Part]) -> Iterator[tuple[bytes, str]]:
     # Adjacent texts count as one: dialects cut a text into parts freely.
-    texts = _SPACE.sub("", "".join(part.text for part in parts if isinstance(part, TextPart)))
-    if texts:
-        yield "text\0" + texts
+    texts = "".join(part.text for part in parts if isinstance(part, TextPart))
+    if texts and not texts.isspace():
+        yield b"text", texts
     for part in parts:
         if isinstance(part, ToolCallPart):
-            yield f"call\0{part.name}\0{_SPACE.sub('', canonical_json(part.arguments))}"
+            yield b"call", f"{part.name}\0{canonical_json(part.arguments)}"
         elif isinstance(part, ToolResultPart):
             content = (
                 part.content if isinstance(part.content, str) else canonical_json(part.content)
             )
-            yield f"result\0{_SPACE.sub('', content)}"
+            yield b"result", content
         elif isinstance(part, MediaPart):
-            yield f"media\0{part.media_type}\0{part.payload or part.uri or part.data}"
+            yield b"media", f"{part.media_type}\0{part.payload or part.uri or part.data}"
         elif isinstance(part, OtherPart):
-            yield f"other\0{canonical_json(part.value)}"
+            yield b"other", canonical_json(part.value)
 
 
 def part_json(part: Part) -> Json:

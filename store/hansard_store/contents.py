@@ -48,9 +48,9 @@ class CutValue:
         if not self.whole:
             return None
         found = []
-        for piece in self.pieces:
+        for at, piece in enumerate(self.pieces):
             if piece.element is None:
-                piece.element = element_of(piece.text)
+                piece.element = element_of(piece.text, first=not at)
             found.append(piece.element)
         return found
 
@@ -89,7 +89,8 @@ class ContentCutter:
             if found is not None:
                 shared, rest = found
                 pieces = (*previous.pieces[:shared], *map(Piece, rest.pieces))
-                return CutValue(pieces, rest.tail, previous.whole, len(text))
+                whole = previous.whole and rest.tail.strip() == "]"
+                return CutValue(pieces, rest.tail, whole, len(text))
         return None
 
     def _remember(self, slot: tuple[bytes, str], values: list[CutValue]) -> None:
@@ -119,13 +120,16 @@ class ContentWriter:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._execute = connection.execute
+        self._executemany = connection.executemany
         self._ids: OrderedDict[bytes, int] = OrderedDict()
         self._generation = 1
+        self._uses: set[tuple[int, int]] = set()  # of this transaction
+        self._list_uses: set[tuple[int, int]] = set()
 
     def add(self, data: bytes, *, run: int) -> int:
         """Return the id of these bytes, storing them the first time, and note the run's use."""
         content = self._content(data)
-        self._execute(_USE, (content, run))
+        self._uses.add((content, run))
         return content
 
     def add_list(self, pieces: Sequence[Piece], *, run: int) -> int:
@@ -137,7 +141,7 @@ class ContentWriter:
         for piece in pieces[start:]:
             node = piece.node = self._node(node, self._content(piece.text.encode("utf-8")))
             piece.generation = self._generation
-        self._execute(_USE_LIST, (node, run))
+        self._list_uses.add((node, run))
         return node
 
     def _content(self, data: bytes) -> int:
@@ -161,12 +165,21 @@ class ContentWriter:
         assert found is not None
         return found
 
+    def flush(self) -> None:
+        """Write which runs use what; the last thing before the commit."""
+        self._executemany(_USE, self._uses)
+        self._executemany(_USE_LIST, self._list_uses)
+        self._uses.clear()
+        self._list_uses.clear()
+
     def forget(self) -> None:
         """Drop what is known of ids: after a rollback, or when gc has removed contents.
 
         Pieces keep nodes of an older generation, which are then looked up again.
         """
         self._ids.clear()
+        self._uses.clear()
+        self._list_uses.clear()
         self._generation += 1
 
 

@@ -25,7 +25,7 @@ class Cut:
 
     pieces: tuple[str, ...]  # the first one begins with everything before the array's first element
     tail: str  # everything after the last element
-    whole: bool  # the text is the array itself, so `elements` are its elements
+    whole: bool  # the text is the array and nothing else, so the pieces are its elements
 
 
 def cut(text: str) -> Cut | None:
@@ -66,9 +66,10 @@ def cut_after(text: str, known: Sequence[str]) -> tuple[int, Cut] | None:
         return None
 
 
-def element_of(piece: str) -> str:
-    """Return the element in a piece of a whole array, without its separator."""
-    return piece.lstrip(" \t\n\r,[") if piece[:1] == "[" else piece.lstrip(" \t\n\r,")
+def element_of(piece: str, *, first: bool) -> str:
+    """Return the element in a piece of a whole array, without its bracket or separator."""
+    mark = "[" if first else ","
+    return piece.lstrip(_SPACE).removeprefix(mark).lstrip(_SPACE)
 
 
 def _ends_element(text: str, position: int) -> bool:
@@ -88,7 +89,8 @@ def _cut_from(text: str, begin: int, position: int, *, whole: bool) -> Cut:
         position = _skip_space(text, end)
         if text[position] not in ",]":
             raise ValueError("not an array")
-    return Cut(tuple(pieces), text[begin:], whole)
+    tail = text[begin:]
+    return Cut(tuple(pieces), tail, whole and tail.strip(_SPACE) == "]")
 
 
 def _main_array(text: str, position: int, *, depth: int) -> int | None:

@@ -82,7 +82,10 @@ _SPAN_COLUMNS = (
     "cost_usd_nano, summary"
 )
 _COUNT = _SPAN_COLUMNS.count(",") + 1
-_ADD = f"INSERT INTO span ({_SPAN_COLUMNS}) VALUES ({', '.join('?' * _COUNT)}) RETURNING id"
+_ADD = f"""
+INSERT INTO span ({_SPAN_COLUMNS}) VALUES ({", ".join("?" * _COUNT)})
+ON CONFLICT DO NOTHING RETURNING id
+"""
 _REPLACE = f"""
 UPDATE span SET ({_SPAN_COLUMNS}) = ({", ".join("?" * _COUNT)}) WHERE id = ?
 """
@@ -153,21 +156,21 @@ class SpanWriter:
         run = self._runs.get(span.trace_id, start_ns=span.sort_ns, synthetic=span.synthetic)
         if run is None:
             return Outcome.DELETED, 0
-        identity = {"trace_id": span.trace_id, "span_id": span.span_id, "side": span.side}
-        known: Any = self._execute(_FIND, identity | {"huge": _HUGE}).fetchone()
-        if known is None:
-            number = self._execute(_ADD, self._row(span, projection, run)).get
-            self._add_record(number, span, run)
-            run.span_count += 1
-            self._derive(number, span, projection, run)
-            for note in (*span.notes, *projection.notes):
-                run.note(note)
-            return Outcome.STORED, number
-        return self._again(known, span, projection, run)
+        number = self._execute(_ADD, self._row(span, projection, run)).get
+        if number is None:
+            return self._again(span, projection, run)
+        self._add_record(number, span, run)
+        run.span_count += 1
+        self._derive(number, span, projection, run)
+        for note in (*span.notes, *projection.notes):
+            run.note(note)
+        return Outcome.STORED, number
 
     def _again(
-        self, known: Any, span: ReceivedSpan, projection: SpanProjection, run: RunState
+        self, span: ReceivedSpan, projection: SpanProjection, run: RunState
     ) -> tuple[Outcome, int]:
+        identity = {"trace_id": span.trace_id, "span_id": span.span_id, "side": span.side}
+        known: Any = self._execute(_FIND, identity | {"huge": _HUGE}).fetchone()
         number, mac, *richness = known
         if mac == span.mac or self._execute(_LOST_BEFORE, (number, span.mac)).get is not None:
             return Outcome.DUPLICATE, number

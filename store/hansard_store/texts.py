@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import apsw
+import orjson
 
 from hansard_compiler.calls import Message, TextPart, ToolCallPart, ToolResultPart, message_json
 from hansard_compiler.canonical import canonical_bytes, canonical_json
@@ -36,8 +37,10 @@ class TextWriter:
 
     def __init__(self, connection: apsw.Connection, index: IndexWriter) -> None:
         self._execute = connection.execute
+        self._executemany = connection.executemany
         self._index = index
         self._ids: OrderedDict[bytes, int] = OrderedDict()
+        self._uses: set[tuple[int, int]] = set()  # of this transaction
         self._nodes: OrderedDict[tuple[int, bytes], tuple[int, bytes]] = OrderedDict()
 
     def add(self, text: TextProjection, *, span: int, run: int) -> None:
@@ -48,7 +51,7 @@ class TextWriter:
         if found is None:
             row = (digest, text.field, None, None, span, pack(body))
             found = self._add(digest, row, text.text)
-        self._execute(_USE, (found, run))
+        self._uses.add((found, run))
 
     def prefix(self, messages: Sequence[Message], *, span: int) -> int | None:
         """Return the node of the last message, adding the nodes that are new; None for none."""
@@ -84,7 +87,7 @@ class TextWriter:
         found = self._find(message.hash)
         if found is not None:
             return found
-        body = pack(canonical_bytes(message_json(message)))
+        body = pack(_encoded(message))
         row = (message.hash, "message", message.role, message.match_hash, span, body)
         return self._add(message.hash, row, "\n".join(searched_words(message)))
 
@@ -107,10 +110,24 @@ class TextWriter:
         if len(self._ids) > _KNOWN:
             self._ids.popitem(last=False)
 
+    def flush(self) -> None:
+        """Write which runs use what; the last thing before the commit."""
+        self._executemany(_USE, self._uses)
+        self._uses.clear()
+
     def forget(self) -> None:
         """Drop what is known of ids: after a rollback, or when gc has removed texts."""
         self._ids.clear()
         self._nodes.clear()
+        self._uses.clear()
+
+
+def _encoded(message: Message) -> bytes:
+    value = message_json(message)
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # integers past 64 bits, lone surrogates
+        return canonical_bytes(value)
 
 
 def searched_words(message: Message) -> Iterator[str]:

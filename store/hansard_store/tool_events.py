@@ -11,17 +11,18 @@ from hansard_store.runs import RunState
 
 _BY_CALL_ID = "SELECT id FROM tool_event WHERE run = ? AND call_id = ?"
 # Where one side tells no call id: the first of that name whose other half is missing.
-_UNRUN_BY_NAME = """
-SELECT id FROM tool_event
-WHERE run = :run AND name = :name AND ran IS NULL
-  AND (call_id IS NULL OR :call_id IS NULL)
-ORDER BY id LIMIT 1
+_UNRUN = """
+SELECT id FROM tool_event WHERE run = ? AND name = ? AND ran IS NULL LIMIT 1
 """
-_UNREQUESTED_BY_NAME = """
+_UNRUN_WITHOUT_ID = """
+SELECT id FROM tool_event WHERE run = ? AND name = ? AND call_id IS NULL AND ran IS NULL LIMIT 1
+"""
+_UNREQUESTED = """
+SELECT id FROM tool_event WHERE run = ? AND name = ? AND requested IS NULL LIMIT 1
+"""
+_UNREQUESTED_WITHOUT_ID = """
 SELECT id FROM tool_event
-WHERE run = :run AND name = :name AND requested IS NULL
-  AND (call_id IS NULL OR :call_id IS NULL)
-ORDER BY id LIMIT 1
+WHERE run = ? AND name = ? AND call_id IS NULL AND requested IS NULL LIMIT 1
 """
 _ADD = "INSERT INTO tool_event (run, call_id, name, requested, ran) VALUES (?, ?, ?, ?, ?)"
 _SET_RAN = "UPDATE tool_event SET ran = coalesce(ran, ?) WHERE id = ?"
@@ -33,7 +34,7 @@ _SWEEP = "DELETE FROM tool_event WHERE run = ? AND requested IS NULL AND ran IS 
 
 def add_ran(connection: apsw.Connection, run: RunState, tool: ToolProjection, *, span: int) -> None:
     """Note that a span ran a tool, joining the request it answers."""
-    found = _find(connection, run, tool, _UNRUN_BY_NAME)
+    found = _find(connection, run, tool, _UNRUN, _UNRUN_WITHOUT_ID)
     if found is not None:
         connection.execute(_SET_RAN, (span, found))
         return
@@ -46,7 +47,7 @@ def add_requested(
 ) -> None:
     """Note the tool calls that a model asked for."""
     for tool in tools:
-        found = _find(connection, run, tool, _UNREQUESTED_BY_NAME)
+        found = _find(connection, run, tool, _UNREQUESTED, _UNREQUESTED_WITHOUT_ID)
         if found is not None:
             connection.execute(_SET_REQUESTED, (span, found))
             continue
@@ -63,12 +64,13 @@ def remove(connection: apsw.Connection, run: RunState, span: int) -> None:
 
 
 def _find(
-    connection: apsw.Connection, run: RunState, tool: ToolProjection, by_name: str
+    connection: apsw.Connection, run: RunState, tool: ToolProjection, any_of_name: str, blank: str
 ) -> int | None:
+    """Return the event of a call id; without one on either side, the next of the tool's name."""
     found: int | None = None
     if tool.call_id is not None:
         found = connection.execute(_BY_CALL_ID, (run.id, tool.call_id)).get
     if found is None and tool.name is not None:
-        values = {"run": run.id, "name": tool.name, "call_id": tool.call_id}
-        found = connection.execute(by_name, values).get
+        by_name = any_of_name if tool.call_id is None else blank
+        found = connection.execute(by_name, (run.id, tool.name)).get
     return found

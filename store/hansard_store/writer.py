@@ -76,6 +76,8 @@ class IngestWriter:
                 ledger = LedgerBatch()
                 yield Batch(spans, logs, runs, ledger, RedactionWriter(self.connection))
                 runs.flush()
+                self._contents.flush()
+                self._texts.flush()
                 self._index.flush()
                 ledger.flush(self.connection, now_ns=now_ns)
         except BaseException:

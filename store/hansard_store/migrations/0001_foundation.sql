@@ -343,7 +343,9 @@ CREATE TABLE tool_event (
 CREATE UNIQUE INDEX tool_event_call ON tool_event (run, call_id) WHERE call_id IS NOT NULL;
 CREATE INDEX tool_event_requested ON tool_event (requested) WHERE requested IS NOT NULL;
 CREATE INDEX tool_event_ran ON tool_event (ran) WHERE ran IS NOT NULL;
-CREATE INDEX tool_event_name ON tool_event (run, name);                  -- halves without a call id
+-- halves that wait for the other one, for those without a call id
+CREATE INDEX tool_event_unrun ON tool_event (run, name, call_id) WHERE ran IS NULL;
+CREATE INDEX tool_event_unrequested ON tool_event (run, name, call_id) WHERE requested IS NULL;
 
 -- Links between spans, for "linked from": the link itself is in the record.
 CREATE TABLE span_link (
