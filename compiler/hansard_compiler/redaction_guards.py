@@ -127,10 +127,18 @@ def _spelled(value: int) -> bytes:
 
 @lru_cache(maxsize=8)
 def guard_for(rules: tuple[Rule, ...]) -> Any:
-    """Return the automaton that fires whenever a rule could, anywhere, in raw bytes."""
+    """Return the automaton that fires whenever a rule could, anywhere, in raw bytes.
+
+    The order of its patterns is what `suggests_base64` relies on: those about base64 come last.
+    """
     return pattern_set(
         (*(rule.guard for rule in rules), _ATTRIBUTE_KEY, HIDDEN, WRAPPED, _spellings(rules))
     )
+
+
+def suggests_base64(fired: Sequence[int], rules: tuple[Rule, ...]) -> bool:
+    """Say whether patterns of the guard fired that only matter inside base64."""
+    return max(fired) >= len(rules) + 2
 
 
 @lru_cache(maxsize=8)

@@ -26,6 +26,11 @@ _SHORT = {
     **{b"\\n": b"\n", b"\\r": b"\r", b"\\t": b"\t", b"\\b": b"\b", b"\\f": b"\f"},
 }
 _UNICODE = re.compile(rb"\\u([0-9a-fA-F]{4})")
+_ASCII = {
+    b"\\u" + digits: bytes((code,))
+    for code in range(128)
+    for digits in (b"%04x" % code, b"%04X" % code)
+}
 _LONGEST_ESCAPE = 6
 _BLOCK_BYTES = 4096  # finding a byte of the data in the source reads one block again
 _NEVER_IN_UTF8 = b"\xff"
@@ -103,9 +108,9 @@ def _undo(block: bytes) -> bytes:
 
 
 def _undone(found: re.Match[bytes]) -> bytes:
-    short = _SHORT.get(found[0])
-    if short is not None:
-        return short
+    plain = _ASCII.get(found[0]) or _SHORT.get(found[0])
+    if plain is not None:
+        return plain
     # A surrogate half stays one: rules are about ASCII, and nothing is written back from here.
     return chr(int(found[1], 16)).encode("utf-8", "surrogatepass")
 
