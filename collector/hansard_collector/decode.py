@@ -30,7 +30,7 @@ class DecodedRequest:
 def decode(request: IngestRequest) -> DecodedRequest:
     """Return the message in a request's body; raises MalformedRequest when there is none.
 
-    Protobuf is parsed whole by the library, in C. JSON costs about thirty times as much.
+    Protobuf is parsed whole by the library, in C. JSON costs thirty times as much or more.
     """
     if request.encoding is Encoding.JSON:
         warnings: list[str] = []
