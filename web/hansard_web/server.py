@@ -24,7 +24,6 @@ from pathlib import Path
 import uvicorn
 from anyio import create_task_group, to_thread
 from fastapi import FastAPI
-from hansard_collector.redact import RetentionPolicy
 
 from hansard_collector.pipeline import Pipeline
 from hansard_collector.receivers.grpc import (
@@ -36,7 +35,9 @@ from hansard_collector.receivers.grpc import (
     allow_all,
 )
 from hansard_collector.receivers.status import STORE_WAIT_S, Refusal
+from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.errors import ConfigError
+from hansard_compiler.redaction import Redactor
 from hansard_store.database import DataFolder, open_for_ingest
 from hansard_web.app import create_app
 from hansard_web.config import Config
@@ -143,9 +144,9 @@ class Server:
         if self._half is Half.WEB:
             open_for_ingest(folder).close()  # migrated before the first page reads it
         else:
-            pipeline = Pipeline(
-                folder, RetentionPolicy(config.retention), durability=config.durability
-            )
+            folder.create()
+            retention = RetentionPolicy(config.retention, Redactor(folder.key()))
+            pipeline = Pipeline(folder, retention, durability=config.durability)
             opened.callback(pipeline.close)
             self._grpc = GrpcReceiver(
                 pipeline, _grpc_settings(config), authorise=authorise_with(config.token)

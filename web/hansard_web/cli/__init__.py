@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import click
 
+from hansard_web.cli.demonstration import demo
 from hansard_web.cli.serving import collector, serve, web
 
 
 def commands(group: click.Group) -> None:
     """Add every command to the group; called by hansard._main."""
-    for command in (serve, collector, web):
+    for command in (serve, collector, web, demo):
         group.add_command(command)
