@@ -11,6 +11,7 @@ from hansard_collector.dialects.failure import error_of
 from hansard_collector.dialects.fields import join, merge, take
 from hansard_collector.dialects.plan import Plan, plan_for
 from hansard_collector.dialects.reading import Reading, start_reading
+from hansard_collector.dialects.token_rules import tokens_of
 from hansard_collector.messages import MessageCache
 from hansard_collector.normalised import Normalised
 from hansard_collector.views import SpanView
@@ -89,7 +90,7 @@ def _call(
     sources: dict[str, str] = {}
     found = take(reading, plan.group("call"), sources)
     said = _conversation(reading, plan, sources=sources)
-    tokens = _tokens(take(reading, plan.group("tokens"), sources), sources)
+    tokens = tokens_of(take(reading, plan.group("tokens"), sources), sources)
     raw_reason = found.get("finish_reason")
     reason = None if raw_reason is None else vocabulary.finish_reason(raw_reason)
     model = found.get("response_model") or found.get("request_model")
@@ -143,34 +144,12 @@ def _conversation(
     return said
 
 
-def _tokens(found: Mapping[str, int], sources: dict[str, str]) -> Tokens:
-    """The counts of a call, with input including the cached tokens."""
-    if not found:
-        return Tokens()
-    cached = found.get("tokens.cache_read", 0) + found.get("tokens.cache_write", 0)
-    total = found.get("tokens.input")
-    if total is not None and cached > total:  # then the emitter counts them apart: rule 0.6
-        total += cached
-        sources["tokens.input"] += " + cached"
-    return Tokens(
-        input=total,
-        output=found.get("tokens.output"),
-        cache_read=found.get("tokens.cache_read"),
-        cache_write=found.get("tokens.cache_write"),
-        cache_write_5m=found.get("tokens.cache_write_5m"),
-        cache_write_1h=found.get("tokens.cache_write_1h"),
-        reasoning=found.get("tokens.reasoning"),
-        audio_input=found.get("tokens.audio_input"),
-        audio_output=found.get("tokens.audio_output"),
-    )
-
-
 def _tokens_sum(reading: Reading, plan: Plan, *, sources: dict[str, str]) -> Tokens | None:
     fields = plan.group("tokens")
     if not fields or reading.attributes.get("gen_ai.operation.name") == _FETCH:
         return None
     found = take(reading, fields, sources)
-    return _tokens(found, sources) if found else None
+    return tokens_of(found, sources) if found else None
 
 
 def _cost(

@@ -226,7 +226,20 @@ def said(value: Any, role: str) -> tuple[Message, ...]:
 def _is_bare(item: Any) -> bool:
     if not isinstance(item, dict) or not item.keys().isdisjoint(_SPEAKERS):
         return False
-    return item.get("type") not in _LANGCHAIN_TYPES and not isinstance(part_of(item), OtherPart)
+    kind = item.get("type")
+    named = isinstance(kind, str) and kind in _LANGCHAIN_TYPES
+    return not named and not isinstance(part_of(item), OtherPart)
+
+
+def joined(chunks: Sequence[Message]) -> tuple[Message, ...]:
+    """Return the chunks of one streamed answer as one message, adjacent texts as one."""
+    parts: list[Part] = []
+    for part in (part for chunk in chunks for part in chunk.parts):
+        if parts and isinstance(part, TextPart) and isinstance(parts[-1], TextPart):
+            parts[-1] = TextPart(parts[-1].text + part.text)
+        else:
+            parts.append(part)
+    return one(message(chunks[0].role, parts))
 
 
 def cut_messages(source: str, role: str) -> tuple[Message, ...]:

@@ -104,7 +104,7 @@ def tools(reading: Reading, key: str) -> tuple[Json, ...] | None:
     listed = reading.opened(key)
     if not isinstance(listed, list):
         return None
-    logged = {record.attributes.get("hash"): record for record in _logs(reading, "tool")}
+    logged = {text(record.attributes.get("hash")): record for record in _logs(reading, "tool")}
     return tool_lists.tools_of([_full(item, logged) for item in listed]) or None
 
 

@@ -87,7 +87,10 @@ def input_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
 
 
 def output_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
-    return message_list(reading, key, role="assistant") or None
+    found = message_list(reading, key, role="assistant")
+    if len(found) > 1 and "gemini_cli" in reading.marks:
+        found = chat.joined(found)  # it sends one item a streamed chunk
+    return found or None
 
 
 def message_list(reading: Reading, key: str, *, role: str) -> tuple[Message, ...]:

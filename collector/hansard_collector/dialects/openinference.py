@@ -71,10 +71,17 @@ def _messages(reading: Reading, prefix: str) -> tuple[Message, ...]:
 
 
 def _size_bytes(pairs: Sequence[Pair]) -> int:
-    return sum(len(pair.value) if isinstance(pair.value, str) else 16 for pair in pairs)
+    return sum(len(value) if isinstance(value, str) else 16 for _, value in pairs)
+
+
+_PLAIN = ("message.role", "message.content")
 
 
 def _message(pairs: Sequence[Pair], default: str) -> tuple[Message, ...]:
+    if len(pairs) == 2 and (pairs[0][0], pairs[1][0]) == _PLAIN:
+        role, content = pairs[0][1], pairs[1][1]
+        if isinstance(role, str) and isinstance(content, str) and message_role(role) != "tool":
+            return chat.one(chat.message(role or default, parts_of(content)))
     fields = nested(pairs).get("message")
     if not isinstance(fields, dict):
         return ()

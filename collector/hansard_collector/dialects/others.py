@@ -28,6 +28,25 @@ LANGSMITH_ROLES: Mapping[str, str] = {
     "prompt": "prompt",
     "parser": "chain",
 }
+# Spans that tell what they are by their names only, a dialect each.
+SPAN_ROLES: Mapping[str, Mapping[str, str]] = {
+    "agent_framework": {
+        "span workflow.run": "workflow",
+        "span workflow.build": "workflow",
+        "span executor.process": "task",
+    },
+    "anthropic_sdk": {
+        "span anthropic.tool_use": "tool",
+        "span anthropic.mcp_tool_use": "tool",
+        "span anthropic.custom_tool_use": "tool",
+        "span anthropic.messages.tool_runner": "agent",
+    },
+    "pydantic_ai": {  # format 2
+        "span agent run": "agent",
+        "span running tools": "task",
+        "span running tool": "tool",
+    },
+}
 SPRING_ROLES: Mapping[str, str] = {
     "chat_client": "agent",
     "advisor": "chain",
@@ -147,6 +166,10 @@ def entity_of_agent(reading: Reading, key: str) -> str | None:
     return text(reading.view.attributes[key]) if reading.role == "agent" else None
 
 
-def name_after_operation(reading: Reading, _: str) -> str | None:
+_OPERATIONS = ("execute_tool", "tools/call", "anthropic.tool_use", "anthropic.custom_tool_use")
+TOOL_SPANS = tuple(f"span {operation}" for operation in _OPERATIONS)
+
+
+def name_after_operation(reading: Reading, evidence: str) -> str | None:
     """`execute_tool get_weather` → `get_weather`."""
-    return reading.view.name.removeprefix("execute_tool").strip() or None
+    return reading.view.name.removeprefix(evidence.removeprefix("span ")).strip() or None

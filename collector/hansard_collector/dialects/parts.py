@@ -193,13 +193,29 @@ def _gemini_result(block: _Block) -> Part | None:
     )
 
 
+def _genkit_call(block: _Block) -> Part | None:
+    inner = block["toolRequest"]
+    if not isinstance(inner, dict):
+        return OtherPart(block)
+    return _call(inner.get("ref"), inner.get("name"), inner.get("input"))
+
+
+def _genkit_result(block: _Block) -> Part | None:
+    inner = block["toolResponse"]
+    if not isinstance(inner, dict):
+        return OtherPart(block)
+    return ToolResultPart(
+        text(inner.get("ref")), result_of(inner.get("output")), text(inner.get("name"))
+    )
+
+
 def _media(block: _Block) -> Part | None:
     """An image, sound, film or file, wherever its type and its bytes or address stand."""
     inner = first(
         block,
         (
             "source", "image_url", "input_audio", "inlineData", "inline_data", "fileData",
-            "file_data", "file", "image", "audio", "video", "document",
+            "file_data", "file", "media", "image", "audio", "video", "document",
         ),
     )  # fmt: skip
     if isinstance(inner, dict):
@@ -210,7 +226,18 @@ def _media(block: _Block) -> Part | None:
     else:
         fields = dict(block)
     media_type = text(
-        first(fields, ("mime_type", "media_type", "mimeType", "mediaType", "format", "modality"))
+        first(
+            fields,
+            (
+                "mime_type",
+                "media_type",
+                "mimeType",
+                "mediaType",
+                "contentType",
+                "format",
+                "modality",
+            ),
+        )
     )
     uri = text(first(fields, ("uri", "url", "fileUri", "file_uri", "file_id", "image_url")))
     data = text(first(fields, ("data", "content", "bytes", "file_data")))
@@ -273,6 +300,9 @@ _BY_KEY: Mapping[str, Callable[[_Block], Part | None]] = {
     "inline_data": _media,
     "fileData": _media,
     "file_data": _media,
+    "toolRequest": _genkit_call,
+    "toolResponse": _genkit_result,
+    "media": _media,
     "image": _media,
     "document": _media,
     "video": _media,

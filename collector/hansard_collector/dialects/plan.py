@@ -75,22 +75,9 @@ _plans: dict[tuple[object, ...], Plan] = {}
 
 def plan_for(view: SpanView) -> tuple[Plan, dict[str, list[str]]]:
     """Return the plan for a span, and its keys that belong to families, by prefix."""
-    known: list[str] = []
-    families: dict[str, list[str]] = {}
-    for key in view.attributes:
-        if key in _KEYS:
-            known.append(key)
-            continue
-        prefixes = _FAMILIES.get(key[:_HEAD])
-        if prefixes:
-            for prefix in prefixes:
-                if key.startswith(prefix):
-                    family = families.get(prefix)
-                    if family is None:
-                        families[prefix] = [key]
-                    else:
-                        family.append(key)
-                    break
+    attributes = view.attributes
+    known = [key for key in attributes if key in _KEYS]
+    families = _families(attributes) if len(known) < len(attributes) else {}
     named = _named_evidence(view)
     service = view.resource.get("service.name")
     found = (
@@ -106,6 +93,23 @@ def plan_for(view: SpanView) -> tuple[Plan, dict[str, list[str]]]:
             _plans.clear()
         plan = _plans[found] = _make_plan(view, evidence=(*known, *families, *named))
     return plan, families
+
+
+def _families(attributes: Iterable[str]) -> dict[str, list[str]]:
+    """Group the keys that the table does not name by the longest prefix that it does."""
+    families: dict[str, list[str]] = {}
+    for key in attributes:
+        if key in _KEYS:
+            continue
+        for prefix in _FAMILIES.get(key[:_HEAD], ()):
+            if key.startswith(prefix):
+                family = families.get(prefix)
+                if family is None:
+                    families[prefix] = [key]
+                else:
+                    family.append(key)
+                break
+    return families
 
 
 def _named_evidence(view: SpanView) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from hansard_collector.dialects.values import opened
 from hansard_collector.messages import MessageCache
@@ -24,11 +24,7 @@ class Record(NamedTuple):
     body: Value
 
 
-class Pair(NamedTuple):
-    """What follows the index in a flat key, and the value."""
-
-    rest: str
-    value: Value
+Pair: TypeAlias = tuple[str, Value]  # what follows the index in a flat key, and the value
 
 
 @dataclass(slots=True)
@@ -76,10 +72,12 @@ class Reading:
         for key in self.families.get(prefix, ()):
             index, dot, rest = key[at:].partition(".")
             if dot and index.isdecimal() and len(index) <= _LONGEST_INDEX:
+                pair = (rest, attributes[key])
                 row = rows.get(index)
                 if row is None:
-                    row = rows[index] = []
-                row.append(Pair(rest, attributes[key]))
+                    rows[index] = [pair]
+                else:
+                    row.append(pair)
         return sorted(((int(index), row) for index, row in rows.items()), key=itemgetter(0))
 
     def rest(self, prefix: str) -> dict[str, Value]:

@@ -27,6 +27,14 @@ class Source(NamedTuple):
         return self.label or self.evidence
 
 
+Rows: TypeAlias = Mapping[str, tuple[Source, ...]]  # a field and its sources, in order
+
+
+def each(keys: tuple[str, ...], read: Read, needs: str = "") -> tuple[Source, ...]:
+    """One reader for several pieces of evidence."""
+    return tuple(Source(key, read, needs=needs) for key in keys)
+
+
 def _read_text(reading: Reading, key: str) -> str | None:
     return values.text(reading.view.attributes[key])
 

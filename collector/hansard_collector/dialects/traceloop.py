@@ -10,7 +10,7 @@ from typing import Any
 
 from hansard_collector.dialects import chat, tool_lists
 from hansard_collector.dialects.reading import Pair, Reading, nested, rows
-from hansard_collector.dialects.values import count, is_content, opened, real, text
+from hansard_collector.dialects.values import is_content, opened, real, text
 from hansard_collector.normalised import Document
 from hansard_compiler.calls import Json, Message
 
@@ -50,7 +50,7 @@ def _messages(reading: Reading, prefix: str, *, role: str) -> tuple[Message, ...
             continue
         if kept is None:
             kept = _message(pairs, role)
-            cache.keep(key, kept, size_bytes=sum(len(str(pair.value)) for pair in pairs))
+            cache.keep(key, kept, size_bytes=sum(len(str(value)) for _, value in pairs))
         found += kept
     return tuple(found)
 
@@ -128,22 +128,9 @@ def parameter(reading: Reading, key: str) -> Mapping[str, Any] | None:
 
 
 def prompt_fields(reading: Reading, prefix: str) -> Mapping[str, Any] | None:
-    """`traceloop.prompt.*`, and any family whose last segments are the names."""
-    return reading.rest(prefix) or None
+    """`traceloop.prompt.*`, under the names that other dialects have for the same."""
+    sent = reading.rest(prefix)
+    return {_PROMPT_NAMES.get(name, name): opened(value) for name, value in sent.items()} or None
 
 
-def prompt_variables(reading: Reading, key: str) -> Mapping[str, Any] | None:
-    variables = reading.opened(key)
-    return {"variables": variables} if isinstance(variables, dict) else None
-
-
-def prompt_version(reading: Reading, key: str) -> Mapping[str, Any] | None:
-    version = count(reading.view.attributes[key])
-    shown = version if version is not None else text(reading.view.attributes[key])
-    return None if shown is None else {"version": shown}
-
-
-def sent_arguments(reading: Reading, key: str) -> Any:
-    """`traceloop.entity.input` wraps a call: `{"args": […], "kwargs": {…}}` or `{"inputs": …}`."""
-    value = reading.opened(key)
-    return value if is_content(value) else None
+_PROMPT_NAMES = {"key": "name", "template_variables": "variables"}

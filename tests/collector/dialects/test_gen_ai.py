@@ -117,7 +117,7 @@ def test_system_instructions_are_the_first_input_message() -> None:
         {
             **_CHAT,
             "gen_ai.system_instructions": '[{"type": "text", "content": "Be terse."}]',
-            "gen_ai.input.messages": '[{"role": "user", "parts": [{"type":"text","content":"Hi"}]}]',
+            "gen_ai.input.messages": '[{"role":"user","parts":[{"type":"text","content":"Hi"}]}]',
         }
     )
 
