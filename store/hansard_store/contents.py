@@ -132,6 +132,14 @@ class ContentWriter:
         self._uses.add((content, run))
         return content
 
+    def keep(self, data: bytes) -> int:
+        """Return the id of these bytes, storing them the first time; the caller notes the use."""
+        return self._content(data)
+
+    def use_by_text(self, content: int, text: int) -> None:
+        """Note that a text's body names a content: a use under the text's id, negative."""
+        self._uses.add((content, -text))
+
     def add_list(self, pieces: Sequence[Piece], *, run: int) -> int:
         """Return the node of the last piece, adding the nodes that are new."""
         start = len(pieces)

@@ -12,10 +12,10 @@ from typing import Any
 
 import apsw
 
-from hansard_compiler.calls import Message, message_from_json
+from hansard_compiler.calls import Message
 from hansard_store.errors import StoreCorruptError
 from hansard_store.flags import SpanFlag
-from hansard_store.packing import unpack
+from hansard_store.text_bodies import read_message
 
 _CALL_COLUMNS = """
   span.id, span.trace_id, span.span_id, span.side, span.parent_span_id,
@@ -68,6 +68,7 @@ _ANCESTRY = """
 SELECT span_id, parent_span_id, role, coalesce(agent_name, label, name)
 FROM span WHERE trace_id = (SELECT trace_id FROM run WHERE id = :run)
 """
+_BY_HASH = "SELECT body FROM text WHERE hash = ? AND field = 'message'"
 _TOOL_EVENTS = """
 SELECT event.call_id, event.name, asker.trace_id, asker.span_id, asker.side,
   coalesce(asker.label, asker.name), tool.trace_id, tool.span_id, tool.side,
@@ -210,8 +211,7 @@ def read_messages(connection: apsw.Connection, texts: Collection[int]) -> dict[i
     """Return message bodies by text id; raises StoreCorruptError for one that is not stored."""
     bindings = {"texts": json.dumps(sorted(set(texts)))}
     found = {
-        text: message_from_json(json.loads(unpack(body)))
-        for text, body in connection.execute(_BODIES, bindings)
+        text: read_message(connection, body) for text, body in connection.execute(_BODIES, bindings)
     }
     missing = set(texts) - found.keys()
     if missing:
@@ -291,3 +291,13 @@ def list_ancestry(connection: apsw.Connection, run: int) -> dict[bytes, Ancestor
     """Return every span of a run by span id, as far as finding the agent above one needs it."""
     rows = connection.execute(_ANCESTRY, {"run": run})
     return {span_id: Ancestor(*rest) for span_id, *rest in rows}
+
+
+def find_text(connection: apsw.Connection, digest: str) -> Message | None:
+    """Return a message by its hash in hex, None when there is none."""
+    try:
+        key = bytes.fromhex(digest)
+    except ValueError:
+        return None
+    body = connection.execute(_BY_HASH, (key,)).get
+    return None if body is None else read_message(connection, body)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import apsw
 
-from hansard_compiler.calls import message_from_json
 from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.database import snapshot
 from hansard_store.match_query import MatchQuery, parse_match
-from hansard_store.packing import unpack
 from hansard_store.snippets import Snippet, snippet
 from hansard_store.step_queries import StepSkeleton, steps_by_number
+from hansard_store.text_bodies import read_message, read_text
 from hansard_store.texts import searched_words
 
 USES_COUNTED = 100
@@ -98,7 +96,7 @@ def _hits(
     for (text, field, role, first, body), used in zip(rows, uses, strict=True):
         step = steps.get(first) or _other_carrier(connection, field, used, now_ns=now_ns)
         if step is not None:
-            found = snippet(_plain(field, unpack(body)), query)
+            found = snippet(_plain(connection, field, body), query)
             hits.append(SearchHit(text, field, role, step, found, len(used)))
     return hits
 
@@ -121,8 +119,7 @@ def _other_carrier(
     return None
 
 
-def _plain(field: str, body: bytes) -> str:
-    text = body.decode("utf-8", "replace")
+def _plain(connection: apsw.Connection, field: str, body: bytes) -> str:
     if field != "message":
-        return text
-    return "\n".join(searched_words(message_from_json(json.loads(text))))
+        return read_text(connection, body)
+    return "\n".join(searched_words(read_message(connection, body)))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import apsw
-import orjson
 
-from hansard_compiler.calls import Message, TextPart, ToolCallPart, ToolResultPart, message_json
-from hansard_compiler.canonical import canonical_bytes, canonical_json
+from hansard_compiler.calls import Message, TextPart, ToolCallPart, ToolResultPart
+from hansard_compiler.canonical import canonical_json
+from hansard_store.contents import ContentWriter
 from hansard_store.indexing import IndexWriter
-from hansard_store.packing import pack
 from hansard_store.projections import TextProjection
+from hansard_store.text_bodies import BodyWriter
 
 _KNOWN = 200_000
 # What one text adds to the index at most; the rest stays readable, and is said to be unindexed.
@@ -35,9 +35,13 @@ INSERT INTO message_prefix (parent, text, depth, hash) VALUES (?, ?, ?, ?) RETUR
 class TextWriter:
     """Gives texts and prefix nodes their ids, inside the ingest transaction."""
 
-    def __init__(self, connection: apsw.Connection, index: IndexWriter) -> None:
+    def __init__(
+        self, connection: apsw.Connection, contents: ContentWriter, index: IndexWriter
+    ) -> None:
         self._execute = connection.execute
         self._executemany = connection.executemany
+        self._contents = contents
+        self._bodies = BodyWriter(contents)
         self._index = index
         self._ids: OrderedDict[bytes, int] = OrderedDict()
         self._uses: set[tuple[int, int]] = set()  # of this transaction
@@ -49,8 +53,9 @@ class TextWriter:
         digest = hashlib.sha256(text.field.encode() + b"\0" + body).digest()
         found = self._find(digest)
         if found is None:
-            row = (digest, text.field, None, None, span, pack(body))
-            found = self._add(digest, row, text.text)
+            packed, named = self._bodies.of_text(body.decode("utf-8"))
+            row = (digest, text.field, None, None, span, packed)
+            found = self._add(digest, row, text.text, named)
         self._uses.add((found, run))
 
     def prefix(self, messages: Sequence[Message], *, span: int) -> int | None:
@@ -87,9 +92,9 @@ class TextWriter:
         found = self._find(message.hash)
         if found is not None:
             return found
-        body = pack(_encoded(message))
-        row = (message.hash, "message", message.role, message.match_hash, span, body)
-        return self._add(message.hash, row, "\n".join(searched_words(message)))
+        packed, named = self._bodies.of_message(message)
+        row = (message.hash, "message", message.role, message.match_hash, span, packed)
+        return self._add(message.hash, row, "\n".join(searched_words(message)), named)
 
     def _find(self, digest: bytes) -> int | None:
         known = self._ids.get(digest)
@@ -99,8 +104,10 @@ class TextWriter:
                 self._know(digest, known)
         return known
 
-    def _add(self, digest: bytes, row: tuple[Any, ...], words: str) -> int:
+    def _add(self, digest: bytes, row: tuple[Any, ...], words: str, named: Iterable[int]) -> int:
         added: int = self._execute(_ADD, row).get
+        for content in named:
+            self._contents.use_by_text(content, added)
         self._index.add_text(added, words[:INDEXED_CHARS])
         self._know(digest, added)
         return added
@@ -120,14 +127,6 @@ class TextWriter:
         self._ids.clear()
         self._nodes.clear()
         self._uses.clear()
-
-
-def _encoded(message: Message) -> bytes:
-    value = message_json(message)
-    try:
-        return orjson.dumps(value)
-    except TypeError:  # integers past 64 bits, lone surrogates
-        return canonical_bytes(value)
 
 
 def searched_words(message: Message) -> Iterator[str]:

@@ -50,7 +50,7 @@ class IngestWriter:
         self._derived_version = derived_version
         self._contents = ContentWriter(connection)
         self._index = IndexWriter(connection)
-        self._texts = TextWriter(connection, self._index)
+        self._texts = TextWriter(connection, self._contents, self._index)
         self._envelopes: dict[bytes, int] = {}
         self._epoch = int(connection.execute(_EPOCH).get)
 
