@@ -59,7 +59,8 @@ CREATE TABLE span (
   tokens_cache_write INTEGER,
   tokens_reasoning   INTEGER,
   cost_usd_nano      INTEGER,
-  summary        TEXT                     -- a few words beside the name: error, arguments, answer
+  summary        TEXT,                    -- a few words beside the name: error, arguments, answer
+  notes          TEXT                     -- a line each: what a person should know of it
 ) STRICT;
 -- identity on ingest; all spans of a run, in one range
 CREATE UNIQUE INDEX span_identity ON span (trace_id, span_id, side);
@@ -146,7 +147,8 @@ CREATE TABLE content_list (
 CREATE UNIQUE INDEX content_list_node ON content_list (parent, content);
 CREATE INDEX content_list_content ON content_list (content);             -- gc: is it still in a list
 
--- Which runs need a content; deletion removes uses, gc what nothing uses.
+-- What needs a content; deletion removes uses, gc what nothing uses. A negative run is the id of
+-- a row of `text` whose body names the content.
 CREATE TABLE content_use (
   content INTEGER NOT NULL,
   run     INTEGER NOT NULL,
@@ -197,9 +199,9 @@ CREATE TABLE run (
   root_rank       INTEGER NOT NULL DEFAULT 9, -- 0 root agent, 1 root, 2 orphan
   name            TEXT NOT NULL DEFAULT '',
   agent_name      TEXT,
-  agent_sort_ns   INTEGER,                -- of the span that gave agent_name: the earliest wins
   domain          TEXT,
   status          TEXT NOT NULL DEFAULT 'ok', -- ok error open, of the root
+  times_rank      INTEGER NOT NULL DEFAULT 2, -- 0 sane times, 1 odd ones for want of better, 2 none
   started_ns      INTEGER NOT NULL,
   ended_ns        INTEGER NOT NULL,       -- the latest end seen
   news_ns         INTEGER NOT NULL,       -- when something of it last arrived
@@ -218,9 +220,14 @@ CREATE TABLE run (
   conversation_id TEXT,
   user_id         TEXT,
   first_input     TEXT,                   -- first user words
-  first_input_ns  INTEGER,
   last_output     TEXT,
-  last_output_ns  INTEGER,
+  -- span.id of who told it: of each fact the earliest span's word holds, of last_output the latest
+  agent_span        INTEGER,
+  domain_span       INTEGER,
+  conversation_span INTEGER,
+  user_span         INTEGER,
+  first_input_span  INTEGER,
+  last_output_span  INTEGER,
   has_receipts    INTEGER NOT NULL DEFAULT 0,
   notes           TEXT NOT NULL DEFAULT '{}' -- JSON: note -> how many spans
 ) STRICT;
@@ -229,6 +236,7 @@ CREATE INDEX run_started ON run (started_ns, id);                        -- sinc
 CREATE INDEX run_status ON run (status, id);                             -- errors, open
 CREATE INDEX run_conversation ON run (conversation_id, started_ns) WHERE conversation_id IS NOT NULL;
 CREATE INDEX run_user ON run (user_id, id) WHERE user_id IS NOT NULL;
+CREATE INDEX run_talk ON run (id, conversation_id) WHERE conversation_id IS NOT NULL; -- conversations
 CREATE INDEX run_duration ON run (ended_ns - started_ns, id);            -- sort, min_duration_ms
 CREATE INDEX run_cost ON run (coalesce(cost_usd_nano, -1), id);          -- sort, min_cost
 
@@ -253,6 +261,7 @@ CREATE TABLE tombstone (
 CREATE TABLE call (
   span            INTEGER PRIMARY KEY REFERENCES span (id),
   run             INTEGER NOT NULL,
+  candidate       INTEGER NOT NULL,       -- 1: it can be counted: it tells something, repeats none
   counted         INTEGER NOT NULL,       -- 1: in the run's totals
   operation       TEXT,
   provider        TEXT,
@@ -306,7 +315,7 @@ CREATE TABLE text (
   role       TEXT,                        -- of a message
   match_hash BLOB,                        -- of a message: what was said, in any dialect
   first_span INTEGER NOT NULL,            -- span.id that first carried it
-  body       BLOB NOT NULL                -- packed: canonical JSON of a message, else the text
+  body       BLOB NOT NULL                -- packed by hansard_store/text_bodies.py
 ) STRICT;
 CREATE INDEX text_match ON text (match_hash) WHERE match_hash IS NOT NULL;
 CREATE TABLE text_use (
