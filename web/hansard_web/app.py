@@ -21,6 +21,7 @@ from hansard_collector.receivers.http_answers import status_response
 from hansard_collector.receivers.paths import find_target, is_otlp_path
 from hansard_collector.receivers.status import Reason, Refusal, report
 from hansard_store.database import DataFolder
+from hansard_web.api.routes import api_router
 from hansard_web.assets import Assets
 from hansard_web.live import RunFeed
 from hansard_web.pages import page_routers
@@ -48,6 +49,7 @@ def create_app(store: DataFolder, ingest: Ingest | None, settings: WebSettings) 
         sessions=Sessions(store.key(), settings.tokens),
         feed=RunFeed(store),
         started_ns=time.time_ns(),
+        ingest=ingest,
     )
 
     @asynccontextmanager
@@ -70,6 +72,7 @@ def create_app(store: DataFolder, ingest: Ingest | None, settings: WebSettings) 
         app.router.routes[:0] = otlp_routes(
             ingest, HttpSettings(cors_origins=settings.cors_origins)
         )
+    app.include_router(api_router())
     app.include_router(static_router(assets))
     for router in page_routers():
         app.include_router(router, include_in_schema=False)

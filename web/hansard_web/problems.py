@@ -1,7 +1,7 @@
 """Every error as an answer: which status and code it has, and for whom it is worded.
 
-API paths get the error object of DESIGN §14, pages and fragments a page that says what to do.
-OTLP paths answer for themselves (hansard_collector/receivers).
+API paths get the error object of DESIGN §14, OTLP paths a google.rpc.Status, pages and fragments a
+page that says what to do.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from google.rpc import code_pb2
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from hansard_collector.receivers.http_answers import status_response
+from hansard_collector.receivers.paths import is_otlp_path
 from hansard_compiler.errors import AmbiguousIdError, HansardError, NotFoundError
 from hansard_store.errors import (
     BadDigestError,
@@ -25,6 +28,8 @@ from hansard_store.errors import (
     StaleCursorError,
     StoreBusyError,
 )
+from hansard_web.security import HEADERS
+from hansard_web.errors import EncodedPayloadError, PayloadTooLargeError
 
 # The first class that fits an error counts.
 _STATUSES: Final = (
@@ -35,7 +40,14 @@ _STATUSES: Final = (
     (BadDigestError, HTTPStatus.BAD_REQUEST),
     (QueryLimitError, HTTPStatus.SERVICE_UNAVAILABLE),
     (StoreBusyError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (PayloadTooLargeError, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    (EncodedPayloadError, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
 )
+_GRPC_CODES: Final = {
+    HTTPStatus.FORBIDDEN: code_pb2.PERMISSION_DENIED,
+    HTTPStatus.NOT_FOUND: code_pb2.UNIMPLEMENTED,
+    HTTPStatus.METHOD_NOT_ALLOWED: code_pb2.UNIMPLEMENTED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +69,7 @@ def problem_of(error: Exception) -> Problem:
     """
     match error:
         case HansardError():
-            return Problem(_status_of(error), error.code, str(error))
+            return Problem(_status_of(error), error.code, str(error), _details_of(error))
         case RequestValidationError():
             return _invalid(error)
         case HTTPException():
@@ -76,6 +88,15 @@ def _status_of(error: HansardError) -> HTTPStatus:
     return next(found, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
+def _details_of(error: HansardError) -> dict[str, Any]:
+    match error:
+        case AmbiguousIdError():
+            return {"matches": error.matches}
+        case BadQueryError():
+            return {"parameter": error.name}
+    return {}
+
+
 def _invalid(error: RequestValidationError) -> Problem:
     # Only place and sentence: the library's own entries repeat the input, which may be a secret.
     problems = [
@@ -89,6 +110,15 @@ def _invalid(error: RequestValidationError) -> Problem:
 
 def answer_problem(request: Request, problem: Problem) -> Response:
     """Answer in the kind of body that the path promises."""
+    if is_otlp_path(request.url.path, request.method):
+        # Only where this process has no door for senders: the door answers for itself.
+        return status_response(
+            request.headers,
+            http_code=problem.status,
+            grpc_code=_GRPC_CODES.get(problem.status, code_pb2.INTERNAL),
+            message=problem.message,
+            headers=problem.headers,
+        )
     if request.url.path.startswith("/v1/"):
         error = {
             "code": problem.code,
@@ -117,5 +147,13 @@ def add_handlers(app: FastAPI) -> None:
     async def handle(request: Request, error: Exception) -> Response:
         return answer_problem(request, problem_of(error))
 
-    for kind in (HansardError, RequestValidationError, HTTPException, Exception):
+    async def handle_unforeseen(request: Request, error: Exception) -> Response:
+        # Starlette answers these outside of every middleware, the protecting one included.
+        answer = answer_problem(request, problem_of(error))
+        for name, value in HEADERS.items():
+            answer.headers.setdefault(name, value)
+        return answer
+
+    for kind in (HansardError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, handle)
+    app.add_exception_handler(Exception, handle_unforeseen)

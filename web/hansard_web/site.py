@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import Depends
 from starlette.requests import Request
 
+from hansard_collector.ingest import Ingest
 from hansard_store.database import DataFolder
 from hansard_web.live import RunFeed
 from hansard_web.readers import Readers
@@ -29,6 +30,7 @@ class Site:
     feed: RunFeed
     started_ns: int
     pictures: Pictures = field(default_factory=Pictures)
+    ingest: Ingest | None = None  # None: this process only reads
 
     def close(self) -> None:
         """End live streams and close idle connections; nothing can be read afterwards."""

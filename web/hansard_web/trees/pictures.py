@@ -60,8 +60,12 @@ class Pictures:
         self._trees = TreeCache()
         self._shown: Recent[ShownRun] = Recent(_KEPT_RUNS)
 
+    def tree(self, connection: apsw.Connection, run_id: str) -> RunTree:
+        """Return the tree alone; raises NotFoundError or AmbiguousIdError."""
+        return get_tree(connection, run_id, cache=self._trees)
+
     def get(self, connection: apsw.Connection, run_id: str) -> ShownRun:
         """Return a run as it is now; raises NotFoundError or AmbiguousIdError."""
-        tree = get_tree(connection, run_id, cache=self._trees)
+        tree = self.tree(connection, run_id)
         key = (tree.run_id, tree.version)
         return self._shown.get(key, lambda: ShownRun(tree, Picture(tree.tree)))

@@ -1,0 +1,28 @@
+"""What the retention mode leaves of a payload's bytes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hansard_compiler.redaction import Redactor
+from hansard_compiler.retention import RetentionMode
+from hansard_store.payloads import Retained
+from hansard_store.redactions import RemovedSecret
+
+
+def retain_payload(
+    data: bytes, media_type: str, *, mode: RetentionMode, redactor: Redactor
+) -> Retained:
+    """Return the bytes that may be stored; in metadata_only none."""
+    if mode is RetentionMode.METADATA_ONLY:
+        return Retained(None, mode.value)
+    if mode is RetentionMode.FULL_PAYLOADS:
+        return Retained(data)
+    clean, findings = redactor.redact_bytes(data, media_type)
+    if not findings:
+        return Retained(data)
+    counts: Counter[str] = Counter()
+    for finding in findings:
+        counts[finding.rule] += finding.count
+    removed = [RemovedSecret(rule, "body", count) for rule, count in counts.items()]
+    return Retained(clean, mode.value, removed)

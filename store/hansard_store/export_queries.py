@@ -1,0 +1,73 @@
+"""The stored records of a run, in slices: an export never holds a large run in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+_SPANS_OF_RUN = "SELECT id FROM span WHERE trace_id = :trace ORDER BY id"
+_LOGS_OF_RUN = """
+SELECT id FROM log_record INDEXED BY log_record_step WHERE trace_id = :trace ORDER BY id
+"""
+_LOGS_OF_STEP = """
+SELECT id FROM log_record INDEXED BY log_record_step
+WHERE trace_id = :trace AND span_id = :span ORDER BY id
+"""
+_SPAN_RECORDS = """
+SELECT span.id, span.resource, span.scope, span_record.record
+FROM json_each(:items) AS wanted CROSS JOIN span ON span.id = wanted.value
+  CROSS JOIN span_record ON span_record.span = span.id
+ORDER BY span.id
+"""
+_LOG_RECORDS = """
+SELECT log.id, log.resource, log.scope, log.record
+FROM json_each(:items) AS wanted CROSS JOIN log_record AS log ON log.id = wanted.value
+ORDER BY log.id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """A packed record, and the envelope it came in."""
+
+    id: int
+    resource: int
+    scope: int
+    record: bytes
+
+
+def span_ids(connection: apsw.Connection, trace_id: bytes) -> list[int]:
+    """Return the span.ids of a run in the order they were stored."""
+    return _ids(connection, _SPANS_OF_RUN, {"trace": trace_id})
+
+
+def log_ids(
+    connection: apsw.Connection, trace_id: bytes, *, span_id: bytes | None = None
+) -> list[int]:
+    """Return the log records that carry a trace's ids, or those of one of its spans."""
+    if span_id is None:
+        return _ids(connection, _LOGS_OF_RUN, {"trace": trace_id})
+    return _ids(connection, _LOGS_OF_STEP, {"trace": trace_id, "span": span_id})
+
+
+def span_records(connection: apsw.Connection, spans: Sequence[int]) -> list[StoredRecord]:
+    """Return the records of some spans; those deleted meanwhile are left out."""
+    return _records(connection, _SPAN_RECORDS, spans)
+
+
+def log_records(connection: apsw.Connection, logs: Sequence[int]) -> list[StoredRecord]:
+    """Return some log records; those deleted meanwhile are left out."""
+    return _records(connection, _LOG_RECORDS, logs)
+
+
+def _ids(connection: apsw.Connection, sql: str, wanted: dict[str, Any]) -> list[int]:
+    return [row[0] for row in connection.execute(sql, wanted)]
+
+
+def _records(connection: apsw.Connection, sql: str, items: Sequence[int]) -> list[StoredRecord]:
+    rows: list[Any] = connection.execute(sql, {"items": json.dumps(list(items))}).fetchall()
+    return [StoredRecord(*row) for row in rows]

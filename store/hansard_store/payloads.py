@@ -1,0 +1,230 @@
+"""Payloads: bytes that spans name by `sha256:<hex>`, stored once.
+
+Up to INLINE_BYTES they stand in their row; larger ones are files under blobs/, written to a
+temporary name, synced and renamed before their row is committed, so that no row points at a file
+that is not there, whatever is killed when.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from hansard_compiler.errors import NotFoundError
+from hansard_store.database import DataFolder, open_for_accountability, transaction
+from hansard_store.errors import (
+    BadDigestError,
+    BadQueryError,
+    StoreBusyError,
+    StoreCorruptError,
+)
+from hansard_store.redactions import RedactionWriter, RemovedSecret
+
+INLINE_BYTES = 64 * 1024
+_REF = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
+
+_FIND = """
+SELECT digest, size, media_type, received_ns, body, NULL FROM payload WHERE digest = :digest
+UNION ALL
+SELECT payload.digest, payload.size, payload.media_type, payload.received_ns, payload.body,
+  payload_alias.reason
+FROM payload_alias CROSS JOIN payload ON payload.digest = payload_alias.stored
+WHERE payload_alias.sent = :digest
+LIMIT 1
+"""
+_ADD = """
+INSERT INTO payload (digest, size, media_type, received_ns, body)
+VALUES (:digest, :size, :media_type, :received_ns, :body)
+ON CONFLICT (digest) DO NOTHING
+"""
+_ADD_ALIAS = """
+INSERT INTO payload_alias (sent, stored, reason) VALUES (:sent, :stored, :reason)
+ON CONFLICT (sent) DO NOTHING
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A stored payload; `inline` is None for those in a file."""
+
+    digest: bytes  # of the stored bytes
+    size: int  # bytes
+    media_type: str
+    received_ns: int
+    inline: bytes | None
+    redacted: str | None = None  # why the stored bytes are not those that were sent
+
+    @property
+    def ref(self) -> str:
+        return payload_ref(self.digest)
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """What retention leaves of a payload; `data` None: nothing may be kept."""
+
+    data: bytes | None
+    reason: str | None = None  # None: kept as sent
+    removed: Sequence[RemovedSecret] = ()
+
+
+class PayloadState(StrEnum):
+    """What looking at the bytes of a payload shows."""
+
+    INTACT = "intact"
+    REDACTED = "redacted at retention"
+    ALTERED = "altered"
+    MISSING = "missing"
+
+
+def payload_ref(digest: bytes) -> str:
+    return f"sha256:{digest.hex()}"
+
+
+def parse_payload_ref(text: str) -> bytes:
+    """Return the digest of `sha256:<64 hex digits>`; raises BadQueryError for any other text."""
+    folded = text.lower()
+    if not _REF.fullmatch(folded):
+        raise BadQueryError("ref", f"{text!r} is no payload; one is named sha256:<64 hex digits>")
+    return bytes.fromhex(folded.removeprefix("sha256:"))
+
+
+def blob_path(folder: DataFolder, digest: bytes) -> Path:
+    """Return where the bytes of a large payload are."""
+    name = digest.hex()
+    return folder.blobs / name[:2] / name[2:]
+
+
+def get_payload(connection: apsw.Connection, digest: bytes) -> Payload:
+    """Return a payload by the digest that was sent; raises NotFoundError."""
+    row: Any = connection.execute(_FIND, {"digest": digest}).fetchone()
+    if row is None:
+        raise NotFoundError("payload", payload_ref(digest))
+    return Payload(*row)
+
+
+def read_payload(folder: DataFolder, payload: Payload) -> bytes:
+    """Return the bytes of a payload; raises StoreCorruptError when its file is gone."""
+    if payload.inline is not None:
+        return payload.inline
+    try:
+        return blob_path(folder, payload.digest).read_bytes()
+    except FileNotFoundError as error:
+        raise StoreCorruptError(f"the file of payload {payload.ref} is missing") from error
+
+
+def verify_payload(folder: DataFolder, payload: Payload) -> PayloadState:
+    """Read the stored bytes again and say whether they are what their digest promises."""
+    try:
+        data = read_payload(folder, payload)
+    except StoreCorruptError:
+        return PayloadState.MISSING
+    if hashlib.sha256(data).digest() != payload.digest:
+        return PayloadState.ALTERED
+    return PayloadState.REDACTED if payload.redacted else PayloadState.INTACT
+
+
+def put_payload(
+    folder: DataFolder,
+    data: bytes,
+    *,
+    wanted: bytes,
+    media_type: str,
+    received_ns: int,
+    retain: Callable[[bytes, str], Retained],
+) -> Payload | None:
+    """Store bytes under the digest they were sent with; None when retention keeps nothing of them.
+
+    `retain` takes out what may not be kept, before anything is written: then the rest is stored
+    under its own digest, and the one sent leads there. Raises BadDigestError when the bytes are
+    not those of `wanted`, StoreBusyError when they cannot be written now.
+    """
+    found = hashlib.sha256(data).digest()
+    if found != wanted:
+        raise BadDigestError(payload_ref(wanted), found.hex())
+    kept = retain(data, media_type)
+    if kept.data is None:
+        return None
+    digest = found if kept.data == data else hashlib.sha256(kept.data).digest()
+    is_inline = len(kept.data) <= INLINE_BYTES
+    if not is_inline:
+        _write_blob(blob_path(folder, digest), kept.data)
+    payload = Payload(
+        digest=digest,
+        size=len(kept.data),
+        media_type=media_type,
+        received_ns=received_ns,
+        inline=kept.data if is_inline else None,
+        redacted=None if digest == found else kept.reason or "redacted",
+    )
+    _write_rows(folder, payload, sent=found, removed=kept.removed)
+    return payload
+
+
+def _write_rows(
+    folder: DataFolder, payload: Payload, *, sent: bytes, removed: Sequence[RemovedSecret]
+) -> None:
+    row = {
+        "digest": payload.digest,
+        "size": payload.size,
+        "media_type": payload.media_type,
+        "received_ns": payload.received_ns,
+        "body": payload.inline,
+    }
+    connection = open_for_accountability(folder)
+    try:
+        with transaction(connection):
+            connection.execute(_ADD, row)
+            if payload.redacted is not None:
+                alias = {"sent": sent, "stored": payload.digest, "reason": payload.redacted}
+                connection.execute(_ADD_ALIAS, alias)
+                if connection.changes():
+                    RedactionWriter(connection).add("payload", redaction_item(sent), removed)
+    finally:
+        connection.close()
+
+
+def redaction_item(digest: bytes) -> int:
+    """Return the number under which redactions of a payload are noted: payloads have no id."""
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+def _write_blob(path: Path, data: bytes) -> None:
+    """Put a file in its place whole, or not at all."""
+    if path.exists() and path.stat().st_size == len(data):
+        return
+    temporary = path.with_name(f".{path.name[:8]}-{os.getpid()}-{secrets.token_hex(4)}")
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        _write_synced(temporary, data)
+        temporary.replace(path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise StoreBusyError(f"the payload cannot be written now: {error.strerror}") from error
+
+
+def _write_synced(path: Path, data: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
+
+
+def _sync_folder(path: Path) -> None:
+    # The rename itself must survive a power cut before a row may point at the file.
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,98 @@
+"""Tokens and money by day, model, agent and conversation.
+
+Days, agents and conversations are summed from the totals of runs, which count every call once;
+models from the calls themselves. A run belongs to the day on which it started.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from hansard_store.errors import BadQueryError
+from hansard_store.figures import TokenSums, token_sums
+
+_DAY_NS = 86_400 * 1_000_000_000
+_MAX_NS = (1 << 63) - 1
+MOST_ROWS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """What one day, model, agent or conversation used; None sums = nothing reported any."""
+
+    key: str | None  # a day as 2026-01-31; None: the runs or calls that name none
+    runs: int
+    model_calls: int
+    tokens: TokenSums | None
+    cost_usd_nano: int | None
+
+
+_SUMS = """
+  sum({table}.tokens_input), sum({table}.tokens_output), sum({table}.tokens_cache_read),
+  sum({table}.tokens_cache_write), sum({table}.tokens_reasoning), sum({table}.cost_usd_nano)
+"""
+_RUN_SUMS, _CALL_SUMS = _SUMS.format(table="run"), _SUMS.format(table="call")
+_BY_RUN = """
+SELECT {key}, count(*), sum(run.model_calls), {sums}
+FROM run INDEXED BY run_started
+WHERE run.started_ns >= :since AND run.started_ns < :until
+GROUP BY 1 ORDER BY {order} LIMIT :limit
+"""
+_BY_MODEL = f"""
+SELECT coalesce(call.response_model, call.request_model), count(DISTINCT call.run), count(*),
+  {_CALL_SUMS}
+FROM run INDEXED BY run_started CROSS JOIN call ON call.run = run.id
+WHERE run.started_ns >= :since AND run.started_ns < :until AND call.counted = 1
+GROUP BY 1 ORDER BY 9 DESC, 4 DESC, 1 LIMIT :limit
+"""
+_OF_RUN = f"""
+SELECT coalesce(call.response_model, call.request_model), 1, count(*), {_CALL_SUMS}
+FROM call WHERE call.run = :run AND call.counted = 1
+GROUP BY 1 ORDER BY 9 DESC, 4 DESC, 1
+"""
+_QUERIES = {
+    "day": _BY_RUN.format(
+        key=f"date((run.started_ns + :offset) / {_DAY_NS} * 86400, 'unixepoch')",
+        sums=_RUN_SUMS,
+        order="1 DESC",
+    ),
+    "model": _BY_MODEL,
+    "agent": _BY_RUN.format(key="run.agent_name", sums=_RUN_SUMS, order="9 DESC, 4 DESC, 1"),
+    "conversation": _BY_RUN.format(
+        key="run.conversation_id", sums=_RUN_SUMS, order="9 DESC, 4 DESC, 1"
+    ),
+}
+USAGE_GROUPS = tuple(_QUERIES)
+
+
+def list_usage(
+    connection: apsw.Connection,
+    by: str,
+    *,
+    since_ns: int = 0,
+    until_ns: int = _MAX_NS,
+    day_offset_ns: int = 0,
+    limit: int = MOST_ROWS,
+) -> list[UsageRow]:
+    """Return what the runs that started in a window used: days newest first, others dearest first.
+
+    Days are of UTC plus `day_offset_ns`. Reads every run of the window, and for models every call.
+    """
+    if by not in _QUERIES:
+        known = ", ".join(USAGE_GROUPS)
+        raise BadQueryError("by", f"usage by {by!r} is not known; known are {known}")
+    wanted = {"since": since_ns, "until": until_ns, "offset": day_offset_ns, "limit": limit}
+    return [_row(row) for row in connection.execute(_QUERIES[by], wanted)]
+
+
+def run_usage(connection: apsw.Connection, run: int) -> list[UsageRow]:
+    """Return what one run (by run.id) used, by model, the dearest first."""
+    return [_row(row) for row in connection.execute(_OF_RUN, {"run": run})]
+
+
+def _row(row: Any) -> UsageRow:
+    key, runs, calls, *sums, cost = row
+    return UsageRow(key, runs, calls, token_sums(sums), cost)

@@ -1,0 +1,127 @@
+"""Runs and steps as the OTLP they came in, streamed in slices."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response, StreamingResponse
+
+from hansard_collector.json_codec import encode_json
+from hansard_collector.reexport import Reexport, slices
+from hansard_store.errors import BadQueryError
+from hansard_store.export_queries import log_ids, span_ids
+from hansard_store.run_queries import get_run
+from hansard_store.step_queries import get_step
+from hansard_web.api.answers import dump
+from hansard_web.readers import Readers
+from hansard_web.site import SiteDep
+
+router = APIRouter(tags=["export"])
+
+_SLICE = 200  # items read, encoded and sent at a time
+_JSON, _PROTOBUF, _LINES = "application/json", "application/x-protobuf", "application/x-ndjson"
+_SUFFIXES = {"otlp-json": "json", "otlp-proto": "binpb", "jsonl": "jsonl"}
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What an export holds: span.ids and log_record.ids, in the order they were stored."""
+
+    spans: list[int]
+    logs: list[int]
+
+
+@router.get(
+    "/v1/steps/{step_id}/raw",
+    responses={200: {"content": {_JSON: {}}, "description": "OTLP/JSON of this span"}},
+    response_class=Response,
+)
+def raw_step(site: SiteDep, step_id: str) -> Response:
+    """Give one span, and the log records that carry its ids, as they came in."""
+    with site.readers.read() as connection:
+        step = get_step(connection, step_id, now_ns=time.time_ns())
+        trace_id, span_id = bytes.fromhex(step.run_id), bytes.fromhex(step.span_id)
+        contents = Contents([step.id], log_ids(connection, trace_id, span_id=span_id))
+    return StreamingResponse(_as_json(site.readers, contents), media_type=_JSON)
+
+
+@router.get(
+    "/v1/runs/{run_id}/export",
+    responses={
+        200: {
+            "content": {_JSON: {}, _PROTOBUF: {}, _LINES: {}},
+            "description": "otlp-json: one object with resourceSpans and resourceLogs. "
+            "otlp-proto: TracesData, the spans only. jsonl: a line a slice of otlp-json.",
+        }
+    },
+    response_class=Response,
+)
+def export_run(
+    site: SiteDep,
+    run_id: str,
+    format: Annotated[str, Query(description="otlp-json, otlp-proto or jsonl")] = "otlp-json",
+) -> Response:
+    """Give a run as it came in; sent to any OTLP receiver, it is the same run there."""
+    if format not in _SUFFIXES:
+        known = ", ".join(_SUFFIXES)
+        raise BadQueryError("format", f"format is {format!r}; it can be {known}")
+    with site.readers.read() as connection:
+        run = get_run(connection, run_id, now_ns=time.time_ns())
+        trace_id = bytes.fromhex(run.run_id)
+        contents = Contents(span_ids(connection, trace_id), log_ids(connection, trace_id))
+    name = f"run-{run.run_id}.{_SUFFIXES[format]}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    if format == "otlp-proto":
+        body, media_type = _as_protobuf(site.readers, contents), _PROTOBUF
+    elif format == "jsonl":
+        body, media_type = _as_lines(site.readers, contents), _LINES
+    else:
+        body, media_type = _as_json(site.readers, contents), _JSON
+    return StreamingResponse(body, media_type=media_type, headers=headers)
+
+
+# Each slice borrows a connection of its own: a slow reader must not hold a snapshot, which would
+# keep the write-ahead log from being checkpointed.
+
+
+def _as_protobuf(readers: Readers, contents: Contents) -> Iterator[bytes]:
+    # Serialised messages joined are the serialisation of the merged message.
+    again = Reexport()
+    for some in slices(contents.spans, size=_SLICE):
+        with readers.read() as connection:
+            yield again.spans(connection, some).SerializeToString()
+
+
+def _as_lines(readers: Readers, contents: Contents) -> Iterator[bytes]:
+    for key, envelopes in _envelopes(readers, contents):
+        yield dump({key: envelopes}) + b"\n"
+
+
+def _as_json(readers: Readers, contents: Contents) -> Iterator[bytes]:
+    yield b'{"resourceSpans":['
+    section, comma = "resourceSpans", b""
+    for key, envelopes in _envelopes(readers, contents):
+        if key != section:
+            yield b'],"resourceLogs":['
+            section, comma = key, b""
+        for envelope in envelopes:
+            yield comma + dump(envelope)
+            comma = b","
+    yield b"]}" if section == "resourceLogs" else b'],"resourceLogs":[]}'
+
+
+def _envelopes(readers: Readers, contents: Contents) -> Iterator[tuple[str, list[object]]]:
+    """Yield a key of OTLP/JSON and its envelopes, a slice at a time: all spans, then all logs."""
+    again = Reexport()
+    for some in slices(contents.spans, size=_SLICE):
+        with readers.read() as connection:
+            data = encode_json(again.spans(connection, some))
+        yield "resourceSpans", data.get("resourceSpans", [])
+    for some in slices(contents.logs, size=_SLICE):
+        with readers.read() as connection:
+            data = encode_json(again.logs(connection, some))
+        yield "resourceLogs", data.get("resourceLogs", [])

@@ -1,0 +1,106 @@
+"""The collector's own count, and whether this process can write."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from http import HTTPStatus
+from importlib.metadata import version
+
+from fastapi import APIRouter
+
+from hansard_collector.pipeline import Pipeline
+from hansard_store.database import open_for_accountability, transaction
+from hansard_store.errors import StoreBusyError
+from hansard_store.ledger_queries import (
+    LedgerCount,
+    LedgerRefusal,
+    LedgerSender,
+    ledger_totals,
+    list_refusals,
+    list_senders,
+)
+from hansard_web.api import models
+from hansard_web.api.answers import Answer, Body, time_text
+from hansard_web.site import Site, SiteDep
+
+router = APIRouter(tags=["health"])
+
+# What the signals are counted in.
+_ITEMS = {"traces": "spans", "logs": "logs", "metrics": "metric_points"}
+
+
+@router.get("/v1/ledger", response_class=Answer, responses={200: {"model": models.Ledger}})
+def ledger(site: SiteDep) -> Answer:
+    """Show what was received and what became of it, by signal and by sender.
+
+    received = stored + duplicate + rejected + opened + deleted, for every signal and sender.
+    """
+    with site.readers.read() as connection:
+        totals = ledger_totals(connection)
+        senders = list_senders(connection)
+        refusals = list_refusals(connection)
+    return Answer(
+        {
+            **{name: asdict(totals[signal]) for signal, name in _ITEMS.items()},
+            "senders": [_sender(one) for one in senders],
+            "refusals": [_refusal(one) for one in refusals],
+            "queue": _queue(site),
+        }
+    )
+
+
+def _sender(sender: LedgerSender) -> Body:
+    return {
+        "service": sender.service,
+        "transport": sender.transport,
+        "user_agent": sender.user_agent,
+        "dialect": sender.dialect,
+        "address": sender.address,
+        "first_at": time_text(sender.first_ns),
+        "last_at": time_text(sender.last_ns),
+        **_count(sender.count),
+    }
+
+
+def _count(count: LedgerCount) -> Body:
+    return asdict(count)
+
+
+def _refusal(refusal: LedgerRefusal) -> Body:
+    return {
+        "at": time_text(refusal.time_ns),
+        "service": refusal.service,
+        "transport": refusal.transport,
+        "user_agent": refusal.user_agent,
+        "address": refusal.address,
+        "signal": refusal.signal,
+        "code": refusal.code,
+        "message": refusal.message,
+        "items": refusal.items,
+        "bytes": refusal.bytes,
+    }
+
+
+def _queue(site: Site) -> Body | None:
+    """Return how full the queue of this process is; None where it only reads."""
+    return asdict(site.ingest.queue_state()) if isinstance(site.ingest, Pipeline) else None
+
+
+@router.get("/healthz", response_class=Answer, responses={200: {"model": models.Health}})
+def health(site: SiteDep) -> Answer:
+    """Say whether the store can be written; 503 when it cannot. Tells nothing of its content."""
+    try:
+        connection = open_for_accountability(site.folder)
+        try:
+            # Takes the write lock and gives it back: a full disk, a read-only file and a writer
+            # that hangs all show here.
+            with transaction(connection):
+                connection.execute("UPDATE setting SET value = value WHERE name = 'epoch'")
+        finally:
+            connection.close()
+    except StoreBusyError as error:
+        body = {"status": "unavailable", "reason": str(error), "version": version("hansard")}
+        return Answer(body, status_code=HTTPStatus.SERVICE_UNAVAILABLE)
+    up_s = (time.time_ns() - site.started_ns) / 1e9
+    return Answer({"status": "ok", "version": version("hansard"), "up_seconds": round(up_s, 1)})

@@ -1,0 +1,515 @@
+"""The bodies of the API as OpenAPI describes them.
+
+Routes build plain dictionaries (see `answers.Answer`); these models say what is in them, and tests
+check every answer against its model.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SchemaVersion = Literal["1"]
+RunStatus = Literal["ok", "error", "open", "no_end", "blocked", "cancelled"]
+StepStatus = Literal["ok", "unset", "error", "open", "no_end"]
+
+
+class Body(BaseModel):
+    """A part of an answer: nothing but what is described."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Answer(Body):
+    """An answer as a whole."""
+
+    schema_version: SchemaVersion
+
+
+class Page(Answer):
+    """One page of a list; `next_cursor` null = the last one."""
+
+    next_cursor: str | None
+
+
+class ErrorDetail(Body):
+    code: str = Field(description="stable, for programs")
+    message: str = Field(description="for people")
+    details: dict[str, Any]
+
+
+class Error(Answer):
+    error: ErrorDetail
+
+
+class TokenSums(Body):
+    """`input` includes cached tokens, `output` includes reasoning; null = not reported."""
+
+    input: int | None
+    output: int | None
+    cache_read: int | None
+    cache_write: int | None
+    reasoning: int | None
+
+
+class CallTokens(TokenSums):
+    cache_write_5m: int | None
+    cache_write_1h: int | None
+
+
+class RunItem(Body):
+    """A run; `ended_at` and `duration_ms` are null while there is no end."""
+
+    run_id: str = Field(description="trace id, 32 hex digits")
+    name: str
+    agent: str | None
+    domain: str | None
+    status: RunStatus
+    started_at: str = Field(description="RFC 3339, nanoseconds, UTC")
+    ended_at: str | None
+    started_ns: str
+    ended_ns: str | None
+    duration_ms: float | None
+    span_count: int
+    step_count: int
+    open_count: int
+    model_calls: int
+    tool_calls: int
+    error_count: int
+    models: list[str]
+    tokens: TokenSums | None
+    cost_usd: float | None
+    conversation_id: str | None
+    user_id: str | None
+    service_names: list[str]
+    first_input: str | None
+    last_output: str | None
+    has_receipts: bool
+    pinned: bool
+    synthetic: bool
+    first_seen_seq: int
+    version: int
+
+
+class RunList(Page):
+    items: list[RunItem]
+
+
+class FacetCount(Body):
+    value: str
+    runs: int
+
+
+class Facets(Answer):
+    """Counted over the newest runs that meet the filter; `is_complete`: over all of them."""
+
+    runs: int
+    is_complete: bool
+    facets: dict[str, list[FacetCount]]
+
+
+class StepMention(Body):
+    """What every mention of a step says of it."""
+
+    step_id: str
+    run_id: str
+    span_id: str
+    parent_span_id: str | None
+    name: str
+    role: str
+    duplicate: bool
+    status: StepStatus
+    start_ns: str | None
+    end_ns: str | None
+    started_at: str | None
+    ended_at: str | None
+    duration_ms: float | None
+    tokens: TokenSums | None
+    cost_usd: float | None
+    model: str | None
+    tool_name: str | None
+    agent_name: str | None
+    summary: str | None
+
+
+class StepItem(StepMention):
+    """A step in the tree of its run."""
+
+    depth: int
+    has_children: bool
+    orphan: bool = Field(description="its parent is not stored; it stands at the top")
+    loop: bool = Field(description="it was its own ancestor; the loop was cut here")
+
+
+class StepList(Page):
+    items: list[StepItem]
+    total: int = Field(description="steps of the run, all pages")
+
+
+class ModelUse(Body):
+    model: str | None
+    model_calls: int
+    tokens: TokenSums | None
+    cost_usd: float | None
+
+
+class RunTotals(Body):
+    steps_by_role: dict[str, int]
+    by_model: list[ModelUse]
+
+
+class LinkEnd(Body):
+    run_id: str
+    span_id: str
+    step: StepMention | None = Field(description="null: not stored here")
+
+
+class RunLinks(Body):
+    to: list[LinkEnd]
+    from_: list[StepMention] = Field(alias="from")
+
+
+class RunNote(Body):
+    note: str
+    count: int
+
+
+class Run(RunItem, Answer):
+    totals: RunTotals
+    roots: list[StepItem]
+    links: RunLinks
+    notes: list[RunNote] = Field(description="what was repaired, missing or refused")
+
+
+class Message(Body):
+    role: str
+    name: str | None = None
+    parts: list[dict[str, Any]]
+    hash: str
+
+
+class CostLine(Body):
+    what: str
+    usd: float
+
+
+class Cost(Body):
+    usd: float
+    source: str
+    lines: list[CostLine]
+    reported_usd: float | None
+
+
+class Failure(Body):
+    type: str | None
+    message: str | None
+    http_status: int | None
+
+
+class Call(Body):
+    """A model call in normal form; `sources` names the attribute each field came from."""
+
+    operation: str | None
+    provider: str | None
+    request_model: str | None
+    response_model: str | None
+    response_id: str | None
+    stream: bool | None
+    input: list[Message]
+    input_is_delta: bool
+    output: list[Message]
+    tools: list[dict[str, Any]]
+    parameters: dict[str, Any]
+    finish_reason: str | None
+    finish_reason_raw: str | None
+    tokens: CallTokens
+    cost: Cost | None
+    error: Failure | None
+    time_to_first_token_ms: float | None
+    sources: dict[str, str]
+
+
+class Tool(Body):
+    name: str | None
+    call_id: str | None
+    type: str | None
+    description: str | None
+    arguments: Any
+    result: Any
+
+
+class Event(Body):
+    name: str
+    time: str | None
+    time_ns: str
+    attributes: dict[str, Any]
+
+
+class Log(Body):
+    event_name: str | None
+    time: str | None
+    time_ns: str
+    severity_number: int
+    severity_text: str | None
+    body: Any
+    attributes: dict[str, Any]
+    scope: str
+    resource: dict[str, Any]
+
+
+class StepLink(LinkEnd):
+    attributes: dict[str, Any]
+    trace_state: str
+
+
+class Dropped(Body):
+    """What the sender's SDK says it cut."""
+
+    attributes: int
+    events: int
+    links: int
+
+
+class Resource(Body):
+    attributes: dict[str, Any]
+    schema_url: str
+
+
+class Scope(Body):
+    name: str
+    version: str
+    schema_url: str
+
+
+class Agent(Body):
+    name: str | None
+    id: str | None
+    description: str | None
+    workflow: str | None
+
+
+class Document(Body):
+    id: str | None
+    content: str | None
+    score: Any
+    metadata: dict[str, Any]
+
+
+class Redaction(Body):
+    rule: str
+    field: str
+    count: int
+
+
+class SameName(Body):
+    """This duration among the last of the same span name."""
+
+    count: int
+    longer_than: int
+    median_ms: float
+
+
+class Origin(Body):
+    kind: str
+    step_id: str | None
+    step_name: str | None
+
+
+class ContextMessage(Body):
+    change: Literal["kept", "added", "dropped", "rewritten", "truncated", "reordered"]
+    position: int | None
+    previous_position: int | None
+    same_bytes: bool
+    tokens: int
+    origin: Origin
+
+
+class CacheBreak(Body):
+    position: int
+    lost_tokens: int
+    equal_tokens: int
+    cacheable: bool
+
+
+class Context(Body):
+    """How the messages differ from those of the call this one continues (`continues`)."""
+
+    kind: Literal["derived"]
+    call_number: int
+    calls_in_run: int
+    continues: str | None
+    tokens: int
+    previous_tokens: int
+    tokens_are: Literal["scaled to the billed input", "estimated"]
+    messages: list[ContextMessage]
+    cache_break: CacheBreak | None
+
+
+class Step(StepMention, Answer):
+    """Everything about a step; attributes are as sent, after redaction."""
+
+    span_name: str
+    kind: str
+    trace_state: str
+    flags: int
+    status_message: str | None
+    attributes: dict[str, Any]
+    events: list[Event]
+    dropped: Dropped
+    resource: Resource
+    scope: Scope
+    received_at: str
+    dialect: str
+    error: Failure | None
+    call: Call | None
+    tool: Tool | None
+    input: Any
+    output: Any
+    query: str | None
+    documents: list[Document]
+    prompt: dict[str, Any]
+    evaluations: list[dict[str, Any]]
+    tags: list[str]
+    metadata: dict[str, Any]
+    conversation_id: str | None
+    user_id: str | None
+    agent: Agent
+    notes: list[str]
+    sources: dict[str, str]
+    links: list[StepLink]
+    linked_from: list[StepMention]
+    logs: list[Log]
+    context: Context | None
+    receipts: list[dict[str, Any]]
+    payloads: list[dict[str, Any]]
+    replays: list[dict[str, Any]]
+    redactions: list[Redaction]
+    same_name: SameName | None
+    raw_url: str
+
+
+class Hit(Body):
+    """A text, in the step that carried it first; highlights are character offsets."""
+
+    run_id: str
+    step_id: str
+    field: str
+    message_role: str | None
+    snippet: str
+    highlights: list[tuple[int, int]]
+    uses: int = Field(description="model calls that sent a message; of other texts, runs")
+    uses_are_more: bool
+    step: StepMention
+
+
+class HitList(Page):
+    items: list[Hit]
+
+
+class UsageRow(Body):
+    key: str | None = Field(description="null: what names none")
+    runs: int
+    model_calls: int
+    tokens: TokenSums | None
+    cost_usd: float | None
+
+
+class UsageList(Page):
+    by: str
+    items: list[UsageRow]
+
+
+class ConversationItem(Body):
+    conversation_id: str
+    last_run_id: str
+    runs: int
+    started_at: str
+    ended_at: str
+    model_calls: int
+    tool_calls: int
+    error_count: int
+    tokens: TokenSums | None
+    cost_usd: float | None
+    user_id: str | None
+    agents: list[str]
+    first_input: str | None
+    last_output: str | None
+
+
+class ConversationList(Page):
+    items: list[ConversationItem]
+
+
+class Conversation(ConversationItem, Answer):
+    pass
+
+
+class StoredPayload(Answer):
+    """`stored_ref` differs from `ref` where retention took something out."""
+
+    ref: str
+    stored: bool
+    stored_ref: str | None
+    size: int
+    redacted: str | None
+    reason: str | None = Field(description="why nothing was kept")
+
+
+class LedgerCount(Body):
+    """received = stored + duplicate + rejected + opened + deleted; refused are whole requests."""
+
+    received: int
+    stored: int
+    duplicate: int
+    rejected: int
+    opened: int
+    deleted: int
+    requests: int
+    refused: int
+    bytes: int
+
+
+class Sender(LedgerCount):
+    service: str
+    transport: str
+    user_agent: str
+    dialect: str
+    address: str
+    first_at: str
+    last_at: str
+
+
+class Refusal(Body):
+    at: str
+    service: str
+    transport: str
+    user_agent: str
+    address: str
+    signal: str
+    code: str
+    message: str
+    items: int | None = Field(description="null: the whole request")
+    bytes: int
+
+
+class Queue(Body):
+    requests: int
+    bytes: int
+    max_bytes: int
+
+
+class Ledger(Answer):
+    spans: LedgerCount
+    logs: LedgerCount
+    metric_points: LedgerCount
+    senders: list[Sender]
+    refusals: list[Refusal]
+    queue: Queue | None = Field(description="of this process; null where it only reads")
+
+
+class Health(Answer):
+    status: Literal["ok", "unavailable"]
+    version: str
+    up_seconds: float | None = None
+    reason: str | None = None

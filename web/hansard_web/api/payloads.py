@@ -1,0 +1,149 @@
+"""Payloads by reference: the exact bytes, checked on the way in."""
+
+from __future__ import annotations
+
+import re
+import time
+from functools import partial
+from http import HTTPStatus
+
+from anyio import to_thread
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+
+from hansard_collector.retain_payload import retain_payload
+from hansard_compiler.errors import NotFoundError
+from hansard_compiler.redaction import Redactor
+from hansard_compiler.retention import RetentionMode
+from hansard_store.errors import StoreCorruptError
+from hansard_store.payloads import (
+    Payload,
+    blob_path,
+    get_payload,
+    parse_payload_ref,
+    payload_ref,
+    put_payload,
+)
+from hansard_web.api import models
+from hansard_web.api.answers import Answer
+from hansard_web.errors import EncodedPayloadError, PayloadTooLargeError
+from hansard_web.site import Site, SiteDep
+
+router = APIRouter(tags=["payloads"])
+
+MAX_BYTES = 64 * 1024 * 1024
+_BINARY = "application/octet-stream"
+_MEDIA_TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,80}(?:;[ \w.=+\"'-]{1,80})?", re.ASCII)
+# What was recorded is nobody's page: it is saved, never shown, never run.
+_UNTRUSTED = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Cache-Control": "private, max-age=31536000, immutable",
+}
+
+
+@router.get(
+    "/v1/payloads/{ref}",
+    response_class=Response,
+    responses={200: {"content": {_BINARY: {}}, "description": "the bytes, as an attachment"}},
+)
+def payload_bytes(site: SiteDep, ref: str) -> Response:
+    """Give the bytes of a payload.
+
+    `Hansard-Redacted: true` says that they are not those that were sent: what retention does not
+    keep was taken out. Large ones can be read in ranges.
+    """
+    digest = parse_payload_ref(ref)
+    with site.readers.read() as connection:
+        payload = get_payload(connection, digest)
+    headers = _headers(payload)
+    if payload.inline is not None:
+        return Response(payload.inline, media_type=payload.media_type, headers=headers)
+    path = blob_path(site.folder, payload.digest)
+    if not path.exists():
+        raise StoreCorruptError(f"the file of payload {payload.ref} is missing")
+    return FileResponse(path, media_type=payload.media_type, headers=headers)
+
+
+def _headers(payload: Payload) -> dict[str, str]:
+    name = f"sha256-{payload.digest.hex()[:12]}"
+    redacted = {"Hansard-Redacted": "true"} if payload.redacted else {}
+    return {
+        **_UNTRUSTED,
+        **redacted,
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Hansard-Payload": payload.ref,
+    }
+
+
+# async: the body is read as it comes in, and refused as soon as it is too large.
+@router.put(
+    "/v1/payloads/{ref}",
+    response_class=Answer,
+    responses={
+        200: {"model": models.StoredPayload, "description": "known, or not kept"},
+        201: {"model": models.StoredPayload, "description": "stored"},
+    },
+    openapi_extra={"requestBody": {"content": {_BINARY: {}}, "required": True}},
+)
+async def store_payload(site: SiteDep, ref: str, request: Request) -> Answer:
+    """Store bytes under their digest; sent again, they are known."""
+    digest = parse_payload_ref(ref)
+    if request.headers.get("content-encoding", "identity") != "identity":
+        raise EncodedPayloadError
+    data = await _read_body(request)
+    media_type = request.headers.get("content-type", "")
+    return await to_thread.run_sync(
+        partial(
+            _store,
+            site,
+            digest,
+            data,
+            media_type=media_type if _MEDIA_TYPE.fullmatch(media_type) else _BINARY,
+        )
+    )
+
+
+async def _read_body(request: Request) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BYTES:
+            raise PayloadTooLargeError(MAX_BYTES)
+    return bytes(body)
+
+
+def _store(site: Site, digest: bytes, data: bytes, *, media_type: str) -> Answer:
+    mode = RetentionMode(site.settings.retention)
+    redactor = Redactor(site.folder.key())
+    is_known = _is_known(site, digest)
+    stored = put_payload(
+        site.folder,
+        data,
+        wanted=digest,
+        media_type=media_type,
+        received_ns=time.time_ns(),
+        retain=partial(retain_payload, mode=mode, redactor=redactor),
+    )
+    is_new = stored is not None and not is_known
+    return Answer(
+        {
+            "ref": payload_ref(digest),
+            "stored": stored is not None,
+            "stored_ref": None if stored is None else stored.ref,
+            "size": len(data) if stored is None else stored.size,
+            "redacted": None if stored is None else stored.redacted,
+            "reason": mode.value if stored is None else None,
+        },
+        status_code=HTTPStatus.CREATED if is_new else HTTPStatus.OK,
+    )
+
+
+def _is_known(site: Site, digest: bytes) -> bool:
+    with site.readers.read() as connection:
+        try:
+            get_payload(connection, digest)
+        except NotFoundError:
+            return False
+    return True

@@ -1,0 +1,29 @@
+"""All routes of the API: one router a noun."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Depends
+
+from hansard_web.api import export, ledger, models, payloads, runs, search, steps, usage
+from hansard_web.api.params import check_schema_version
+
+_ROUTERS = (
+    runs.router,
+    steps.router,
+    export.router,
+    search.router,
+    usage.router,
+    payloads.router,
+    ledger.router,
+)
+
+
+def api_router() -> APIRouter:
+    """Return all routes of the API."""
+    router = APIRouter(
+        dependencies=[Depends(check_schema_version)],
+        responses={"4XX": {"model": models.Error}, "5XX": {"model": models.Error}},
+    )
+    for one in _ROUTERS:
+        router.include_router(one)
+    return router

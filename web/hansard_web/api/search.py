@@ -1,0 +1,47 @@
+"""Full text search over everything that was said."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+
+from hansard_store.search import USES_COUNTED, SearchHit, search_texts
+from hansard_web.api import models
+from hansard_web.api.answers import Answer, Body
+from hansard_web.api.bodies import skeleton_body
+from hansard_web.api.params import read_limit
+from hansard_web.site import SiteDep
+
+router = APIRouter(tags=["search"])
+
+
+@router.get("/v1/search", response_class=Answer, responses={200: {"model": models.HitList}})
+def search(
+    site: SiteDep,
+    limit: Annotated[int, Depends(read_limit)],
+    q: str = "",
+    cursor: str | None = None,
+) -> Answer:
+    """Find texts: words must all be there, `"a phrase"`, `prefix*`, `-word`.
+
+    A text is one hit, in the step that carried it first, however often it was sent again.
+    """
+    with site.readers.read() as connection:
+        page = search_texts(connection, q, now_ns=time.time_ns(), limit=limit, cursor=cursor)
+    return Answer({"items": [_hit(hit) for hit in page.items], "next_cursor": page.next_cursor})
+
+
+def _hit(hit: SearchHit) -> Body:
+    return {
+        "run_id": hit.step.run_id,
+        "step_id": hit.step.step_id,
+        "field": hit.field,
+        "message_role": hit.role,
+        "snippet": hit.snippet.text,
+        "highlights": [list(place) for place in hit.snippet.highlights],
+        "uses": hit.uses,
+        "uses_are_more": hit.uses >= USES_COUNTED,
+        "step": skeleton_body(hit.step),
+    }

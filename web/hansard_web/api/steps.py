@@ -1,0 +1,165 @@
+"""One step, whole: its record read again with everything it means."""
+
+from __future__ import annotations
+
+import time
+
+import apsw
+from fastapi import APIRouter
+
+from hansard_collector.any_value import attributes_dict
+from hansard_collector.read import StepReading, read_step
+from hansard_store.redaction_queries import redactions_of
+from hansard_store.run_queries import get_run
+from hansard_store.step_queries import (
+    StepSkeleton,
+    get_step,
+    links_from,
+    links_to_step,
+    recent_durations,
+)
+from hansard_web.api import models
+from hansard_web.api.answers import Answer, Body, milliseconds, plain, time_text
+from hansard_web.api.bodies import skeleton_body
+from hansard_web.api.contexts import context_body
+from hansard_web.api.meaning import call_body, error_body, event_body, log_body, tool_body
+from hansard_web.site import SiteDep
+
+router = APIRouter(tags=["steps"])
+
+# SpanKind of OTLP; a number the protocol does not know yet is shown as the number.
+_KINDS = ("unspecified", "internal", "server", "client", "producer", "consumer")
+
+
+@router.get("/v1/steps/{step_id}", response_class=Answer, responses={200: {"model": models.Step}})
+def one_step(site: SiteDep, step_id: str) -> Answer:
+    """Show a step by `<trace>-<span>`, `<trace>-<span>.server`, or a unique beginning of one."""
+    now_ns = time.time_ns()
+    with site.readers.read() as connection:
+        step = get_step(connection, step_id, now_ns=now_ns)
+        run = get_run(connection, step.run_id, now_ns=now_ns)
+        reading = read_step(connection, step.id)
+        return Answer(
+            {
+                **skeleton_body(step),
+                **_record(reading),
+                **_meaning(reading, step),
+                "links": _links(connection, step, reading, now_ns=now_ns),
+                "linked_from": [
+                    skeleton_body(other) for other in links_to_step(connection, step, now_ns=now_ns)
+                ],
+                "logs": [log_body(log) for log in reading.view.logs],
+                "context": context_body(connection, run, step, reading),
+                "receipts": [],
+                "payloads": [],
+                "replays": [],
+                "redactions": [
+                    {"rule": one.rule, "field": one.field, "count": one.count}
+                    for one in redactions_of(connection, "traces", step.id)
+                ],
+                "same_name": _compared(connection, step),
+                "raw_url": f"/v1/steps/{step.step_id}/raw",
+            }
+        )
+
+
+def _record(reading: StepReading) -> Body:
+    """What was sent, field by field."""
+    span, view, stored = reading.stored.message, reading.view, reading.stored
+    return {
+        "span_name": span.name,
+        "kind": _KINDS[span.kind] if span.kind < len(_KINDS) else str(span.kind),
+        "trace_state": span.trace_state,
+        "flags": span.flags,
+        "status_message": span.status.message or None,
+        "attributes": plain(view.attributes),
+        "events": [event_body(event) for event in view.events],
+        "dropped": {
+            "attributes": span.dropped_attributes_count,
+            "events": span.dropped_events_count,
+            "links": span.dropped_links_count,
+        },
+        "resource": {
+            "attributes": plain(view.resource),
+            "schema_url": stored.resource.schema_url,
+        },
+        "scope": {
+            "name": view.scope_name,
+            "version": view.scope_version,
+            "schema_url": stored.scope.schema_url,
+        },
+        "received_at": time_text(stored.received_ns),
+    }
+
+
+def _meaning(reading: StepReading, step: StepSkeleton) -> Body:
+    """What the dialect makes of it."""
+    normal = reading.normal
+    return {
+        "dialect": normal.dialect,
+        "error": error_body(reading, step.status),
+        "call": None if normal.call is None else call_body(normal.call),
+        "tool": None if normal.tool is None else tool_body(normal.tool),
+        "input": plain(normal.input),
+        "output": plain(normal.output),
+        "query": normal.query,
+        "documents": [
+            {
+                "id": one.id,
+                "content": one.content,
+                "score": plain(one.score),
+                "metadata": plain(one.metadata),
+            }
+            for one in normal.documents
+        ],
+        "prompt": plain(normal.prompt),
+        "evaluations": plain(normal.evaluations),
+        "tags": list(normal.tags),
+        "metadata": plain(normal.metadata),
+        "conversation_id": normal.conversation_id,
+        "user_id": normal.user_id,
+        "agent": {
+            "name": normal.agent_name,
+            "id": normal.agent_id,
+            "description": normal.agent_description,
+            "workflow": normal.workflow_name,
+        },
+        "notes": [*reading.stored.notes, *normal.notes],
+        "sources": dict(normal.sources),
+    }
+
+
+def _links(
+    connection: apsw.Connection, step: StepSkeleton, reading: StepReading, *, now_ns: int
+) -> list[Body]:
+    """Return the links as sent, each with the step it leads to when that is stored here."""
+    sent = reading.stored.message.links
+    ends = links_from(connection, [step.id], now_ns=now_ns, limit=len(sent))
+    known = {(end.run_id, end.span_id): end.step for end in ends}
+    bodies = []
+    for link in sent:
+        run_id, span_id = link.trace_id.hex(), link.span_id.hex()
+        target = known.get((run_id, span_id))
+        bodies.append(
+            {
+                "run_id": run_id,
+                "span_id": span_id,
+                "step": None if target is None else skeleton_body(target),
+                "attributes": plain(attributes_dict(link.attributes)),
+                "trace_state": link.trace_state,
+            }
+        )
+    return bodies
+
+
+def _compared(connection: apsw.Connection, step: StepSkeleton) -> Body | None:
+    """Return how this duration stands among the last of the same name; None where none can."""
+    others = recent_durations(connection, step)
+    if step.duration_ns is None or not others:
+        return None
+    ordered = sorted(others)
+    return {
+        "count": len(others),
+        "longer_than": sum(other < step.duration_ns for other in others),
+        "median_ms": milliseconds(ordered[len(ordered) // 2]),
+    }

@@ -1,0 +1,91 @@
+"""Tokens and money, and the conversations they were spent in."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from hansard_store.conversation_queries import (
+    ConversationItem,
+    get_conversation,
+    list_conversations,
+)
+from hansard_store.usage_queries import UsageRow, list_usage
+from hansard_web.api import models
+from hansard_web.api.answers import Answer, Body, time_text, tokens_body, usd
+from hansard_web.api.params import Window, read_limit, read_window
+from hansard_web.site import SiteDep
+
+router = APIRouter(tags=["usage"])
+
+Limit = Annotated[int, Depends(read_limit)]
+
+
+@router.get("/v1/usage", response_class=Answer, responses={200: {"model": models.UsageList}})
+def usage(
+    site: SiteDep,
+    limit: Limit,
+    window: Annotated[Window, Depends(read_window)],
+    by: Annotated[str, Query(description="day, model, agent or conversation")] = "day",
+) -> Answer:
+    """Sum what the runs that started in a window used; days are of UTC."""
+    with site.readers.read() as connection:
+        rows = list_usage(
+            connection, by, since_ns=window.since_ns, until_ns=window.until_ns, limit=limit
+        )
+    return Answer({"by": by, "items": [_usage(row) for row in rows], "next_cursor": None})
+
+
+def _usage(row: UsageRow) -> Body:
+    return {
+        "key": row.key,
+        "runs": row.runs,
+        "model_calls": row.model_calls,
+        "tokens": tokens_body(row.tokens),
+        "cost_usd": usd(row.cost_usd_nano),
+    }
+
+
+@router.get(
+    "/v1/conversations",
+    response_class=Answer,
+    responses={200: {"model": models.ConversationList}},
+)
+def conversations(site: SiteDep, limit: Limit, cursor: str | None = None) -> Answer:
+    """List conversations, the one with the newest run first."""
+    with site.readers.read() as connection:
+        page = list_conversations(connection, limit=limit, cursor=cursor)
+    return Answer(
+        {"items": [_conversation(item) for item in page.items], "next_cursor": page.next_cursor}
+    )
+
+
+@router.get(
+    "/v1/conversations/{conversation_id:path}",
+    response_class=Answer,
+    responses={200: {"model": models.Conversation}},
+)
+def conversation(site: SiteDep, conversation_id: str) -> Answer:
+    """Show a conversation; its runs are `/v1/runs?conversation=…&sort=started_at`."""
+    with site.readers.read() as connection:
+        return Answer(_conversation(get_conversation(connection, conversation_id)))
+
+
+def _conversation(item: ConversationItem) -> Body:
+    return {
+        "conversation_id": item.conversation_id,
+        "last_run_id": item.last_run_id,
+        "runs": item.runs,
+        "started_at": time_text(item.started_ns),
+        "ended_at": time_text(item.ended_ns),
+        "model_calls": item.model_calls,
+        "tool_calls": item.tool_calls,
+        "error_count": item.error_count,
+        "tokens": tokens_body(item.tokens),
+        "cost_usd": usd(item.cost_usd_nano),
+        "user_id": item.user_id,
+        "agents": list(item.agents),
+        "first_input": item.first_input,
+        "last_output": item.last_output,
+    }
