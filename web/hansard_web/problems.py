@@ -28,8 +28,8 @@ from hansard_store.errors import (
     StaleCursorError,
     StoreBusyError,
 )
-from hansard_web.security import HEADERS
 from hansard_web.errors import EncodedPayloadError, PayloadTooLargeError
+from hansard_web.security import HEADERS
 
 # The first class that fits an error counts.
 _STATUSES: Final = (

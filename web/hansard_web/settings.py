@@ -81,4 +81,3 @@ class WebSettings:
     secure_cookies: bool = False  # True behind TLS
     retention: str = "redacted_payloads"
     durability: str = "normal"
-    query_timeout_ms: int = 5_000

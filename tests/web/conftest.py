@@ -1,0 +1,139 @@
+"""Fixtures of the web tests: a store with runs, an app over it, a server, a browser."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import uvicorn
+from playwright.sync_api import Browser, Page, sync_playwright
+from starlette.testclient import TestClient
+
+from hansard_collector.ingest import Ingest
+from hansard_collector.pipeline import Pipeline
+from hansard_collector.redact import RetentionPolicy
+from hansard_compiler.redaction import Redactor
+from hansard_web.app import create_app
+from hansard_web.settings import WebSettings
+from tests.browser import LAUNCH_ARGUMENTS, chromium_path
+from tests.web.makers import RunMaker
+
+MakeClient = Callable[..., TestClient]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Iterator[RunMaker]:
+    """An empty store, to be filled with runs."""
+    maker = RunMaker(tmp_path / "data")
+    yield maker
+    maker.close()
+
+
+@pytest.fixture
+def pipeline(runs: RunMaker) -> Iterator[Pipeline]:
+    """The real pipeline over the store."""
+    retention = RetentionPolicy("redacted_payloads", Redactor(runs.folder.key()))
+    pipeline = Pipeline(runs.folder, retention)
+    pipeline.start()
+    yield pipeline
+    pipeline.close()
+
+
+@pytest.fixture
+def make_client(runs: RunMaker) -> Iterator[MakeClient]:
+    """Makes clients of apps with given settings; nothing follows a redirect."""
+    with ExitStack() as clients:
+
+        def make(settings: WebSettings | None = None, ingest: Ingest | None = None) -> TestClient:
+            app = create_app(runs.folder, ingest, settings or WebSettings())
+            client = TestClient(
+                app,
+                base_url="http://localhost",
+                follow_redirects=False,
+                raise_server_exceptions=False,
+            )
+            return clients.enter_context(client)
+
+        yield make
+
+
+@pytest.fixture
+def client(make_client: MakeClient) -> TestClient:
+    """A client of an app without tokens."""
+    return make_client()
+
+
+class Served:
+    """An app behind a real server on a port of its own."""
+
+    def __init__(self, folder_app: object) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._app = folder_app
+        config = uvicorn.Config(
+            self._app,  # type: ignore[arg-type]
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            ws="none",
+        )
+        self._server = uvicorn.Server(config)
+        self._is_up = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self) -> None:
+        self._is_up.set()
+        self._server.run(sockets=[self._socket])
+
+    def __enter__(self) -> Served:
+        # The socket listens already: a first request waits in its backlog until the server is up.
+        self._thread.start()
+        self._is_up.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._app.state.site.feed.close()  # type: ignore[attr-defined]
+        self._server.should_exit = True
+        self._thread.join()
+        self._socket.close()
+
+
+@pytest.fixture
+def served(runs: RunMaker) -> Iterator[Served]:
+    """The app of the store on a real port."""
+    with Served(create_app(runs.folder, None, WebSettings())) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A real Chromium."""
+    path = chromium_path()
+    assert path, "no Chromium; python tests/browser.py installs one"
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=list(LAUNCH_ARGUMENTS))
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser: Browser, served: Served) -> Iterator[Page]:
+    """A tab whose console must stay silent and which may ask nobody but the server."""
+    complaints: list[str] = []
+    context = browser.new_context(base_url=served.url, viewport={"width": 1440, "height": 900})
+    tab = context.new_page()
+    tab.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
+    tab.on("pageerror", lambda error: complaints.append(f"uncaught: {error}"))
+
+    def is_foreign(url: str) -> bool:
+        return not url.startswith((served.url, "data:", "blob:"))
+
+    tab.on("request", lambda asked: complaints.append(asked.url) if is_foreign(asked.url) else None)
+    yield tab
+    context.close()
+    assert complaints == []
