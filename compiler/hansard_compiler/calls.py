@@ -9,6 +9,7 @@ recognise one message across calls and dialects.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -126,14 +127,21 @@ def _said(parts: Sequence[Part]) -> Iterator[tuple[bytes, str]]:
         if isinstance(part, ToolCallPart):
             yield b"call", f"{part.name}\0{canonical_json(part.arguments)}"
         elif isinstance(part, ToolResultPart):
-            content = (
-                part.content if isinstance(part.content, str) else canonical_json(part.content)
-            )
-            yield b"result", content
+            yield b"result", _said_result(part.content)
         elif isinstance(part, MediaPart):
             yield b"media", f"{part.media_type}\0{part.payload or part.uri or part.data}"
         elif isinstance(part, OtherPart):
             yield b"other", canonical_json(part.value)
+
+
+def _said_result(content: Any) -> str:
+    """A result's text; an object or array is the same said as JSON text or as a value."""
+    if isinstance(content, str) and content[:1] in ("{", "["):
+        try:
+            return canonical_json(json.loads(content))
+        except (ValueError, RecursionError):
+            return content
+    return content if isinstance(content, str) else canonical_json(content)
 
 
 def part_json(part: Part) -> Json:
