@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -9,7 +12,6 @@ import click
 from hansard_web.cli.base import (
     Command,
     json_option,
-    print_json,
     read_config,
     setting_options,
 )
@@ -66,6 +68,8 @@ def web(*, as_json: bool, **arguments: str) -> None:
 
 def _run(half: str, arguments: dict[str, str], *, as_json: bool) -> None:
     config = read_config(**arguments)
+    # The C library of gRPC logs what it also answers: our own line says it better.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     # Imported now: these bring FastAPI, gRPC and uvicorn, 0.8 s that --help does not need.
     import logging
 
@@ -79,18 +83,19 @@ def _run(half: str, arguments: dict[str, str], *, as_json: bool) -> None:
 
 def _announce(doors: Doors, *, half: Half, as_json: bool) -> None:
     """Say where the doors are, one line each."""
-    lines = {
-        "grpc": ("OTLP/gRPC", doors.grpc),
-        "http": ("OTLP/HTTP", doors.http if doors.grpc else None),
-        "socket": ("Socket", doors.socket),
-        "url": ("Browser", f"{doors.http}/"),
-        "data": ("Data", doors.data),
-    }
-    shown = {key: line for key, line in lines.items() if line[1] is not None}
-    if half.value == "collector":
-        del shown["url"]
     if as_json:
-        print_json({key: str(value) for key, (_, value) in shown.items()})
+        found = dataclasses.asdict(doors)
+        shown = {name: str(value) for name, value in found.items() if value is not None}
+        # One line, unlike other commands': whoever reads it waits for the line to end.
+        click.echo(json.dumps(shown))
         return
-    for label, value in shown.values():
-        click.echo(f"{label:<10} {value}")
+    lines = [
+        ("OTLP/gRPC", doors.grpc),
+        ("OTLP/HTTP", doors.http if half.value != "web" else None),
+        ("Socket", doors.socket),
+        ("Browser", f"{doors.http}/" if half.value != "collector" else None),
+        ("Data", doors.data),
+    ]
+    for label, value in lines:
+        if value is not None:
+            click.echo(f"{label:<10} {value}")

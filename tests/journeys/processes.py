@@ -1,0 +1,126 @@
+"""Hansard as users run it: `hansard serve` in a process of its own, on free ports."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+HANSARD = str(Path(sys.executable).parent / "hansard")
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Return the environment without settings of whoever runs the tests."""
+    own = {k: v for k, v in os.environ.items() if not k.startswith(("HANSARD_", "OTEL_"))}
+    return own | {"NO_PROXY": "127.0.0.1,localhost", "HOME": "/nonexistent"} | more
+
+
+def hansard(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(
+        [HANSARD, *arguments], capture_output=True, text=True, env=environment(**more), timeout=60
+    )
+
+
+@dataclass
+class Serving:
+    """A running server, with what its first line said."""
+
+    process: subprocess.Popen[str]
+    doors: dict[str, str]
+    data: Path
+
+    @property
+    def http(self) -> str:
+        return self.doors["http"]
+
+    @property
+    def grpc(self) -> str:
+        return self.doors["grpc"]
+
+    def get(self, path: str) -> bytes:
+        with urllib.request.urlopen(f"{self.http}{path}", timeout=10) as response:
+            content: bytes = response.read()
+            return content
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal and return the exit status."""
+        self.process.send_signal(number)
+        return self.process.wait(30)
+
+    def count_spans(self) -> int:
+        """Count what is in the file, past every cache of the server."""
+        return count_spans(self.data)
+
+
+def count_spans(data: Path) -> int:
+    connection = apsw.Connection(str(data / "hansard.db"), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        return int(connection.execute("SELECT count(*) FROM span").get)
+    finally:
+        connection.close()
+
+
+@contextmanager
+def serving(
+    data: Path, *arguments: str, command: str = "serve", ports: Sequence[str] = ("http", "grpc")
+) -> Iterator[Serving]:
+    """Run a server until the block ends; ready when it begins."""
+    free = [word for name in ports for word in (f"--{name}-port", "0")]
+    with subprocess.Popen(
+        [HANSARD, command, "--json", "--data", str(data), *free, *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    ) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line, f"the server ended with {process.wait()} before it was ready"
+            yield Serving(process, json.loads(line), data)
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait(30)
+
+
+def http_exporter(serving: Serving, **headers: str) -> HttpExporter:
+    return HttpExporter(endpoint=f"{serving.http}/v1/traces", headers=headers, timeout=10)
+
+
+def grpc_exporter(serving: Serving, **headers: str) -> GrpcExporter:
+    return GrpcExporter(endpoint=serving.grpc, insecure=True, headers=headers, timeout=10)
+
+
+def spans(count: int) -> list[ReadableSpan]:
+    """Return ended spans of one trace, made by the stock SDK."""
+    memory = InMemorySpanExporter()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(memory))
+    tracer = provider.get_tracer("journey")
+    with tracer.start_as_current_span("root"):
+        for number in range(count - 1):
+            tracer.start_span(f"child {number}").end()
+    return list(memory.get_finished_spans())
+
+
+def export(exporter: SpanExporter, batch: Sequence[ReadableSpan]) -> bool:
+    """Send spans once and say whether they were accepted."""
+    try:
+        return exporter.export(batch).name == "SUCCESS"
+    finally:
+        exporter.shutdown()
