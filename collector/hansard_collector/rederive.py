@@ -178,6 +178,7 @@ def received_again(stored: StoredSpan) -> ReceivedSpan:
         message=span,
         large=(),
         links=[(link.trace_id, link.span_id) for link in span.links],
+        notes=stored.notes,
         synthetic=stored.synthetic,
     )
 

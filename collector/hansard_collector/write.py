@@ -14,7 +14,7 @@ from hansard_collector.prepare_logs import PreparedLog, PreparedPoint
 from hansard_collector.rederive import rederive_span
 from hansard_collector.requests import Prepared
 from hansard_store.logs import ReceivedLog, ReceivedPoint
-from hansard_store.spans import ReceivedSpan
+from hansard_store.spans import Outcome, ReceivedSpan
 from hansard_store.writer import Batch, IngestWriter
 
 _LOGGED_SPANS = """
@@ -55,11 +55,12 @@ class ItemWriter:
         span = ReceivedSpan(
             **item.fields, resource=resource, scope=scope, message=item.message, large=item.large
         )
-        outcome, number = self._batch.spans.add(span, item.projection)
-        if outcome.value in ("stored", "opened"):
+        placed = self._batch.spans.add(span, item.projection)
+        if placed.is_shown:
             self._spans[span.trace_id].add(span.span_id)
-            self._batch.redactions.add("traces", number, item.removed)
-        return outcome.value
+            replaces = placed.outcome is not Outcome.STORED
+            self._batch.redactions.add("traces", placed.span, item.removed, replaces=replaces)
+        return placed.outcome.value
 
     def _write_log(self, item: PreparedLog, *, resource: int, scope: int) -> str:
         log = ReceivedLog(

@@ -30,7 +30,9 @@ _COUNT_SUM = "UPDATE usage_sum SET counted = ? WHERE span = ?"
 _DROP_SUM = "DELETE FROM usage_sum WHERE span = ?"
 _CALL = f"SELECT counted, {_COLUMNS} FROM call WHERE span = ?"
 _COUNT_CALL = "UPDATE call SET counted = ? WHERE span = ?"
-_FLAGS = "UPDATE span SET flags = (flags | ?) & ~? WHERE id = ?"
+_FLAGS = "SELECT flags FROM span WHERE id = ?"
+_SET_FLAGS = "UPDATE span SET flags = ? WHERE id = ?"
+_NO_STEP = SpanFlag.DUPLICATE | SpanFlag.FOLDED
 
 
 def mark_above(connection: apsw.Connection, run: RunState, parent_span_id: bytes | None) -> None:
@@ -74,23 +76,46 @@ def _uncount_sum(connection: apsw.Connection, run: RunState, span: int) -> None:
 
 
 def set_call_counted(
-    connection: apsw.Connection, run: RunState, span: int, *, counted: bool, duplicate: bool
+    connection: apsw.Connection, run: RunState, span: int, *, counted: bool
 ) -> None:
-    """Count a stored call or take it out of the totals, and flag its step."""
+    """Count a stored call, or take it out of the totals and mark its step as a duplicate."""
     row = connection.execute(_CALL, (span,)).fetchone()
     if row is not None and bool(row[0]) != counted:
         sign = 1 if counted else -1
         run.count_usage(Usage(*row[1:]), sign)
         run.model_calls += sign
         connection.execute(_COUNT_CALL, (int(counted), span))
-    flag_step(connection, run, span, duplicate=duplicate)
+    set_flags(connection, run, span, duplicate=not counted)
 
 
-def flag_step(connection: apsw.Connection, run: RunState, span: int, *, duplicate: bool) -> None:
-    """Set or clear the duplicate flag of a step; duplicates are no steps of their own."""
-    on, off = (SpanFlag.DUPLICATE, 0) if duplicate else (0, SpanFlag.DUPLICATE)
-    before = connection.execute("SELECT flags FROM span WHERE id = ?", (span,)).get
-    if before is None or bool(before & SpanFlag.DUPLICATE) == duplicate:
+def uncount_call(connection: apsw.Connection, run: RunState, span: int) -> None:
+    """Take a counted call out of the totals, because its row is about to go."""
+    row: Any = connection.execute(_CALL, (span,)).fetchone()
+    run.count_usage(Usage(*row[1:]), -1)
+    run.model_calls -= 1
+
+
+def is_step(flags: int) -> bool:
+    """Return whether a span is a step of its own: no duplicate, and not folded into another."""
+    return not flags & _NO_STEP
+
+
+def set_flags(
+    connection: apsw.Connection,
+    run: RunState,
+    span: int,
+    *,
+    duplicate: bool | None = None,
+    folded: bool | None = None,
+) -> None:
+    """Set or clear what makes a span no step of its own, and count the run's steps by it."""
+    before: int | None = connection.execute(_FLAGS, (span,)).get
+    if before is None:
         return
-    connection.execute(_FLAGS, (int(on), int(off), span))
-    run.step_count += -1 if duplicate else 1
+    after = before
+    for flag, on in ((SpanFlag.DUPLICATE, duplicate), (SpanFlag.FOLDED, folded)):
+        if on is not None:
+            after = after | flag if on else after & ~flag
+    if after != before:
+        connection.execute(_SET_FLAGS, (int(after), span))
+        run.step_count += is_step(after) - is_step(before)

@@ -13,7 +13,7 @@ from enum import Enum
 import apsw
 
 # How far apart in the tree two spans about one call may stand: wrapper, retry, client.
-_NEAR = 3
+REACH = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +88,13 @@ span.sort_ns, span.end_ns
 _ABOVE = """
 SELECT id, parent_span_id, role, tool_name FROM span WHERE trace_id = ? AND span_id = ?
 """
+_MOST_PARENTS = 64
 _BELOW = """
 SELECT id, span_id, role, tool_name FROM span WHERE trace_id = ? AND parent_span_id = ?
 LIMIT 64 -- more than that below one call and it is a sum, whatever the rest is
 """
 _FACTS = f"""
-SELECT {_COLUMNS} FROM span JOIN call ON call.span = span.id WHERE span.id = ?
+SELECT {_COLUMNS} FROM span JOIN call ON call.span = span.id WHERE span.id = ? AND candidate = 1
 """
 
 
@@ -104,32 +105,33 @@ class Near:
     span: int
     role: str
     tool_name: str | None
+    level: int  # how many levels apart
 
 
 def near_above(
     connection: apsw.Connection, trace_id: bytes, parent_span_id: bytes | None
 ) -> Iterator[Near]:
-    """Yield the ancestors at most `_NEAR` levels up, nearest first."""
-    for _ in range(_NEAR):
+    """Yield the ancestors at most `REACH` levels up, nearest first."""
+    for level in range(1, REACH + 1):
         if parent_span_id is None:
             return
         row = connection.execute(_ABOVE, (trace_id, parent_span_id)).fetchone()
         if row is None:
             return
         span, parent_span_id, role, tool_name = row
-        yield Near(span, role, tool_name)
+        yield Near(span, role, tool_name, level)
 
 
 def near_below(connection: apsw.Connection, trace_id: bytes, span_id: bytes) -> Iterator[Near]:
-    """Yield the descendants at most `_NEAR` levels down, level by level."""
-    level = [span_id]
-    for _ in range(_NEAR):
-        rows = [row for above in level for row in connection.execute(_BELOW, (trace_id, above))]
-        yield from (Near(span, role, tool_name) for span, _, role, tool_name in rows)
-        level = [below for _, below, _, _ in rows if below not in level]
+    """Yield the descendants at most `REACH` levels down, level by level."""
+    parents = [span_id]
+    for level in range(1, REACH + 1):
+        rows = [row for above in parents for row in connection.execute(_BELOW, (trace_id, above))]
+        yield from (Near(span, role, tool_name, level) for span, _, role, tool_name in rows)
+        parents = [below for _, below, _, _ in rows if below not in parents][:_MOST_PARENTS]
 
 
 def call_facts(connection: apsw.Connection, span: int) -> CallFacts | None:
-    """Return what is compared of a stored call; None for a span that is none."""
+    """Return what is compared of a stored call; None for a span that is none or tells nothing."""
     row = connection.execute(_FACTS, (span,)).fetchone()
     return None if row is None else CallFacts(*row)

@@ -18,6 +18,7 @@ class RemovedSecret:
 
 
 _ADD = "INSERT INTO redaction (signal, item, rule, field, count) VALUES (?, ?, ?, ?, ?)"
+_DROP = "DELETE FROM redaction WHERE signal = ? AND item = ?"
 
 
 class RedactionWriter:
@@ -26,7 +27,14 @@ class RedactionWriter:
     def __init__(self, connection: apsw.Connection) -> None:
         self._execute = connection.execute
 
-    def add(self, signal: str, item: int, removed: Iterable[RemovedSecret]) -> None:
-        """Note what was removed from an item, by its id in the signal's table."""
+    def add(
+        self, signal: str, item: int, removed: Iterable[RemovedSecret], *, replaces: bool = False
+    ) -> None:
+        """Note what was removed from an item, by its id in the signal's table.
+
+        `replaces`: another report of the item was stored before, with removals of its own.
+        """
+        if replaces:
+            self._execute(_DROP, (signal, item))
         for one in removed:
             self._execute(_ADD, (signal, item, one.rule, one.field, one.count))

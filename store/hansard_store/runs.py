@@ -7,14 +7,18 @@ end, so that a batch costs per run and not per span, whatever the size of the ru
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 
 import apsw
 
 from hansard_store.projections import Usage
 
 NO_ROOT = 9
+NO_TIMES = 2
+Fact = Literal["agent_name", "domain", "conversation_id", "user_id", "first_input", "last_output"]
 
 
 @dataclass(slots=True)
@@ -30,9 +34,9 @@ class RunState:
     root_rank: int
     name: str
     agent_name: str | None
-    agent_sort_ns: int | None
     domain: str | None
     status: str
+    times_rank: int
     started_ns: int
     ended_ns: int
     news_ns: int
@@ -51,12 +55,20 @@ class RunState:
     conversation_id: str | None
     user_id: str | None
     first_input: str | None
-    first_input_ns: int | None
     last_output: str | None
-    last_output_ns: int | None
+    agent_span: int | None
+    domain_span: int | None
+    conversation_span: int | None
+    user_span: int | None
+    first_input_span: int | None
+    last_output_span: int | None
     has_receipts: int
     notes: str
-    root_sort_ns: int = field(default=0)  # not stored: of root_span, read with it
+    # Not stored: when the root and those who told a fact started, read with them; and whether
+    # there is anything to write.
+    root_sort_ns: int = 0
+    told_ns: dict[str, int] = field(default_factory=dict)
+    changed: bool = False
 
     def count_usage(self, usage: Usage, sign: int) -> None:
         """Add a call's numbers to the totals (sign 1) or take them away (sign -1)."""
@@ -64,13 +76,46 @@ class RunState:
             if value is not None:
                 setattr(self, column, (getattr(self, column) or 0) + sign * value)
 
-    def note(self, what: str) -> None:
-        """Count a note: what was repaired, missing or refused in this run."""
-        notes = json.loads(self.notes)
-        notes[what] = notes.get(what, 0) + 1
-        self.notes = json.dumps(notes, ensure_ascii=False, sort_keys=True)
+    def note(self, notes: Iterable[str], sign: int) -> None:
+        """Count what was repaired, missing or refused in a span (1), or take it back (-1)."""
+        known: Counter[str] | None = None
+        for what in notes:
+            known = known or Counter(json.loads(self.notes))
+            known[what] += sign
+        if known is not None:
+            kept = {what: count for what, count in known.items() if count > 0}
+            self.notes = json.dumps(kept, ensure_ascii=False, sort_keys=True)
+
+    def tell(self, fact: Fact, value: str | None, *, span: int, at_ns: int) -> None:
+        """Take a fact that a span tells, unless one told it before whose word holds.
+
+        The earliest holds; of last_output, told with negative times, so the latest.
+        """
+        if not value:
+            return
+        by = _TOLD_BY[fact]
+        teller = getattr(self, by)
+        if teller is None or teller == span or (at_ns, span) < (self.told_ns[fact], teller):
+            setattr(self, fact, value)
+            setattr(self, by, span)
+            self.told_ns[fact] = at_ns
+
+    def forget_told(self, span: int) -> None:
+        """Forget what a span told: its report is about to be replaced."""
+        for fact, by in _TOLD_BY.items():
+            if getattr(self, by) == span:
+                setattr(self, fact, None)
+                setattr(self, by, None)
 
 
+_TOLD_BY: Mapping[Fact, str] = {
+    "agent_name": "agent_span",
+    "domain": "domain_span",
+    "conversation_id": "conversation_span",
+    "user_id": "user_span",
+    "first_input": "first_input_span",
+    "last_output": "last_output_span",
+}
 _USAGE_COLUMNS = (
     "tokens_input",
     "tokens_output",
@@ -79,12 +124,11 @@ _USAGE_COLUMNS = (
     "tokens_reasoning",
     "cost_usd_nano",
 )
-_COLUMNS = [column.name for column in fields(RunState)][:-1]
+_UNSTORED = ("root_sort_ns", "told_ns", "changed")
+_COLUMNS = [column.name for column in fields(RunState) if column.name not in _UNSTORED]
 _LIST = ", ".join(_COLUMNS)
-_FIND = f"""
-SELECT {_LIST}, coalesce((SELECT sort_ns FROM span WHERE id = root_span), 0)
-FROM run WHERE trace_id = ?
-"""
+_FIND = f"SELECT {_LIST} FROM run WHERE trace_id = ?"
+_TIMES = "SELECT sort_ns, coalesce(end_ns, sort_ns) FROM span WHERE id = ?"
 _ADD = f"""
 INSERT INTO run ({_LIST}) VALUES ({", ".join("?" * len(_COLUMNS))})
 """
@@ -104,7 +148,6 @@ class RunWriter:
         self._execute = connection.execute
         self._now_ns = now_ns
         self._touched: dict[bytes, RunState | None] = {}
-        self._new: set[int] = set()
         self._facets: set[tuple[str, str, int]] = set()
         self._last_id = 0
 
@@ -120,24 +163,37 @@ class RunWriter:
     def _load(self, trace_id: bytes, *, start_ns: int, synthetic: bool) -> RunState | None:
         row: Any = self._execute(_FIND, (trace_id,)).fetchone()
         if row is not None:
-            return RunState(*row)
+            run = RunState(*row)
+            self._load_times(run)
+            return run
         if self._execute(_BURIED, (trace_id,)).get is not None:
             return None
         # Numbers are given in the transaction: two processes may write to one file in turn.
         self._last_id = (self._last_id or self._execute(_LAST).get) + 1
         run = _new_run(self._last_id, trace_id, start_ns=start_ns, synthetic=synthetic)
-        self._new.add(run.id)
         # The row must be there before the spans that refer to it.
         self._execute(_ADD, tuple(getattr(run, column) for column in _COLUMNS))
         return run
+
+    def _load_times(self, run: RunState) -> None:
+        times = {run.root_span} | {getattr(run, by) for by in _TOLD_BY.values()}
+        found: dict[int | None, Any] = {
+            span: self._execute(_TIMES, (span,)).get for span in times if span is not None
+        }
+        run.root_sort_ns = found[run.root_span][0] if run.root_span is not None else 0
+        for fact, by in _TOLD_BY.items():
+            teller = getattr(run, by)
+            if teller is not None:
+                start_ns, end_ns = found[teller]
+                run.told_ns[fact] = -end_ns if fact == "last_output" else start_ns
 
     def facet(self, run: int, kind: str, value: str) -> None:
         """Note a value that a list of runs can be narrowed by."""
         self._facets.add((kind, value, run))
 
     def flush(self) -> int | None:
-        """Write all touched runs; return the last change_seq given, None when there was none."""
-        changed = [run for run in self._touched.values() if run is not None]
+        """Write all changed runs; return the last change_seq given, None when there was none."""
+        changed = [run for run in self._touched.values() if run is not None and run.changed]
         if not changed:
             return None
         change = int(self._execute(_LAST_CHANGE).get)
@@ -158,4 +214,5 @@ def _new_run(number: int, trace_id: bytes, *, start_ns: int, synthetic: bool) ->
     blank |= {"id": number, "trace_id": trace_id, "change_seq": 0, "version": 0, "news_ns": 0}
     blank |= {"synthetic": int(synthetic), "root_rank": NO_ROOT, "name": "", "status": "ok"}
     blank |= {"started_ns": start_ns, "ended_ns": start_ns, "has_receipts": 0, "notes": "{}"}
-    return RunState(**blank)
+    blank |= {"times_rank": NO_TIMES}
+    return RunState(**blank, changed=True)

@@ -10,17 +10,16 @@ from typing import Any
 import apsw
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from hansard_store import counting, duplicates, tool_events
+from hansard_store import counting, tool_events
 from hansard_store.contents import ContentWriter
-from hansard_store.duplicates import Verdict
 from hansard_store.flags import SpanFlag
 from hansard_store.indexing import IndexWriter
 from hansard_store.projections import CallProjection, SpanProjection, Usage
 from hansard_store.records import LargeValue, pack_record
 from hansard_store.runs import RunState, RunWriter
+from hansard_store.settling import Place, judge_again, place_of, settle, uncounted_near
 from hansard_store.texts import TextWriter
 
-TOOL_ROLES = ("tool", "mcp")
 _HUGE = int(SpanFlag.TIME_HUGE)
 
 
@@ -69,6 +68,15 @@ class Outcome(Enum):
     DELETED = "deleted"
 
 
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where a received span went."""
+
+    outcome: Outcome
+    span: int  # span.id; 0 when its run was deleted
+    is_shown: bool  # False: another report of the same span is, or none
+
+
 _FIND = """
 SELECT span.id, mac,
   NOT (end_ns IS NULL AND flags & :huge = 0), coalesce(end_ns, 0), attribute_count
@@ -79,7 +87,7 @@ _SPAN_COLUMNS = (
     "trace_id, span_id, side, run, parent_span_id, name, label, kind, start_ns, end_ns, sort_ns, "
     "status, role, dialect, flags, resource, scope, agent_name, tool_name, model, "
     "tokens_input, tokens_output, tokens_cache_read, tokens_cache_write, tokens_reasoning, "
-    "cost_usd_nano, summary"
+    "cost_usd_nano, summary, notes"
 )
 _COUNT = _SPAN_COLUMNS.count(",") + 1
 _ADD = f"""
@@ -105,25 +113,22 @@ INSERT OR IGNORE INTO span_link (span, ordinal, to_trace_id, to_span_id) VALUES 
 """
 _DROP_LINKS = "DELETE FROM span_link WHERE span = ?"
 _CALL_COLUMNS = """
-span, run, counted, operation, provider, request_model, response_model, response_id,
+span, run, candidate, counted, operation, provider, request_model, response_model, response_id,
 finish_reason, input_prefix, output_prefix, input_is_delta, tokens_input, tokens_output,
 tokens_cache_read, tokens_cache_write, tokens_reasoning, cost_usd_nano, cost_source, first_token_ms
 """
-_ADD_CALL = f"INSERT INTO call ({_CALL_COLUMNS}) VALUES ({', '.join('?' * 20)})"
+_ADD_CALL = f"INSERT INTO call ({_CALL_COLUMNS}) VALUES ({', '.join('?' * 21)})"
 _DROP_CALL = "DELETE FROM call WHERE span = ?"
 _OLD = """
-SELECT flags, end_ns, parent_span_id,
-  (SELECT counted FROM call WHERE call.span = span.id) AS counted
+SELECT flags, end_ns, notes, (SELECT counted FROM call WHERE call.span = span.id) AS counted
 FROM span WHERE id = ?
 """
 _PENDING, _FOLDED = int(SpanFlag.PENDING), int(SpanFlag.FOLDED)
-_FOLD_BELOW = f"""
-UPDATE span SET flags = flags | {_FOLDED}
+_PENDING_BELOW = f"""
+SELECT id FROM span
 WHERE trace_id = ? AND parent_span_id = ? AND flags & {_PENDING | _FOLDED} = {_PENDING}
 """
 _IS_STORED = "SELECT 1 FROM span WHERE trace_id = ? AND span_id = ?"
-_FOLD = f"UPDATE span SET flags = flags | {_FOLDED} WHERE id = ?"
-_SAME_RESPONSE = "SELECT span FROM call WHERE run = ? AND response_id = ? AND span <> ? LIMIT 8"
 
 
 class SpanWriter:
@@ -147,55 +152,55 @@ class SpanWriter:
         self._index = index
         self._derived_version = derived_version
 
-    def add(self, span: ReceivedSpan, projection: SpanProjection) -> tuple[Outcome, int]:
-        """Store a span and return what became of it and its id (0 when its run was deleted).
+    def add(self, span: ReceivedSpan, projection: SpanProjection) -> Placed:
+        """Store a span and return what became of it.
 
         The same report again changes nothing. Another report of the same span: a real end beats
         none, then the later end, then more attributes; the loser's record is kept.
         """
         run = self._runs.get(span.trace_id, start_ns=span.sort_ns, synthetic=span.synthetic)
         if run is None:
-            return Outcome.DELETED, 0
+            return Placed(Outcome.DELETED, 0, is_shown=False)
         number = self._execute(_ADD, self._row(span, projection, run)).get
         if number is None:
             return self._again(span, projection, run)
-        self._add_record(number, span, run)
         run.span_count += 1
+        self._add_record(number, span, run)
         self._derive(number, span, projection, run)
-        for note in (*span.notes, *projection.notes):
-            run.note(note)
-        return Outcome.STORED, number
+        return Placed(Outcome.STORED, number, is_shown=True)
 
-    def _again(
-        self, span: ReceivedSpan, projection: SpanProjection, run: RunState
-    ) -> tuple[Outcome, int]:
+    def _again(self, span: ReceivedSpan, projection: SpanProjection, run: RunState) -> Placed:
         identity = {"trace_id": span.trace_id, "span_id": span.span_id, "side": span.side}
         known: Any = self._execute(_FIND, identity | {"huge": _HUGE}).fetchone()
         number, mac, *richness = known
         if mac == span.mac or self._execute(_LOST_BEFORE, (number, span.mac)).get is not None:
-            return Outcome.DUPLICATE, number
+            return Placed(Outcome.DUPLICATE, number, is_shown=False)
         was_open = not richness[0]
         if span.is_open and not was_open:
-            return Outcome.OPENED, number
+            return Placed(Outcome.OPENED, number, is_shown=False)
         if span.richness <= tuple(richness):
             record = pack_record(span.message, span.large, self._contents, run=run.id)
             self._execute(_ADD_LOSER, (number, span.mac, span.received_ns, record))
-            return Outcome.DUPLICATE, number
+            run.changed = True
+            return Placed(Outcome.DUPLICATE, number, is_shown=False)
         ends_it = was_open and not span.is_open
         if not ends_it:
             self._execute(_KEEP_LOSER, (number,))
         self.replace(number, span, projection, run)
-        return (Outcome.OPENED if ends_it else Outcome.DUPLICATE), number
+        outcome = Outcome.OPENED if ends_it else Outcome.DUPLICATE
+        return Placed(outcome, number, is_shown=True)
 
     def replace(
         self, number: int, span: ReceivedSpan, projection: SpanProjection, run: RunState
     ) -> None:
         """Put a richer report in the place of a stored one, under the same id."""
+        accused = uncounted_near(self._connection, run, place_of(self._connection, number))
         self._retract(number, run)
         self._execute(_DROP_RECORD, (number,))
         self._execute(_REPLACE, (*self._row(span, projection, run), number))
         self._add_record(number, span, run)
         self._derive(number, span, projection, run)
+        judge_again(self._connection, run, accused)
 
     def _row(self, span: ReceivedSpan, made: SpanProjection, run: RunState) -> tuple[Any, ...]:
         return (
@@ -203,11 +208,10 @@ class SpanWriter:
             made.label, span.kind, span.start_ns, span.end_ns, span.sort_ns, span.status,
             made.role, made.dialect, int(span.flags | made.flags), span.resource, span.scope,
             made.agent_name, made.tool_name, made.model, *made.usage.values(), made.summary,
+            "\n".join((*span.notes, *made.notes)) or None,
         )  # fmt: skip
 
     def _add_record(self, number: int, span: ReceivedSpan, run: RunState) -> None:
-        for ordinal, (trace_id, span_id) in enumerate(span.links):
-            self._execute(_ADD_LINK, (number, ordinal, trace_id, span_id))
         record = pack_record(span.message, span.large, self._contents, run=run.id)
         notes = "\n".join(span.notes) or None
         row = (span.mac, span.received_ns, self._derived_version, span.attribute_count)
@@ -219,13 +223,16 @@ class SpanWriter:
         self, number: int, span: ReceivedSpan, projection: SpanProjection, run: RunState
     ) -> None:
         """Make the derived rows of a stored span again; its record stays as it is."""
+        accused = uncounted_near(self._connection, run, place_of(self._connection, number))
         self._retract(number, run)
         self._execute(_REPLACE, (*self._row(span, projection, run), number))
-        for ordinal, (trace_id, span_id) in enumerate(span.links):
-            self._execute(_ADD_LINK, (number, ordinal, trace_id, span_id))
         self._derive(number, span, projection, run)
+        judge_again(self._connection, run, accused)
 
     def _derive(self, number: int, span: ReceivedSpan, made: SpanProjection, run: RunState) -> None:
+        run.changed = True
+        for ordinal, (trace_id, span_id) in enumerate(span.links):
+            self._execute(_ADD_LINK, (number, ordinal, trace_id, span_id))
         self._index.add_attributes(number, made.attribute_tokens)
         for text in made.texts:
             self._texts.add(text, span=number, run=run.id)
@@ -234,21 +241,25 @@ class SpanWriter:
         _tell_run(run, number, span, made)
         if made.may_have_pending:
             self._fold_pending(number, span, made, run)
-        self._derive_tools(number, span, made, run)
+        tool_events.add_requested(self._connection, run, made.requested, span=number)
+        if made.ran is not None and not made.flags & SpanFlag.DUPLICATE:
+            tool_events.add_ran(self._connection, run, made.ran, span=number)
         self._derive_usage(number, span, made, run)
+        place = Place(number, span.span_id, span.parent_span_id, made.role, made.tool_name)
+        settle(self._connection, run, place)
 
     def _fold_pending(
         self, number: int, span: ReceivedSpan, made: SpanProjection, run: RunState
     ) -> None:
         """Hide a record that announced a span once the span is there, whichever came first."""
-        if not made.flags & SpanFlag.PENDING:
-            self._execute(_FOLD_BELOW, (run.trace_id, span.span_id))
-            run.step_count -= self._connection.changes()
+        if made.flags & SpanFlag.PENDING:
+            announced = (run.trace_id, span.parent_span_id)
+            if self._execute(_IS_STORED, announced).get is not None:
+                counting.set_flags(self._connection, run, number, folded=True)
             return
-        announced = (run.trace_id, span.parent_span_id)
-        if self._execute(_IS_STORED, announced).get is not None:
-            self._execute(_FOLD, (number,))
-            run.step_count -= 1
+        rows: list[Any] = self._execute(_PENDING_BELOW, (run.trace_id, span.span_id)).fetchall()
+        for (pending,) in rows:
+            counting.set_flags(self._connection, run, pending, folded=True)
 
     def _derive_usage(
         self, number: int, span: ReceivedSpan, made: SpanProjection, run: RunState
@@ -256,8 +267,6 @@ class SpanWriter:
         marked = counting.is_marked(self._connection, run, span.span_id)
         if made.call is not None:
             self._add_call(number, made.call, run, flags=span.flags | made.flags)
-            if made.call.is_candidate:
-                self._judge_call(number, span, made, run)
         if made.usage_sum is not None:
             counting.add_sum(
                 self._connection, run, span=number, usage=made.usage_sum, counted=not marked
@@ -268,8 +277,8 @@ class SpanWriter:
     def _add_call(self, number: int, call: CallProjection, run: RunState, *, flags: int) -> None:
         counted = call.is_candidate and not flags & SpanFlag.DUPLICATE
         row = (
-            number, run.id, int(counted), call.operation, call.provider, call.request_model,
-            call.response_model, call.response_id, call.finish_reason,
+            number, run.id, int(counted), int(counted), call.operation, call.provider,
+            call.request_model, call.response_model, call.response_id, call.finish_reason,
             self._texts.prefix(call.input, span=number),
             self._texts.prefix(call.output, span=number),
             int(call.input_is_delta), *call.usage.values(), call.cost_source, call.first_token_ms,
@@ -279,84 +288,20 @@ class SpanWriter:
             run.model_calls += 1
             run.count_usage(call.usage, 1)
 
-    def _judge_call(
-        self, number: int, span: ReceivedSpan, made: SpanProjection, run: RunState
-    ) -> None:
-        """Find spans near this one that describe the same call, above and below."""
-        mine = duplicates.call_facts(self._connection, number)
-        assert mine is not None  # its row was written just now
-        for near in duplicates.near_above(self._connection, run.trace_id, span.parent_span_id):
-            if near.role == made.role:
-                self._settle(near.span, number, run)
-                break
-        below = duplicates.near_below(self._connection, run.trace_id, span.span_id)
-        for near in list(below):
-            if near.role == made.role:
-                self._settle(number, near.span, run)
-        if mine.response_id:
-            self._settle_twins(mine, run)
-
-    def _settle(self, outer: int, inner: int, run: RunState) -> None:
-        above = duplicates.call_facts(self._connection, outer)
-        below = duplicates.call_facts(self._connection, inner)
-        if above is None or below is None:
-            return
-        verdict = duplicates.judge(above, below)
-        if verdict is Verdict.INNER_REPEATS:
-            self._count(inner, run, counted=False)
-        elif verdict in (Verdict.OUTER_REPEATS, Verdict.OUTER_SUMS):
-            self._count(outer, run, counted=False)
-
-    def _settle_twins(self, mine: duplicates.CallFacts, run: RunState) -> None:
-        """Side by side, with one response id, one time and one usage: the later span repeats."""
-        same: list[Any] = self._execute(
-            _SAME_RESPONSE, (run.id, mine.response_id, mine.span)
-        ).fetchall()
-        for (other,) in same:
-            facts = duplicates.call_facts(self._connection, other)
-            if facts is not None and duplicates.are_twins(mine, facts):
-                later = max(mine, facts, key=lambda call: (call.start_ns, call.span))
-                self._count(later.span, run, counted=False)
-
-    def _count(self, span: int, run: RunState, *, counted: bool) -> None:
-        counting.set_call_counted(
-            self._connection, run, span, counted=counted, duplicate=not counted
-        )
-
-    def _derive_tools(
-        self, number: int, span: ReceivedSpan, made: SpanProjection, run: RunState
-    ) -> None:
-        tool_events.add_requested(self._connection, run, made.requested, span=number)
-        if made.ran is None:
-            return
-        if self._is_inner_tool(span, made, run):
-            counting.flag_step(self._connection, run, number, duplicate=True)
-            return
-        for near in list(duplicates.near_below(self._connection, run.trace_id, span.span_id)):
-            if near.role in TOOL_ROLES and near.tool_name == made.tool_name:
-                tool_events.remove(self._connection, run, near.span)
-                counting.flag_step(self._connection, run, near.span, duplicate=True)
-        tool_events.add_ran(self._connection, run, made.ran, span=number)
-
-    def _is_inner_tool(self, span: ReceivedSpan, made: SpanProjection, run: RunState) -> bool:
-        above = duplicates.near_above(self._connection, run.trace_id, span.parent_span_id)
-        return any(
-            near.role in TOOL_ROLES and near.tool_name == made.tool_name and made.tool_name
-            for near in above
-        )
-
     def _retract(self, number: int, run: RunState) -> None:
         """Take a span's derived rows, and its part of the run's totals, back."""
         old: Any = self._execute(_OLD, (number,)).fetchone()
-        flags, end_ns, _, counted = old
+        flags, end_ns, notes, counted = old
         if counted:
-            counting.set_call_counted(self._connection, run, number, counted=False, duplicate=False)
+            counting.uncount_call(self._connection, run, number)
         self._execute(_DROP_CALL, (number,))
         counting.remove_sum(self._connection, run, number)
         tool_events.remove(self._connection, run, number)
         self._execute(_DROP_LINKS, (number,))
         self._index.drop_attributes(number)
-        run.step_count -= 0 if flags & (SpanFlag.DUPLICATE | SpanFlag.FOLDED) else 1
+        run.forget_told(number)
+        run.note(notes.split("\n") if notes else (), -1)
+        run.step_count -= counting.is_step(flags)
         run.error_count -= 1 if flags & SpanFlag.ERROR else 0
         run.open_count -= 1 if end_ns is None and not flags & SpanFlag.TIME_HUGE else 0
 
@@ -369,23 +314,30 @@ def _has_usage(made: SpanProjection) -> bool:
 def _tell_run(run: RunState, number: int, span: ReceivedSpan, made: SpanProjection) -> None:
     """Bring the run's own columns up to date with one more span."""
     flags = span.flags | made.flags
-    run.step_count += 0 if flags & (SpanFlag.DUPLICATE | SpanFlag.FOLDED) else 1
+    run.step_count += counting.is_step(flags)
     run.error_count += 1 if flags & SpanFlag.ERROR else 0
     run.open_count += 1 if span.is_open else 0
-    if not flags & SpanFlag.TIME_ODD:
-        run.started_ns = min(run.started_ns, span.sort_ns)
-    run.ended_ns = max(run.ended_ns, span.end_ns or span.sort_ns)
+    run.note((*span.notes, *made.notes), 1)
+    _tell_times(run, span)
     _tell_root(run, number, span, made)
-    if made.agent_name and (run.agent_sort_ns is None or span.sort_ns <= run.agent_sort_ns):
-        run.agent_name, run.agent_sort_ns = made.agent_name, span.sort_ns
-    run.conversation_id = run.conversation_id or made.conversation_id
-    run.user_id = run.user_id or made.user_id
-    run.domain = run.domain or made.domain
-    if made.first_input and (run.first_input_ns is None or span.sort_ns <= run.first_input_ns):
-        run.first_input, run.first_input_ns = made.first_input, span.sort_ns
-    said_ns = span.end_ns or span.sort_ns
-    if made.last_output and (run.last_output_ns is None or said_ns >= run.last_output_ns):
-        run.last_output, run.last_output_ns = made.last_output, said_ns
+    at_ns, said_ns = span.sort_ns, span.end_ns or span.sort_ns
+    run.tell("agent_name", made.agent_name, span=number, at_ns=at_ns)
+    run.tell("domain", made.domain, span=number, at_ns=at_ns)
+    run.tell("conversation_id", made.conversation_id, span=number, at_ns=at_ns)
+    run.tell("user_id", made.user_id, span=number, at_ns=at_ns)
+    run.tell("first_input", made.first_input, span=number, at_ns=at_ns)
+    run.tell("last_output", made.last_output, span=number, at_ns=-said_ns)
+
+
+def _tell_times(run: RunState, span: ReceivedSpan) -> None:
+    """Widen the run's time; odd times count only while there are no sane ones."""
+    rank = 1 if span.flags & SpanFlag.TIME_ODD else 0
+    end_ns = max(span.end_ns or 0, span.sort_ns)
+    if rank < run.times_rank:
+        run.times_rank, run.started_ns, run.ended_ns = rank, span.sort_ns, end_ns
+    elif rank == run.times_rank:
+        run.started_ns = min(run.started_ns, span.sort_ns)
+        run.ended_ns = max(run.ended_ns, end_ns)
 
 
 def _tell_root(run: RunState, number: int, span: ReceivedSpan, made: SpanProjection) -> None:

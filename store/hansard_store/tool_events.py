@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import apsw
 
@@ -29,6 +30,9 @@ _SET_RAN = "UPDATE tool_event SET ran = coalesce(ran, ?) WHERE id = ?"
 _SET_REQUESTED = "UPDATE tool_event SET requested = coalesce(requested, ?) WHERE id = ?"
 _DROP_RAN = "UPDATE tool_event SET ran = NULL WHERE ran = ?"
 _DROP_REQUESTED = "UPDATE tool_event SET requested = NULL WHERE requested = ?"
+_BY_RAN = "SELECT id, requested FROM tool_event WHERE ran = ?"
+_MOVE_RAN = "UPDATE tool_event SET ran = ? WHERE id = ?"
+_DROP = "DELETE FROM tool_event WHERE id = ?"
 _SWEEP = "DELETE FROM tool_event WHERE run = ? AND requested IS NULL AND ran IS NULL"
 
 
@@ -61,6 +65,25 @@ def remove(connection: apsw.Connection, run: RunState, span: int) -> None:
     connection.execute(_DROP_REQUESTED, (span,))
     connection.execute(_SWEEP, (run.id,))
     run.tool_calls -= connection.changes()
+
+
+def hand_over(connection: apsw.Connection, run: RunState, *, inner: int, outer: int) -> None:
+    """Let the outer of two steps about one tool run stand for both."""
+    theirs: Any = connection.execute(_BY_RAN, (inner,)).fetchone()
+    if theirs is None:
+        return
+    kept: Any = connection.execute(_BY_RAN, (outer,)).fetchone()
+    if kept is None:
+        connection.execute(_MOVE_RAN, (outer, theirs[0]))
+        return
+    event, requested = theirs
+    if requested is not None and kept[1] is None:
+        # The inner one had found the request that both answer.
+        connection.execute(_DROP, (kept[0],))
+        connection.execute(_MOVE_RAN, (outer, event))
+        run.tool_calls -= 1
+    else:
+        remove(connection, run, inner)
 
 
 def _find(

@@ -151,8 +151,7 @@ class StoreMaker:
                 large=(),
                 links=[(trace_id(to_run), span_id(to)) for to_run, to in links],
             )
-            _, number = batch.spans.add(span, made)
-        return number
+            return batch.spans.add(span, made).span
 
     def log(self, text: str, *, run: str = "run", span: str, at_s: float = 0) -> int:
         """Store a log record that carries the ids of a span; returns its log_record.id."""

@@ -1,0 +1,149 @@
+"""Which steps near one another are one call or one tool run, in whatever order they came.
+
+Every pair at most `REACH` levels apart is judged as soon as both are there, also when what joins
+them is the last to come. A verdict only ever speaks against a step, and several may speak against
+one, so the order of arrival does not matter. When a report is replaced, the calls that it may have
+spoken against are acquitted and judged again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from hansard_store import counting, tool_events
+from hansard_store.duplicates import (
+    REACH,
+    CallFacts,
+    Near,
+    Verdict,
+    are_twins,
+    call_facts,
+    judge,
+    near_above,
+    near_below,
+)
+from hansard_store.runs import RunState
+
+CALL_ROLES = ("llm", "embedding")
+TOOL_ROLES = ("tool", "mcp")
+_JUDGED = (*CALL_ROLES, *TOOL_ROLES)
+
+_SAME_RESPONSE = """
+SELECT span FROM call WHERE run = ? AND response_id = ? AND span <> ? ORDER BY span LIMIT 8
+"""
+_UNCOUNTED = "SELECT 1 FROM call WHERE span = ? AND candidate = 1 AND counted = 0"
+_RESPONSE = "SELECT response_id FROM call WHERE span = ?"
+_PLACE = "SELECT span_id, parent_span_id, role, tool_name FROM span WHERE id = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a stored step stands in its run, and what it is."""
+
+    span: int
+    span_id: bytes
+    parent_span_id: bytes | None
+    role: str
+    tool_name: str | None
+
+
+def settle(connection: apsw.Connection, run: RunState, place: Place) -> None:
+    """Judge every pair that a step is part of or joins; costs one query for a leaf of no role."""
+    for outer, inner in _pairs(connection, run, place):
+        if outer.role in CALL_ROLES and inner.role == outer.role:
+            _settle_calls(connection, run, outer.span, inner.span)
+        elif outer.role in TOOL_ROLES and inner.role in TOOL_ROLES:
+            _settle_tools(connection, run, outer, inner)
+    if place.role in CALL_ROLES:
+        _settle_twins(connection, run, place.span)
+
+
+def uncounted_near(connection: apsw.Connection, run: RunState, place: Place) -> list[int]:
+    """Return the calls that a call may have spoken against; asked before it is replaced."""
+    if place.role not in CALL_ROLES:
+        return []
+    near = [other.span for pair in _pairs(connection, run, place) for other in pair]
+    near += _same_response(connection, run, place.span)
+    return [
+        span
+        for span in dict.fromkeys(near)
+        if span != place.span and connection.execute(_UNCOUNTED, (span,)).get is not None
+    ]
+
+
+def judge_again(connection: apsw.Connection, run: RunState, spans: list[int]) -> None:
+    """Acquit some calls, then hear again what speaks against them."""
+    for span in spans:
+        counting.set_call_counted(connection, run, span, counted=True)
+    for span in spans:
+        settle(connection, run, place_of(connection, span))
+
+
+def place_of(connection: apsw.Connection, span: int) -> Place:
+    """Return where a stored step stands."""
+    row: Any = connection.execute(_PLACE, (span,)).get
+    return Place(span, *row)
+
+
+def _pairs(connection: apsw.Connection, run: RunState, place: Place) -> Iterator[tuple[Near, Near]]:
+    """Yield (outer, inner) of every pair in reach that the step is part of or joins."""
+    me = Near(place.span, place.role, place.tool_name, 0)
+    below = [near for near in near_below(connection, run.trace_id, place.span_id) if near != me]
+    if not any(near.role in _JUDGED for near in (me, *below)):
+        return
+    above = list(near_above(connection, run.trace_id, place.parent_span_id))
+    # In a cycle everything is above and below itself: nothing can be told from that.
+    looped = {place.span, *(near.span for near in above)} & {near.span for near in below}
+    if looped or any(near.span == place.span for near in above):
+        return
+    for outer in (me, *above):
+        for inner in (me, *below):
+            if 0 < outer.level + inner.level <= REACH:
+                yield outer, inner
+
+
+def _settle_calls(connection: apsw.Connection, run: RunState, outer: int, inner: int) -> None:
+    above, below = call_facts(connection, outer), call_facts(connection, inner)
+    if above is None or below is None:
+        return
+    verdict = judge(above, below)
+    if verdict is Verdict.INNER_REPEATS:
+        counting.set_call_counted(connection, run, inner, counted=False)
+    elif verdict in (Verdict.OUTER_REPEATS, Verdict.OUTER_SUMS):
+        counting.set_call_counted(connection, run, outer, counted=False)
+
+
+def _settle_tools(connection: apsw.Connection, run: RunState, outer: Near, inner: Near) -> None:
+    """Two nested steps of one tool are its two ends: the outer one is the tool."""
+    if outer.tool_name and outer.tool_name == inner.tool_name:
+        tool_events.hand_over(connection, run, inner=inner.span, outer=outer.span)
+        counting.set_flags(connection, run, inner.span, duplicate=True)
+
+
+def _settle_twins(connection: apsw.Connection, run: RunState, span: int) -> None:
+    """Side by side, with one response id, one time and one usage: the later span repeats."""
+    others = _same_response(connection, run, span)
+    mine = call_facts(connection, span) if others else None
+    if mine is None:
+        return
+    for other in others:
+        facts = call_facts(connection, other)
+        if facts is not None and are_twins(mine, facts):
+            later = max(mine, facts, key=_starts)
+            counting.set_call_counted(connection, run, later.span, counted=False)
+
+
+def _starts(call: CallFacts) -> tuple[int, int]:
+    return call.start_ns, call.span
+
+
+def _same_response(connection: apsw.Connection, run: RunState, span: int) -> list[int]:
+    response = connection.execute(_RESPONSE, (span,)).get
+    if response is None:
+        return []
+    rows: list[Any] = connection.execute(_SAME_RESPONSE, (run.id, response, span)).fetchall()
+    return [row[0] for row in rows]
