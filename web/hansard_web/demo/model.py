@@ -126,11 +126,11 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _completion(request: Mapping[str, Any], reply: Reply, *, cached: int) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
-    depth = len(request["messages"])
+    identity = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:20]
     if reply.tool_calls:
         message["tool_calls"] = [
             {
-                "id": f"call_{depth}_{number}",
+                "id": f"call_{identity}{number}",
                 "type": "function",
                 "function": {"name": call["name"], "arguments": json.dumps(call["arguments"])},
             }
@@ -138,7 +138,6 @@ def _completion(request: Mapping[str, Any], reply: Reply, *, cached: int) -> dic
         ]
     prompt = count_tokens(request["messages"])
     completion = count_tokens([message])
-    identity = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:24]
     return {
         "id": f"chatcmpl-{identity}",
         "object": "chat.completion",

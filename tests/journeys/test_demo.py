@@ -1,0 +1,163 @@
+"""`hansard demo`: the whole way from agents to the API, and its own check of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hansard_web.demo.agent import Report
+from hansard_web.demo.model import load_script, serving_model
+from hansard_web.demo.story import DemoFailed, Seen, check
+from hansard_web.server import Doors
+from tests.journeys.processes import HANSARD, environment, hansard, serving
+
+
+def test_the_demo_ends_with_0_after_reading_its_runs_back(tmp_path: Path) -> None:
+    ended = hansard("demo", "--exit", "--http-port", "0", "--grpc-port", "0")
+
+    assert ended.returncode == 0, ended.stderr
+    assert "10 runs read back" in ended.stdout
+    assert ended.stdout.count("/runs/") == 10
+
+
+@pytest.fixture(scope="module")
+def staying(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """A demo that stays up, after its agents have ended: its address and its data folder."""
+    data = tmp_path_factory.mktemp("demo") / "data"
+    command = [HANSARD, "demo", "--http-port", "0", "--grpc-port", "0", "--data", str(data)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=environment(PYTHONUNBUFFERED="1")
+    ) as process:
+        assert process.stdout is not None
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if line.startswith("Open "):
+                break
+        address = next(line.split()[1] for line in lines if "Browser" in line)
+        yield address, data
+        process.terminate()
+        assert process.wait(30) == 0
+    assert (data / "hansard.db").exists()
+
+
+def _get(address: str, path: str) -> Any:
+    with urllib.request.urlopen(f"{address.rstrip('/')}{path}", timeout=10) as response:
+        return json.load(response)
+
+
+def test_the_demo_has_models_agents_and_statuses_to_filter_by(staying: tuple[str, Path]) -> None:
+    runs = _get(staying[0], "/v1/runs?limit=50")["items"]
+
+    assert {run["agent"] for run in runs} >= {
+        "support-desk",
+        "research-assistant",
+        "release-notes",
+        "inventory-sync",
+    }
+    assert {model for run in runs for model in run["models"]} >= {
+        "gpt-4o-mini",
+        "gpt-4.1",
+        "claude-sonnet-4-5",
+    }
+    assert {run["status"] for run in runs} == {"ok", "error"}
+    assert {run["user_id"] for run in runs} >= {"rosa", "tomas"}
+
+
+def test_the_demo_has_a_slow_search_and_a_tool_that_failed(staying: tuple[str, Path]) -> None:
+    runs = _get(staying[0], "/v1/runs?limit=50")["items"]
+    steps = [
+        step
+        for run in runs
+        for step in _get(staying[0], f"/v1/runs/{run['run_id']}/steps?limit=500")["items"]
+    ]
+
+    slow = [s for s in steps if s["role"] == "retriever"]
+    assert max(int(s["end_ns"]) - int(s["start_ns"]) for s in slow) > 1_000_000_000
+    failed = [s for s in steps if s["role"] == "tool" and s["status"] == "error"]
+    assert [s["tool_name"] for s in failed] == ["issue_refund"]
+
+
+def test_one_agent_works_inside_the_run_of_another(staying: tuple[str, Path]) -> None:
+    runs = _get(staying[0], "/v1/runs?agent=research-assistant")["items"]
+    steps = [
+        step
+        for run in runs
+        for step in _get(staying[0], f"/v1/runs/{run['run_id']}/steps?limit=500")["items"]
+    ]
+
+    inner = [s for s in steps if s["agent_name"] == "fact-checker" and s["role"] == "agent"]
+    assert inner
+    assert inner[0]["depth"] == 2  # the agent, its tool call, the agent that was called
+
+
+def test_a_new_clock_in_the_instructions_breaks_the_prompt_cache_once(
+    staying: tuple[str, Path],
+) -> None:
+    """The demo's third turn: the first call reads nothing from the cache, the next one does."""
+    runs = _get(staying[0], "/v1/runs?conversation=order-a-1042")["items"]
+    first_calls = []
+    for run in sorted(runs, key=lambda run: str(run["started_at"])):
+        steps = _get(staying[0], f"/v1/runs/{run['run_id']}/steps")["items"]
+        first_calls.append(next(s for s in steps if s["role"] == "llm"))
+
+    assert [bool(step["tokens"]["cache_read"]) for step in first_calls] == [
+        False,
+        True,
+        False,
+        True,
+    ]
+
+
+def test_a_run_that_is_not_there_as_counted_fails_the_demo(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        doors = Doors(server.http, server.grpc, None, tmp_path)
+        invented = Seen("support-desk", "grpc", Report("0" * 31 + "1", "support-desk", None))
+
+        with pytest.raises(DemoFailed, match="GET /v1/runs/0000"):
+            check(doors, [invented])
+        with pytest.raises(DemoFailed, match="expected 4, found 0"):
+            check(doors, [])
+
+
+# ---- the scripted model
+
+
+def _ask(url: str, messages: list[dict[str, Any]]) -> Any:
+    body = json.dumps({"model": "gpt-4o-mini", "messages": messages}).encode()
+    with urllib.request.urlopen(f"{url}/chat/completions", body, timeout=10) as response:
+        return json.load(response)
+
+
+def test_the_model_caches_exactly_what_an_earlier_request_began_with() -> None:
+    system = {"role": "system", "content": "be brief"}
+    asked = {"role": "user", "content": "How long until the money is there?"}
+    with serving_model() as url:
+        first = _ask(url, [system, asked])["usage"]
+        again = _ask(url, [system, asked])["usage"]
+        changed = _ask(url, [{**system, "content": "be long"}, asked])["usage"]
+
+    assert first["prompt_tokens_details"]["cached_tokens"] == 0
+    assert again["prompt_tokens_details"]["cached_tokens"] == again["prompt_tokens"]
+    assert changed["prompt_tokens_details"]["cached_tokens"] == 0
+
+
+def test_the_script_is_whole() -> None:
+    """Every entry says something, calls something or fails, and none hides behind another."""
+    script = load_script()
+
+    for number, reply in enumerate(script):
+        assert reply.text or reply.tool_calls, dataclasses.asdict(reply)
+        hidden = [
+            other
+            for other in script[:number]
+            if other.when in reply.when and other.after_tools == reply.after_tools
+        ]
+        assert not hidden, reply.when
