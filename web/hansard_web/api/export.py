@@ -35,6 +35,15 @@ class Contents:
     logs: list[int]
 
 
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A run on its way out."""
+
+    name: str  # of a file to keep it in
+    media_type: str
+    body: Iterator[bytes]
+
+
 @router.get(
     "/v1/steps/{step_id}/raw",
     responses={200: {"content": {_JSON: {}}, "description": "OTLP/JSON of this span"}},
@@ -66,22 +75,26 @@ def export_run(
     format: Annotated[str, Query(description="otlp-json, otlp-proto or jsonl")] = "otlp-json",
 ) -> Response:
     """Give a run as it came in; sent to any OTLP receiver, it is the same run there."""
+    export = open_export(site.readers, run_id, format)
+    headers = {"Content-Disposition": f'attachment; filename="{export.name}"'}
+    return StreamingResponse(export.body, media_type=export.media_type, headers=headers)
+
+
+def open_export(readers: Readers, run_id: str, format: str) -> Export:
+    """Begin to export a run; its body is read from the store while it is consumed."""
     if format not in _SUFFIXES:
         known = ", ".join(_SUFFIXES)
         raise BadQueryError("format", f"format is {format!r}; it can be {known}")
-    with site.readers.read() as connection:
+    with readers.read() as connection:
         run = get_run(connection, run_id, now_ns=time.time_ns())
         trace_id = bytes.fromhex(run.run_id)
         contents = Contents(span_ids(connection, trace_id), log_ids(connection, trace_id))
     name = f"run-{run.run_id}.{_SUFFIXES[format]}"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     if format == "otlp-proto":
-        body, media_type = _as_protobuf(site.readers, contents), _PROTOBUF
-    elif format == "jsonl":
-        body, media_type = _as_lines(site.readers, contents), _LINES
-    else:
-        body, media_type = _as_json(site.readers, contents), _JSON
-    return StreamingResponse(body, media_type=media_type, headers=headers)
+        return Export(name, _PROTOBUF, _as_protobuf(readers, contents))
+    if format == "jsonl":
+        return Export(name, _LINES, _as_lines(readers, contents))
+    return Export(name, _JSON, _as_json(readers, contents))
 
 
 # Each slice borrows a connection of its own: a slow reader must not hold a snapshot, which would

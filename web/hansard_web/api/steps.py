@@ -34,33 +34,35 @@ _KINDS = ("unspecified", "internal", "server", "client", "producer", "consumer")
 @router.get("/v1/steps/{step_id}", response_class=Answer, responses={200: {"model": models.Step}})
 def one_step(site: SiteDep, step_id: str) -> Answer:
     """Show a step by `<trace>-<span>`, `<trace>-<span>.server`, or a unique beginning of one."""
-    now_ns = time.time_ns()
     with site.readers.read() as connection:
-        step = get_step(connection, step_id, now_ns=now_ns)
-        run = get_run(connection, step.run_id, now_ns=now_ns)
-        reading = read_step(connection, step.id)
-        return Answer(
-            {
-                **skeleton_body(step),
-                **_record(reading),
-                **_meaning(reading, step),
-                "links": _links(connection, step, reading, now_ns=now_ns),
-                "linked_from": [
-                    skeleton_body(other) for other in links_to_step(connection, step, now_ns=now_ns)
-                ],
-                "logs": [log_body(log) for log in reading.view.logs],
-                "context": context_body(connection, run, step, reading),
-                "receipts": [],
-                "payloads": [],
-                "replays": [],
-                "redactions": [
-                    {"rule": one.rule, "field": one.field, "count": one.count}
-                    for one in redactions_of(connection, "traces", step.id)
-                ],
-                "same_name": _compared(connection, step),
-                "raw_url": f"/v1/steps/{step.step_id}/raw",
-            }
-        )
+        return Answer(step_body(connection, step_id, now_ns=time.time_ns()))
+
+
+def step_body(connection: apsw.Connection, step_id: str, *, now_ns: int) -> Body:
+    """Return everything there is to say about a step, as the API and the command line say it."""
+    step = get_step(connection, step_id, now_ns=now_ns)
+    run = get_run(connection, step.run_id, now_ns=now_ns)
+    reading = read_step(connection, step.id)
+    return {
+        **skeleton_body(step),
+        **_record(reading),
+        **_meaning(reading, step),
+        "links": _links(connection, step, reading, now_ns=now_ns),
+        "linked_from": [
+            skeleton_body(other) for other in links_to_step(connection, step, now_ns=now_ns)
+        ],
+        "logs": [log_body(log) for log in reading.view.logs],
+        "context": context_body(connection, run, step, reading),
+        "receipts": [],
+        "payloads": [],
+        "replays": [],
+        "redactions": [
+            {"rule": one.rule, "field": one.field, "count": one.count}
+            for one in redactions_of(connection, "traces", step.id)
+        ],
+        "same_name": _compared(connection, step),
+        "raw_url": f"/v1/steps/{step.step_id}/raw",
+    }
 
 
 def _record(reading: StepReading) -> Body:
