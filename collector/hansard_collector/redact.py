@@ -15,14 +15,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from hansard_collector.ingest import Signal
 from hansard_collector.withhold import Withholder
-from hansard_compiler.redaction import Finding, Redactor
+from hansard_compiler.redaction import EVERYTHING, Finding, Redactor
 from hansard_compiler.redaction_checks import is_sensitive_key
 from hansard_compiler.retention import RetentionMode
 from hansard_store.redactions import RemovedSecret
@@ -36,15 +38,26 @@ _LEVELS = {
 }
 _ID_BYTES = 16  # a trace or span id: too short for a secret, and replaced it would be no id
 _LABEL_CHARS = 120
+_MAX_PLAIN_NAMES = 10_000
+
+
+def _announces_secret(key: str) -> bool:
+    return _is_known_sensitive(key) if len(key) <= _LABEL_CHARS else is_sensitive_key(key.encode())
+
+
+@lru_cache(maxsize=8_192)
+def _is_known_sensitive(key: str) -> bool:
+    return is_sensitive_key(key.encode())
 
 
 class RetentionPolicy:
-    """What the collector keeps. Used by the pipeline thread only, though nothing in it changes."""
+    """What the collector keeps. Belongs to the pipeline thread: it remembers attribute names."""
 
     def __init__(self, mode: RetentionMode | str, redactor: Redactor) -> None:
         self._mode = RetentionMode(mode)
         self._redactor = redactor
         self._withholder = Withholder(redactor)
+        self._plain_names: set[str] = set()
 
     @property
     def mode(self) -> RetentionMode:
@@ -70,7 +83,7 @@ class RetentionPolicy:
         """Cut the secrets out of a resource, a scope or an item."""
         if not self._redactor.scan_bytes(part.SerializeToString()):
             return Counter()
-        walk = _Walk(self._redactor)
+        walk = _Walk(self._redactor, self._plain_names)
         walk.message(part, prefix)
         self._drop_unknown_fields(part, prefix, walk.found)
         return walk.found
@@ -78,7 +91,11 @@ class RetentionPolicy:
     def _drop_unknown_fields(
         self, part: Message, prefix: str, found: Counter[tuple[str, str]]
     ) -> None:
-        """Drop fields our classes do not know, when a secret is all that can still be in them."""
+        """Drop the fields our classes do not know, if a secret may be in one of them.
+
+        They have no form to cut a secret out of, so suspicion is enough. They are rare; most calls
+        end at the second line, since the walk has removed what made the part suspicious.
+        """
         raw = part.SerializeToString()
         if not self._redactor.scan_bytes(raw):
             return
@@ -87,25 +104,42 @@ class RetentionPolicy:
         known.DiscardUnknownFields()
         if known.ByteSize() == len(raw):
             return
-        findings = self._redactor.redact_bytes(raw).findings
-        if findings:
+        if any(self._redactor.scan_bytes(data) for data in _unknown_data(part)):
             part.DiscardUnknownFields()
-            for finding in findings:
-                found[finding.rule, f"{prefix}unknown fields"] += finding.count
+            found[EVERYTHING, f"{prefix}unknown fields"] += 1
 
     def _withhold(self, part: Message, prefix: str) -> Counter[tuple[str, str]]:
-        secrets = self._redact(part, prefix)
+        """Withhold content first: only in what is kept, secrets are worth looking for."""
         withheld = self._withholder.withhold(part)
+        removed = self._redact(part, prefix)
         if withheld:
-            secrets["withheld", prefix.rstrip(".")] = withheld
-        return secrets
+            removed["withheld", prefix.rstrip(".")] = withheld
+        return removed
+
+
+def _unknown_data(message: Message) -> Iterator[bytes]:
+    """Return the bytes of every field that has them and that our classes do not know."""
+    yield from _data_of(UnknownFieldSet(message))
+    for field, value in message.ListFields():
+        if field.type == FieldDescriptor.TYPE_MESSAGE:
+            for child in value if field.is_repeated else (value,):
+                yield from _unknown_data(child)
+
+
+def _data_of(fields: UnknownFieldSet) -> Iterator[bytes]:
+    for field in fields:
+        if isinstance(field.data, bytes):
+            yield field.data
+        elif isinstance(field.data, UnknownFieldSet):  # a group
+            yield from _data_of(field.data)
 
 
 class _Walk:
     """Cuts the secrets out of every text and bytes field below a message."""
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self, redactor: Redactor, plain_names: set[str]) -> None:
         self._redactor = redactor
+        self._plain_names = plain_names  # attribute names that hold no secret, of all requests
         self.found: Counter[tuple[str, str]] = Counter()  # (rule, field) -> how many
 
     def message(self, message: Message, prefix: str) -> None:
@@ -141,8 +175,14 @@ class _Walk:
 
     def _pair(self, pair: Any, prefix: str) -> None:
         key = pair.key
-        pair.key = self._clean(key, f"{prefix}key")
+        if key not in self._plain_names:
+            pair.key = self._clean(key, f"{prefix}key")
+            self._remember_plain(key, pair.key)
         self._value(pair.value, prefix + pair.key[:_LABEL_CHARS], key=key)
+
+    def _remember_plain(self, key: str, clean: str) -> None:
+        if key == clean and len(key) <= _LABEL_CHARS and len(self._plain_names) < _MAX_PLAIN_NAMES:
+            self._plain_names.add(key)
 
     def _value(self, value: Any, name: str, *, key: str) -> None:
         """Clean an AnyValue; `key` is the name it stands under, or a sensitive one further out."""
@@ -156,13 +196,17 @@ class _Walk:
             for pair in value.kvlist_value.values:
                 own = pair.key
                 pair.key = self._clean(own, f"{name}.key")
-                inner = own if is_sensitive_key(own.encode()) else key
+                inner = own if _announces_secret(own) else key
                 self._value(pair.value, f"{name}.{pair.key[:_LABEL_CHARS]}", key=inner)
 
     def _clean(self, text: Any, name: str, *, key: str = "") -> Any:
+        is_text = isinstance(text, str)
+        raw = text.encode() if is_text else text
+        if not (key and _announces_secret(key)) and not self._redactor.scan_bytes(raw):
+            return text
         clean: str | bytes
         findings: list[Finding]
-        if isinstance(text, str):
+        if is_text:
             clean, findings = self._redactor.redact_text(text, key=key)
         else:
             clean, findings = self._redactor.redact_bytes(text, key=key)
@@ -175,7 +219,7 @@ def _with_flags(values: Any, key: str) -> Iterator[tuple[Any, str]]:
     """Yield each element with the name it stands under: `["--api-key", "…"]` names its second."""
     previous = ""
     for value in values:
-        is_flag = previous.startswith("--") and is_sensitive_key(previous.encode())
+        is_flag = previous.startswith("--") and _announces_secret(previous)
         yield value, previous if is_flag else key
         previous = value.string_value
 

@@ -208,24 +208,34 @@ def test_fields_in_an_unusual_order_hide_nothing() -> None:
     assert OPAQUE.encode() not in request.SerializeToString()
 
 
-def _with_unknown_field(text: str) -> Any:
-    payload = text.encode()
-    unknown = b"\xc2\x3e" + bytes([len(payload)]) + payload  # field 1000, length-delimited
-    return spans(Span.FromString(span(note="kept").SerializeToString() + unknown))
+def _with_unknown_field(data: bytes, note: str = "kept") -> Any:
+    unknown = b"\xc2\x3e" + bytes([len(data)]) + data  # field 1000, length-delimited
+    return spans(Span.FromString(span(note=note).SerializeToString() + unknown))
 
 
 def test_a_secret_in_a_field_we_do_not_know_goes_with_the_field() -> None:
-    request = _with_unknown_field(SECRET)
+    message = b"\x0a" + bytes([len(SECRET)]) + SECRET.encode()  # the length byte reads as a word
+    request = _with_unknown_field(message)
 
     removed = REDACTED.apply(Signal.TRACES, request)
 
     assert SECRET.encode() not in request.SerializeToString()
     assert b"kept" in request.SerializeToString()
-    assert removed == {0: (RemovedSecret("openai", "unknown fields", 1),)}
+    assert removed == {0: (RemovedSecret("everything", "unknown fields", 1),)}
+
+
+def test_a_secret_in_an_unknown_field_deep_in_a_message_goes_too() -> None:
+    request = spans()
+    value = request.resource_spans.add().resource.attributes.add(key="deep").value
+    value.MergeFromString(b"\xc3\x3e\x0a" + bytes([len(SECRET)]) + SECRET.encode() + b"\xc4\x3e")
+
+    REDACTED.apply(Signal.TRACES, request)
+
+    assert SECRET.encode() not in request.SerializeToString()
 
 
 def test_other_unknown_fields_stay_but_for_metadata_only() -> None:
-    request = _with_unknown_field("of a later version, password: none")
+    request = _with_unknown_field(b"of a later version", note="a harmless password: none")
     before = request.SerializeToString()
 
     assert REDACTED.apply(Signal.TRACES, request) == {}
