@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,6 +49,7 @@ from hansard_store.flags import SpanFlag
 
 _MOST_EARLIER = 400  # calls before this one that are looked at
 _MOST_TIES = 40  # of them, those that begin alike and are compared message by message
+_LATER = 4  # calls after it that may have sent back the results of what it asked for
 _RESULT_FIELDS = ("tool_result", "output")  # texts.py: what steps are stored to have answered
 
 
@@ -65,6 +65,7 @@ class PlacedCall:
     baseline_number: int | None  # None for a call of an earlier run
     baseline_messages: list[MessageRef]
     earlier: tuple[CallRow, ...]  # all calls before this one, earlier runs first
+    later: tuple[CallRow, ...]  # the next few
     earlier_runs: tuple[int, ...]  # of the same conversation
 
     @property
@@ -110,6 +111,7 @@ def place_call(
         baseline_number=None if baseline is None else _number(calls, baseline),
         baseline_messages=[] if baseline is None else _chain(chains, baseline),
         earlier=tuple(earlier),
+        later=tuple(calls[at + 1 : at + 1 + _LATER]),
         earlier_runs=tuple(runs),
     )
 
@@ -216,7 +218,7 @@ def _sent_list(
 ) -> list[Sent]:
     found = [sent(ref, bodies[ref.text]) for ref in refs]
     if tools:
-        text = json.dumps(list(tools), ensure_ascii=False, indent=1)
+        text = canonical_json(list(tools))
         digest = stable_hash(list(tools))
         found.insert(0, Sent(digest, digest, "tools", text))
     return found
@@ -285,7 +287,9 @@ def _evidence(
             if event.asked_by is not None and event.asked_by.step_id != placed.call.step_id
         },
         ran={
-            event.call_id: Origin("result", event.ran.link.step_id, event.ran.link.name)
+            event.call_id: Origin(
+                "result", event.ran.link.step_id, event.name or event.ran.link.name
+            )
             for event in events
             if event.ran is not None
         },

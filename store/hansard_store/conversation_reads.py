@@ -191,12 +191,19 @@ def read_chains(
 ) -> dict[int, list[MessageRef]]:
     """Return many lists at once, by node; nodes that lists share are read once."""
     wanted = {node for node in nodes if node is not None}
-    bindings = {"nodes": json.dumps(sorted(wanted))}
-    above: dict[int, tuple[int, MessageRef]] = {
+    above = read_nodes(connection, wanted)
+    return {node: _climb(above, node) for node in wanted}
+
+
+def read_nodes(
+    connection: apsw.Connection, nodes: Collection[int]
+) -> dict[int, tuple[int, MessageRef]]:
+    """Return these nodes and all above them: node -> (parent, message); parent 0 is the top."""
+    bindings = {"nodes": json.dumps(sorted(nodes))}
+    return {
         node: (parent, MessageRef(*message))
         for node, parent, *message in connection.execute(_NODES, bindings)
     }
-    return {node: _climb(above, node) for node in wanted}
 
 
 def _climb(above: Mapping[int, tuple[int, MessageRef]], node: int) -> list[MessageRef]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import apsw
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_store.records import restore_shell
 
@@ -56,6 +57,16 @@ class EventTime:
 
     time_ns: int
     failed: bool  # an exception
+
+
+@dataclass(frozen=True, slots=True)
+class EventLine:
+    """A span event of a run, as lists show it."""
+
+    span: int
+    time_ns: int
+    name: str
+    text: str  # of an exception: its type and message
 
 
 def step_kinds(connection: apsw.Connection, trace_id: bytes) -> dict[int, tuple[str, str]]:
@@ -118,3 +129,16 @@ def list_event_times(
         if limit <= 0:
             break
     return found
+
+
+def list_events(connection: apsw.Connection, spans: Sequence[int]) -> Iterator[EventLine]:
+    """Yield the events of some spans; large values are left out."""
+    for span, record in connection.execute(_RECORDS, {"spans": json.dumps(list(spans))}):
+        for event in restore_shell(record).events:
+            yield EventLine(span, event.time_unix_nano, event.name, _exception_text(event))
+
+
+def _exception_text(event: Span.Event) -> str:
+    told = {pair.key: pair.value.string_value for pair in event.attributes}
+    parts = (told.get("exception.type", ""), told.get("exception.message", ""))
+    return ": ".join(part for part in parts if part)

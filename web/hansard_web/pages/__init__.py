@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from hansard_web.pages import live_runs, runs, search, signin, theme, usage
+from hansard_web.pages import (
+    conversations,
+    health,
+    live_runs,
+    run,
+    runs,
+    search,
+    signin,
+    step,
+    theme,
+    usage,
+)
 
 
 def page_routers() -> list[APIRouter]:
     """Return the routes of every page, in the order in which they are tried."""
-    return [runs.router, live_runs.router, search.router, usage.router, theme.router, signin.router]
+    pages = (runs, step, run, live_runs, conversations, search, usage, health, theme, signin)
+    return [page.router for page in pages]

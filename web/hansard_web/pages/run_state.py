@@ -16,6 +16,7 @@ View = Literal["tree", "conversation", "log"]
 
 VIEWS: Final[tuple[View, ...]] = ("tree", "conversation", "log")
 TABS: Final = ("conversation", "context", "io", "attributes", "events", "raw")
+LINES: Final = ("steps", "events", "logs")
 WINDOW_ROWS: Final = 200
 
 _SPAN = re.compile(r"[0-9a-f]{16}(\.server)?")
@@ -62,6 +63,7 @@ class RunState:
     errors: bool = False
     critical: bool = False
     group: bool = False
+    hide: frozenset[str] = frozenset()  # kinds of lines that the log leaves out
     first: int | None = None  # number of visible rows before the window; None: where the span is
 
     def query(self) -> str:
@@ -81,6 +83,7 @@ class RunState:
             ("errors", "1" if self.errors else ""),
             ("critical", "1" if self.critical else ""),
             ("group", "1" if self.group else ""),
+            ("hide", ".".join(sorted(self.hide))),
             ("first", "" if self.first is None else str(self.first)),
         ]
 
@@ -90,10 +93,6 @@ class RunState:
         if unknown:
             raise TypeError(f"a run's page has no state {sorted(unknown)}")
         return replace(self, **({"first": None} | changes))
-
-    @property
-    def is_filtered(self) -> bool:
-        return self.errors or self.critical
 
 
 def parse_state(query: Mapping[str, str]) -> RunState:
@@ -114,6 +113,7 @@ def parse_state(query: Mapping[str, str]) -> RunState:
         errors=query.get("errors") == "1",
         critical=query.get("critical") == "1",
         group=query.get("group") == "1",
+        hide=frozenset(query.get("hide", "").split(".")) & frozenset(LINES),
         first=_natural(query.get("first")),
     )
 

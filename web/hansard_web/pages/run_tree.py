@@ -106,14 +106,14 @@ def find_matches(connection: apsw.Connection, shown: ShownRun, state: RunState) 
 def tree_view(
     connection: apsw.Connection,
     shown: ShownRun,
+    arrangement: Arrangement,
     state: RunState,
     moment: Moment,
     *,
     path: str,
     fragments: str,
-) -> tuple[TreeView, Arrangement]:
+) -> TreeView:
     """Read and draw one window of the tree."""
-    arrangement = lay_out(connection, shown, state, moment)
     total = len(arrangement)
     first, count = _window(arrangement, shown, state)
     canvas = _canvas(connection, shown, state, moment, path)
@@ -127,7 +127,7 @@ def tree_view(
     whole = shown.picture.bounds(moment.until_ns)
     now_pct = _now_pct(canvas.scale, moment)
     query = state.but(span=None, first=None).query()
-    view = TreeView(
+    return TreeView(
         rows=tuple(rows),
         first=first,
         total=total,
@@ -148,7 +148,6 @@ def tree_view(
         next_href=_page_href(canvas, state, first + count) if first + count < total else None,
         hidden=arrangement.hidden,
     )
-    return view, arrangement
 
 
 def _canvas(

@@ -6,7 +6,7 @@ for the rows that are looked at and kept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from hansard_store.flags import SpanFlag
@@ -63,6 +63,10 @@ class Picture:
         if self._span_rows is None:
             self._span_rows = {span_key(node): row for row, node in enumerate(self.tree.nodes)}
         return self._span_rows.get(span)
+
+    def rows_of(self, spans: Collection[int]) -> list[int]:
+        """Return the rows of some spans (span.id), in order. O(rows)."""
+        return [row for row, node in enumerate(self.tree.nodes) if node.id in spans]
 
     def times(self, row: int, until_ns: int) -> Span:
         """Return when a row's span ran; an end before its start counts as its start."""

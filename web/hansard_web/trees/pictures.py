@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import apsw
 
@@ -51,6 +51,7 @@ class ShownRun:
     picture: Picture
     arrangements: Recent[Arrangement] = field(default_factory=lambda: Recent(_KEPT_EACH))
     matches: Recent[frozenset[int]] = field(default_factory=lambda: Recent(_KEPT_EACH))
+    readings: Recent[Any] = field(default_factory=lambda: Recent(_KEPT_EACH))  # talk and log lines
 
 
 class Pictures:

@@ -1,0 +1,243 @@
+"""Recorded messages as pages show them: by role, long texts cut, calls and results as one card."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from hansard_compiler.calls import (
+    MediaPart,
+    Message,
+    OtherPart,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from hansard_store.conversation_reads import ToolEvent
+from hansard_web.format import duration, shorten
+from hansard_web.json_tree import JsonNode, json_tree, parsed
+
+SHOWN_CHARS = 12_000  # of one text, before "show all"
+MOST_SHOWN_CHARS = 1_000_000  # in a page at all; more is a file to download
+_PEEK_CHARS = 120
+
+WHO = {
+    "system": "System",
+    "developer": "System",
+    "user": "User",
+    "assistant": "Assistant",
+    "tool": "Tool",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """A text, as markdown where it may be; `rest_href` leads to all of a text that is cut."""
+
+    text: str
+    characters: int
+    rest_href: str | None = None
+    kind: Literal["text", "reasoning", "plain"] = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class JsonBlock:
+    tree: JsonNode
+    kind: Literal["json"] = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class MediaBlock:
+    """An image, sound or file: named, never loaded from elsewhere."""
+
+    media_type: str
+    href: str | None  # of a payload stored here
+    where: str  # what the sender gave: a digest, a URI, or how much data stood inline
+    kind: Literal["media"] = "media"
+
+
+Block = TextBlock | JsonBlock | MediaBlock
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCard:
+    """A tool call and its result: requested, ran and returned are separate facts."""
+
+    name: str
+    call_id: str | None
+    states: tuple[tuple[str, str], ...]  # (label, state), as macros/messages.html wants them
+    href: str | None  # of the step that ran it
+    aside: str
+    error: str
+    arguments: Block | None
+    result: tuple[Block, ...]
+    kind: Literal["call"] = "call"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMessage:
+    """One message; `facts` stand behind the speaker's name."""
+
+    who: str
+    role: str
+    number: str
+    blocks: tuple[Block | ToolCard, ...]
+    facts: tuple[str, ...] = ()
+    is_folded: bool = False
+    peek: str = ""  # what a folded message begins with
+
+
+@dataclass(frozen=True, slots=True)
+class CallFacts:
+    """What is known of tool calls beside the messages: who ran them, what came back."""
+
+    events: Mapping[str, ToolEvent] = field(default_factory=dict)
+    results: Mapping[str, ToolResultPart] = field(default_factory=dict)  # by call id
+    failed: Collection[str] = ()  # call ids whose result says that it failed
+
+
+def results_by_call(messages: Sequence[Message]) -> dict[str, ToolResultPart]:
+    """Return the tool results among messages, by call id."""
+    return {
+        part.id: part
+        for message in messages
+        for part in message.parts
+        if isinstance(part, ToolResultPart) and part.id
+    }
+
+
+def show_message(
+    message: Message,
+    *,
+    number: str = "",
+    facts: Sequence[str] = (),
+    calls: CallFacts = CallFacts(),
+    whole: bool = False,
+) -> ShownMessage:
+    """Return a message for display; `whole` shows long texts up to a page's limit."""
+    rest = f"/texts/{message.hash.hex()}"
+    blocks = [_block(part, calls, rest=rest, whole=whole) for part in message.parts]
+    named = (message.name,) if message.name else ()
+    return ShownMessage(
+        who=WHO.get(message.role, message.role.capitalize()),
+        role=message.role,
+        number=number,
+        blocks=tuple(blocks),
+        facts=(*named, *facts),
+        is_folded=message.role in ("system", "developer"),
+        peek=shorten(message.text, _PEEK_CHARS),
+    )
+
+
+def _block(part: Part, calls: CallFacts, *, rest: str, whole: bool) -> Block | ToolCard:
+    match part:
+        case TextPart():
+            return text_block(part.text, rest=rest, whole=whole)
+        case ReasoningPart():
+            return replace(text_block(part.text, rest=rest, whole=whole), kind="reasoning")
+        case ToolCallPart():
+            return tool_card(part, calls, rest=rest)
+        case ToolResultPart():
+            return _result_card(part, calls, rest=rest, whole=whole)
+        case MediaPart():
+            return _media(part)
+        case OtherPart():
+            return value_block(part.value, rest=rest)
+
+
+def text_block(text: str, *, rest: str | None, whole: bool = False) -> TextBlock:
+    """Return a text, cut where it is long."""
+    most = MOST_SHOWN_CHARS if whole else SHOWN_CHARS
+    if len(text) <= most:
+        return TextBlock(text, len(text))
+    return TextBlock(text[:most], len(text), rest)
+
+
+def value_block(value: Any, *, rest: str | None, whole: bool = False) -> Block:
+    """Return any recorded value: a tree where it is JSON, else a plain text."""
+    found = parsed(value)
+    if isinstance(found, Mapping | list | tuple):
+        return JsonBlock(json_tree(found))
+    text = found if isinstance(found, str) else json_tree(found).text
+    return replace(text_block(text, rest=rest, whole=whole), kind="plain")
+
+
+def _media(part: MediaPart) -> MediaBlock:
+    if part.payload is not None:
+        return MediaBlock(part.media_type or "file", f"/v1/payloads/{part.payload}", part.payload)
+    if part.uri is not None:
+        return MediaBlock(part.media_type or "file", None, part.uri[:400])
+    size = len(part.data or "") * 3 // 4
+    return MediaBlock(part.media_type or "file", None, f"{size:,} bytes, inline")
+
+
+def tool_card(part: ToolCallPart, calls: CallFacts, *, rest: str | None) -> ToolCard:
+    """Return a call that a model asked for, with what became of it."""
+    event = calls.events.get(part.id or "")
+    result = calls.results.get(part.id or "")
+    ran = event.ran if event else None
+    length = _length(ran.start_ns, ran.end_ns) if ran else ""
+    if ran is None:
+        running = ("ran, no step of it recorded", "") if result else ("not seen to run", "todo")
+    elif ran.is_error:
+        running = (f"ran, failed{' after ' + length if length else ''}", "fail")
+    elif ran.end_ns is None:
+        running = ("running", "open")
+    else:
+        running = (f"ran {length}", "")
+    returned = ("returned", "") if result else ("not sent back yet", "todo")
+    return ToolCard(
+        name=part.name,
+        call_id=part.id,
+        states=(("requested", ""), running, returned),
+        href=f"/steps/{ran.link.step_id}" if ran else None,
+        aside="",
+        error="failed" if ran and ran.is_error else "",
+        arguments=None
+        if part.arguments in (None, "", {})
+        else value_block(part.arguments, rest=rest),
+        result=() if result is None else (value_block(result.content, rest=rest),),
+    )
+
+
+def _result_card(part: ToolResultPart, calls: CallFacts, *, rest: str, whole: bool) -> ToolCard:
+    event = calls.events.get(part.id or "")
+    ran = event.ran if event else None
+    name = part.name or (event.name if event else None) or "result"
+    return ToolCard(
+        name=name,
+        call_id=part.id,
+        states=(),
+        href=f"/steps/{ran.link.step_id}" if ran else None,
+        aside=_length(ran.start_ns, ran.end_ns) if ran else "",
+        error="failed" if ran and ran.is_error else "",
+        arguments=None,
+        result=(value_block(part.content, rest=rest, whole=whole),),
+    )
+
+
+def _length(start_ns: int | None, end_ns: int | None) -> str:
+    return "" if start_ns is None or end_ns is None else duration(max(end_ns - start_ns, 0))
+
+
+def headline(message: Message | None) -> str:
+    """Return a message in a few words: `User`, `Assistant, asks for search × 2`, `Result of …`."""
+    if message is None:
+        return "Tool definitions"
+    asked: dict[str, int] = {}
+    for part in message.parts:
+        if isinstance(part, ToolCallPart):
+            asked[part.name] = asked.get(part.name, 0) + 1
+    who = WHO.get(message.role, message.role.capitalize())
+    if asked:
+        names = ", ".join(
+            f"{name} × {times}" if times > 1 else name for name, times in asked.items()
+        )
+        return f"{who}, asks for {names[:120]}"
+    results = [part for part in message.parts if isinstance(part, ToolResultPart)]
+    if results and results[0].name:
+        return f"Result of {results[0].name}"
+    return "Tool result" if results else "System prompt" if message.role == "system" else who

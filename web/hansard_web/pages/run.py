@@ -1,0 +1,424 @@
+"""The run page: one run in three readings, with the selected step beside it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Collection, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import parse_qsl
+
+import apsw
+from fastapi import APIRouter, Header
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from hansard_store.flags import SpanFlag
+from hansard_store.run_queries import RunItem, get_run
+from hansard_store.step_queries import steps_by_number
+from hansard_web.pages.run_conversation import Conversation, conversation_view
+from hansard_web.pages.run_head import Note, RunHead, run_head, run_notes
+from hansard_web.pages.run_log import LogView, log_view
+from hansard_web.pages.run_state import ALL_SHUT, LINES, TABS, RunState, parse_state
+from hansard_web.pages.run_tree import (
+    Moment,
+    TreeView,
+    find_matches,
+    lay_out,
+    shown_text,
+    tree_view,
+)
+from hansard_web.pages.step import Around, Pane, pane_of
+from hansard_web.site import Site, SiteDep
+from hansard_web.trees.arrangement import Arrangement
+from hansard_web.trees.minimap import draw_minimap
+from hansard_web.trees.picture import span_key
+from hansard_web.trees.pictures import ShownRun
+
+router = APIRouter()
+
+_READINGS = (("tree", "tree", "Tree"), ("conversation", "conversation", "Conversation"),
+             ("log", "log", "Log"))  # fmt: skip
+_A_YEAR_S = 365 * 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One of the three ways to read a run."""
+
+    label: str
+    icon: str
+    href: str
+    is_current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pill:
+    """A filter that is on or off by following its address."""
+
+    label: str
+    href: str
+    is_on: bool
+    icon: str = ""
+    count: int | None = None
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Find:
+    """The find box of the run."""
+
+    text: str
+    count: int
+    previous_href: str | None
+    next_href: str | None
+    clear_href: str
+    kept: tuple[tuple[str, str], ...]  # the rest of the state, as hidden fields
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """Everything run.html and its partials read; of the three views one is set."""
+
+    head: RunHead
+    state: RunState
+    path: str
+    fragments: str
+    readings: tuple[Reading, ...]
+    pills: tuple[Pill, ...]
+    find: Find
+    shown: str
+    shown_why: str
+    notes: tuple[Note, ...]
+    tree: TreeView | None
+    conversation: Conversation | None
+    log: LogView | None
+    step: Pane | None
+    live_href: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PaneOnly:
+    """The pane without the page around it."""
+
+    step: Pane | None
+
+
+@router.get("/runs/{run_id}")
+def run(request: Request, site: SiteDep, run_id: str) -> Response:
+    state = parse_state(request.query_params)
+    with site.readers.read() as connection:
+        now_ns = time.time_ns()
+        found = get_run(connection, run_id, now_ns=now_ns)
+        if found.run_id != run_id:
+            query = f"?{request.url.query}" if request.url.query else ""
+            return RedirectResponse(f"/runs/{found.run_id}{query}", 303)
+        page = _page(site, connection, found, state, request.query_params, now_ns=now_ns)
+    return site.renderer.page(request, "run.html", here="runs", page=page)
+
+
+@router.get("/fragments/runs/{run_id}/tree")
+def tree_window(request: Request, site: SiteDep, run_id: str) -> Response:
+    asked = parse_state(request.query_params)
+    state = asked.but(first=asked.first, view="tree")
+    if request.headers.get("HX-Request") != "true":
+        return RedirectResponse(_address(f"/runs/{run_id}", state), 303)
+    with site.readers.read() as connection:
+        now_ns = time.time_ns()
+        found = get_run(connection, run_id, now_ns=now_ns)
+        page = _page(
+            site, connection, found, state, request.query_params, now_ns=now_ns, with_step=False
+        )
+    return site.renderer.fragment(request, "run/_window.html", page=page)
+
+
+@router.get("/fragments/runs/{run_id}/step")
+def step_pane(request: Request, site: SiteDep, run_id: str) -> Response:
+    """The pane of the selected step; empty when none is."""
+    state = parse_state(request.query_params)
+    if request.headers.get("HX-Request") != "true":
+        return RedirectResponse(_address(f"/runs/{run_id}", state), 303)
+    with site.readers.read() as connection:
+        now_ns = time.time_ns()
+        found = get_run(connection, run_id, now_ns=now_ns)
+        shown = site.pictures.get(connection, run_id)
+        arrangement = lay_out(connection, shown, state, _moment(found, now_ns))
+        pane = _pane(
+            connection,
+            found,
+            shown,
+            arrangement,
+            state,
+            f"/runs/{found.run_id}",
+            request.query_params,
+            now_ns=now_ns,
+        )
+    return site.renderer.fragment(request, "step/_pane_only.html", page=PaneOnly(pane))
+
+
+@router.get("/fragments/runs/{run_id}/minimap")
+def minimap(request: Request, site: SiteDep, run_id: str, v: int = 0) -> Response:
+    """The version in the address makes it cacheable: a finished run's picture never changes."""
+    with site.readers.read() as connection:
+        now_ns = time.time_ns()
+        found = get_run(connection, run_id, now_ns=now_ns)
+        shown = site.pictures.get(connection, run_id)
+        drawn = draw_minimap(shown.picture, _moment(found, now_ns).until_ns)
+    is_final = found.open_count == 0 and v == found.version
+    kept = f"private, max-age={_A_YEAR_S}, immutable" if is_final else "no-store"
+    return site.renderer.fragment(
+        request, "run/_minimap.html", page=drawn, headers={"Cache-Control": kept}
+    )
+
+
+@router.get("/fragments/runs/{run_id}/jump")
+def jump(
+    request: Request, site: SiteDep, run_id: str, to: str = "error", back: int = 0
+) -> Response:
+    """Tell the client where the next failed step or match stands among the visible lines."""
+    state = parse_state(request.query_params)
+    with site.readers.read() as connection:
+        now_ns = time.time_ns()
+        found = get_run(connection, run_id, now_ns=now_ns)
+        shown = site.pictures.get(connection, run_id)
+        arrangement = lay_out(connection, shown, state, _moment(found, now_ns))
+        matches = find_matches(connection, shown, state) if to == "match" else _failed(shown)
+    line = _next_line(shown, arrangement, matches, after=state.span, is_back=bool(back))
+    if line is None:
+        return JSONResponse({"line": None, "key": None})
+    node = shown.tree.tree.nodes[arrangement.rows[line]]
+    return JSONResponse({"line": line, "key": span_key(node)})
+
+
+@router.get("/live/runs/{run_id}", response_class=EventSourceResponse)
+async def live_run(
+    site: SiteDep,
+    run_id: str,
+    seq: int = 0,
+    last_event_id: Annotated[str | None, Header()] = None,
+) -> AsyncIterator[ServerSentEvent]:
+    """Tell an open page that its run has news; the page asks for what it shows."""
+    after = int(last_event_id) if last_event_id and last_event_id.isdigit() else seq
+    async for batch in site.feed.follow(after=after):
+        if batch.is_resync or run_id in {item.run_id for item in batch.runs}:
+            yield ServerSentEvent(id=str(batch.seq), event="run-news", raw_data="-")
+
+
+def _page(
+    site: Site,
+    connection: apsw.Connection,
+    found: RunItem,
+    state: RunState,
+    query: Mapping[str, str],
+    *,
+    now_ns: int,
+    with_step: bool = True,
+) -> RunPage:
+    shown = site.pictures.get(connection, found.run_id)
+    moment = _moment(found, now_ns)
+    path, fragments = f"/runs/{found.run_id}", f"/fragments/runs/{found.run_id}"
+    whole = shown.picture.bounds(moment.until_ns)
+    arrangement = lay_out(connection, shown, state, moment)
+    tree = conversation = log = None
+    why = ""
+    if state.view == "tree":
+        tree = tree_view(
+            connection, shown, arrangement, state, moment, path=path, fragments=fragments
+        )
+        text, why = shown_text(tree, len(shown.tree.tree))
+    elif state.view == "conversation":
+        conversation = conversation_view(connection, shown, state, run=found.id, path=path)
+        text = conversation.summary
+    else:
+        log = log_view(connection, shown, state, path=path, now_ns=now_ns)
+        text = log.summary
+    step = None
+    if with_step:
+        step = _pane(connection, found, shown, arrangement, state, path, query, now_ns=now_ns)
+    return RunPage(
+        head=run_head(found, length_ns=whole.end_ns - whole.start_ns, now_ns=now_ns),
+        state=state,
+        path=path,
+        fragments=fragments,
+        readings=_readings(path, state),
+        pills=_pills(path, state, found, log),
+        find=_find(connection, shown, arrangement, state, path=path),
+        shown=text,
+        shown_why=why,
+        notes=run_notes(connection, found, shown.tree.tree, now_ns=now_ns),
+        tree=tree,
+        conversation=conversation,
+        log=log,
+        step=step,
+        live_href=f"/live/runs/{found.run_id}?seq={found.change_seq}",
+    )
+
+
+def _moment(found: RunItem, now_ns: int) -> Moment:
+    is_running = found.status == "open"
+    return Moment(now_ns, now_ns if is_running else found.news_ns, is_running)
+
+
+def _pane(
+    connection: apsw.Connection,
+    found: RunItem,
+    shown: ShownRun,
+    arrangement: Arrangement,
+    state: RunState,
+    path: str,
+    query: Mapping[str, str],
+    *,
+    now_ns: int,
+) -> Pane | None:
+    """Return the selected step with the ways to its neighbours; None when none is selected."""
+    row = None if state.span is None else shown.picture.row_of(state.span)
+    if row is None:
+        return None
+    node = shown.tree.tree.nodes[row]
+    step = steps_by_number(connection, [node.id], now_ns=now_ns).get(node.id)
+    if step is None:
+        return None
+    without_tab = state.but(tab=TABS[0]).query()
+    line = arrangement.line_showing(row)
+    return pane_of(
+        connection,
+        found,
+        step,
+        tab=state.tab,
+        around=Around(
+            address=f"{path}?{without_tab}&",
+            close_href=_address(path, state.but(span=None)),
+            previous_href=_neighbour(shown, arrangement, state, path, line, -1),
+            next_href=_neighbour(shown, arrangement, state, path, line, 1),
+        ),
+        now_ns=now_ns,
+        query=query,
+    )
+
+
+def _neighbour(
+    shown: ShownRun,
+    arrangement: Arrangement,
+    state: RunState,
+    path: str,
+    line: int | None,
+    way: int,
+) -> str | None:
+    if line is None or not 0 <= line + way < len(arrangement):
+        return None
+    node = shown.tree.tree.nodes[arrangement.rows[line + way]]
+    return _address(path, state.but(span=span_key(node)))
+
+
+def _readings(path: str, state: RunState) -> tuple[Reading, ...]:
+    return tuple(
+        Reading(label, icon, _address(path, state.but(view=view)), view == state.view)
+        for view, icon, label in _READINGS
+    )
+
+
+def _pills(path: str, state: RunState, found: RunItem, log: LogView | None) -> tuple[Pill, ...]:
+    def pill(label: str, *, is_on: bool, changes: dict[str, Any], **more: Any) -> Pill:
+        return Pill(label, _address(path, state.but(**changes)), is_on, **more)
+
+    errors = pill(
+        "errors",
+        is_on=state.errors,
+        changes={"errors": not state.errors},
+        icon="error",
+        count=found.error_count,
+        title="Only steps that failed, and what leads to them",
+    )
+    failures = (errors,) if found.error_count or state.errors else ()
+    if state.view == "conversation":
+        return ()
+    if log is not None:
+        kinds = [
+            pill(
+                kind,
+                is_on=kind not in state.hide,
+                changes={"hide": state.hide ^ {kind}},
+                count=log.counts[kind],
+            )
+            for kind in LINES
+            if log.counts[kind]
+        ]
+        return (*failures, *kinds)
+    return (
+        *failures,
+        pill(
+            "critical path",
+            is_on=state.critical,
+            changes={"critical": not state.critical},
+            title="Only the steps that the length of the run hangs on",
+        ),
+        pill(
+            "group repeats",
+            is_on=state.group,
+            changes={"group": not state.group, "repeats": ALL_SHUT},
+            title="Three or more steps of one name in a row become one line",
+        ),
+    )
+
+
+def _find(
+    connection: apsw.Connection,
+    shown: ShownRun,
+    arrangement: Arrangement,
+    state: RunState,
+    *,
+    path: str,
+) -> Find:
+    matches = find_matches(connection, shown, state)
+    ways: dict[bool, str | None] = {True: None, False: None}
+    for is_back in ways:
+        line = _next_line(shown, arrangement, matches, after=state.span, is_back=is_back)
+        if line is not None:
+            node = shown.tree.tree.nodes[arrangement.rows[line]]
+            ways[is_back] = _address(path, state.but(span=span_key(node)))
+    kept = parse_qsl(state.but(find="").query())
+    return Find(
+        text=state.find,
+        count=len(matches),
+        previous_href=ways[True],
+        next_href=ways[False],
+        clear_href=_address(path, state.but(find="")),
+        kept=tuple(kept),
+    )
+
+
+def _failed(shown: ShownRun) -> frozenset[int]:
+    return frozenset(node.id for node in shown.tree.tree.nodes if node.flags & SpanFlag.ERROR)
+
+
+def _next_line(
+    shown: ShownRun,
+    arrangement: Arrangement,
+    wanted: Collection[int],
+    *,
+    after: str | None,
+    is_back: bool,
+) -> int | None:
+    """Return the next visible line with one of these spans, going round at the end."""
+    if not wanted:
+        return None
+    nodes = shown.tree.tree.nodes
+    lines = [
+        line
+        for line, row in enumerate(arrangement.rows)
+        if line not in arrangement.groups and nodes[row].id in wanted
+    ]
+    if not lines:
+        return None
+    row = None if after is None else shown.picture.row_of(after)
+    here = None if row is None else arrangement.line_showing(row)
+    if is_back:
+        before = [line for line in lines if here is not None and line < here]
+        return before[-1] if before else lines[-1]
+    return next((line for line in lines if here is None or line > here), lines[0])
+
+
+def _address(path: str, state: RunState) -> str:
+    query = state.query()
+    return f"{path}?{query}" if query else path

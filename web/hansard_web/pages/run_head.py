@@ -1,0 +1,141 @@
+"""What stands above the three readings of a run: its name, its totals, its notes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+import apsw
+
+from hansard_store.run_queries import RunItem
+from hansard_store.step_queries import StepSkeleton, links_to_run
+from hansard_store.tree import Mark, Tree
+from hansard_web.format import clock, day_time, duration, percent, plural
+
+_DAY_NS = 86_400 * 1_000_000_000
+_MOST_LINKS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class RunHead:
+    """The header; figures are None where no call told them."""
+
+    run_id: str
+    title: str
+    conversation_id: str | None
+    conversation_href: str | None
+    status: str
+    status_why: str
+    agent_name: str | None
+    services: tuple[str, ...]
+    models: tuple[str, ...]
+    started_ns: int
+    started_text: str
+    duration_label: str
+    duration: str
+    step_count: int
+    model_calls: int
+    cached_pct: str | None
+    tokens_in: int | None
+    tokens_out: int | None
+    cost_usd_nano: int | None
+    error_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One sentence about what was repaired, missing or refused, or about a linked run."""
+
+    text: str
+    icon: str = "info"
+    href: str | None = None
+    link: str = ""
+
+
+def run_head(run: RunItem, *, length_ns: int, now_ns: int) -> RunHead:
+    """Return the header of a run; `length_ns` is the extent of its spans."""
+    tokens = run.tokens
+    cached = tokens.cache_read if tokens else None
+    return RunHead(
+        run_id=run.run_id,
+        title=f"“{run.first_input}”" if run.first_input else run.name or "Run without a name",
+        conversation_id=run.conversation_id,
+        conversation_href=None
+        if run.conversation_id is None
+        else f"/conversations/{quote(run.conversation_id, safe='')}",
+        status=run.status,
+        status_why=_status_why(run),
+        agent_name=run.agent_name,
+        services=run.service_names,
+        models=run.models,
+        started_ns=run.started_ns,
+        started_text=_started(run.started_ns, now_ns),
+        duration_label={"open": "so far", "no_end": "until the last news"}.get(run.status, "long"),
+        duration=duration(length_ns),
+        step_count=run.step_count,
+        model_calls=run.model_calls,
+        cached_pct=None
+        if tokens is None or not tokens.input or cached is None
+        else percent(cached, tokens.input),
+        tokens_in=tokens.input if tokens else None,
+        tokens_out=tokens.output if tokens else None,
+        cost_usd_nano=run.cost_usd_nano,
+        error_count=run.error_count,
+    )
+
+
+def _status_why(run: RunItem) -> str:
+    if run.status == "open":
+        return f"{plural(run.open_count, 'step')} still open"
+    if run.status == "no_end":
+        return "No end was received, and nothing was heard of it for 15 minutes"
+    return ""
+
+
+def _started(started_ns: int, now_ns: int) -> str:
+    return clock(started_ns) if 0 <= now_ns - started_ns < _DAY_NS else day_time(started_ns)
+
+
+def run_notes(
+    connection: apsw.Connection, run: RunItem, tree: Tree, *, now_ns: int
+) -> tuple[Note, ...]:
+    """Say what is odd about a run: repairs, missing parents, duplicates, links from elsewhere."""
+    notes = list(_tree_notes(tree))
+    notes += [Note(_counted(text, count), "warn") for text, count in sorted(run.notes.items())]
+    if run.synthetic:
+        notes.append(Note("Made from log records: its sender gave no trace.", "log"))
+    notes += [
+        Note("Linked from", "link", f"/steps/{step.step_id}", _link_name(step))
+        for step in links_to_run(connection, run.run_id, now_ns=now_ns, limit=_MOST_LINKS)
+    ]
+    return tuple(notes)
+
+
+def _tree_notes(tree: Tree) -> list[Note]:
+    orphans = sum(bool(mark & Mark.ORPHAN) for mark in tree.marks)
+    loops = sum(bool(mark & Mark.LOOP) for mark in tree.marks)
+    tops = sum(parent < 0 for parent in tree.parents) - orphans - loops
+    notes = []
+    if orphans:
+        stands = "stands" if orphans == 1 else "stand"
+        whose = "its parent was" if orphans == 1 else "their parents were"
+        notes.append(
+            Note(f"{plural(orphans, 'step')} {stands} at the top because {whose} never received.",
+                 "missing")
+        )  # fmt: skip
+    if loops:
+        notes.append(
+            Note(f"{plural(loops, 'loop')} of parents was cut at its earliest step.", "replay")
+        )
+    if tops > 1:
+        notes.append(Note(f"This run has {tops} roots.", "tree"))
+    return notes
+
+
+def _counted(text: str, count: int) -> str:
+    sentence = text[:1].upper() + text[1:]
+    return sentence if count == 1 else f"{sentence} ({plural(count, 'step')})"
+
+
+def _link_name(step: StepSkeleton) -> str:
+    return f"{step.name[:60]} of run {step.run_id[:8]}"

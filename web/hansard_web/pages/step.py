@@ -1,0 +1,343 @@
+"""A step: the pane beside a run's readings, and its own page, with the same tabs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode
+
+import apsw
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+
+from hansard_collector.context import PlacedCall, place_call, said
+from hansard_collector.derive import plain_text
+from hansard_collector.read import StepReading, read_step
+from hansard_compiler.errors import NotFoundError
+from hansard_store.conversation_reads import find_text
+from hansard_store.run_queries import RunItem, get_run
+from hansard_store.step_queries import StepSkeleton, get_step, recent_durations
+from hansard_store.step_reads import Redaction, count_losers, list_redactions
+from hansard_web.copy_as import FORMS, copy_as
+from hansard_web.format import plural
+from hansard_web.pages.context import ContextView, context_view
+from hansard_web.pages.run_state import TABS
+from hansard_web.pages.step_conversation import ConversationTab, conversation_tab
+from hansard_web.pages.step_events import EventsTab, RawTab, events_tab, raw_tab
+from hansard_web.pages.step_facts import Among, Figure, among, step_figures
+from hansard_web.pages.step_values import (
+    AttributesTab,
+    Section,
+    attributes_tab,
+    io_sections,
+    io_value,
+)
+from hansard_web.site import Site, SiteDep
+
+router = APIRouter()
+
+_LABELS: Final = {
+    "conversation": "Conversation",
+    "context": "Context",
+    "io": "Input/Output",
+    "attributes": "Attributes",
+    "events": "Events",
+    "raw": "Raw",
+}
+_COPY_LABELS: Final = {"curl": "curl", "python": "Python", "json": "messages as JSON"}
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    key: str
+    label: str
+    href: str
+    is_current: bool
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a step failed."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pane:
+    """A step with one tab open; of the tab contexts one is set."""
+
+    step: StepSkeleton
+    tab: str
+    tabs: tuple[Tab, ...]
+    figures: tuple[Figure, ...]
+    among: Among | None
+    problem: Problem | None
+    notes: tuple[str, ...]
+    redactions: tuple[Redaction, ...]
+    copies: tuple[tuple[str, str], ...]  # (label, address)
+    address: str  # of this step with this tab
+    address_pairs: tuple[tuple[str, str], ...]  # its query, as hidden fields
+    page_href: str
+    run_href: str
+    close_href: str | None  # None: this is the step's own page
+    previous_href: str | None
+    next_href: str | None
+    conversation: ConversationTab | None = None
+    context: ContextView | None = None
+    io: tuple[Section, ...] | None = None
+    attributes: AttributesTab | None = None
+    events: EventsTab | None = None
+    raw: RawTab | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """Where a pane stands: its address without the tab, and the ways out of it."""
+
+    address: str  # ends so that "tab=…" can be added
+    close_href: str | None = None
+    previous_href: str | None = None
+    next_href: str | None = None
+
+
+def pane_of(
+    connection: apsw.Connection,
+    run: RunItem,
+    step: StepSkeleton,
+    *,
+    tab: str,
+    around: Around,
+    now_ns: int,
+    query: Mapping[str, str] | None = None,
+) -> Pane:
+    """Read a step as far as its open tab needs it."""
+    query = query or {}
+    reading = read_step(connection, step.id)
+    placed = place_call(connection, run=run.id, span=step.id, conversation_id=run.conversation_id)
+    tab = _possible(tab, placed)
+    address = around.address + urlencode({"tab": tab})
+    events = events_tab(connection, step, reading, now_ns=now_ns)
+    return Pane(
+        step=step,
+        tab=tab,
+        tabs=_tabs(tab, placed, around, events),
+        figures=step_figures(step, reading),
+        among=among(step, recent_durations(connection, step)),
+        problem=_problem(reading),
+        notes=_notes(connection, step, reading),
+        redactions=tuple(list_redactions(connection, step.id)),
+        copies=_copies(step, reading),
+        address=address,
+        address_pairs=tuple(parse_qsl(address.partition("?")[2])),
+        page_href=f"/steps/{step.step_id}?tab={tab}",
+        run_href=f"/runs/{step.run_id}?span={_key(step)}",
+        close_href=around.close_href,
+        previous_href=around.previous_href,
+        next_href=around.next_href,
+        **_content(connection, run, step, reading, placed, tab, address, query, events),
+    )
+
+
+def _content(
+    connection: apsw.Connection,
+    run: RunItem,
+    step: StepSkeleton,
+    reading: StepReading,
+    placed: PlacedCall | None,
+    tab: str,
+    address: str,
+    query: Mapping[str, str],
+    events: EventsTab,
+) -> dict[str, Any]:
+    if tab == "conversation" and placed is not None:
+        return {
+            "conversation": conversation_tab(
+                connection,
+                placed,
+                reading,
+                run=run.id,
+                show_all=query.get("all") == "1",
+                all_href=f"{address}&all=1",
+            )
+        }
+    if tab == "context" and placed is not None:
+        view = context_view(
+            connection,
+            placed,
+            step,
+            reading,
+            run=run.id,
+            address=address,
+            only=query.get("change", ""),
+            item=query.get("item", ""),
+        )
+        return {"context": view}
+    if tab == "attributes":
+        return {"attributes": attributes_tab(reading, find=query.get("find", "").strip())}
+    if tab == "events":
+        return {"events": events}
+    if tab == "raw":
+        return {"raw": raw_tab(step, reading)}
+    return {"io": io_sections(step, reading)}
+
+
+def _possible(tab: str, placed: PlacedCall | None) -> str:
+    """Steps that are no model call have no conversation: what went in and out comes nearest."""
+    if placed is None and tab in ("conversation", "context"):
+        return "io"
+    return tab
+
+
+def _tabs(
+    current: str, placed: PlacedCall | None, around: Around, events: EventsTab
+) -> tuple[Tab, ...]:
+    counts = {"events": events.count or None}
+    if placed is not None:
+        counts["context"] = len(placed.messages)
+    return tuple(
+        Tab(
+            tab,
+            _LABELS[tab],
+            around.address + urlencode({"tab": tab}),
+            tab == current,
+            counts.get(tab),
+        )
+        for tab in TABS
+        if placed is not None or tab not in ("conversation", "context")
+    )
+
+
+def _problem(reading: StepReading) -> Problem | None:
+    error = reading.normal.error or (reading.normal.call.error if reading.normal.call else None)
+    view = reading.view
+    if error is None and view.status_code != 2:
+        return None
+    kind = error.type if error else None
+    status = f", HTTP {error.http_status}" if error and error.http_status else ""
+    text = (error.message if error else None) or view.status_message
+    return Problem((kind or "Error") + status, text or "The sender gave no message.")
+
+
+def _notes(
+    connection: apsw.Connection, step: StepSkeleton, reading: StepReading
+) -> tuple[str, ...]:
+    notes = [*reading.stored.notes, *reading.normal.notes]
+    if step.duplicate:
+        notes.append("Another step reports the same call; this one is not counted.")
+    losers = count_losers(connection, step.id)
+    if losers:
+        notes.append(f"{plural(losers, 'poorer report')} of the same span came as well.")
+    return tuple(dict.fromkeys(note[:1].upper() + note[1:] for note in notes if note))
+
+
+def _copies(step: StepSkeleton, reading: StepReading) -> tuple[tuple[str, str], ...]:
+    if reading.normal.call is None or step.role != "llm":
+        return ()
+    return tuple((_COPY_LABELS[form], f"/steps/{step.step_id}/copy/{form}") for form in FORMS)
+
+
+def _key(step: StepSkeleton) -> str:
+    return step.span_id + (".server" if step.side else "")
+
+
+# ------------------------------------------------------------------------------ routes
+
+
+@dataclass(frozen=True, slots=True)
+class StepPage:
+    """A step's own page."""
+
+    step: Pane
+    run: RunItem
+    previous_call_href: str | None
+
+
+@router.get("/steps/{step_id}")
+def step(request: Request, site: SiteDep, step_id: str) -> Response:
+    with site.readers.read() as connection:
+        now_ns = time.time_ns()
+        found = get_step(connection, step_id, now_ns=now_ns)
+        if found.step_id != step_id:
+            query = f"?{request.url.query}" if request.url.query else ""
+            return RedirectResponse(f"/steps/{found.step_id}{query}", 303)
+        page = _step_page(connection, found, request.query_params, now_ns=now_ns)
+    return site.renderer.page(request, "step.html", here="runs", page=page)
+
+
+@router.get("/fragments/steps/{step_id}")
+def step_body(request: Request, site: SiteDep, step_id: str) -> Response:
+    """The open tab of a step's own page."""
+    if request.headers.get("HX-Request") != "true":
+        return RedirectResponse(f"/steps/{step_id}?{request.url.query}", 303)
+    with site.readers.read() as connection:
+        now_ns = time.time_ns()
+        found = get_step(connection, step_id, now_ns=now_ns)
+        page = _step_page(connection, found, request.query_params, now_ns=now_ns)
+    return site.renderer.fragment(request, "step/_main.html", page=page)
+
+
+def _step_page(
+    connection: apsw.Connection, found: StepSkeleton, query: Mapping[str, str], *, now_ns: int
+) -> StepPage:
+    run = get_run(connection, found.run_id, now_ns=now_ns)
+    tab = query.get("tab", "")
+    pane = pane_of(
+        connection,
+        run,
+        found,
+        tab=tab if tab in TABS else TABS[0],
+        around=Around(f"/steps/{found.step_id}?"),
+        now_ns=now_ns,
+        query=query,
+    )
+    previous = pane.context.baseline_href if pane.context else None
+    return StepPage(pane, run, previous)
+
+
+@router.get("/steps/{step_id}/copy/{form}")
+def copy(site: SiteDep, step_id: str, form: str) -> Response:
+    found, reading = _read(site, step_id)
+    call = reading.normal.call
+    if call is None or form not in _COPY_LABELS:
+        raise NotFoundError("copy", f"{form} of {found.step_id}")
+    with site.readers.read() as connection:
+        removed = sum(one.count for one in list_redactions(connection, found.id))
+    notes = [f"{plural(removed, 'value')} was redacted before storing"] if removed else []
+    text = copy_as(call, next(one for one in FORMS if one == form), notes=notes)
+    return _plain_text(text)
+
+
+@router.get("/steps/{step_id}/io/{part}")
+def io_part(site: SiteDep, step_id: str, part: str) -> Response:
+    found, reading = _read(site, step_id)
+    value = io_value(reading, part)
+    if value is None:
+        raise NotFoundError("part", f"{part} of {found.step_id}")
+    return _plain_text(value)
+
+
+@router.get("/texts/{digest}")
+def text(site: SiteDep, digest: str) -> Response:
+    """One message whole, as text: what "show all" leads to."""
+    with site.readers.read() as connection:
+        message = find_text(connection, digest)
+    if message is None:
+        raise NotFoundError("message", digest)
+    return _plain_text(said(message))
+
+
+def _read(site: Site, step_id: str) -> tuple[StepSkeleton, StepReading]:
+    with site.readers.read() as connection:
+        found = get_step(connection, step_id, now_ns=time.time_ns())
+        return found, read_step(connection, found.id)
+
+
+def _plain_text(value: Any) -> Response:
+    # nosniff comes with every answer (security.py): a browser shows this as text and nothing else.
+    content = plain_text(value).encode("utf-8", "backslashreplace")
+    return PlainTextResponse(content)

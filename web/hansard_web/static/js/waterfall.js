@@ -1,0 +1,127 @@
+// The tree's windows: the server sends some 200 rows out of any number, two spacers stand for the
+// rest, and scrolling asks for the next window. Also the minimap's drag zoom.
+const ROW_PX = () => (matchMedia("(pointer: coarse)").matches ? 44 : 26);
+const OVERSCAN_ROWS = 60;
+
+const scroller = () => document.querySelector("#scroller[data-window]");
+const spaces = () => document.querySelectorAll("#rows > .tg-space");
+
+let wanted = null; // the first line asked for while a request is under way
+let busy = false;
+
+// Spacer heights are set here because a style attribute in the page would not pass its CSP.
+export const layOut = () => {
+  for (const space of spaces()) space.style.blockSize = `${Number(space.dataset.lines) * ROW_PX()}px`;
+  const pager = document.getElementById("pager");
+  if (pager && scroller()) pager.hidden = true; // links for people without script
+};
+
+const shown = () => {
+  const [before, after] = spaces();
+  const first = Number(before.dataset.lines);
+  const rows = document.querySelectorAll("#rows > [role=row]").length;
+  return { first, last: first + rows, total: first + rows + Number(after.dataset.lines) };
+};
+
+export const loadWindow = async (first, { address = null } = {}) => {
+  const box = scroller();
+  if (!box) return;
+  if (busy) {
+    wanted = { first, address };
+    return;
+  }
+  busy = true;
+  const url = new URL(address ?? box.dataset.window, location.href);
+  const here = new URL(location.href).searchParams;
+  if (here.get("span")) url.searchParams.set("span", here.get("span"));
+  if (first !== null) url.searchParams.set("first", String(Math.max(first, 0)));
+  else url.searchParams.delete("first");
+  const top = box.scrollTop;
+  try {
+    await htmx.ajax("GET", url.pathname + url.search, { target: "#rows", swap: "innerHTML", source: box });
+  } finally {
+    busy = false;
+  }
+  if (address) box.dataset.window = address;
+  layOut();
+  if (first !== null) box.scrollTop = top;
+  if (wanted) {
+    const next = wanted;
+    wanted = null;
+    loadWindow(next.first, next);
+  }
+};
+
+const onScroll = () => {
+  const box = scroller();
+  if (!box || !spaces().length) return;
+  const { first, last, total } = shown();
+  const step = Number(box.dataset.step);
+  const top = Math.floor(box.scrollTop / ROW_PX());
+  const bottom = top + Math.ceil(box.clientHeight / ROW_PX());
+  const tooHigh = first > 0 && top < first + OVERSCAN_ROWS / 3;
+  const tooLow = last < total && bottom > last - OVERSCAN_ROWS / 3;
+  if (tooHigh || tooLow) loadWindow(Math.max(0, top - Math.floor((step - (bottom - top)) / 2)));
+};
+
+let frame = 0;
+document.addEventListener(
+  "scroll",
+  (event) => {
+    if (event.target !== scroller()) return;
+    cancelAnimationFrame(frame);
+    frame = requestAnimationFrame(onScroll);
+  },
+  { capture: true, passive: true },
+);
+
+export const bringIntoView = (line) => {
+  const box = scroller();
+  if (!box) return;
+  const top = line * ROW_PX();
+  if (top < box.scrollTop || top > box.scrollTop + box.clientHeight - 3 * ROW_PX())
+    box.scrollTop = Math.max(0, top - box.clientHeight * 0.4);
+};
+
+// ---------------------------------------------------------------- minimap: drag to zoom
+let brush = null;
+const place = (event, box) => {
+  const { left, width } = box.getBoundingClientRect();
+  return Math.min(Math.max((event.clientX - left) / width, 0), 1);
+};
+const draw = (box, from, to) => {
+  let mark = box.querySelector(".brush");
+  if (!mark) box.append((mark = Object.assign(document.createElement("div"), { className: "brush" })));
+  mark.style.insetInlineStart = `${Math.min(from, to) * 100}%`;
+  mark.style.inlineSize = `${Math.abs(to - from) * 100}%`;
+};
+export const drawZoom = () => {
+  const box = document.getElementById("minimap");
+  if (!box) return;
+  box.querySelector(".brush")?.remove();
+  const here = new URL(location.href).searchParams;
+  const length = Number(box.dataset.length);
+  if (here.get("from") || here.get("to"))
+    draw(box, Number(here.get("from") ?? 0) / length, Number(here.get("to") ?? length) / length);
+};
+document.addEventListener("pointerdown", (event) => {
+  const box = event.target instanceof Element && event.target.closest("#minimap");
+  if (!box) return;
+  box.setPointerCapture(event.pointerId);
+  brush = { box, from: place(event, box) };
+});
+document.addEventListener("pointermove", (event) => brush && draw(brush.box, brush.from, place(event, brush.box)));
+document.addEventListener("pointerup", (event) => {
+  if (!brush) return;
+  const { box, from } = brush;
+  const to = place(event, box);
+  brush = null;
+  const length = Number(box.dataset.length);
+  const range = Math.abs(to - from) > 0.005 ? [Math.min(from, to), Math.max(from, to)] : null;
+  box.dispatchEvent(new CustomEvent("run:zoom", { bubbles: true, detail: range && range.map((part) => Math.round(part * length)) }));
+});
+
+addEventListener("resize", layOut);
+document.addEventListener("htmx:after:swap", drawZoom);
+layOut();
+drawZoom();
