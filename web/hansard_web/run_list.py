@@ -42,7 +42,7 @@ _PERIODS: Final = {
 _COLUMNS: Final = {
     "cost": ("-cost_usd", "cost_usd"),
     "duration": ("-duration_ms", "duration_ms"),
-    "started": ("-first_seen", "first_seen"),
+    "started": ("-started_at", "started_at"),
 }
 
 
@@ -290,11 +290,10 @@ def _periods(state: ListState) -> list[Choice]:
 
 
 def _column(state: ListState, orders: tuple[str, str]) -> Column:
-    now = state.sort or "-first_seen"
     first, second = orders
-    if now not in orders:
+    if state.sort not in orders:
         return Column(state.sorted_by(first).url, "")
-    following = second if now == first else ""
-    return Column(
-        state.sorted_by(following).url, "descending" if now.startswith("-") else "ascending"
-    )
+    # The third click gives back the order of arrival.
+    following = second if state.sort == first else ""
+    sorting = "descending" if state.sort.startswith("-") else "ascending"
+    return Column(state.sorted_by(following).url, sorting)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Final
 from urllib.parse import urlencode
 
@@ -24,6 +24,7 @@ _NS_PER_S: Final = 1_000_000_000
 _PERIODS: Final = {"7d": ("7 days", 7), "30d": ("30 days", 30), "90d": ("90 days", 90)}
 _ROWS: Final = 25
 _CHART_HEIGHT: Final = 100
+_FEWEST_COLUMNS: Final = 14
 _MOST_COLUMNS: Final = 120
 # Whole tables are summed here: more than a list may take, less than a proxy's patience.
 _TIMEOUT_MS: Final = 15_000
@@ -115,9 +116,9 @@ def _usage_page(
 
     return UsagePage(
         periods=tuple(_periods(period)),
-        period=_PERIODS[period][0] if period in _PERIODS else "all time",
+        period=f"the last {_PERIODS[period][0]}" if period in _PERIODS else "all time",
         total=_total(by_day),
-        chart=_chart(by_day, last=now.date().isoformat()),
+        chart=_chart(by_day, first=first, last=now.date()),
         tables=(
             table("By model", "model", runs_with("model")),
             table("By agent", "agent", runs_with("agent")),
@@ -204,16 +205,16 @@ def _cached_pct(tokens: TokenSums | None) -> int | None:
     return min(round(100 * tokens.cache_read / tokens.input), 100)
 
 
-def _chart(rows: Sequence[UsageRow], *, last: str) -> DayChart | None:
-    """Return a column for every day from the first with tokens to the last, empty ones too."""
+def _chart(rows: Sequence[UsageRow], *, first: date | None, last: date) -> DayChart | None:
+    """Return a column for every day of the period, and for every day with tokens after it."""
     by_day = {str(row.key): row for row in rows if row.tokens}
     if not by_day:
         return None
-    end = max(last, max(by_day))
-    first = datetime.fromisoformat(min(by_day)).date()
-    days = (datetime.fromisoformat(end).date() - first).days + 1
-    names = [(first + timedelta(days=number)).isoformat() for number in range(days)]
-    names = names[-_MOST_COLUMNS:]
+    last = max(last, date.fromisoformat(max(by_day)))
+    earliest = first or date.fromisoformat(min(by_day))
+    days = max((last - earliest).days + 1, _FEWEST_COLUMNS)
+    days = min(days, _MOST_COLUMNS)
+    names = [(last - timedelta(days=back)).isoformat() for back in reversed(range(days))]
     most = max((row.tokens.total for row in by_day.values() if row.tokens), default=0) or 1
     columns = tuple(
         _column(number, name, by_day[name], most)

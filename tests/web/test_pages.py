@@ -1,0 +1,237 @@
+"""The other pages: search, conversations, usage, health, the greeting, themes, errors."""
+
+from __future__ import annotations
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from starlette.testclient import TestClient
+
+from hansard_collector.pipeline import Pipeline
+from hansard_store.projections import Usage
+from hansard_web.settings import WebSettings
+from tests.web.conftest import MakeClient
+from tests.web.html import Element, parse
+from tests.web.makers import RunMaker
+
+
+def read(client: TestClient, path: str, status: int = 200) -> Element:
+    answer = client.get(path)
+    assert answer.status_code == status, answer.text
+    return parse(answer.text)
+
+
+# ---- search
+
+
+def test_hits_stand_together_by_run_with_the_words_marked(
+    client: TestClient, runs: RunMaker
+) -> None:
+    run_id = runs.run("fix", words="Round half up, please", answer="Rounding goes half up now")
+    runs.run("other", words="nothing of the kind")
+
+    page = read(client, "/search?q=half+up")
+
+    assert page.one("main").one("h2").text == "fix, clerk"
+    assert "2 hits in 1 run" in page.one("span", role="status").text
+    hits = page.all("li", class_="hit")
+    assert [hit.one("p", class_="hit-text").text for hit in hits] == [
+        "Rounding goes half up now",
+        "Round half up, please",
+    ]
+    assert [mark.text for mark in hits[0].all("mark")] == ["half", "up"]
+    assert all(hit.one("a")["href"].startswith(f"/runs/{run_id}?span=") for hit in hits)
+
+
+@pytest.mark.covers("UI-22")
+def test_what_is_found_is_escaped_around_the_marks(client: TestClient, runs: RunMaker) -> None:
+    runs.run(words="<b>half</b> <script>up</script>")
+
+    hit = read(client, "/search?q=half").one("p", class_="hit-text")
+
+    assert hit.text == "<b>half</b> <script>up</script>"
+    assert [child.tag for child in hit.walk()] == ["mark"]
+
+
+def test_the_id_of_a_run_leads_to_it(client: TestClient, runs: RunMaker) -> None:
+    run_id = runs.run("fix", trace="0123456789abcdef0123456789abcdef")
+
+    page = read(client, "/search?q=01234567")
+
+    assert page.one("main").one(class_="note").one("a")["href"] == f"/runs/{run_id}"
+
+
+@pytest.mark.parametrize("q", ['"', "-x", "* *", "a" * 3000, "%00", "<script>", "' OR 1=1 --"])
+def test_any_search_has_an_answer(client: TestClient, runs: RunMaker, q: str) -> None:
+    runs.run()
+
+    assert client.get("/search", params={"q": q}).status_code == 200
+
+
+def test_older_hits_are_on_the_next_page(client: TestClient, runs: RunMaker) -> None:
+    for number in range(51):
+        runs.run(words=f"marmalade number {number}")
+
+    first = read(client, "/search?q=marmalade")
+    second = read(client, first.one("a", class_="more")["href"])
+
+    assert len(first.all("li", class_="hit")) == 50
+    assert [hit.text for hit in second.all("p", class_="hit-text")] == ["marmalade number 0"]
+
+
+# ---- conversations
+
+
+def test_a_conversation_is_its_runs_in_order(client: TestClient, runs: RunMaker) -> None:
+    runs.run("later", words="And tomorrow?", age_s=50, conversation="c 1&2")
+    runs.run("earlier", words="Rain today?", age_s=500, conversation="c 1&2", status=2)
+    runs.run("alone")
+
+    row = read(client, "/conversations").one("tbody").one("tr")
+    page = read(client, row.one("a")["href"])
+
+    assert row.one("a").text == "Rain today?"
+    assert [turn.one("h2").text for turn in page.all("li", class_="turn")] == [
+        "earlier, clerk",
+        "later, clerk",
+    ]
+    figures = {one.one("dt").text: one.one("dd").text for one in page.one("dl", class_="figures")
+               .all("div")}  # fmt: skip
+    assert figures["runs"] == "2"
+    assert figures["errors"] == "1"
+    assert page.one("a", class_="btn")["href"] == "/?conversation=c+1%262"
+
+
+def test_an_unknown_conversation_is_not_found(client: TestClient) -> None:
+    page = read(client, "/conversations?id=nobody", status=404)
+
+    assert "nobody" in page.one("main").text
+
+
+# ---- usage
+
+
+def test_usage_adds_up_over_every_grouping(client: TestClient, runs: RunMaker) -> None:
+    runs.run(model="gpt-5", agent="a", usage=Usage(1000, 100, 500, None, None, 2_000_000_000))
+    runs.run(model="gpt-5", agent="b", usage=Usage(1000, 100, 500, None, None, 1_000_000_000))
+    runs.run(model="haiku", agent="b", usage=Usage(2000, 200, None, None, None, None))
+
+    page = read(client, "/usage")
+
+    total = {one.one("dt").text: one.one("dd").text for one in page.one("dl", class_="figures")
+             .all("div")}  # fmt: skip
+    assert total["cost"] == "$3.00"
+    assert total["tokens in"] == "4.0k"
+    assert total["of them cached"] == "1.0k 25%"
+    assert total["of them reasoning"] == "unknown"
+    models = page.one("section", aria_labelledby="u-model").one("tbody").all("tr")
+    assert [row.one("th").text for row in models] == ["gpt-5", "haiku"]
+    assert [row.all("td")[-1].text for row in models] == ["$3.00", "unknown"]
+    assert models[0].one("a")["href"].startswith("/?model=gpt-5&since=")
+    assert page.one("svg", class_="day-chart").all("rect", class_="output")
+
+
+def test_usage_of_a_time_without_calls_says_so(client: TestClient, runs: RunMaker) -> None:
+    runs.run(age_s=40 * 86_400)
+
+    page = read(client, "/usage?since=7d")
+
+    assert (
+        page.one("div", class_="empty").one("h2").text == "No model was called in the last 7 days"
+    )
+    everything = read(client, page.one("div", class_="empty").one("a")["href"])
+    assert everything.one("section", aria_labelledby="u-day")
+
+
+# ---- health
+
+
+@pytest.mark.covers("CO-16")
+def test_health_shows_sums_that_add_up_and_what_senders_were_told(
+    make_client: MakeClient, pipeline: Pipeline
+) -> None:
+    client = make_client(ingest=pipeline)
+    spans = ExportTraceServiceRequest()
+    span = spans.resource_spans.add().scope_spans.add().spans.add(name="ok")
+    span.trace_id, span.span_id, span.start_time_unix_nano = b"t" * 16, b"s" * 8, 1
+    spans.resource_spans[0].scope_spans[0].spans.add(name="no id")
+    headers = {"Content-Type": "application/x-protobuf", "User-Agent": "<b>exporter</b>/1"}
+    client.post("/v1/traces", content=b"\xff\xff", headers=headers)
+    client.post("/v1/traces", content=spans.SerializeToString(), headers=headers)
+
+    page = read(client, "/health").one("main")
+
+    sums = page.one("div", class_="sum")
+    assert [figure.text for figure in sums.all("b")] == ["2", "1", "0", "1"]
+    assert sums.one(class_="flag").text == "adds up, nothing lost"
+    refusals = page.one("table", class_="refusals").one("tbody").all("tr")
+    assert any("a whole request" in row.text for row in refusals)
+    assert any("1 item of traces" in row.text for row in refusals)
+    assert "<b>exporter</b>/1" in refusals[0].text
+    facts = page.one("dl", class_="gauges-facts").text
+    assert "redacted_payloads" in facts
+    assert "write queue" in page.one("dl", class_="gauges").text
+
+
+def test_health_refreshes_by_itself(client: TestClient, runs: RunMaker) -> None:
+    body = read(client, "/health?period=1h").one(id="health")
+
+    assert body["hx-trigger"] == "every 5s"
+    fragment = client.get(body["hx-get"], headers={"HX-Request": "true"})
+    assert "Nothing was received in the last 1 hour" in parse(fragment.text).text
+
+
+# ---- the greeting
+
+
+def test_an_empty_store_greets_with_the_addresses_of_its_doors(make_client: MakeClient) -> None:
+    settings = WebSettings(http_address="127.0.0.1:5318", grpc_address="127.0.0.1:5317")
+
+    page = read(make_client(settings), "/")
+
+    assert page.one("h1").text == "The record is open. Nothing has been said yet."
+    doors = page.one("p", class_="greet-doors").text
+    assert "127.0.0.1:5317" in doors
+    snippets = [snippet.text for snippet in page.all("pre")]
+    assert any("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:5318" in one for one in snippets)
+    assert any("CLAUDE_CODE_ENABLE_TELEMETRY" in one for one in snippets)
+    assert page.one("noscript").one("meta")["http-equiv"] == "refresh"
+
+
+def test_the_greeting_ends_with_the_first_run(client: TestClient, runs: RunMaker) -> None:
+    runs.run()
+
+    assert read(client, "/").one("h1").text == "Runs"
+
+
+# ---- theme and errors
+
+
+def test_the_server_writes_the_chosen_theme_into_the_page(
+    client: TestClient, runs: RunMaker
+) -> None:
+    form = read(client, "/usage?since=7d").one("form", id="theme")
+    fields = {field["name"]: field["value"] for field in form.all("input")}
+
+    answer = client.post("/theme", data={**fields, "theme": "dark"})
+
+    assert answer.headers["location"] == "/usage?since=7d"
+    html = read(client, "/usage").one("html")
+    assert html["data-theme"] == "dark"
+    chosen = read(client, "/usage").one("form", id="theme").one("button", aria_pressed="true")
+    assert chosen.text == "Dark"
+
+
+def test_a_theme_that_does_not_exist_is_refused(client: TestClient) -> None:
+    form = read(client, "/usage").one("form", id="theme")
+    csrf = form.one("input", name="csrf")["value"]
+
+    assert client.post("/theme", data={"csrf": csrf, "theme": "x"}).status_code == 400
+    client.cookies.set("hansard_theme", '"><script>')
+    assert "data-theme" not in read(client, "/usage").one("html").attributes
+
+
+def test_what_does_not_exist_is_told_in_a_page(client: TestClient) -> None:
+    page = read(client, "/nothing/here", status=404)
+
+    assert page.one("h1").text == "Not Found"
+    assert page.one("main").one("a")["href"] == "/"
