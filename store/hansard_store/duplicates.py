@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 import apsw
 
@@ -53,10 +54,13 @@ def judge(outer: CallFacts, inner: CallFacts) -> Verdict:
 
 
 def are_twins(one: CallFacts, other: CallFacts) -> bool:
-    """Return whether two calls with one response id, anywhere in a run, are one call.
+    """Return whether two calls that do not stand above each other are one call.
 
+    Asked of calls with one response id, and of calls that two instrumentations began side by side.
     The id alone would not do: scripted and proxied models give the same id again and again.
     """
+    if one.response_id and other.response_id and one.response_id != other.response_id:
+        return False
     overlap = one.start_ns <= (other.end_ns or one.start_ns) and other.start_ns <= (
         one.end_ns or other.start_ns
     )
@@ -93,6 +97,17 @@ _BELOW = """
 SELECT id, span_id, role, tool_name FROM span WHERE trace_id = ? AND parent_span_id = ?
 LIMIT 64 -- more than that below one call and it is a sum, whatever the rest is
 """
+# An instrumentor that wraps an SDK which records itself, where the wrapper gives no context (a
+# streamed call): two scopes, one parent, begun at nearly the same time.
+_BESIDE = """
+SELECT other.id
+FROM span AS mine CROSS JOIN span AS other
+  ON other.trace_id = mine.trace_id AND other.parent_span_id = mine.parent_span_id
+  AND other.sort_ns BETWEEN mine.sort_ns - :window_ns AND mine.sort_ns + :window_ns
+WHERE mine.id = :span AND other.scope <> mine.scope AND other.role = mine.role
+LIMIT 8
+"""
+_TWINS_BEGIN_WITHIN_NS = 1_000_000_000
 _FACTS = f"""
 SELECT {_COLUMNS} FROM span JOIN call ON call.span = span.id WHERE span.id = ? AND candidate = 1
 """
@@ -135,3 +150,10 @@ def call_facts(connection: apsw.Connection, span: int) -> CallFacts | None:
     """Return what is compared of a stored call; None for a span that is none or tells nothing."""
     row = connection.execute(_FACTS, (span,)).fetchone()
     return None if row is None else CallFacts(*row)
+
+
+def near_beside(connection: apsw.Connection, span: int) -> list[int]:
+    """Return the spans of a call's role that another scope began beside it at about its time."""
+    bindings = {"span": span, "window_ns": _TWINS_BEGIN_WITHIN_NS}
+    rows: list[Any] = connection.execute(_BESIDE, bindings).fetchall()
+    return [row[0] for row in rows]

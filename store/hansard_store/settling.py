@@ -25,6 +25,7 @@ from hansard_store.duplicates import (
     judge,
     near_above,
     near_below,
+    near_beside,
 )
 from hansard_store.runs import RunState
 
@@ -67,7 +68,7 @@ def uncounted_near(connection: apsw.Connection, run: RunState, place: Place) -> 
     if place.role not in CALL_ROLES:
         return []
     near = [other.span for pair in _pairs(connection, run, place) for other in pair]
-    near += _same_response(connection, run, place.span)
+    near += _possible_twins(connection, run, place.span)
     return [
         span
         for span in dict.fromkeys(near)
@@ -119,14 +120,15 @@ def _settle_calls(connection: apsw.Connection, run: RunState, outer: int, inner:
 
 def _settle_tools(connection: apsw.Connection, run: RunState, outer: Near, inner: Near) -> None:
     """Two nested steps of one tool are its two ends: the outer one is the tool."""
-    if outer.tool_name and outer.tool_name == inner.tool_name:
-        tool_events.hand_over(connection, run, inner=inner.span, outer=outer.span)
+    if not outer.tool_name or outer.tool_name != inner.tool_name:
+        return
+    if tool_events.hand_over(connection, run, inner=inner.span, outer=outer.span):
         counting.set_flags(connection, run, inner.span, duplicate=True)
 
 
 def _settle_twins(connection: apsw.Connection, run: RunState, span: int) -> None:
-    """Side by side, with one response id, one time and one usage: the later span repeats."""
-    others = _same_response(connection, run, span)
+    """Side by side at one time with one usage: the later span repeats the earlier."""
+    others = _possible_twins(connection, run, span)
     mine = call_facts(connection, span) if others else None
     if mine is None:
         return
@@ -139,6 +141,11 @@ def _settle_twins(connection: apsw.Connection, run: RunState, span: int) -> None
 
 def _starts(call: CallFacts) -> tuple[int, int]:
     return call.start_ns, call.span
+
+
+def _possible_twins(connection: apsw.Connection, run: RunState, span: int) -> list[int]:
+    same = _same_response(connection, run, span)
+    return list(dict.fromkeys([*same, *near_beside(connection, span)]))
 
 
 def _same_response(connection: apsw.Connection, run: RunState, span: int) -> list[int]:

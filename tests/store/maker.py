@@ -9,7 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import apsw
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.common.v1.common_pb2 import (
+    AnyValue,
+    InstrumentationScope,
+    KeyValue,
+)
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
@@ -107,6 +111,7 @@ class StoreMaker:
         side: int = 0,
         flags: int = 0,
         service: str = "svc",
+        scope_name: str = "",
         attributes: Mapping[str, str | bool | int | float] = {},
         facets: Sequence[tuple[str, str]] = (),
         texts: Sequence[tuple[str, str]] = (),
@@ -129,7 +134,7 @@ class StoreMaker:
             texts=(*made.texts, *(TextProjection(field, text) for field, text in texts)),
         )
         with self.batch() as batch:
-            resource, scope = self._envelopes(service)
+            resource, scope = self._envelopes(service, scope_name)
             span = ReceivedSpan(
                 trace_id=trace_id(run),
                 span_id=span_id(name),
@@ -182,10 +187,13 @@ class StoreMaker:
             _, number = batch.logs.add(log)
         return number
 
-    def _envelopes(self, service: str) -> tuple[int, int]:
+    def _envelopes(self, service: str, scope_name: str = "") -> tuple[int, int]:
         name = KeyValue(key="service.name", value=AnyValue(string_value=service))
         resource = ResourceSpans(resource=Resource(attributes=[name]))
-        return self.writer.resource(resource, service), self.writer.scope(ScopeSpans())
+        scope = (
+            ScopeSpans(scope=InstrumentationScope(name=scope_name)) if scope_name else ScopeSpans()
+        )
+        return self.writer.resource(resource, service), self.writer.scope(scope)
 
 
 def _proto(

@@ -38,6 +38,7 @@ class Step:
     start_s: int
     projection: SpanProjection
     status: int = 0
+    scope: str = ""
 
 
 def llm(
@@ -100,6 +101,7 @@ def add(store: StoreMaker, step: Step) -> int:
         step.parent,
         start_s=step.start_s,
         status=step.status,
+        scope_name=step.scope,
         projection=step.projection,
     )
 
@@ -235,6 +237,22 @@ def test_calls_side_by_side_with_one_response_at_one_time_are_one() -> None:
     ) == (2, 20)
 
 
+def test_calls_that_two_instrumentations_began_side_by_side_are_one() -> None:
+    assert model_calls(
+        Step("root", None, 0, PLAIN),
+        Step("wrapper", "root", 1, llm((10, 5)), scope="instrumentor"),
+        Step("own", "root", 1, llm((10, 5), response_id="r"), scope="sdk"),
+    ) == (1, 10)
+
+
+def test_parallel_calls_of_one_instrumentation_are_as_many() -> None:
+    assert model_calls(
+        Step("root", None, 0, PLAIN),
+        Step("one", "root", 1, llm((10, 5)), scope="instrumentor"),
+        Step("two", "root", 1, llm((10, 5)), scope="instrumentor"),
+    ) == (2, 20)
+
+
 def test_a_repetition_that_a_dialect_declares_never_silences_the_call() -> None:
     assert model_calls(
         Step("outer", None, 0, llm((10, 5), declared=True)),
@@ -289,3 +307,17 @@ def test_the_two_ends_of_a_tool_are_one_run_and_the_outer_one_is_the_step() -> N
         (totals,), verdicts = results(order)
         assert totals[5] == 1
         assert [name for name, duplicate, *_ in verdicts if duplicate] == ["inner"]
+
+
+def test_a_tool_that_runs_itself_again_has_run_twice() -> None:
+    outer = Step("outer", None, 0, tool("f", "c1"))
+    inner = Step("inner", "outer", 1, tool("f", "c2"))
+
+    assert tool_calls(outer, inner) == tool_calls(inner, outer) == 2
+
+
+def test_what_nobody_counts_any_more_is_unknown_and_not_zero() -> None:
+    agent = Step("agent", None, 0, total(30))
+    declared = Step("call", "agent", 1, llm((10, 5), declared=True))
+
+    assert model_calls(agent, declared) == (0, None)

@@ -67,7 +67,8 @@ CREATE UNIQUE INDEX span_identity ON span (trace_id, span_id, side);
 -- "longer than 71 of the last 100 of its name"; filters by tool and model go through run_facet
 CREATE INDEX span_name ON span (name, id);
 -- children of a span: whether a call that came later describes the same call
-CREATE INDEX span_parent ON span (trace_id, parent_span_id) WHERE parent_span_id IS NOT NULL;
+CREATE INDEX span_parent ON span (trace_id, parent_span_id, sort_ns)
+  WHERE parent_span_id IS NOT NULL;
 
 CREATE TABLE span_record (
   span            INTEGER PRIMARY KEY REFERENCES span (id),
@@ -298,6 +299,7 @@ CREATE TABLE usage_sum (
   tokens_reasoning   INTEGER,
   cost_usd_nano      INTEGER
 ) STRICT;
+CREATE INDEX usage_sum_run ON usage_sum (run);          -- does any sum still tell a number; deletion
 
 -- Ancestors, arrived or not, that have a counted usage below them: a sum that such a span repeats
 -- is not counted. Marked upwards once, so the cost is one row per inner node of the tree.
