@@ -22,6 +22,7 @@ _MARKERS = frozenset(
 _WITHHELD = "‹withheld:"  # our own, left by the retention mode metadata_only
 
 _LARGEST_INTEGER = 2**63 - 1  # what SQLite can hold
+_LONGEST_INTEGER = 19  # digits of it
 _DEEPEST = 200  # below the recursion limit with room for every walk over the value
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -46,6 +47,8 @@ def count(value: Any) -> int | None:
     """Return a whole number of at least 0 that the store can hold."""
     if type(value) is int:
         return value if 0 <= value <= _LARGEST_INTEGER else None
+    if isinstance(value, str) and value.isdecimal() and len(value) <= _LONGEST_INTEGER:
+        return count(int(value))
     number = real(value)
     if number is None or not 0 <= number <= _LARGEST_INTEGER or number != int(number):
         return None
