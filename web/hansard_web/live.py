@@ -41,11 +41,17 @@ class _Follower:
         self.news = asyncio.Event()
         self._pending: dict[int, RunItem] = {}
         self._is_behind = False
+        self._after = seq
         self._seq = seq
 
     def offer(self, changes: Sequence[RunItem]) -> None:
-        """Add changes; of a run only its latest state is kept."""
+        """Add changes; of a run only its latest state is kept.
+
+        The poller may tell what the page has seen: it did not know where this one begins.
+        """
         for run in changes:
+            if run.change_seq <= self._after:
+                continue
             self._pending.pop(run.id, None)
             self._pending[run.id] = run
             self._seq = max(self._seq, run.change_seq)
@@ -53,6 +59,11 @@ class _Follower:
             self._is_behind = True
             self._pending.clear()
         self.news.set()
+
+    def catch_up(self, changes: Sequence[RunItem]) -> None:
+        """Add everything that happened before now; the poller need not tell it again."""
+        self.offer(changes)
+        self._after = _last(changes, self._after)
 
     def take(self) -> Batch | None:
         """Return everything pending as one batch, None when there is nothing."""
@@ -97,8 +108,8 @@ class RunFeed:
             self._followers.add(follower)
             self._wanted.set()
         try:
-            # Subscribed before reading: nothing falls between, and a run told twice does no harm.
-            follower.offer(await to_thread.run_sync(self._read_since, after))
+            # Subscribed before reading: nothing falls between.
+            follower.catch_up(await to_thread.run_sync(self._read_since, after))
             while not self._closing.is_set():
                 if batch := follower.take():
                     yield batch
