@@ -40,6 +40,7 @@ router = APIRouter()
 
 _READINGS = (("tree", "tree", "Tree"), ("conversation", "conversation", "Conversation"),
              ("log", "log", "Log"))  # fmt: skip
+_ERROR = int(SpanFlag.ERROR)  # a plain int: see picture.py
 _A_YEAR_S = 365 * 86_400
 
 
@@ -389,7 +390,7 @@ def _find(
 
 
 def _failed(shown: ShownRun) -> frozenset[int]:
-    return frozenset(node.id for node in shown.tree.tree.nodes if node.flags & SpanFlag.ERROR)
+    return frozenset(node.id for node in shown.tree.tree.nodes if node.flags & _ERROR)
 
 
 def _next_line(

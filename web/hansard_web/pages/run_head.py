@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -112,9 +113,10 @@ def run_notes(
 
 
 def _tree_notes(tree: Tree) -> list[Note]:
-    orphans = sum(bool(mark & Mark.ORPHAN) for mark in tree.marks)
-    loops = sum(bool(mark & Mark.LOOP) for mark in tree.marks)
-    tops = sum(parent < 0 for parent in tree.parents) - orphans - loops
+    marks = Counter(tree.marks)
+    orphans = sum(count for mark, count in marks.items() if mark & Mark.ORPHAN)
+    loops = sum(count for mark, count in marks.items() if mark & Mark.LOOP)
+    tops = tree.parents.count(-1) - orphans - loops
     notes = []
     if orphans:
         stands = "stands" if orphans == 1 else "stand"

@@ -14,6 +14,8 @@ from hansard_web.format import clock, count, duration, iso_time, plural
 from hansard_web.pages.run_state import RunState
 from hansard_web.trees.pictures import ShownRun
 
+_ERROR = int(SpanFlag.ERROR)  # a plain int: see picture.py
+_HAS_EVENTS = int(SpanFlag.HAS_EVENTS)
 LINES_A_PAGE = 300
 _MOST_EVENT_SPANS = 5_000
 _MOST_LOGS = 20_000
@@ -75,7 +77,7 @@ def log_view(
     everything: list[Line] = shown.readings.get("log", lambda: _read_lines(connection, shown))
     lines = [line for line in everything if line.kind not in state.hide]
     if state.errors:
-        failed = {node.id for node in shown.tree.tree.nodes if node.flags & SpanFlag.ERROR}
+        failed = {node.id for node in shown.tree.tree.nodes if node.flags & _ERROR}
         lines = [line for line in lines if line.is_error or (line.span in failed)]
     first = _first(lines, shown, state)
     window = lines[first : first + LINES_A_PAGE]
@@ -107,8 +109,7 @@ def log_view(
 def _read_lines(connection: apsw.Connection, shown: ShownRun) -> list[Line]:
     nodes = shown.tree.tree.nodes
     found = [
-        Line(node.sort_ns, "steps", node.id, is_error=bool(node.flags & SpanFlag.ERROR))
-        for node in nodes
+        Line(node.sort_ns, "steps", node.id, is_error=bool(node.flags & _ERROR)) for node in nodes
     ]
     by_key = {(node.span_id, node.side): node.id for node in nodes}
     for log in list_log_lines(connection, bytes.fromhex(shown.tree.run_id), limit=_MOST_LOGS):
@@ -116,7 +117,7 @@ def _read_lines(connection: apsw.Connection, shown: ShownRun) -> list[Line]:
         failed = log.severity >= _ERROR_SEVERITY
         what = log.event_name or "log record"
         found.append(Line(log.time_ns, "logs", span, what, log.body_text or "", failed))
-    with_events = [node.id for node in nodes if node.flags & SpanFlag.HAS_EVENTS]
+    with_events = [node.id for node in nodes if node.flags & _HAS_EVENTS]
     for event in list_events(connection, with_events[:_MOST_EVENT_SPANS]):
         failed = event.name == "exception"
         found.append(
@@ -172,7 +173,7 @@ def _key(step: StepSkeleton) -> str:
 
 def _not_shown(shown: ShownRun) -> str:
     nodes = shown.tree.tree.nodes
-    with_events = sum(bool(node.flags & SpanFlag.HAS_EVENTS) for node in nodes)
+    with_events = sum(bool(node.flags & _HAS_EVENTS) for node in nodes)
     more = with_events - _MOST_EVENT_SPANS
     return f"The events of {count(more)} further steps are not shown here." if more > 0 else ""
 

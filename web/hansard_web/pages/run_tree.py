@@ -18,6 +18,7 @@ from hansard_web.trees.minimap import Tick, ticks
 from hansard_web.trees.picture import Scale, span_key
 from hansard_web.trees.pictures import ShownRun
 
+_ERROR = int(SpanFlag.ERROR)  # a plain int: see picture.py
 SEND_ALL = 300  # rows below which there is no windowing
 _MOST_EVENTS = 4_000  # dots in one window
 
@@ -85,7 +86,7 @@ def _kept_rows(shown: ShownRun, state: RunState, moment: Moment) -> set[int] | N
     tree = shown.tree.tree
     kept: set[int] | None = None
     if state.errors:
-        failed = [row for row, node in enumerate(tree.nodes) if node.flags & SpanFlag.ERROR]
+        failed = [row for row, node in enumerate(tree.nodes) if node.flags & _ERROR]
         kept = with_ancestors(tree, failed)
     if state.critical:
         path = shown.picture.critical_path(moment.until_ns)

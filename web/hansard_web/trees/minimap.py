@@ -9,6 +9,7 @@ from hansard_web.trees.picture import Picture, Scale
 
 WIDTH = 1000  # of the view box; about the columns of a wide screen
 HEIGHT = 44
+_ERROR = int(SpanFlag.ERROR)
 _MARGIN = 1.2
 _TALLEST_BAR = 3.0
 
@@ -40,7 +41,7 @@ def draw_minimap(picture: Picture, until_ns: int) -> Minimap:
         span = picture.times(row, until_ns)
         left = int(scale.at(span.start_ns) * WIDTH / 100)
         right = int(scale.at(span.end_ns) * WIDTH / 100)
-        failed = bool(node.flags & SpanFlag.ERROR)
+        failed = bool(node.flags & _ERROR)
         place = (row * lanes // len(tree), left, failed)
         width, _ = bars.get(place, (0, ""))
         if right - left + 1 > width:

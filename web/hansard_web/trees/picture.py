@@ -13,6 +13,9 @@ from hansard_store.flags import SpanFlag
 from hansard_store.tree import Node, Tree
 
 TINY_PCT = 0.4  # below, a bar is drawn 2 px wide whatever its share
+# Plain ints: `int & IntFlag` makes an enum member each time, which 50,000 spans would feel.
+_TIME_HUGE = int(SpanFlag.TIME_HUGE)
+_TIME_ODD = int(SpanFlag.TIME_ODD | SpanFlag.TIME_HUGE)
 _MOST_PIECES = 24  # of own time in one bar; more would not be seen
 
 
@@ -154,19 +157,17 @@ def span_key(node: Node) -> str:
 def node_times(node: Node, until_ns: int) -> Span:
     start_ns = node.sort_ns if node.start_ns is None else node.start_ns
     # A time not below 2^63 is NULL too; such a span is not open, it is drawn as a point.
-    is_open = node.end_ns is None and not node.flags & SpanFlag.TIME_HUGE
+    is_open = node.end_ns is None and not node.flags & _TIME_HUGE
     end_ns = until_ns if is_open else node.end_ns
     return Span(start_ns, max(start_ns, start_ns if end_ns is None else end_ns))
 
 
 def _bounds(nodes: Sequence[Node]) -> tuple[int, int, bool]:
     """Odd clocks (1970, the far future) would squeeze all others: left out while others exist."""
-    sound = [node for node in nodes if not node.flags & (SpanFlag.TIME_ODD | SpanFlag.TIME_HUGE)]
-    spans = [node_times(node, node.sort_ns) for node in sound or nodes]
-    if not spans:
+    sound = [node for node in nodes if not node.flags & _TIME_ODD] or nodes
+    if not sound:
         return 0, 1, False
-    return (
-        min(span.start_ns for span in spans),
-        max(span.end_ns for span in spans),
-        any(node.end_ns is None for node in sound),
-    )
+    # No Span objects here: every span of the run passes, before the first byte of its page.
+    starts = [node.sort_ns if node.start_ns is None else node.start_ns for node in sound]
+    ends = [node.end_ns for node in sound if node.end_ns is not None]
+    return min(starts), max([*ends, max(starts)]), len(ends) < len(sound)
