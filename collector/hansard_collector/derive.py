@@ -26,7 +26,8 @@ _SUMMARY_CHARS = 120
 _PREVIEW_CHARS = 300
 _MAX_FACET_CHARS = 200
 _USD_NANO = 1_000_000_000
-_IO_ROLES = ("agent", "workflow", "task", "chain", "retriever", "other")
+# Whose input and output people search. A chain's are dumps of state that repeat its messages.
+_IO_ROLES = ("agent", "workflow", "task", "retriever", "rerank", "memory", "guardrail", "evaluator")
 _STATUS_ERROR = 2
 
 

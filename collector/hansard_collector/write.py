@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import apsw
 
 from hansard_collector.messages import MessageCache
-from hansard_collector.prepare import PreparedSpan
+from hansard_collector.prepare import Envelope, PreparedSpan
 from hansard_collector.prepare_logs import PreparedLog, PreparedPoint
 from hansard_collector.rederive import rederive_span
 from hansard_collector.requests import Prepared
@@ -37,19 +37,29 @@ class ItemWriter:
         self._writer = writer
         self._batch = batch
         self._messages = messages
+        self._envelopes: dict[int, tuple[int, int, Envelope]] = {}
         # trace id -> span ids that came in this transaction, as spans or named by logs
         self._spans: dict[bytes, set[bytes]] = defaultdict(set)
         self._logged: dict[bytes, set[bytes]] = defaultdict(set)
 
     def write(self, item: Prepared) -> str:
         """Store an item and return its column of the ledger."""
-        resource = self._writer.resource(item.envelope.resource_record, item.envelope.service_name)
-        scope = self._writer.scope(item.envelope.scope_record)
+        resource, scope = self._ids_of(item.envelope)
         if isinstance(item, PreparedSpan):
             return self._write_span(item, resource=resource, scope=scope)
         if isinstance(item, PreparedLog):
             return self._write_log(item, resource=resource, scope=scope)
         return self._write_point(item, resource=resource, scope=scope)
+
+    def _ids_of(self, envelope: Envelope) -> tuple[int, int]:
+        """Return the ids of an envelope's resource and scope; a request's items share envelopes."""
+        known = self._envelopes.get(id(envelope))
+        if known is None:
+            resource = self._writer.resource(envelope.resource_record, envelope.service_name)
+            scope = self._writer.scope(envelope.scope_record)
+            # Kept with the ids, the envelope lives as long as its address is looked up.
+            known = self._envelopes[id(envelope)] = (resource, scope, envelope)
+        return known[0], known[1]
 
     def _write_span(self, item: PreparedSpan, *, resource: int, scope: int) -> str:
         span = ReceivedSpan(

@@ -108,9 +108,9 @@ def _chars(values: Iterable[CutValue]) -> int:
 
 
 _FIND = "SELECT id FROM content WHERE digest = ?"
-_ADD = "INSERT INTO content (digest, size, body) VALUES (?, ?, ?) RETURNING id"
+_ADD = "INSERT INTO content (digest, size, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _FIND_NODE = "SELECT id FROM content_list WHERE parent = ? AND content = ?"
-_ADD_NODE = "INSERT INTO content_list (parent, content) VALUES (?, ?) RETURNING id"
+_ADD_NODE = "INSERT INTO content_list (parent, content) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _USE = "INSERT OR IGNORE INTO content_use (content, run) VALUES (?, ?)"
 _USE_LIST = "INSERT OR IGNORE INTO content_list_use (list, run) VALUES (?, ?)"
 
@@ -119,6 +119,7 @@ class ContentWriter:
     """Gives contents and lists their ids, inside the ingest transaction."""
 
     def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
         self._execute = connection.execute
         self._executemany = connection.executemany
         self._ids: OrderedDict[bytes, int] = OrderedDict()
@@ -157,20 +158,22 @@ class ContentWriter:
         known = self._ids.get(digest)
         if known is not None:
             return known
-        found: int | None = self._execute(_FIND, (digest,)).get
-        if found is None:
-            found = self._execute(_ADD, (digest, len(data), pack(data))).get
-        assert found is not None
+        # Most contents that this process does not know are new: one statement for those.
+        self._execute(_ADD, (digest, len(data), pack(data)))
+        if self._connection.changes():
+            found = self._connection.last_insert_rowid()
+        else:
+            found = int(self._execute(_FIND, (digest,)).get)
         self._ids[digest] = found
         if len(self._ids) > _KNOWN_DIGESTS:
             self._ids.popitem(last=False)
         return found
 
     def _node(self, parent: int, content: int) -> int:
-        found: int | None = self._execute(_FIND_NODE, (parent, content)).get
-        if found is None:
-            found = self._execute(_ADD_NODE, (parent, content)).get
-        assert found is not None
+        self._execute(_ADD_NODE, (parent, content))
+        if self._connection.changes():
+            return self._connection.last_insert_rowid()
+        found: int = self._execute(_FIND_NODE, (parent, content)).get
         return found
 
     def flush(self) -> None:

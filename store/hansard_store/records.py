@@ -12,7 +12,7 @@ length, tail]), then the protobuf bytes. Kinds: 0 text content, 1 list with its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -62,7 +62,7 @@ def large_values(
     for slot, (key, value) in enumerate(_values(message)):
         text = value.string_value
         if len(text) <= _LARGE_MESSAGE_CHARS:
-            if len(value.bytes_value) > _LARGE_CHARS:
+            if not text and len(value.bytes_value) > _LARGE_CHARS:
                 found.append(LargeValue(slot, value, None))
         elif len(text) > _LARGE_CHARS or key.startswith(_MESSAGE_KEYS):
             found.append(LargeValue(slot, value, cut(key, text)))
@@ -225,39 +225,42 @@ def _bytes_of(connection: apsw.Connection, reference: Reference) -> bytes:
 # ---- the walk: one order for packing and restoring, whatever the values hold
 
 
-def _values(message: Span | LogRecord) -> Iterator[tuple[str, AnyValue]]:
-    """Yield every AnyValue that holds text or bytes, with its attribute's key."""
+def _values(message: Span | LogRecord) -> list[tuple[str, AnyValue]]:
+    """Return every AnyValue that holds text or bytes, with its attribute's key."""
+    found: list[tuple[str, AnyValue]] = []
     if isinstance(message, LogRecord):
-        yield from _leaves("body", message.body)
-    yield from _pairs("", message.attributes)
+        _add_leaves("body", message.body, found)
+    _add_pairs("", message.attributes, found)
     if isinstance(message, Span):
         for event in message.events:
             # Old conventions put messages into events; their texts repeat like any message's.
             prefix = "gen_ai.prompt." if event.name.startswith("gen_ai.") else ""
-            yield from _pairs(prefix, event.attributes)
+            _add_pairs(prefix, event.attributes, found)
         for link in message.links:
-            yield from _pairs("", link.attributes)
+            _add_pairs("", link.attributes, found)
+    return found
 
 
-def _pairs(prefix: str, pairs: Iterable[KeyValue]) -> Iterator[tuple[str, AnyValue]]:
+def _add_pairs(prefix: str, pairs: Iterable[KeyValue], found: list[tuple[str, AnyValue]]) -> None:
+    add = found.append
     for pair in pairs:
         value = pair.value
-        if value.string_value or value.HasField("string_value") or value.HasField("bytes_value"):
-            yield prefix + pair.key, value
-        elif value.HasField("array_value") or value.HasField("kvlist_value"):
-            yield from _leaves(prefix + pair.key, value)
+        if value.string_value:  # nearly all are; asking which field is set costs more
+            add((prefix + pair.key, value))
+        else:
+            _add_leaves(prefix + pair.key, value, found)
 
 
-def _leaves(key: str, value: AnyValue) -> Iterator[tuple[str, AnyValue]]:
+def _add_leaves(key: str, value: AnyValue, found: list[tuple[str, AnyValue]]) -> None:
     kind = value.WhichOneof("value")
     if kind in ("string_value", "bytes_value"):
-        yield key, value
+        found.append((key, value))
     elif kind == "array_value":
         for inner in value.array_value.values:
-            yield from _leaves(key, inner)
+            _add_leaves(key, inner, found)
     elif kind == "kvlist_value":
         for pair in value.kvlist_value.values:
-            yield from _leaves(key, pair.value)
+            _add_leaves(key, pair.value, found)
 
 
 def _write_varint(out: bytearray, number: int) -> None:

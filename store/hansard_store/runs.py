@@ -18,6 +18,7 @@ from hansard_store.projections import Usage
 
 NO_ROOT = 9
 NO_TIMES = 2
+MANY_SCOPES = 0
 Fact = Literal["agent_name", "domain", "conversation_id", "user_id", "first_input", "last_output"]
 
 
@@ -62,6 +63,7 @@ class RunState:
     user_span: int | None
     first_input_span: int | None
     last_output_span: int | None
+    call_scope: int | None
     has_receipts: int
     notes: str
     # Not stored: when the root and those who told a fact started, read with them; and whether
@@ -70,11 +72,18 @@ class RunState:
     told_ns: dict[str, int] = field(default_factory=dict)
     changed: bool = False
 
-    def count_usage(self, usage: Usage, sign: int) -> None:
-        """Add a call's numbers to the totals (sign 1) or take them away (sign -1)."""
-        for column, value in zip(_USAGE_COLUMNS, usage.values(), strict=True):
+    def tell_call_scope(self, scope: int) -> None:
+        """Note who tells of a call: while it is one scope, no call is told twice side by side."""
+        if self.call_scope is None:
+            self.call_scope = scope
+        elif self.call_scope != scope:
+            self.call_scope = MANY_SCOPES
+
+    def add_usage(self, usage: Usage) -> None:
+        """Add a call's numbers to the totals; an unknown one changes nothing."""
+        for column, value in zip(USAGE_COLUMNS, usage.values(), strict=True):
             if value is not None:
-                setattr(self, column, (getattr(self, column) or 0) + sign * value)
+                setattr(self, column, (getattr(self, column) or 0) + value)
 
     def note(self, notes: Iterable[str], sign: int) -> None:
         """Count what was repaired, missing or refused in a span (1), or take it back (-1)."""
@@ -116,7 +125,7 @@ _TOLD_BY: Mapping[Fact, str] = {
     "first_input": "first_input_span",
     "last_output": "last_output_span",
 }
-_USAGE_COLUMNS = (
+USAGE_COLUMNS = (
     "tokens_input",
     "tokens_output",
     "tokens_cache_read",

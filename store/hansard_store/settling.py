@@ -27,7 +27,8 @@ from hansard_store.duplicates import (
     near_below,
     near_beside,
 )
-from hansard_store.runs import RunState
+from hansard_store.flags import SpanFlag
+from hansard_store.runs import MANY_SCOPES, RunState
 
 CALL_ROLES = ("llm", "embedding")
 TOOL_ROLES = ("tool", "mcp")
@@ -37,8 +38,11 @@ _SAME_RESPONSE = """
 SELECT span FROM call WHERE run = ? AND response_id = ? AND span <> ? ORDER BY span LIMIT 8
 """
 _UNCOUNTED = "SELECT 1 FROM call WHERE span = ? AND candidate = 1 AND counted = 0"
+_IS_DUPLICATE = f"SELECT flags & {int(SpanFlag.DUPLICATE)} FROM span WHERE id = ?"
 _RESPONSE = "SELECT response_id FROM call WHERE span = ?"
-_PLACE = "SELECT span_id, parent_span_id, role, tool_name FROM span WHERE id = ?"
+_PLACE = """
+SELECT span_id, parent_span_id, role, tool_name, tool_call_id FROM span WHERE id = ?
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,7 @@ class Place:
     parent_span_id: bytes | None
     role: str
     tool_name: str | None
+    call_id: str | None  # of a tool step
 
 
 def settle(connection: apsw.Connection, run: RunState, place: Place) -> None:
@@ -91,8 +96,11 @@ def place_of(connection: apsw.Connection, span: int) -> Place:
 
 
 def _pairs(connection: apsw.Connection, run: RunState, place: Place) -> Iterator[tuple[Near, Near]]:
-    """Yield (outer, inner) of every pair in reach that the step is part of or joins."""
-    me = Near(place.span, place.role, place.tool_name, 0)
+    """Yield (outer, inner) of every pair in reach that the step is part of or joins.
+
+    The outermost come first: of several spans about one tool run, it stands for all.
+    """
+    me = Near(place.span, place.role, place.tool_name, place.call_id, 0)
     below = [near for near in near_below(connection, run.trace_id, place.span_id) if near != me]
     if not any(near.role in _JUDGED for near in (me, *below)):
         return
@@ -101,7 +109,7 @@ def _pairs(connection: apsw.Connection, run: RunState, place: Place) -> Iterator
     looped = {place.span, *(near.span for near in above)} & {near.span for near in below}
     if looped or any(near.span == place.span for near in above):
         return
-    for outer in (me, *above):
+    for outer in (*reversed(above), me):
         for inner in (me, *below):
             if 0 < outer.level + inner.level <= REACH:
                 yield outer, inner
@@ -122,8 +130,14 @@ def _settle_tools(connection: apsw.Connection, run: RunState, outer: Near, inner
     """Two nested steps of one tool are its two ends: the outer one is the tool."""
     if not outer.tool_name or outer.tool_name != inner.tool_name:
         return
-    if tool_events.hand_over(connection, run, inner=inner.span, outer=outer.span):
-        counting.set_flags(connection, run, inner.span, duplicate=True)
+    if outer.call_id and inner.call_id and outer.call_id != inner.call_id:
+        return  # a tool that runs itself again
+    if connection.execute(_IS_DUPLICATE, (outer.span,)).get:
+        # A third one stands for both; what is in its reach was handed over to it before.
+        tool_events.remove(connection, run, inner.span)
+    else:
+        tool_events.hand_over(connection, run, inner=inner.span, outer=outer.span)
+    counting.set_flags(connection, run, inner.span, duplicate=True)
 
 
 def _settle_twins(connection: apsw.Connection, run: RunState, span: int) -> None:
@@ -145,7 +159,8 @@ def _starts(call: CallFacts) -> tuple[int, int]:
 
 def _possible_twins(connection: apsw.Connection, run: RunState, span: int) -> list[int]:
     same = _same_response(connection, run, span)
-    return list(dict.fromkeys([*same, *near_beside(connection, span)]))
+    beside = near_beside(connection, span) if run.call_scope == MANY_SCOPES else []
+    return list(dict.fromkeys([*same, *beside]))
 
 
 def _same_response(connection: apsw.Connection, run: RunState, span: int) -> list[int]:

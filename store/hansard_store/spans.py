@@ -85,7 +85,7 @@ WHERE trace_id = :trace_id AND span_id = :span_id AND side = :side
 """
 _SPAN_COLUMNS = (
     "trace_id, span_id, side, run, parent_span_id, name, label, kind, start_ns, end_ns, sort_ns, "
-    "status, role, dialect, flags, resource, scope, agent_name, tool_name, model, "
+    "status, role, dialect, flags, resource, scope, agent_name, tool_name, tool_call_id, model, "
     "tokens_input, tokens_output, tokens_cache_read, tokens_cache_write, tokens_reasoning, "
     "cost_usd_nano, summary, notes"
 )
@@ -118,11 +118,7 @@ finish_reason, input_prefix, output_prefix, input_is_delta, tokens_input, tokens
 tokens_cache_read, tokens_cache_write, tokens_reasoning, cost_usd_nano, cost_source, first_token_ms
 """
 _ADD_CALL = f"INSERT INTO call ({_CALL_COLUMNS}) VALUES ({', '.join('?' * 21)})"
-_DROP_CALL = "DELETE FROM call WHERE span = ?"
-_OLD = """
-SELECT flags, end_ns, notes, (SELECT counted FROM call WHERE call.span = span.id) AS counted
-FROM span WHERE id = ?
-"""
+_OLD = "SELECT flags, end_ns, notes FROM span WHERE id = ?"
 _PENDING, _FOLDED = int(SpanFlag.PENDING), int(SpanFlag.FOLDED)
 _PENDING_BELOW = f"""
 SELECT id FROM span
@@ -207,8 +203,8 @@ class SpanWriter:
             span.trace_id, span.span_id, span.side, run.id, span.parent_span_id, span.name,
             made.label, span.kind, span.start_ns, span.end_ns, span.sort_ns, span.status,
             made.role, made.dialect, int(span.flags | made.flags), span.resource, span.scope,
-            made.agent_name, made.tool_name, made.model, *made.usage.values(), made.summary,
-            "\n".join((*span.notes, *made.notes)) or None,
+            made.agent_name, made.tool_name, _call_id(made), made.model, *made.usage.values(),
+            made.summary, "\n".join((*span.notes, *made.notes)) or None,
         )  # fmt: skip
 
     def _add_record(self, number: int, span: ReceivedSpan, run: RunState) -> None:
@@ -245,7 +241,9 @@ class SpanWriter:
         if made.ran is not None and not made.flags & SpanFlag.DUPLICATE:
             tool_events.add_ran(self._connection, run, made.ran, span=number)
         self._derive_usage(number, span, made, run)
-        place = Place(number, span.span_id, span.parent_span_id, made.role, made.tool_name)
+        place = Place(
+            number, span.span_id, span.parent_span_id, made.role, made.tool_name, _call_id(made)
+        )
         settle(self._connection, run, place)
 
     def _fold_pending(
@@ -266,6 +264,7 @@ class SpanWriter:
     ) -> None:
         marked = counting.is_marked(self._connection, run, span.span_id)
         if made.call is not None:
+            run.tell_call_scope(span.scope)
             self._add_call(number, made.call, run, flags=span.flags | made.flags)
         if made.usage_sum is not None:
             counting.add_sum(
@@ -286,15 +285,13 @@ class SpanWriter:
         self._execute(_ADD_CALL, row)
         if counted:
             run.model_calls += 1
-            run.count_usage(call.usage, 1)
+            run.add_usage(call.usage)
 
     def _retract(self, number: int, run: RunState) -> None:
         """Take a span's derived rows, and its part of the run's totals, back."""
         old: Any = self._execute(_OLD, (number,)).fetchone()
-        flags, end_ns, notes, counted = old
-        if counted:
-            counting.uncount_call(self._connection, run, number)
-        self._execute(_DROP_CALL, (number,))
+        flags, end_ns, notes = old
+        counting.remove_call(self._connection, run, number)
         counting.remove_sum(self._connection, run, number)
         tool_events.remove(self._connection, run, number)
         self._execute(_DROP_LINKS, (number,))
@@ -304,6 +301,10 @@ class SpanWriter:
         run.step_count -= counting.is_step(flags)
         run.error_count -= 1 if flags & SpanFlag.ERROR else 0
         run.open_count -= 1 if end_ns is None and not flags & SpanFlag.TIME_HUGE else 0
+
+
+def _call_id(made: SpanProjection) -> str | None:
+    return made.ran.call_id if made.ran is not None else None
 
 
 def _has_usage(made: SpanProjection) -> bool:

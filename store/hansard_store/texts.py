@@ -23,12 +23,13 @@ INDEXED_CHARS = 1_000_000
 _FIND = "SELECT id FROM text WHERE hash = ?"
 _ADD = """
 INSERT INTO text (hash, field, role, match_hash, first_span, body)
-VALUES (?, ?, ?, ?, ?, ?) RETURNING id
+VALUES (?, ?, ?, ?, ?, ?)
 """
 _USE = "INSERT OR IGNORE INTO text_use (text, run) VALUES (?, ?)"
-_FIND_NODE = "SELECT id, hash FROM message_prefix WHERE parent = ? AND text = ?"
+_FIND_NODE = "SELECT id FROM message_prefix WHERE parent = ? AND text = ?"
 _ADD_NODE = """
-INSERT INTO message_prefix (parent, text, depth, hash) VALUES (?, ?, ?, ?) RETURNING id
+INSERT INTO message_prefix (parent, text, depth, hash) VALUES (?, ?, ?, ?)
+ON CONFLICT DO NOTHING
 """
 
 
@@ -38,6 +39,7 @@ class TextWriter:
     def __init__(
         self, connection: apsw.Connection, contents: ContentWriter, index: IndexWriter
     ) -> None:
+        self._connection = connection
         self._execute = connection.execute
         self._executemany = connection.executemany
         self._contents = contents
@@ -82,11 +84,12 @@ class TextWriter:
         span: int,
     ) -> tuple[int, bytes]:
         text = self._message(message, span=span)
-        row = self._execute(_FIND_NODE, (parent, text)).fetchone()
-        if row is not None:
-            return row[0], row[1]
         digest = hashlib.sha256(chain + message.hash).digest()[:16]
-        return self._execute(_ADD_NODE, (parent, text, depth, digest)).get, digest
+        self._execute(_ADD_NODE, (parent, text, depth, digest))
+        if self._connection.changes():
+            return self._connection.last_insert_rowid(), digest
+        known: int = self._execute(_FIND_NODE, (parent, text)).get
+        return known, digest
 
     def _message(self, message: Message, *, span: int) -> int:
         found = self._find(message.hash)
@@ -105,7 +108,8 @@ class TextWriter:
         return known
 
     def _add(self, digest: bytes, row: tuple[Any, ...], words: str, named: Iterable[int]) -> int:
-        added: int = self._execute(_ADD, row).get
+        self._execute(_ADD, row)
+        added = self._connection.last_insert_rowid()
         for content in named:
             self._contents.use_by_text(content, added)
         self._index.add_text(added, words[:INDEXED_CHARS])

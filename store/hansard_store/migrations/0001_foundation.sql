@@ -52,6 +52,7 @@ CREATE TABLE span (
   scope          INTEGER NOT NULL REFERENCES scope (id),
   agent_name     TEXT,
   tool_name      TEXT,
+  tool_call_id   TEXT,
   model          TEXT,
   tokens_input       INTEGER,             -- of this step's own call, or the sum it repeats
   tokens_output      INTEGER,
@@ -229,6 +230,7 @@ CREATE TABLE run (
   user_span         INTEGER,
   first_input_span  INTEGER,
   last_output_span  INTEGER,
+  call_scope      INTEGER,                -- scope that tells of its calls; 0: more than one
   has_receipts    INTEGER NOT NULL DEFAULT 0,
   notes           TEXT NOT NULL DEFAULT '{}' -- JSON: note -> how many spans
 ) STRICT;
