@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -99,14 +99,17 @@ class CallFacts:
     failed: Collection[str] = ()  # call ids whose result says that it failed
 
 
-def results_by_call(messages: Sequence[Message]) -> dict[str, ToolResultPart]:
-    """Return the tool results among messages, by call id."""
-    return {
-        part.id: part
-        for message in messages
-        for part in message.parts
-        if isinstance(part, ToolResultPart) and part.id
-    }
+def results_by_call(messages: Iterable[Message]) -> dict[str, ToolResultPart]:
+    """Return the tool results among messages, by call id.
+
+    Of several the first counts: later prompts may hold it cut short or cleared.
+    """
+    found: dict[str, ToolResultPart] = {}
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, ToolResultPart) and part.id:
+                found.setdefault(part.id, part)
+    return found
 
 
 def show_message(

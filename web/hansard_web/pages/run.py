@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
-from urllib.parse import parse_qsl
+from typing import Annotated
 
 import apsw
 from fastapi import APIRouter, Header
@@ -17,10 +16,20 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from hansard_store.flags import SpanFlag
 from hansard_store.run_queries import RunItem, get_run
 from hansard_store.step_queries import steps_by_number
+from hansard_web.pages.run_bar import (
+    Find,
+    Pill,
+    Reading,
+    failed_spans,
+    find_of,
+    next_line,
+    pills_of,
+    readings_of,
+)
 from hansard_web.pages.run_conversation import Conversation, conversation_view
 from hansard_web.pages.run_head import Note, RunHead, run_head, run_notes
 from hansard_web.pages.run_log import LogView, log_view
-from hansard_web.pages.run_state import ALL_SHUT, LINES, TABS, RunState, parse_state
+from hansard_web.pages.run_state import TABS, RunState, address_of, parse_state
 from hansard_web.pages.run_tree import (
     Moment,
     TreeView,
@@ -38,44 +47,8 @@ from hansard_web.trees.pictures import ShownRun
 
 router = APIRouter()
 
-_READINGS = (("tree", "tree", "Tree"), ("conversation", "conversation", "Conversation"),
-             ("log", "log", "Log"))  # fmt: skip
 _ERROR = int(SpanFlag.ERROR)  # a plain int: see picture.py
 _A_YEAR_S = 365 * 86_400
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """One of the three ways to read a run."""
-
-    label: str
-    icon: str
-    href: str
-    is_current: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Pill:
-    """A filter that is on or off by following its address."""
-
-    label: str
-    href: str
-    is_on: bool
-    icon: str = ""
-    count: int | None = None
-    title: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Find:
-    """The find box of the run."""
-
-    text: str
-    count: int
-    previous_href: str | None
-    next_href: str | None
-    clear_href: str
-    kept: tuple[tuple[str, str], ...]  # the rest of the state, as hidden fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +73,13 @@ class RunPage:
 
 
 @dataclass(frozen=True, slots=True)
+class TreeOnly:
+    """A window of rows without anything around it: all that a scroll needs."""
+
+    tree: TreeView
+
+
+@dataclass(frozen=True, slots=True)
 class PaneOnly:
     """The pane without the page around it."""
 
@@ -121,13 +101,18 @@ def run(request: Request, site: SiteDep, run_id: str) -> Response:
 
 @router.get("/fragments/runs/{run_id}/tree")
 def tree_window(request: Request, site: SiteDep, run_id: str) -> Response:
+    """Rows of the tree; with what stands around them unless `part=rows`."""
     asked = parse_state(request.query_params)
     state = asked.but(first=asked.first, view="tree")
     if request.headers.get("HX-Request") != "true":
-        return RedirectResponse(_address(f"/runs/{run_id}", state), 303)
+        return RedirectResponse(address_of(f"/runs/{run_id}", state), 303)
+    is_scroll = request.query_params.get("part") == "rows"
     with site.readers.read() as connection:
         now_ns = time.time_ns()
         found = get_run(connection, run_id, now_ns=now_ns)
+        if is_scroll:
+            rows = TreeOnly(_tree(site, connection, found, state, now_ns=now_ns))
+            return site.renderer.fragment(request, "run/_rows.html", page=rows)
         page = _page(
             site, connection, found, state, request.query_params, now_ns=now_ns, with_step=False
         )
@@ -139,7 +124,7 @@ def step_pane(request: Request, site: SiteDep, run_id: str) -> Response:
     """The pane of the selected step; empty when none is."""
     state = parse_state(request.query_params)
     if request.headers.get("HX-Request") != "true":
-        return RedirectResponse(_address(f"/runs/{run_id}", state), 303)
+        return RedirectResponse(address_of(f"/runs/{run_id}", state), 303)
     with site.readers.read() as connection:
         now_ns = time.time_ns()
         found = get_run(connection, run_id, now_ns=now_ns)
@@ -184,8 +169,8 @@ def jump(
         found = get_run(connection, run_id, now_ns=now_ns)
         shown = site.pictures.get(connection, run_id)
         arrangement = lay_out(connection, shown, state, _moment(found, now_ns))
-        matches = find_matches(connection, shown, state) if to == "match" else _failed(shown)
-    line = _next_line(shown, arrangement, matches, after=state.span, is_back=bool(back))
+        matches = find_matches(connection, shown, state) if to == "match" else failed_spans(shown)
+    line = next_line(shown, arrangement, matches, after=state.span, is_back=bool(back))
     if line is None:
         return JSONResponse({"line": None, "key": None})
     node = shown.tree.tree.nodes[arrangement.rows[line]]
@@ -242,9 +227,9 @@ def _page(
         state=state,
         path=path,
         fragments=fragments,
-        readings=_readings(path, state),
-        pills=_pills(path, state, found, log),
-        find=_find(connection, shown, arrangement, state, path=path),
+        readings=readings_of(path, state),
+        pills=pills_of(path, state, found, log),
+        find=find_of(connection, shown, arrangement, state, path=path),
         shown=text,
         shown_why=why,
         notes=run_notes(connection, found, shown.tree.tree, now_ns=now_ns),
@@ -253,6 +238,22 @@ def _page(
         log=log,
         step=step,
         live_href=f"/live/runs/{found.run_id}?seq={found.change_seq}",
+    )
+
+
+def _tree(
+    site: Site, connection: apsw.Connection, found: RunItem, state: RunState, *, now_ns: int
+) -> TreeView:
+    shown = site.pictures.get(connection, found.run_id)
+    moment = _moment(found, now_ns)
+    return tree_view(
+        connection,
+        shown,
+        lay_out(connection, shown, state, moment),
+        state,
+        moment,
+        path=f"/runs/{found.run_id}",
+        fragments=f"/fragments/runs/{found.run_id}",
     )
 
 
@@ -289,7 +290,7 @@ def _pane(
         tab=state.tab,
         around=Around(
             address=f"{path}?{without_tab}&",
-            close_href=_address(path, state.but(span=None)),
+            close_href=address_of(path, state.but(span=None)),
             previous_href=_neighbour(shown, arrangement, state, path, line, -1),
             next_href=_neighbour(shown, arrangement, state, path, line, 1),
         ),
@@ -309,117 +310,4 @@ def _neighbour(
     if line is None or not 0 <= line + way < len(arrangement):
         return None
     node = shown.tree.tree.nodes[arrangement.rows[line + way]]
-    return _address(path, state.but(span=span_key(node)))
-
-
-def _readings(path: str, state: RunState) -> tuple[Reading, ...]:
-    return tuple(
-        Reading(label, icon, _address(path, state.but(view=view)), view == state.view)
-        for view, icon, label in _READINGS
-    )
-
-
-def _pills(path: str, state: RunState, found: RunItem, log: LogView | None) -> tuple[Pill, ...]:
-    def pill(label: str, *, is_on: bool, changes: dict[str, Any], **more: Any) -> Pill:
-        return Pill(label, _address(path, state.but(**changes)), is_on, **more)
-
-    errors = pill(
-        "errors",
-        is_on=state.errors,
-        changes={"errors": not state.errors},
-        icon="error",
-        count=found.error_count,
-        title="Only steps that failed, and what leads to them",
-    )
-    failures = (errors,) if found.error_count or state.errors else ()
-    if state.view == "conversation":
-        return ()
-    if log is not None:
-        kinds = [
-            pill(
-                kind,
-                is_on=kind not in state.hide,
-                changes={"hide": state.hide ^ {kind}},
-                count=log.counts[kind],
-            )
-            for kind in LINES
-            if log.counts[kind]
-        ]
-        return (*failures, *kinds)
-    return (
-        *failures,
-        pill(
-            "critical path",
-            is_on=state.critical,
-            changes={"critical": not state.critical},
-            title="Only the steps that the length of the run hangs on",
-        ),
-        pill(
-            "group repeats",
-            is_on=state.group,
-            changes={"group": not state.group, "repeats": ALL_SHUT},
-            title="Three or more steps of one name in a row become one line",
-        ),
-    )
-
-
-def _find(
-    connection: apsw.Connection,
-    shown: ShownRun,
-    arrangement: Arrangement,
-    state: RunState,
-    *,
-    path: str,
-) -> Find:
-    matches = find_matches(connection, shown, state)
-    ways: dict[bool, str | None] = {True: None, False: None}
-    for is_back in ways:
-        line = _next_line(shown, arrangement, matches, after=state.span, is_back=is_back)
-        if line is not None:
-            node = shown.tree.tree.nodes[arrangement.rows[line]]
-            ways[is_back] = _address(path, state.but(span=span_key(node)))
-    kept = parse_qsl(state.but(find="").query())
-    return Find(
-        text=state.find,
-        count=len(matches),
-        previous_href=ways[True],
-        next_href=ways[False],
-        clear_href=_address(path, state.but(find="")),
-        kept=tuple(kept),
-    )
-
-
-def _failed(shown: ShownRun) -> frozenset[int]:
-    return frozenset(node.id for node in shown.tree.tree.nodes if node.flags & _ERROR)
-
-
-def _next_line(
-    shown: ShownRun,
-    arrangement: Arrangement,
-    wanted: Collection[int],
-    *,
-    after: str | None,
-    is_back: bool,
-) -> int | None:
-    """Return the next visible line with one of these spans, going round at the end."""
-    if not wanted:
-        return None
-    nodes = shown.tree.tree.nodes
-    lines = [
-        line
-        for line, row in enumerate(arrangement.rows)
-        if line not in arrangement.groups and nodes[row].id in wanted
-    ]
-    if not lines:
-        return None
-    row = None if after is None else shown.picture.row_of(after)
-    here = None if row is None else arrangement.line_showing(row)
-    if is_back:
-        before = [line for line in lines if here is not None and line < here]
-        return before[-1] if before else lines[-1]
-    return next((line for line in lines if here is None or line > here), lines[0])
-
-
-def _address(path: str, state: RunState) -> str:
-    query = state.query()
-    return f"{path}?{query}" if query else path
+    return address_of(path, state.but(span=span_key(node)))

@@ -25,7 +25,7 @@ from hansard_store.conversation_reads import (
 from hansard_store.flags import SpanFlag
 from hansard_web.format import count, duration, plural
 from hansard_web.pages.messages import CallFacts, ShownMessage, results_by_call, show_message
-from hansard_web.pages.run_state import RunState
+from hansard_web.pages.run_state import RunState, address_of
 from hansard_web.trees.pictures import ShownRun
 
 CALLS_A_PAGE = 40
@@ -74,7 +74,8 @@ def conversation_view(
     nearby = talk[max(first - _NEIGHBOURS, 0) : first + CALLS_A_PAGE + _NEIGHBOURS]
     bodies = read_messages(connection, _texts_for(page, nearby))
     events = list_tool_events(connection, run)
-    facts = CallFacts(events, results_by_call(list(bodies.values())))
+    said_in_order = [bodies[ref.text] for one in nearby for ref in one.new if ref.text in bodies]
+    facts = CallFacts(events, results_by_call(said_in_order))
     asked = _asked(bodies.values())
     turns = tuple(
         _turn(one, at, len(talk), bodies, facts, asked, state, path)
@@ -86,10 +87,10 @@ def conversation_view(
     return Conversation(
         turns=turns,
         summary=f"{plural(said, 'message')}, {plural(len(talk), 'call')}{left_out}",
-        previous_href=_address(path, state.but(first=max(first - CALLS_A_PAGE, 0)))
+        previous_href=address_of(path, state.but(first=max(first - CALLS_A_PAGE, 0)))
         if first
         else None,
-        next_href=_address(path, state.but(first=first + CALLS_A_PAGE))
+        next_href=address_of(path, state.but(first=first + CALLS_A_PAGE))
         if first + CALLS_A_PAGE < len(talk)
         else None,
         is_empty=not talk,
@@ -105,11 +106,6 @@ def _first(talk: Sequence[TalkCall], state: RunState) -> int:
 
 def _key(call: CallRow) -> str:
     return call.step_id.partition("-")[2]
-
-
-def _address(path: str, state: RunState) -> str:
-    query = state.query()
-    return f"{path}?{query}" if query else path
 
 
 # ------------------------------------------------------------------------------ what is new
@@ -260,7 +256,7 @@ def _turn(
     ]
     return Turn(
         divider=_divider(one, number, of),
-        context_href=_address(path, state.but(span=key, tab="context")),
+        context_href=address_of(path, state.but(span=key, tab="context")),
         span=key,
         messages=tuple(messages),
         is_selected=is_selected,

@@ -11,7 +11,7 @@ from hansard_store.flags import SpanFlag
 from hansard_store.run_reads import list_events, list_log_lines
 from hansard_store.step_queries import StepSkeleton, steps_by_number
 from hansard_web.format import clock, count, duration, iso_time, plural
-from hansard_web.pages.run_state import RunState
+from hansard_web.pages.run_state import RunState, address_of
 from hansard_web.trees.pictures import ShownRun
 
 _ERROR = int(SpanFlag.ERROR)  # a plain int: see picture.py
@@ -95,10 +95,10 @@ def log_view(
         not_shown=_not_shown(shown),
         first=first,
         total=len(lines),
-        previous_href=_address(path, state.but(first=max(first - LINES_A_PAGE, 0)))
+        previous_href=address_of(path, state.but(first=max(first - LINES_A_PAGE, 0)))
         if first
         else None,
-        next_href=_address(path, state.but(first=first + LINES_A_PAGE))
+        next_href=address_of(path, state.but(first=first + LINES_A_PAGE))
         if first + LINES_A_PAGE < len(lines)
         else None,
         counts={kind: sum(line.kind == kind for line in everything) for kind in
@@ -151,15 +151,21 @@ def _row(
     return LogRow(
         time_ns=line.time_ns,
         clock=f"{clock(line.time_ns)}{iso_time(line.time_ns)[19:23]}",
-        after="" if before_ns is None else f"+{duration(max(line.time_ns - before_ns, 0))}",
+        after=_after(line.time_ns, before_ns),
         role=step.role if is_step and step else "other",
         icon=step.role if is_step and step else "event" if line.kind == "events" else "log",
         what=name,
         detail=detail[:_LONGEST_DETAIL],
-        href=None if key is None else _address(path, state.but(span=key, tab=tab)),
+        href=None if key is None else address_of(path, state.but(span=key, tab=tab)),
         is_error=line.is_error,
         is_selected=is_step and key is not None and key == state.span,
     )
+
+
+def _after(time_ns: int, before_ns: int | None) -> str:
+    if before_ns is None or time_ns <= before_ns:
+        return ""
+    return f"+{duration(time_ns - before_ns)}"
 
 
 def _detail(line: Line, step: StepSkeleton | None) -> str:
@@ -176,8 +182,3 @@ def _not_shown(shown: ShownRun) -> str:
     with_events = sum(bool(node.flags & _HAS_EVENTS) for node in nodes)
     more = with_events - _MOST_EVENT_SPANS
     return f"The events of {count(more)} further steps are not shown here." if more > 0 else ""
-
-
-def _address(path: str, state: RunState) -> str:
-    query = state.query()
-    return f"{path}?{query}" if query else path

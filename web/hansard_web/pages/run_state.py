@@ -95,6 +95,12 @@ class RunState:
         return replace(self, **({"first": None} | changes))
 
 
+def address_of(path: str, state: RunState) -> str:
+    """Return the address of a run's page in some state."""
+    query = state.query()
+    return f"{path}?{query}" if query else path
+
+
 def parse_state(query: Mapping[str, str]) -> RunState:
     """Read the state from a query; what makes no sense is left at its default."""
     start, end = _natural(query.get("from")), _natural(query.get("to"))

@@ -60,8 +60,9 @@ def lay_out(
 ) -> Arrangement:
     """Return the visible lines; kept per state, as scrolling asks for them again and again."""
     tree = shown.tree.tree
-    layout = (state.shut, state.errors, state.critical, state.group, state.repeats)
-    if layout == (RunState().shut, False, False, False, state.repeats):
+    zoom = (state.from_ns, state.to_ns)
+    layout = (state.shut, state.errors, state.critical, state.group, state.repeats, zoom)
+    if layout == (RunState().shut, False, False, False, state.repeats, (None, None)):
         return Arrangement(range(len(tree)), tree.depths, {}, Hidden())
 
     def make() -> Arrangement:
@@ -77,8 +78,8 @@ def lay_out(
             is_group_shut=lambda row: state.repeats.is_shut(span_key(tree.nodes[row])),
         )
 
-    if state.critical and moment.is_running:
-        return make()  # the path moves with the clock
+    if moment.is_running and (state.critical or zoom != (None, None)):
+        return make()  # what is open moves with the clock
     return shown.arrangements.get(layout, make)
 
 
@@ -91,7 +92,28 @@ def _kept_rows(shown: ShownRun, state: RunState, moment: Moment) -> set[int] | N
     if state.critical:
         path = shown.picture.critical_path(moment.until_ns)
         kept = path if kept is None else kept & path
+    if state.from_ns is not None or state.to_ns is not None:
+        scale = _shown_time(shown, state, moment)
+        inside = [
+            row
+            for row in range(len(tree))
+            if scale.overlaps(shown.picture.times(row, moment.until_ns))
+        ]
+        ran = with_ancestors(tree, inside)
+        kept = ran if kept is None else kept & ran
     return kept
+
+
+def _shown_time(shown: ShownRun, state: RunState, moment: Moment) -> Scale:
+    """Return the stretch of time that the waterfall shows: the whole run, or what was zoomed to."""
+    whole = shown.picture.bounds(moment.until_ns)
+    start_ns = whole.start_ns + (state.from_ns or 0)
+    end_ns = whole.end_ns if state.to_ns is None else whole.start_ns + state.to_ns
+    scale = Scale(start_ns, end_ns) if end_ns > start_ns else whole
+    if moment.is_running and state.to_ns is None:
+        # Air behind "now", so that what is still open can be seen to point onwards.
+        scale = Scale(scale.start_ns, scale.end_ns + (scale.end_ns - scale.start_ns) * 3 // 50)
+    return scale
 
 
 def find_matches(connection: apsw.Connection, shown: ShownRun, state: RunState) -> frozenset[int]:
@@ -154,14 +176,10 @@ def tree_view(
 def _canvas(
     connection: apsw.Connection, shown: ShownRun, state: RunState, moment: Moment, path: str
 ) -> Canvas:
-    whole = shown.picture.bounds(moment.until_ns)
-    start_ns = whole.start_ns + (state.from_ns or 0)
-    end_ns = whole.end_ns if state.to_ns is None else whole.start_ns + state.to_ns
-    scale = Scale(start_ns, end_ns) if end_ns > start_ns else whole
     return Canvas(
         picture=shown.picture,
-        scale=scale,
-        origin_ns=whole.start_ns,
+        scale=_shown_time(shown, state, moment),
+        origin_ns=shown.picture.bounds(moment.until_ns).start_ns,
         until_ns=moment.until_ns,
         state=state,
         path=path,
@@ -212,7 +230,7 @@ def shown_text(view: TreeView, steps: int) -> tuple[str, str]:
     if not hidden.total:
         return plural(steps, "step"), ""
     reasons = (
-        (hidden.filtered, "left out by the filter"),
+        (hidden.filtered, "left out by the filter or outside the shown time"),
         (hidden.folded, "inside steps that are shut"),
         (hidden.grouped, "inside groups of repeats"),
     )

@@ -112,13 +112,14 @@ def _later_results(connection: apsw.Connection, placed: PlacedCall) -> dict[str,
     """Return the results that the next calls sent back, by call id."""
     known = {ref.text for ref in placed.messages}
     chains = read_chains(connection, [call.input_prefix for call in placed.later])
-    texts = {
+    texts = [
         ref.text
-        for chain in chains.values()
-        for ref in chain
+        for call in placed.later
+        for ref in chains.get(call.input_prefix or 0, [])
         if ref.role == "tool" and ref.text not in known
-    }
-    return results_by_call(list(read_messages(connection, texts).values()))
+    ]
+    bodies = read_messages(connection, texts)
+    return results_by_call(bodies[text] for text in texts)
 
 
 def _earlier_from(placed: PlacedCall) -> str:

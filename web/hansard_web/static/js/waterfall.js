@@ -6,12 +6,14 @@ const OVERSCAN_ROWS = 60;
 const scroller = () => document.querySelector("#scroller[data-window]");
 const spaces = () => document.querySelectorAll("#rows > .tg-space");
 
-let wanted = null; // the first line asked for while a request is under way
+let wanted = null; // what was asked for while a request was under way: only the last counts
 let busy = false;
 
 // Spacer heights are set here because a style attribute in the page would not pass its CSP.
 export const layOut = () => {
   for (const space of spaces()) space.style.blockSize = `${Number(space.dataset.lines) * ROW_PX()}px`;
+  const grid = document.querySelector("#scroller [role=treegrid]");
+  if (grid && spaces().length) grid.setAttribute("aria-rowcount", shown().total + 1);
   const pager = document.getElementById("pager");
   if (pager && scroller()) pager.hidden = true; // links for people without script
 };
@@ -23,11 +25,11 @@ const shown = () => {
   return { first, last: first + rows, total: first + rows + Number(after.dataset.lines) };
 };
 
-export const loadWindow = async (first, { address = null } = {}) => {
+export const loadWindow = async (first, { address = null, scrolled = false } = {}) => {
   const box = scroller();
   if (!box) return;
   if (busy) {
-    wanted = { first, address };
+    wanted = { first, address, scrolled };
     return;
   }
   busy = true;
@@ -36,6 +38,7 @@ export const loadWindow = async (first, { address = null } = {}) => {
   if (here.get("span")) url.searchParams.set("span", here.get("span"));
   if (first !== null) url.searchParams.set("first", String(Math.max(first, 0)));
   else url.searchParams.delete("first");
+  if (scrolled) url.searchParams.set("part", "rows");
   const top = box.scrollTop;
   try {
     await htmx.ajax("GET", url.pathname + url.search, { target: "#rows", swap: "innerHTML", source: box });
@@ -59,9 +62,9 @@ const onScroll = () => {
   const step = Number(box.dataset.step);
   const top = Math.floor(box.scrollTop / ROW_PX());
   const bottom = top + Math.ceil(box.clientHeight / ROW_PX());
-  const tooHigh = first > 0 && top < first + OVERSCAN_ROWS / 3;
-  const tooLow = last < total && bottom > last - OVERSCAN_ROWS / 3;
-  if (tooHigh || tooLow) loadWindow(Math.max(0, top - Math.floor((step - (bottom - top)) / 2)));
+  const tooHigh = first > 0 && top < first + OVERSCAN_ROWS;
+  const tooLow = last < total && bottom > last - OVERSCAN_ROWS;
+  if (tooHigh || tooLow) loadWindow(Math.max(0, top - Math.floor((step - (bottom - top)) / 2)), { scrolled: true });
 };
 
 let frame = 0;
