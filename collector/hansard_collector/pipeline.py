@@ -20,15 +20,16 @@ from dataclasses import dataclass, field
 
 from hansard_collector.derive import DERIVED_VERSION
 from hansard_collector.errors import MalformedRequest, StoreBusy
-from hansard_collector.ingest import IngestRequest, IngestResult, RefusedRequest, Sender
+from hansard_collector.ingest import IngestRequest, IngestResult, RefusedRequest
 from hansard_collector.messages import MessageCache
 from hansard_collector.prepare import Preparer
 from hansard_collector.redact import RetentionPolicy
+from hansard_collector.refusals import Refusals, sender_key
 from hansard_collector.requests import Prepared, TakenApart, take_apart
 from hansard_collector.write import ItemWriter
 from hansard_store.database import DataFolder, open_for_ingest
 from hansard_store.errors import StoreBusyError
-from hansard_store.ledger import Count, LedgerBatch, Refusal, SenderKey
+from hansard_store.ledger import Count, LedgerBatch, Refusal
 from hansard_store.writer import IngestWriter
 
 _BATCH_ITEMS = 512
@@ -36,7 +37,6 @@ _BATCH_S = 0.1
 _TAKE_BYTES = 4 * 1024 * 1024  # of requests decoded before the next transaction
 _QUEUE_BYTES = 192 * 1024 * 1024  # a request of the largest size always fits when it is alone
 _QUEUE_REQUESTS = 10_000
-_MAX_REFUSALS = 200  # kept between two transactions; more are counted only
 
 _log = logging.getLogger("hansard.pipeline")
 
@@ -85,9 +85,10 @@ class Pipeline:
         self._condition = threading.Condition()
         self._queue: deque[_Job] = deque()
         self._queued_bytes = 0
-        self._refusals: list[RefusedRequest] = []
-        self._refused = 0
+        self._refusals = Refusals()
         self._closing = False
+        # Of the pipeline thread: what could not be counted while the store was busy.
+        self._uncounted = Refusals()
         self._thread = threading.Thread(target=self._run, name="hansard-pipeline", daemon=True)
 
     # ---- what receivers call, from any thread
@@ -114,10 +115,7 @@ class Pipeline:
     def refuse(self, request: RefusedRequest) -> None:
         """Count a request that a receiver refused; it is written with the next transaction."""
         with self._condition:
-            if len(self._refusals) < _MAX_REFUSALS:
-                self._refusals.append(request)
-            else:
-                self._refused += 1
+            self._refusals.add(request)
             self._condition.notify()
 
     def queue_state(self) -> QueueState:
@@ -142,9 +140,14 @@ class Pipeline:
             jobs, refusals = self._take()
             if not jobs and not refusals:
                 return
-            self._process(jobs, refusals)
+            try:
+                self._process(jobs, refusals)
+            except Exception as error:
+                # The last border: whatever it was, the thread goes on and the senders are told.
+                _log.exception("requests could not be processed")
+                _answer_all(jobs, error)
 
-    def _take(self) -> tuple[list[_Job], list[RefusedRequest]]:
+    def _take(self) -> tuple[list[_Job], Refusals]:
         """Wait for work, and return what is queued up to some megabytes; nothing when closing."""
         with self._condition:
             while not (self._queue or self._refusals or self._closing):
@@ -157,22 +160,28 @@ class Pipeline:
                 self._queued_bytes -= size
                 taken += size
                 jobs.append(job)
-            refusals, self._refusals = self._refusals, []
+            refusals, self._refusals = self._refusals, Refusals()
             return jobs, refusals
 
-    def _process(self, jobs: Sequence[_Job], refusals: Sequence[RefusedRequest]) -> None:
+    def _process(self, jobs: Sequence[_Job], refusals: Refusals) -> None:
         ready = [job for job in jobs if self._open(job)]
-        failed = [job for job in jobs if job.failed]
+        refusals.merge(self._uncounted)
+        refusals.merge(Refusals(_failure(job) for job in jobs if job.failed))
+        self._uncounted = Refusals()
         items = _items_of(ready)
         pending: list[tuple[_Job, Prepared | None]] = []
         while True:
             pending = _next_chunk(items)
-            if not pending and not refusals and not failed:
+            if not pending and not refusals:
                 break
-            if not self._commit(pending, refusals, failed):
-                self._fail(ready)
+            if not self._commit(pending, refusals):
+                # Counted with the next requests; until then nobody is answered either.
+                self._uncounted = refusals
+                _answer_all(
+                    ready, StoreBusy("the store cannot be written now; send it again in a second")
+                )
                 return
-            refusals, failed = (), []
+            refusals = Refusals()
             for job, item in pending:
                 if item is None:
                     _acknowledge(job)
@@ -181,6 +190,8 @@ class Pipeline:
 
     def _open(self, job: _Job) -> bool:
         """Decode a job's request; False when it cannot be, which its sender is told at once."""
+        if not job.future.set_running_or_notify_cancel():
+            return False  # nobody waits for it any more; its sender will send it again
         try:
             job.taken = take_apart(job.request, self._preparer, self._retention)
         except MalformedRequest as error:
@@ -197,25 +208,23 @@ class Pipeline:
     def _commit(
         self,
         chunk: Sequence[tuple[_Job, Prepared | None]],
-        refusals: Sequence[RefusedRequest],
-        failed: Sequence[_Job],
+        refusals: Refusals,
     ) -> bool:
         """Write a chunk in one transaction; False when the store cannot take it now."""
         try:
-            self._write(chunk, refusals, failed)
+            self._write(chunk, refusals)
         except StoreBusyError as error:
             _log.warning("%s", error)
             return False
         except Exception:
             _log.exception("a batch could not be written; its items are tried one by one")
-            return self._write_singly(chunk, refusals, failed)
+            return self._write_singly(chunk, refusals)
         return True
 
     def _write(
         self,
         chunk: Sequence[tuple[_Job, Prepared | None]],
-        refusals: Sequence[RefusedRequest] = (),
-        failed: Sequence[_Job] = (),
+        refusals: Refusals,
     ) -> None:
         now_ns = time.time_ns()
         outcomes: list[tuple[_Job, str]] = []
@@ -228,24 +237,23 @@ class Pipeline:
                 else:
                     _count_request(batch.ledger, job)
             items.join_logs()
-            for refusal in refusals:
-                _count_refusal(batch.ledger, refusal)
-            for job in failed:
-                _count_failure(batch.ledger, job)
+            refusals.write(batch.ledger)
         for job, outcome in outcomes:
             setattr(job.count, outcome, getattr(job.count, outcome) + 1)
 
     def _write_singly(
         self,
         chunk: Sequence[tuple[_Job, Prepared | None]],
-        refusals: Sequence[RefusedRequest],
-        failed: Sequence[_Job],
+        refusals: Refusals,
     ) -> bool:
         """Write items one by one, so that one that cannot be written costs only itself."""
-        self._write((), refusals, failed)
+        try:
+            self._write((), refusals)
+        except StoreBusyError:
+            return False
         for job, item in chunk:
             try:
-                self._write([(job, item)])
+                self._write([(job, item)], Refusals())
             except StoreBusyError:
                 return False
             except Exception as error:
@@ -254,12 +262,12 @@ class Pipeline:
                     job.taken.reasons[f"internal error ({type(error).__name__})"] += 1
         return True
 
-    def _fail(self, jobs: Sequence[_Job]) -> None:
-        for job in jobs:
-            if not job.future.done():
-                job.future.set_exception(
-                    StoreBusy("the store cannot be written now; send it again in a second")
-                )
+
+def _answer_all(jobs: Sequence[_Job], error: Exception) -> None:
+    """Tell every sender that was not answered yet."""
+    for job in jobs:
+        if not job.future.done():
+            job.future.set_exception(error)
 
 
 def _items_of(jobs: Sequence[_Job]) -> Iterator[tuple[_Job, Prepared | None]]:
@@ -295,10 +303,6 @@ def _acknowledge(job: _Job) -> None:
 # ---- counting, inside the transaction that stores what is counted
 
 
-def _sender_key(sender: Sender, service: str = "") -> SenderKey:
-    return SenderKey(service, sender.transport, sender.user_agent[:200])
-
-
 def _service(job: _Job) -> str:
     """Return the service that most items of a request name."""
     services = job.taken.services if job.taken else None
@@ -307,7 +311,7 @@ def _service(job: _Job) -> str:
 
 def _count(ledger: LedgerBatch, job: _Job, outcome: str) -> None:
     request = job.request
-    key = _sender_key(request.sender, _service(job))
+    key = sender_key(request.sender, _service(job))
     count = ledger.of(key, request.signal, address=request.sender.address)
     count.received += 1
     setattr(count, outcome, getattr(count, outcome) + 1)
@@ -317,7 +321,7 @@ def _count_request(ledger: LedgerBatch, job: _Job) -> None:
     """Count a request as a whole, with what of it was refused."""
     request, taken = job.request, job.taken
     assert taken is not None  # only opened jobs come here
-    key = _sender_key(request.sender, _service(job))
+    key = sender_key(request.sender, _service(job))
     count = ledger.of(key, request.signal, address=request.sender.address)
     count.requests += 1
     count.bytes += len(request.body)
@@ -338,36 +342,13 @@ def _count_request(ledger: LedgerBatch, job: _Job) -> None:
         )
 
 
-def _count_failure(ledger: LedgerBatch, job: _Job) -> None:
+def _failure(job: _Job) -> RefusedRequest:
     request = job.request
-    _count_refusal(
-        ledger,
-        RefusedRequest(
-            signal=request.signal,
-            sender=request.sender,
-            code="malformed",
-            message=job.failed,
-            size_bytes=len(request.body),
-            received_ns=request.received_ns,
-        ),
-    )
-
-
-def _count_refusal(ledger: LedgerBatch, refused: RefusedRequest) -> None:
-    key = _sender_key(refused.sender)
-    count = ledger.of(key, refused.signal or "traces", address=refused.sender.address)
-    count.requests += 1
-    count.refused += 1
-    count.bytes += refused.size_bytes
-    ledger.refuse(
-        Refusal(
-            sender=key,
-            address=refused.sender.address,
-            signal=refused.signal,
-            code=refused.code,
-            message=refused.message,
-            items=None,
-            size_bytes=refused.size_bytes,
-            time_ns=refused.received_ns,
-        )
+    return RefusedRequest(
+        signal=request.signal,
+        sender=request.sender,
+        code="malformed",
+        message=job.failed,
+        size_bytes=len(request.body),
+        received_ns=request.received_ns,
     )

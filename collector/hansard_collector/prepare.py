@@ -86,8 +86,9 @@ class Preparer:
         """Return a valid span with all its rows; never raises for what the span holds."""
         flags, notes = repair_span(span)
         times = span_times(span, received_ns=received_ns)
+        cuts: list[tuple[str, str, Sequence[str]]] = []
         elements: dict[str, Sequence[str]] = {}
-        large = large_values(span, self._cutting(span.trace_id, elements))
+        large = large_values(span, self._cutting(span.trace_id, cuts))
         view = span_view(
             span,
             envelope.resource,
@@ -95,6 +96,8 @@ class Preparer:
             scope_version=envelope.scope_version,
             elements=elements,
         )
+        # An event, a link or a map inside an attribute may hold a value under the same key.
+        elements |= {key: found for key, text, found in cuts if view.attributes.get(key) == text}
         flags |= times.flags | (SpanFlag.REDACTED if removed else SpanFlag(0))
         if span.links:
             flags |= SpanFlag.HAS_LINKS
@@ -123,14 +126,14 @@ class Preparer:
         return project(view, self._messages)
 
     def _cutting(
-        self, trace_id: bytes, elements: dict[str, Sequence[str]]
+        self, trace_id: bytes, cuts: list[tuple[str, str, Sequence[str]]]
     ) -> Callable[[str, str], CutValue | None]:
         def cut(key: str, text: str) -> CutValue | None:
             value = self._cutter.cut(trace_id, key, text)
             if value is not None:
                 found = value.elements()
                 if found is not None:
-                    elements[key] = found
+                    cuts.append((key, text, found))
             return value
 
         return cut

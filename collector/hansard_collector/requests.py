@@ -7,6 +7,7 @@ and the count of those refused, with the reasons that the sender is told.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ from hansard_store.redactions import RemovedSecret
 Prepared = PreparedSpan | PreparedLog | PreparedPoint
 
 _MAX_MESSAGE_CHARS = 1000
+_log = logging.getLogger("hansard.pipeline")
 _Removed = tuple[RemovedSecret, ...]
 
 
@@ -144,14 +146,22 @@ def _prepared(
     ordinals: Counter[bytes] = Counter()
     for index, ((envelope, message), mac) in enumerate(zip(envelopes, macs, strict=True)):
         item = _Item(message, envelope, mac)
-        yield from prepare(
-            preparer,
-            item,
-            taken=taken,
-            ordinals=ordinals,
-            received_ns=request.received_ns,
-            removed=removed.get(index, ()),
-        )
+        try:
+            made = list(
+                prepare(
+                    preparer,
+                    item,
+                    taken=taken,
+                    ordinals=ordinals,
+                    received_ns=request.received_ns,
+                    removed=removed.get(index, ()),
+                )
+            )
+        except Exception as error:  # a stage must not end the thread: this item is refused
+            _log.exception("an item could not be prepared and is refused")
+            taken.reasons[f"internal error ({type(error).__name__})"] += 1
+            continue
+        yield from made
 
 
 def _prepare_span(

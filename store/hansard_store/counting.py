@@ -13,7 +13,7 @@ import apsw
 
 from hansard_store.flags import SpanFlag
 from hansard_store.projections import Usage
-from hansard_store.runs import RunState
+from hansard_store.runs import USAGE_COLUMNS, RunState
 
 _COLUMNS = (
     "tokens_input, tokens_output, tokens_cache_read, tokens_cache_write, tokens_reasoning, "
@@ -30,6 +30,16 @@ _COUNT_SUM = "UPDATE usage_sum SET counted = ? WHERE span = ?"
 _DROP_SUM = "DELETE FROM usage_sum WHERE span = ?"
 _CALL = f"SELECT counted, {_COLUMNS} FROM call WHERE span = ?"
 _COUNT_CALL = "UPDATE call SET counted = ? WHERE span = ?"
+_DROP_CALL = "DELETE FROM call WHERE span = ?"
+_IS_TOLD = {
+    column: f"""
+SELECT 1 FROM call WHERE run = :run AND counted = 1 AND {column} IS NOT NULL
+UNION ALL
+SELECT 1 FROM usage_sum WHERE run = :run AND counted = 1 AND {column} IS NOT NULL
+LIMIT 1
+"""
+    for column in USAGE_COLUMNS
+}
 _FLAGS = "SELECT flags FROM span WHERE id = ?"
 _SET_FLAGS = "UPDATE span SET flags = ? WHERE id = ?"
 _NO_STEP = SpanFlag.DUPLICATE | SpanFlag.FOLDED
@@ -59,7 +69,7 @@ def add_sum(
     """Store the sum that a span repeats, counting it while nothing below reports any."""
     connection.execute(_ADD_SUM, (span, run.id, int(counted), *usage.values()))
     if counted:
-        run.count_usage(usage, 1)
+        run.add_usage(usage)
 
 
 def remove_sum(connection: apsw.Connection, run: RunState, span: int) -> None:
@@ -71,8 +81,8 @@ def remove_sum(connection: apsw.Connection, run: RunState, span: int) -> None:
 def _uncount_sum(connection: apsw.Connection, run: RunState, span: int) -> None:
     row = connection.execute(_SUM, (span,)).fetchone()
     if row is not None and row[0]:
-        run.count_usage(Usage(*row[1:]), -1)
         connection.execute(_COUNT_SUM, (0, span))
+        _take_back(connection, run, Usage(*row[1:]))
 
 
 def set_call_counted(
@@ -81,18 +91,32 @@ def set_call_counted(
     """Count a stored call, or take it out of the totals and mark its step as a duplicate."""
     row = connection.execute(_CALL, (span,)).fetchone()
     if row is not None and bool(row[0]) != counted:
-        sign = 1 if counted else -1
-        run.count_usage(Usage(*row[1:]), sign)
-        run.model_calls += sign
         connection.execute(_COUNT_CALL, (int(counted), span))
+        run.model_calls += 1 if counted else -1
+        if counted:
+            run.add_usage(Usage(*row[1:]))
+        else:
+            _take_back(connection, run, Usage(*row[1:]))
     set_flags(connection, run, span, duplicate=not counted)
 
 
-def uncount_call(connection: apsw.Connection, run: RunState, span: int) -> None:
-    """Take a counted call out of the totals, because its row is about to go."""
-    row: Any = connection.execute(_CALL, (span,)).fetchone()
-    run.count_usage(Usage(*row[1:]), -1)
-    run.model_calls -= 1
+def remove_call(connection: apsw.Connection, run: RunState, span: int) -> None:
+    """Take a span's call, if it has one, out of the totals and the table."""
+    row = connection.execute(_CALL, (span,)).fetchone()
+    connection.execute(_DROP_CALL, (span,))
+    if row is not None and row[0]:
+        run.model_calls -= 1
+        _take_back(connection, run, Usage(*row[1:]))
+
+
+def _take_back(connection: apsw.Connection, run: RunState, usage: Usage) -> None:
+    """Subtract numbers that no row counts any more; what nobody tells is unknown again, not 0."""
+    for column, value in zip(USAGE_COLUMNS, usage.values(), strict=True):
+        if value is None:
+            continue
+        rest = (getattr(run, column) or 0) - value
+        told = rest != 0 or connection.execute(_IS_TOLD[column], {"run": run.id}).get is not None
+        setattr(run, column, rest if told else None)
 
 
 def is_step(flags: int) -> bool:

@@ -195,7 +195,12 @@ def _roll_back(connection: apsw.Connection) -> None:
         connection.execute("ROLLBACK")
 
 
-_PASSING = (apsw.BusyError, apsw.LockedError, apsw.FullError, apsw.IOError, apsw.ReadOnlyError)
+# What may pass, by itself or when somebody repairs it; a damaged file is among it because the
+# sender still has its spans: it must not be told that they were refused for what they are.
+_PASSING = (
+    apsw.BusyError, apsw.LockedError, apsw.FullError, apsw.IOError, apsw.ReadOnlyError,
+    apsw.CantOpenError, apsw.NoMemError, apsw.ProtocolError, apsw.CorruptError, apsw.NotADBError,
+)  # fmt: skip
 
 
 def _as_store_error(error: apsw.Error) -> Exception:

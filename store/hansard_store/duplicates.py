@@ -90,11 +90,13 @@ span.id, span.role, span.model, call.response_id, call.tokens_input, call.tokens
 span.sort_ns, span.end_ns
 """
 _ABOVE = """
-SELECT id, parent_span_id, role, tool_name FROM span WHERE trace_id = ? AND span_id = ?
+SELECT id, role, tool_name, tool_call_id, parent_span_id
+FROM span WHERE trace_id = ? AND span_id = ?
 """
 _MOST_PARENTS = 64
 _BELOW = """
-SELECT id, span_id, role, tool_name FROM span WHERE trace_id = ? AND parent_span_id = ?
+SELECT id, role, tool_name, tool_call_id, span_id
+FROM span WHERE trace_id = ? AND parent_span_id = ?
 LIMIT 64 -- more than that below one call and it is a sum, whatever the rest is
 """
 # An instrumentor that wraps an SDK which records itself, where the wrapper gives no context (a
@@ -120,6 +122,7 @@ class Near:
     span: int
     role: str
     tool_name: str | None
+    call_id: str | None  # of a tool step
     level: int  # how many levels apart
 
 
@@ -133,8 +136,8 @@ def near_above(
         row = connection.execute(_ABOVE, (trace_id, parent_span_id)).fetchone()
         if row is None:
             return
-        span, parent_span_id, role, tool_name = row
-        yield Near(span, role, tool_name, level)
+        *near, parent_span_id = row
+        yield Near(*near, level)
 
 
 def near_below(connection: apsw.Connection, trace_id: bytes, span_id: bytes) -> Iterator[Near]:
@@ -142,8 +145,8 @@ def near_below(connection: apsw.Connection, trace_id: bytes, span_id: bytes) -> 
     parents = [span_id]
     for level in range(1, REACH + 1):
         rows = [row for above in parents for row in connection.execute(_BELOW, (trace_id, above))]
-        yield from (Near(span, role, tool_name, level) for span, _, role, tool_name in rows)
-        parents = [below for _, below, _, _ in rows if below not in parents][:_MOST_PARENTS]
+        yield from (Near(*near, level) for *near, _ in rows)
+        parents = [below for *_, below in rows if below not in parents][:_MOST_PARENTS]
 
 
 def call_facts(connection: apsw.Connection, span: int) -> CallFacts | None:
