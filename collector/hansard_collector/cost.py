@@ -51,7 +51,7 @@ class Rate:
         for above, tier_rate in self.tiers:
             if input_tokens > above:
                 rate = tier_rate
-        return tokens * rate / _PER_MILLION
+        return round(tokens * rate / _PER_MILLION, _DIGITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,30 +86,32 @@ def computed_cost(tokens: Tokens, *, provider: str | None, model: str, at_ns: in
 
 def _lines(tokens: Tokens, card: PriceCard) -> tuple[tuple[str, float], ...]:
     """Split the tokens by what they are billed as; a kind without a rate stays with its whole."""
-    input_tokens = tokens.input or 0
-    amounts: list[tuple[str, int, Rate | None]] = []
-
-    def take(name: str, count: int | None, rate: Rate | None, left: int) -> int:
-        taken = min(count or 0, left)
-        if rate is None or not taken:
-            return left
-        amounts.append((name, taken, rate))
-        return left - taken
-
+    whole = tokens.input or 0
     long_lived = tokens.cache_write_1h or 0
     short_lived = max((tokens.cache_write or 0) - long_lived, tokens.cache_write_5m or 0)
-    left = take("cache_read", tokens.cache_read, card.cache_read, input_tokens)
-    left = take("cache_write_1h", long_lived, card.cache_write_1h or card.cache_write, left)
-    left = take("cache_write", short_lived, card.cache_write, left)
-    left = take("audio_input", tokens.audio_input, card.audio_input, left)
-    amounts.append(("input", left, card.input))
-    left = take("audio_output", tokens.audio_output, card.audio_output, tokens.output or 0)
-    amounts.append(("output", left, card.output))
-    return tuple(
-        (name, round(rate.usd(count, input_tokens=input_tokens), _DIGITS))
-        for name, count, rate in amounts
-        if rate is not None and count
-    )
+    lines: list[tuple[str, float]] = []
+    left = whole
+    for name, count, rate in (
+        ("cache_read", tokens.cache_read, card.cache_read),
+        ("cache_write_1h", long_lived, card.cache_write_1h or card.cache_write),
+        ("cache_write", short_lived, card.cache_write),
+        ("audio_input", tokens.audio_input, card.audio_input),
+        ("input", left, card.input),
+    ):
+        taken = min(count or 0, left)
+        if taken and rate is not None:
+            left -= taken
+            lines.append((name, rate.usd(taken, input_tokens=whole)))
+    left = tokens.output or 0
+    for name, count, rate in (
+        ("audio_output", tokens.audio_output, card.audio_output),
+        ("output", left, card.output),
+    ):
+        taken = min(count or 0, left)
+        if taken and rate is not None:
+            left -= taken
+            lines.append((name, rate.usd(taken, input_tokens=whole)))
+    return tuple(lines)
 
 
 @lru_cache(maxsize=4096)

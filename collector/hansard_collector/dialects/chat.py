@@ -52,6 +52,8 @@ def message(role: str, parts: Sequence[Part], name: str | None = None) -> Messag
     if not parts:
         return None
     role = message_role(role)
+    if type(parts[0]) is TextPart and role != "tool":
+        return Message(role, tuple(parts), name)
     if role == "tool":
         parts = [
             ToolResultPart(None, part.text, name) if isinstance(part, TextPart) else part

@@ -71,7 +71,10 @@ def _messages(reading: Reading, prefix: str) -> tuple[Message, ...]:
 
 
 def _size_bytes(pairs: Sequence[Pair]) -> int:
-    return sum(len(value) if isinstance(value, str) else 16 for _, value in pairs)
+    size_bytes = 0
+    for _, value in pairs:
+        size_bytes += len(value) if isinstance(value, str) else 16
+    return size_bytes
 
 
 _PLAIN = ("message.role", "message.content")

@@ -70,6 +70,13 @@ def _families_by_head() -> dict[str, tuple[str, ...]]:
 
 
 _FAMILIES = _families_by_head()
+# Families that hold others: a key that begins so may belong to an inner one.
+_OUTER_FAMILIES = frozenset(
+    outer
+    for prefixes in _FAMILIES.values()
+    for outer in prefixes
+    if any(inner != outer and inner.startswith(outer) for inner in prefixes)
+)
 _plans: dict[tuple[object, ...], Plan] = {}
 
 
@@ -96,18 +103,23 @@ def plan_for(view: SpanView) -> tuple[Plan, dict[str, list[str]]]:
 
 
 def _families(attributes: Iterable[str]) -> dict[str, list[str]]:
-    """Group the keys that the table does not name by the longest prefix that it does."""
+    """Group the keys that the table does not name by the longest prefix that it does.
+
+    Keys of one family mostly follow each other, so the family of the previous key is tried first.
+    """
     families: dict[str, list[str]] = {}
+    last, family = "", list[str]()
     for key in attributes:
         if key in _KEYS:
             continue
+        if last and key.startswith(last):
+            family.append(key)
+            continue
         for prefix in _FAMILIES.get(key[:_HEAD], ()):
             if key.startswith(prefix):
-                family = families.get(prefix)
-                if family is None:
-                    families[prefix] = [key]
-                else:
-                    family.append(key)
+                family = families.setdefault(prefix, [])
+                family.append(key)
+                last = "" if prefix in _OUTER_FAMILIES else prefix
                 break
     return families
 

@@ -10,11 +10,13 @@ from collections.abc import Mapping, MutableMapping
 
 from hansard_compiler.calls import Tokens
 
+_UNKNOWN = Tokens()
+
 
 def tokens_of(found: Mapping[str, int], sources: MutableMapping[str, str]) -> Tokens:
     """Return the counts that were found; a count that was corrected says so in its source."""
     if not found:
-        return Tokens()
+        return _UNKNOWN
     whole_input = found.get("tokens.input")
     whole_output = found.get("tokens.output")
     cached = found.get("tokens.cache_read", 0) + found.get("tokens.cache_write", 0)

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 MESSAGE_ROLES: Mapping[str, str] = {
+    "assistant": "assistant",
+    "system": "system",
+    "tool": "tool",
+    "user": "user",
     "human": "user",
     "humanmessage": "user",
     "humanmessagechunk": "user",
@@ -179,6 +183,9 @@ _MODEL_HOSTS = frozenset({"anthropic", "cohere", "deepseek", "groq", "openai", "
 
 def message_role(role: str) -> str:
     """Return system, user, assistant or tool where the word means one of them, else the word."""
+    known = MESSAGE_ROLES.get(role)
+    if known is not None:
+        return known
     word = role.rpartition(".")[2].lower()
     return MESSAGE_ROLES.get(word, word)
 
