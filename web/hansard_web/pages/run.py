@@ -58,6 +58,7 @@ class RunPage:
     head: RunHead
     state: RunState
     path: str
+    here: str  # the address of this state
     fragments: str
     readings: tuple[Reading, ...]
     pills: tuple[Pill, ...]
@@ -226,6 +227,7 @@ def _page(
         head=run_head(found, length_ns=whole.end_ns - whole.start_ns, now_ns=now_ns),
         state=state,
         path=path,
+        here=address_of(path, state),
         fragments=fragments,
         readings=readings_of(path, state),
         pills=pills_of(path, state, found, log),

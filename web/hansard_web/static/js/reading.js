@@ -1,0 +1,109 @@
+// Reading a run: plain links open in place, the selected step and its tab stay in the address.
+import { announce } from "./keys.js";
+
+export const main = () => document.getElementById("main");
+export const rows = () => [...document.querySelectorAll("#rows > [role=row]")];
+export const selected = () => document.querySelector("#rows > [aria-selected=true]");
+export const waterfall = document.querySelector("#scroller[data-window]") ? await import("./waterfall.js") : null;
+
+// A link was rendered with the state of its time; the step and tab chosen since then stay chosen.
+export const current = (href, names) => {
+  const url = new URL(href, location.href);
+  const here = new URL(location.href).searchParams;
+  for (const name of names) {
+    if (here.get(name)) url.searchParams.set(name, here.get(name));
+    else url.searchParams.delete(name);
+  }
+  return url;
+};
+export const fragment = (url, part) => `${main().dataset.fragments}/${part}${url.search}`;
+const inRun = (url) => main().dataset.path === url.pathname;
+
+const openPane = (url) =>
+  htmx.ajax("GET", fragment(url, "step"), { target: "#step", swap: "innerHTML", push: url.pathname + url.search });
+
+export const select = (url) => {
+  const key = url.searchParams.get("span");
+  for (const row of rows()) {
+    const is = row.id === `s-${key}`;
+    row.setAttribute("aria-selected", is);
+    row.tabIndex = is ? 0 : -1;
+  }
+  for (const row of document.querySelectorAll(".log tr[aria-selected]")) row.removeAttribute("aria-selected");
+  document.querySelector(`.log a[href*="span=${CSS.escape(key ?? "")}"]`)?.closest("tr").setAttribute("aria-selected", "true");
+  main().classList.toggle("run--alone", !key);
+  return key ? openPane(url) : close();
+};
+export const close = () => {
+  const url = new URL(location.href);
+  url.searchParams.delete("span");
+  history.pushState({ htmx: true }, "", url);
+  document.getElementById("step").replaceChildren();
+  main().classList.add("run--alone");
+  selected()?.setAttribute("aria-selected", "false");
+};
+export const change = (url) => {
+  history.pushState({ htmx: true }, "", url);
+  return waterfall?.loadWindow(null, { address: fragment(url, "tree") });
+};
+export const focusRow = (row) => {
+  for (const other of rows()) other.tabIndex = other === row ? 0 : -1;
+  row.focus({ preventScroll: true });
+  row.scrollIntoView({ block: "nearest" });
+};
+
+document.addEventListener("click", (event) => {
+  const link = event.target instanceof Element && event.target.closest("a[href]");
+  if (event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (link?.matches("[data-copy-from]")) {
+    event.preventDefault();
+    fetch(link.href).then((answer) => answer.text()).then((text) => navigator.clipboard.writeText(text)).then(() => announce("Copied"));
+    return void link.closest("details")?.removeAttribute("open");
+  }
+  if (!main()?.dataset.path) return;
+  const row = event.target instanceof Element && event.target.closest("#rows > [role=row]");
+  if (!link) {
+    if (row && !row.classList.contains("is-group")) select(current(row.querySelector(".tg-title").href, ["tab"]));
+    return;
+  }
+  const url = new URL(link.href);
+  if (!inRun(url)) return;
+  if (link.matches(".tg-title") && row.classList.contains("is-group")) {
+    event.preventDefault();
+    change(current(row.querySelector(".tg-toggle").href, ["span", "tab"]));
+  } else if (link.matches(".tg-title, [data-select]")) {
+    event.preventDefault();
+    select(link.matches("[data-select]") ? url : current(url, ["tab"]));
+  } else if (link.matches("[data-tab]")) {
+    event.preventDefault();
+    openPane(url);
+  } else if (link.matches("[data-step]")) {
+    event.preventDefault();
+    select(url);
+  } else if (link.matches("[data-close]")) {
+    event.preventDefault();
+    close();
+  } else if (waterfall && link.matches(".tg-toggle, [data-inplace]")) {
+    event.preventDefault();
+    change(current(url, ["span", "tab"]));
+  } else if (link.matches("[data-keep]")) link.href = current(url, ["span", "tab"]).href;
+});
+document.addEventListener("dblclick", (event) => {
+  const row = event.target instanceof Element && event.target.closest("#rows > [data-zoom]");
+  if (row) change(current(row.dataset.zoom, ["span", "tab"]));
+});
+document.addEventListener("run:zoom", ({ detail }) => {
+  const url = new URL(location.href);
+  for (const [at, name] of ["from", "to"].entries())
+    if (detail) url.searchParams.set(name, detail[at]);
+    else url.searchParams.delete(name);
+  change(url);
+});
+
+const link = document.querySelector("[data-copy-link]");
+if (link) {
+  link.hidden = false;
+  link.addEventListener("click", () => navigator.clipboard?.writeText(location.href).then(() => announce("Link copied")));
+}
+const chosen = selected();
+if (chosen && waterfall) waterfall.bringIntoView(Number(chosen.dataset.line));
