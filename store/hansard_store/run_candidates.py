@@ -20,6 +20,8 @@ from hansard_store.run_filters import RunFilter
 _FEW = 4000  # hits that are simply all read and sorted: 6 ms
 _MANY_USES = 20_000  # of few texts; above, runs are looked through instead
 _RUNS_AT_ONCE = 100
+# Texts asked about at a time: finding the place in the index costs 0.5 ms, each hit 0.2 µs.
+_TEXTS_AT_ONCE = 4096
 _MAX = (1 << 63) - 1
 
 
@@ -192,16 +194,18 @@ WITH RECURSIVE up (id, parent, text) AS (
 )
 SELECT id, parent, text FROM up
 """
-_MEETS = "SELECT rowid FROM text_fts WHERE text_fts MATCH :match AND rowid = :text"
+_MEETS = """
+SELECT rowid FROM text_fts WHERE text_fts MATCH :match AND rowid BETWEEN :first AND :last
+"""
 
 
 class _Walk:
-    """Looks through runs, newest first, for one of many texts; each text is asked about once."""
+    """Looks through runs, newest first, for one of many texts."""
 
     def __init__(self, connection: apsw.Connection, match: str) -> None:
         self._connection = connection
         self._match = match
-        self._texts: dict[int, bool] = {}
+        self._blocks: dict[int, frozenset[int]] = {}  # of texts, those that match
         self._lists: dict[int, bool] = {0: False}  # message_prefix.id -> a match on the way to it
 
     def runs(self) -> Iterator[int]:
@@ -231,12 +235,14 @@ class _Walk:
                 self._lists[node] = self._lists[parent] or self._is_match(text)
 
     def _is_match(self, text: int) -> bool:
-        known = self._texts.get(text)
-        if known is None:
-            wanted = {"match": self._match, "text": text}
-            known = self._connection.execute(_MEETS, wanted).get is not None
-            self._texts[text] = known
-        return known
+        number = text // _TEXTS_AT_ONCE
+        block = self._blocks.get(number)
+        if block is None:
+            first = number * _TEXTS_AT_ONCE
+            last = first + _TEXTS_AT_ONCE - 1
+            found = _numbers(self._connection, _MEETS, match=self._match, first=first, last=last)
+            block = self._blocks[number] = frozenset(found)
+        return text in block
 
     def _rows(self, sql: str, **bindings: object) -> list[Any]:
         return self._connection.execute(sql, bindings).fetchall()
