@@ -15,7 +15,7 @@ import pytest
 from hansard_web.demo.agent import Report
 from hansard_web.demo.model import load_script, serving_model
 from hansard_web.demo.story import DemoFailed, Seen, check
-from hansard_web.server import Doors
+from hansard_web.presence import Doors
 from tests.journeys.processes import HANSARD, environment, hansard, serving
 
 

@@ -17,7 +17,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
@@ -41,6 +40,7 @@ from hansard_compiler.redaction import Redactor
 from hansard_store.database import DataFolder, open_for_ingest
 from hansard_web.app import create_app
 from hansard_web.config import Config
+from hansard_web.presence import Doors, announce, withdraw
 from hansard_web.settings import Scope, Token, WebSettings, find_token
 
 _BACKLOG = 2048
@@ -55,16 +55,6 @@ class Half(Enum):
     BOTH = "serve"
     COLLECTOR = "collector"
     WEB = "web"
-
-
-@dataclass(frozen=True, slots=True)
-class Doors:
-    """Where a running server listens."""
-
-    http: str  # "http://127.0.0.1:4318"
-    grpc: str | None  # "127.0.0.1:4317"; None: this process has no gRPC door
-    socket: Path | None
-    data: Path
 
 
 class HttpServer(uvicorn.Server):
@@ -201,6 +191,9 @@ class Server:
         await self._http.serve(self._sockets)
 
     def _tell_ready(self) -> None:
+        if self._half is not Half.COLLECTOR:  # which has no pages to open
+            announce(self.doors)
+            self._opened.callback(withdraw, self.doors)
         self._on_ready(self.doors)
 
     def _stop_grpc(self) -> None:

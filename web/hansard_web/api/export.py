@@ -51,11 +51,16 @@ class Export:
 )
 def raw_step(site: SiteDep, step_id: str) -> Response:
     """Give one span, and the log records that carry its ids, as they came in."""
-    with site.readers.read() as connection:
+    return StreamingResponse(open_raw(site.readers, step_id), media_type=_JSON)
+
+
+def open_raw(readers: Readers, step_id: str) -> Iterator[bytes]:
+    """Begin to read one step back as OTLP/JSON."""
+    with readers.read() as connection:
         step = get_step(connection, step_id, now_ns=time.time_ns())
         trace_id, span_id = bytes.fromhex(step.run_id), bytes.fromhex(step.span_id)
         contents = Contents([step.id], log_ids(connection, trace_id, span_id=span_id))
-    return StreamingResponse(_as_json(site.readers, contents), media_type=_JSON)
+    return _as_json(readers, contents)
 
 
 @router.get(

@@ -30,10 +30,11 @@ def search(
     """
     with site.readers.read() as connection:
         page = search_texts(connection, q, now_ns=time.time_ns(), limit=limit, cursor=cursor)
-    return Answer({"items": [_hit(hit) for hit in page.items], "next_cursor": page.next_cursor})
+    return Answer({"items": [hit_body(hit) for hit in page.items], "next_cursor": page.next_cursor})
 
 
-def _hit(hit: SearchHit) -> Body:
+def hit_body(hit: SearchHit) -> Body:
+    """Return a hit with the step it was found in."""
     return {
         "run_id": hit.step.run_id,
         "step_id": hit.step.step_id,

@@ -34,10 +34,11 @@ def usage(
         rows = list_usage(
             connection, by, since_ns=window.since_ns, until_ns=window.until_ns, limit=limit
         )
-    return Answer({"by": by, "items": [_usage(row) for row in rows], "next_cursor": None})
+    return Answer({"by": by, "items": [usage_body(row) for row in rows], "next_cursor": None})
 
 
-def _usage(row: UsageRow) -> Body:
+def usage_body(row: UsageRow) -> Body:
+    """Return what one day, model, agent or conversation used."""
     return {
         "key": row.key,
         "runs": row.runs,

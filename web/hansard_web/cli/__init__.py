@@ -1,18 +1,62 @@
 """The server's part of the `hansard` command, found by entry point (pyproject.toml).
 
-A module holds the commands of one noun or job and imports what they need when they run: `hansard
-runs list` does not pay for uvicorn, nor `--help` for anything.
+A module holds the commands of one noun or job. It is imported when its command is used, so that
+`hansard runs list` does not pay for uvicorn, nor `hansard --help` for anything.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final
+
 import click
 
-from hansard_web.cli.demonstration import demo
-from hansard_web.cli.serving import collector, serve, web
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A command, where it is found, and the sentence that `hansard --help` says of it."""
+
+    name: str
+    module: str
+    sentence: str
+
+
+COMMANDS: Final = (
+    Entry("serve", "serving", "Receive telemetry and show it, in one process."),
+    Entry("demo", "demonstration", "Run three small agents against a fresh server."),
+    Entry("collector", "serving", "Only receive telemetry."),
+    Entry("web", "serving", "Only show what a collector stores."),
+    Entry("open", "opening", "Open the pages of a running server in the browser."),
+    Entry("tail", "tail", "Follow runs as they happen."),
+    Entry("runs", "runs", "Runs: list, show, export."),
+    Entry("steps", "steps", "Steps: show one, whole or as it came in."),
+    Entry("search", "search", "Find what was said, in any run."),
+    Entry("usage", "usage", "Sum tokens and money."),
+    Entry("doctor", "doctor", "Check ports, disk, permissions, versions and the server."),
+)
+
+
+class LazyCommand(click.Command):
+    """Stands for a command until it is used; the attribute in its module has its name."""
+
+    def __init__(self, entry: Entry) -> None:
+        super().__init__(entry.name, help=entry.sentence)
+        self._entry = entry
+
+    def load(self) -> click.Command:
+        """Import the command itself; a name that Python reserves ends in an underscore there."""
+        module = import_module(f"hansard_web.cli.{self._entry.module}")
+        name = self._entry.name
+        command: click.Command = getattr(module, name, None) or getattr(module, f"{name}_")
+        return command
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Hand over: from here on click talks to the command itself."""
+        return self.load().make_context(*args, **kwargs)
 
 
 def commands(group: click.Group) -> None:
     """Add every command to the group; called by hansard._main."""
-    for command in (serve, collector, web, demo):
-        group.add_command(command)
+    for entry in COMMANDS:
+        group.add_command(LazyCommand(entry))

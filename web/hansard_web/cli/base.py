@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
+import apsw
 import click
 
 from hansard_compiler.errors import ConfigError, HansardError
@@ -36,6 +39,8 @@ class Command(click.Command):
         except HansardError as error:
             kind = Misused if isinstance(error, ConfigError) else Failed
             raise kind(str(error)) from None
+        except apsw.Error as error:
+            raise Failed(f"the store cannot be used: {error}") from None
 
 
 class Group(click.Group):
@@ -76,5 +81,20 @@ def read_config(**arguments: str | Sequence[str] | None) -> Config:
 
 
 def print_json(value: object) -> None:
-    """Print one JSON document on stdout."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    """Print one JSON document on stdout; what senders put into it stays valid UTF-8."""
+    click.echo(json.dumps(value, indent=2))
+
+
+def write_bytes(chunks: Iterable[bytes], output: Path | None) -> None:
+    """Write to a file, or to stdout where none is named."""
+    try:
+        if output is None:
+            sys.stdout.buffer.writelines(chunks)
+            sys.stdout.buffer.flush()
+            return
+        with output.open("wb") as file:
+            file.writelines(chunks)
+    except BrokenPipeError:
+        raise  # click ends quietly: whoever read has seen enough
+    except OSError as error:
+        raise Failed(f"cannot write {output or 'to stdout'}: {error.strerror}") from None

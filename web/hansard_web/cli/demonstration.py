@@ -19,14 +19,14 @@ from hansard_web.config import Config, load_config
 
 if TYPE_CHECKING:
     from hansard_web.demo.story import Seen
-    from hansard_web.server import Doors
+    from hansard_web.presence import Doors
 
 
 @click.command(cls=Command)
 @setting_options("data", "http_port", "grpc_port")
 @click.option("--exit", "exits", is_flag=True, help="End with 0 if the runs were read back.")
 def demo(*, exits: bool, data: str | None, http_port: str | None, grpc_port: str | None) -> None:
-    """Run three small agents against a fresh server and show where to look.
+    """Run three small agents against a fresh server.
 
     A scripted local model answers them: no key, no network. Without --data the store is deleted
     when the demo ends; without ports it takes 4318 and 4317, or free ones if they are taken.

@@ -17,7 +17,8 @@ from hansard_web.cli.base import (
 )
 
 if TYPE_CHECKING:
-    from hansard_web.server import Doors, Half
+    from hansard_web.presence import Doors
+    from hansard_web.server import Half
 
 _STORE = ("data", "config")
 _HTTP = (
@@ -37,7 +38,9 @@ _INGEST = ("grpc_port", "retention", "durability", "keep", "max_disk")
 @setting_options(*_STORE, *_HTTP, *_INGEST)
 @json_option
 def serve(*, as_json: bool, **arguments: str) -> None:
-    """Receive telemetry and show it: OTLP, the JSON API and the pages in one process.
+    """Receive telemetry and show it, in one process.
+
+    OTLP/gRPC has a port of its own; OTLP/HTTP, the JSON API and the pages share one.
 
     Example: hansard serve --data ./traces --http-port 0
     """
@@ -48,7 +51,9 @@ def serve(*, as_json: bool, **arguments: str) -> None:
 @setting_options(*_STORE, *_HTTP, *_INGEST)
 @json_option
 def collector(*, as_json: bool, **arguments: str) -> None:
-    """Only receive telemetry; `hansard web` on the same data shows it.
+    """Only receive telemetry.
+
+    `hansard web` on the same data folder shows it.
 
     Example: hansard collector --data ./traces
     """
@@ -59,7 +64,9 @@ def collector(*, as_json: bool, **arguments: str) -> None:
 @setting_options(*_STORE, *_HTTP)
 @json_option
 def web(*, as_json: bool, **arguments: str) -> None:
-    """Only show what a collector stores in the same data folder.
+    """Only show what a collector stores.
+
+    Both may run at once on one data folder, each in a process of its own.
 
     Example: hansard web --data ./traces --http-port 8080
     """

@@ -1,0 +1,48 @@
+"""A store that the demo's agents filled, and commands run in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from hansard_web.cli import commands
+from tests.journeys.processes import hansard
+
+Cli = Callable[..., Result]
+
+
+@pytest.fixture(scope="session")
+def demo_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder that `hansard demo` leaves: ten runs of four agents."""
+    data = tmp_path_factory.mktemp("demo") / "data"
+    ports = ("--http-port", "0", "--grpc-port", "0")
+    ended = hansard("demo", "--exit", "--data", str(data), *ports)
+    assert ended.returncode == 0, ended.stderr
+    return data
+
+
+@pytest.fixture
+def anywhere() -> Cli:
+    """Run a command that names its own store, or none."""
+    group = click.Group("hansard")
+    commands(group)
+
+    def run(*arguments: str, **environment: str) -> Result:
+        clean = {"HANSARD_DATA": None, "HANSARD_TOKEN": None, "HANSARD_CONFIG": None}
+        return CliRunner().invoke(group, arguments, env=clean | environment)
+
+    return run
+
+
+@pytest.fixture
+def cli(anywhere: Cli, demo_data: Path) -> Cli:
+    """Run a command on the demo's store."""
+
+    def run(*arguments: str) -> Result:
+        return anywhere(*arguments, HANSARD_DATA=str(demo_data))
+
+    return run

@@ -1,0 +1,123 @@
+"""doctor and open, against servers that run and stores that do not."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hansard_web.cli.offline import prove_offline
+from hansard_web.presence import find_server
+from tests.journeys.processes import Serving, serving
+from tests.web.cli.conftest import Cli
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    with serving(tmp_path_factory.mktemp("data"), "--token", "for-the-doctor") as running:
+        yield running
+
+
+def test_all_is_well_with_a_running_server(anywhere: Cli, server: Serving) -> None:
+    ended = anywhere("doctor", "--json", HANSARD_DATA=str(server.data))
+
+    findings = {f["what"]: f for f in json.loads(ended.stdout)}
+    assert ended.exit_code == 0
+    assert findings["server"]["text"] == f"answers at {server.http}"
+    assert findings["grpc"]["text"] == f"listens at {server.grpc}"
+    assert {f["level"] for f in findings.values()} == {"ok"}
+
+
+def test_a_test_span_is_sent_to_each_door_and_read_back(anywhere: Cli, server: Serving) -> None:
+    before = server.count_spans()
+
+    ended = anywhere(
+        "doctor",
+        "--send-test-span",
+        HANSARD_DATA=str(server.data),
+        HANSARD_TOKEN="for-the-doctor",
+    )
+
+    assert ended.exit_code == 0, ended.output
+    assert ended.stdout.count("sent, stored and read back") == 2
+    assert server.count_spans() == before + 2
+
+
+def test_a_test_span_without_the_token_fails_and_says_why(anywhere: Cli, server: Serving) -> None:
+    ended = anywhere("doctor", "--send-test-span", HANSARD_DATA=str(server.data))
+
+    assert ended.exit_code == 1
+    assert ended.stdout.count("HANSARD_TOKEN") == 2
+
+
+def test_a_test_span_needs_a_server(anywhere: Cli, tmp_path: Path) -> None:
+    ended = anywhere("doctor", "--send-test-span", HANSARD_DATA=str(tmp_path))
+
+    assert ended.exit_code == 1
+    assert "hansard serve" in ended.stdout
+
+
+def test_files_open_to_others_are_told(anywhere: Cli, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+
+    ended = anywhere("doctor", HANSARD_DATA=str(tmp_path))
+
+    assert ended.exit_code == 0
+    assert f"chmod 700 {tmp_path}" in ended.stdout
+
+
+def test_a_port_that_is_taken_is_told_with_its_flag(
+    anywhere: Cli, server: Serving, tmp_path: Path
+) -> None:
+    port = server.http.rpartition(":")[2]
+
+    ended = anywhere("doctor", "--http-port", port, HANSARD_DATA=str(tmp_path))
+
+    assert "--http-port 0" in ended.stdout
+
+
+@pytest.mark.covers("CO-18")
+@pytest.mark.skipif(sys.platform != "linux", reason="network namespaces are Linux's")
+def test_the_demo_needs_and_tries_no_network() -> None:
+    proof = prove_offline()
+
+    assert proof.is_possible, proof.story
+    assert proof.has_worked, proof.story
+    assert proof.attempts == 0
+
+
+# ---- open, and how a server is found
+
+
+def test_open_prints_where_the_running_server_is(anywhere: Cli, server: Serving) -> None:
+    ended = anywhere("open", "--print", HANSARD_DATA=str(server.data))
+
+    assert ended.stdout.strip() == f"{server.http}/"
+
+
+def test_open_without_a_server_says_what_to_do(anywhere: Cli, tmp_path: Path) -> None:
+    ended = anywhere("open", "--print", HANSARD_DATA=str(tmp_path))
+
+    assert ended.exit_code == 1
+    assert "hansard serve" in ended.stderr
+
+
+def test_a_server_that_stopped_is_not_found(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        assert find_server(tmp_path) is not None
+        server.stop()
+
+    assert not (tmp_path / "server.json").exists()
+    assert find_server(tmp_path) is None
+
+
+def test_a_server_that_crashed_is_not_believed(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        server.process.kill()
+        server.process.wait()
+
+    assert (tmp_path / "server.json").exists()
+    assert find_server(tmp_path) is None

@@ -1,0 +1,176 @@
+"""What `hansard doctor` looks at: each check yields findings, and changes nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import socket
+import sqlite3
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.metadata import version
+from pathlib import Path
+
+import apsw
+
+from hansard_compiler.errors import HansardError
+from hansard_store.database import DataFolder
+from hansard_store.ledger_queries import ledger_totals, list_refusals
+from hansard_web import format as fmt
+from hansard_web.cli.offline import prove_offline
+from hansard_web.cli.store import open_store
+from hansard_web.config import Config
+from hansard_web.presence import Doors, answers
+
+_PACKAGES = ("hansard", "opentelemetry-sdk", "opentelemetry-exporter-otlp", "grpcio", "protobuf")
+_OLDEST_PYTHON = (3, 11)
+_LITTLE_DISK_BYTES = 1 << 30
+_OWNER_ONLY = stat.S_IRWXG | stat.S_IRWXO
+
+
+class Level(StrEnum):
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report."""
+
+    level: Level
+    what: str  # what was looked at
+    text: str  # what was found, and what to do when it is not good
+
+
+def check_versions() -> Iterator[Finding]:
+    """What runs here."""
+    found = ".".join(map(str, sys.version_info[:3]))
+    is_new = sys.version_info >= _OLDEST_PYTHON
+    wanted = "" if is_new else f"; {'.'.join(map(str, _OLDEST_PYTHON))} or newer is needed"
+    level = Level.OK if is_new else Level.FAIL
+    yield Finding(level, "python", f"{found} on {platform.system()} {platform.machine()}{wanted}")
+    packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    yield Finding(Level.OK, "packages", packages)
+    own, theirs = apsw.sqlite_lib_version(), sqlite3.sqlite_version
+    yield Finding(Level.OK, "sqlite", f"{own} (brought along; Python's own {theirs} is not used)")
+
+
+def check_folder(folder: DataFolder) -> Iterator[Finding]:
+    """Whether the data folder can be used, and by nobody else."""
+    path = folder.path
+    if not path.exists():
+        above = next(parent for parent in path.parents if parent.exists())
+        if os.access(above, os.W_OK):
+            yield Finding(Level.OK, "data", f"{path} will be made by `hansard serve`")
+        else:
+            yield Finding(Level.FAIL, "data", f"{path} is not there and {above} is not writable")
+        return
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        yield Finding(Level.FAIL, "data", f"{path} is not readable and writable for this user")
+        return
+    yield Finding(Level.OK, "data", f"{path} is writable")
+    yield from _check_permissions([path, folder.database, folder.key_file, folder.blobs])
+
+
+def _check_permissions(paths: list[Path]) -> Iterator[Finding]:
+    open_ones = [p for p in paths if p.exists() and p.stat().st_mode & _OWNER_ONLY]
+    for path in open_ones:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        advice = "700" if path.is_dir() else "600"
+        yield Finding(
+            Level.WARN, "permissions", f"{path} is open to others ({mode:o}): chmod {advice} {path}"
+        )
+    if not open_ones:
+        yield Finding(Level.OK, "permissions", "folder and files are their owner's alone")
+
+
+def check_disk(folder: DataFolder) -> Iterator[Finding]:
+    """Whether there is room."""
+    there = next(path for path in (folder.path, *folder.path.parents) if path.exists())
+    free = shutil.disk_usage(there).free
+    used = sum(p.stat().st_size for p in folder.path.rglob("*") if p.is_file())
+    text = f"{fmt.file_size(free)} free, {fmt.file_size(used)} used by this store"
+    if free < _LITTLE_DISK_BYTES:
+        yield Finding(Level.WARN, "disk", f"{text}: make room, or serve with --max-disk")
+    else:
+        yield Finding(Level.OK, "disk", text)
+
+
+def check_store(folder: DataFolder) -> Iterator[Finding]:
+    """Whether the database is of this version, and what its ledger says."""
+    if not folder.database.exists():
+        return
+    try:
+        connection = open_store(folder)
+    except HansardError as error:
+        yield Finding(Level.FAIL, "store", str(error))
+        return
+    try:
+        spans = ledger_totals(connection)["traces"]
+        refusals = list_refusals(connection, limit=1)
+    finally:
+        connection.close()
+    counted = f"{spans.received:,} spans received, {spans.stored:,} stored"
+    yield Finding(Level.OK, "store", f"schema is this version's; {counted}")
+    if refusals:
+        last = refusals[0]
+        yield Finding(
+            Level.WARN,
+            "refused",
+            f"last at {fmt.day_time(last.time_ns)} UTC: {last.message} (/health lists more)",
+        )
+
+
+def check_doors(config: Config, doors: Doors | None) -> Iterator[Finding]:
+    """Whether the server answers; where none runs, whether its ports are free."""
+    if doors is None:
+        for name, port in (("http-port", config.http_port), ("grpc-port", config.grpc_port)):
+            yield _check_port(config.host, port, name)
+        return
+    if answers(doors.http):
+        yield Finding(Level.OK, "server", f"answers at {doors.http}")
+    else:
+        yield Finding(Level.FAIL, "server", f"{doors.http}/healthz does not say that it is well")
+    if doors.grpc is not None:
+        yield _check_grpc(doors.grpc)
+
+
+def _check_port(host: str, port: int, name: str) -> Finding:
+    try:
+        socket.create_server((host, port)).close()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        advice = f"another program may hold it; serve with --{name} 0 or another number"
+        return Finding(Level.WARN, name, f"{port}: {reason}: {advice}")
+    return Finding(Level.OK, name, f"{port} is free")
+
+
+def _check_grpc(address: str) -> Finding:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=3).close()
+    except OSError as error:
+        return Finding(Level.FAIL, "grpc", f"{address}: {error.strerror or error}")
+    return Finding(Level.OK, "grpc", f"listens at {address}")
+
+
+def check_offline() -> Iterator[Finding]:
+    """Whether the demo works with no network, and tries none."""
+    proof = prove_offline()
+    if not proof.is_possible:
+        yield Finding(Level.WARN, "offline", f"cannot be proved here: {proof.story}")
+    elif not proof.has_worked:
+        yield Finding(Level.FAIL, "offline", f"the demo failed without a network: {proof.story}")
+    elif proof.attempts:
+        yield Finding(
+            Level.FAIL, "offline", f"the demo tried to reach another machine {proof.attempts} times"
+        )
+    else:
+        yield Finding(
+            Level.OK, "offline", "the demo works with only a loopback, and tried nothing else"
+        )

@@ -1,0 +1,113 @@
+"""`hansard doctor`: is everything as it should be, and can the server be reached?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import click
+from rich.text import Text
+
+from hansard_compiler.errors import NotFoundError
+from hansard_store.database import DataFolder, open_reader
+from hansard_store.run_queries import get_run
+from hansard_web.cli.base import (
+    Command,
+    Failed,
+    json_option,
+    print_json,
+    read_config,
+    setting_options,
+)
+from hansard_web.cli.checks import (
+    Finding,
+    Level,
+    check_disk,
+    check_doors,
+    check_folder,
+    check_offline,
+    check_store,
+    check_versions,
+)
+from hansard_web.cli.tables import console, plain
+from hansard_web.config import Config
+from hansard_web.presence import Doors, find_server
+from hansard_web.settings import Scope
+
+_STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
+
+
+@click.command(cls=Command)
+@setting_options("data", "config", "host", "http_port", "grpc_port", "token")
+@click.option("--send-test-span", is_flag=True, help="Send a span to each door and read it back.")
+@click.option("--offline", is_flag=True, help="Prove that nothing leaves this machine.")
+@json_option
+def doctor(*, send_test_span: bool, offline: bool, as_json: bool, **arguments: str) -> None:
+    """Check ports, disk, permissions, versions and the server.
+
+    Ends with 1 when something is wrong that keeps Hansard from working.
+
+    Example: hansard doctor --send-test-span
+    """
+    config = read_config(**arguments)
+    findings = []
+    for finding in _examine(config, send_test_span=send_test_span, offline=offline):
+        findings.append(finding)
+        if not as_json:
+            _print(finding)
+    if as_json:
+        print_json([{"level": f.level, "what": f.what, "text": f.text} for f in findings])
+    wrong = sum(finding.level is Level.FAIL for finding in findings)
+    if wrong:
+        raise Failed(f"{wrong} of {len(findings)} checks failed")
+
+
+def _examine(config: Config, *, send_test_span: bool, offline: bool) -> Iterator[Finding]:
+    folder, doors = DataFolder(config.data), find_server(config.data)
+    yield from check_versions()
+    yield from check_folder(folder)
+    yield from check_disk(folder)
+    yield from check_store(folder)
+    yield from check_doors(config, doors)
+    if send_test_span:
+        yield from _send_test_spans(config, doors)
+    if offline:
+        yield from check_offline()
+
+
+def _print(finding: Finding) -> None:
+    level = Text(f"{finding.level:<5}", style=_STYLES[finding.level])
+    console().print(level.append_text(plain(f"{finding.what:<12} {finding.text}")))
+
+
+# ---- a span to each door
+
+
+def _send_test_spans(config: Config, doors: Doors | None) -> Iterator[Finding]:
+    if doors is None:
+        yield Finding(
+            Level.FAIL, "test span", f"no server is running on {config.data}: `hansard serve`"
+        )
+        return
+    for protocol in ("http/protobuf", "grpc"):
+        if protocol == "http/protobuf" or doors.grpc is not None:
+            yield _send_test_span(config, doors, protocol)
+
+
+def _send_test_span(config: Config, doors: Doors, protocol: str) -> Finding:
+    what = f"test {protocol.partition('/')[0]}"
+    # Imported here: the exporters take longer than all other checks together.
+    from hansard_web.cli.test_span import send_test_span
+
+    token = next((t.secret for t in config.token if t.allows(Scope.INGEST)), None)
+    trace_id = send_test_span(doors, protocol=protocol, token=token)
+    if trace_id is None:
+        return Finding(Level.FAIL, what, "the span was not accepted; is HANSARD_TOKEN needed?")
+    connection = open_reader(DataFolder(doors.data))
+    try:
+        run = get_run(connection, trace_id, now_ns=time.time_ns())
+    except NotFoundError:
+        return Finding(Level.FAIL, what, f"the span was accepted but is not in {doors.data}")
+    finally:
+        connection.close()
+    return Finding(Level.OK, what, f"sent, stored and read back: {doors.http}/runs/{run.run_id}")

@@ -1,0 +1,227 @@
+"""`hansard runs`: list, show, export."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hansard_store.figures import TokenSums
+from hansard_store.run_filters import parse_sort
+from hansard_store.run_queries import RunItem, get_run, list_runs
+from hansard_store.step_queries import TreeRow, get_tree, tree_rows
+from hansard_web import format as fmt
+from hansard_web.api.bodies import row_body, run_body
+from hansard_web.api.export import open_export
+from hansard_web.api.params import read_limit, read_run_filter
+from hansard_web.cli.base import Group, json_option, print_json, setting_options, write_bytes
+from hansard_web.cli.store import find_store, reading
+from hansard_web.cli.tables import Column, print_facts, print_table, status_text
+from hansard_web.readers import Readers
+
+_MOST_STEPS = 2_000  # printed; a run may have a million
+
+
+@click.group(cls=Group)
+def runs() -> None:
+    """Runs: list, show, export."""
+
+
+@runs.command("list")
+@setting_options("data")
+@click.option("--q", default="", help='Words that were said: words, "a phrase", prefix*, -word.')
+@click.option("--status", multiple=True, help="ok, error, open or no_end.")
+@click.option("--agent", multiple=True, help="Name of an agent.")
+@click.option("--model", multiple=True, help="Name of a model.")
+@click.option("--tool", multiple=True, help="Name of a tool.")
+@click.option("--service", multiple=True, help="service.name of a sender.")
+@click.option("--conversation", help="Conversation id.")
+@click.option("--user", help="User id.")
+@click.option("--attribute", multiple=True, metavar="KEY:VALUE", help="An attribute of any span.")
+@click.option("--since", help="Started at or after: 2026-01-31, or with a time.")
+@click.option("--until", help="Started before.")
+@click.option("--min-duration-ms", help="At least this long.")
+@click.option("--min-cost", help="At least this many US dollars.")
+@click.option(
+    "--sort",
+    default="-first_seen",
+    show_default=True,
+    help="first_seen, started_at, duration_ms or cost_usd; - for falling.",
+)
+@click.option("--limit", default="50", show_default=True, help="1 to 500.")
+@click.option("--cursor", help="next_cursor of the page before.")
+@json_option
+def list_(
+    *, data: str | None, sort: str, limit: str, cursor: str | None, as_json: bool, **wanted: Any
+) -> None:
+    """List runs, the newest first.
+
+    Example: hansard runs list --status error --since 2026-01-31
+    """
+    given: dict[str, Any] = {
+        name: list(v) if isinstance(v, tuple) else v for name, v in wanted.items()
+    }
+    with reading(data) as connection:
+        page = list_runs(
+            connection,
+            read_run_filter(**given),
+            now_ns=time.time_ns(),
+            sort=parse_sort(sort),
+            limit=read_limit(limit),
+            cursor=cursor,
+        )
+    if as_json:
+        items = [run_body(item) for item in page.items]
+        print_json({"items": items, "next_cursor": page.next_cursor})
+        return
+    _print_runs(page.items)
+    if page.next_cursor:
+        click.echo(f"more: --cursor {page.next_cursor}", err=True)
+
+
+@runs.command()
+@click.argument("run_id")
+@setting_options("data")
+@json_option
+def show(*, run_id: str, data: str | None, as_json: bool) -> None:
+    """Show a run and its steps; the first eight digits of its id suffice.
+
+    Example: hansard runs show 4bf92f35
+    """
+    now_ns = time.time_ns()
+    with reading(data) as connection:
+        run = get_run(connection, run_id, now_ns=now_ns)
+        tree = get_tree(connection, run.run_id)
+        window = tree.tree.window(first=0, count=_MOST_STEPS)
+        steps = tree_rows(connection, tree, window.indices, now_ns=now_ns)
+    if as_json:
+        print_json({**run_body(run), "steps": [row_body(step) for step in steps]})
+    else:
+        _print_run(run)
+        click.echo()
+        _print_steps(steps)
+    if window.total > len(steps):
+        click.echo(f"{window.total - len(steps):,} more steps; the browser shows all", err=True)
+
+
+@runs.command()
+@click.argument("run_id")
+@setting_options("data")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["otlp-json", "otlp-proto", "jsonl"]),
+    default="otlp-json",
+    show_default=True,
+    help="How it is written.",
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="A file; else stdout.")
+def export(*, run_id: str, data: str | None, form: str, output: Path | None) -> None:
+    """Write a run as the OTLP it came in; any receiver takes it.
+
+    Example: hansard runs export 4bf92f35 -o run.json
+    """
+    readers = Readers(find_store(data))
+    try:
+        write_bytes(open_export(readers, run_id, form).body, output)
+    finally:
+        readers.close()
+
+
+# ---- for people
+
+
+def _print_runs(items: Sequence[RunItem]) -> None:
+    print_table(
+        (
+            Column("RUN"),
+            Column("STARTED (UTC)"),
+            Column("STATUS"),
+            Column("NAME", may_cut=True),
+            Column("TOOK", is_figure=True),
+            Column("STEPS", is_figure=True),
+            Column("CALLS", is_figure=True),
+            Column("TOKENS", is_figure=True),
+            Column("COST", is_figure=True),
+        ),
+        (
+            (
+                run.run_id[:12],
+                fmt.day_time(run.started_ns),
+                status_text(run.status),
+                run.name,
+                duration_text(run.duration_ns),
+                fmt.count(run.step_count),
+                fmt.count(run.model_calls),
+                tokens_text(run.tokens),
+                cost_text(run.cost_usd_nano),
+            )
+            for run in items
+        ),
+    )
+
+
+def _print_run(run: RunItem) -> None:
+    print_facts(
+        (
+            ("run", run.run_id),
+            ("name", run.name),
+            ("status", run.status),
+            ("started", fmt.iso_time(run.started_ns)),
+            ("took", duration_text(run.duration_ns)),
+            ("agent", run.agent_name or ""),
+            ("conversation", run.conversation_id or ""),
+            ("user", run.user_id or ""),
+            ("models", ", ".join(run.models)),
+            ("services", ", ".join(run.service_names)),
+            ("model calls", fmt.count(run.model_calls)),
+            ("tool calls", fmt.count(run.tool_calls)),
+            ("tokens", tokens_text(run.tokens)),
+            ("cost", cost_text(run.cost_usd_nano)),
+            ("pinned", "yes" if run.pinned else ""),
+            ("first input", fmt.shorten(run.first_input or "", 200)),
+            ("last output", fmt.shorten(run.last_output or "", 200)),
+        )
+    )
+
+
+def _print_steps(steps: Sequence[TreeRow]) -> None:
+    print_table(
+        (
+            Column("STEP", may_cut=True),
+            Column("ROLE"),
+            Column("STATUS"),
+            Column("TOOK", is_figure=True),
+            Column("TOKENS", is_figure=True),
+            Column("ID"),
+        ),
+        (
+            (
+                f"{'  ' * row.depth}{row.step.name}",
+                row.step.role,
+                status_text(row.step.status),
+                duration_text(row.step.duration_ns),
+                tokens_text(row.step.tokens) if row.step.tokens else "",
+                row.step.span_id,
+            )
+            for row in steps
+        ),
+    )
+
+
+def duration_text(duration_ns: int | None) -> str:
+    """Return a duration; nothing while there is no end."""
+    return "" if duration_ns is None else fmt.duration(duration_ns)
+
+
+def tokens_text(tokens: TokenSums | None) -> str:
+    """Return input and output together; a dash where no call reported any."""
+    return "–" if tokens is None else fmt.tokens((tokens.input or 0) + (tokens.output or 0))
+
+
+def cost_text(usd_nano: int | None) -> str:
+    """Return an amount; a dash where it is not known."""
+    return "–" if usd_nano is None else fmt.money(usd_nano)

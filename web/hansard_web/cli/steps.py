@@ -1,0 +1,107 @@
+"""`hansard steps`: one step, with what it means or as it came in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import orjson
+
+from hansard_web import format as fmt
+from hansard_web.api.answers import Body
+from hansard_web.api.export import open_raw
+from hansard_web.api.steps import step_body
+from hansard_web.cli.base import Group, json_option, print_json, setting_options, write_bytes
+from hansard_web.cli.store import find_store, reading
+from hansard_web.cli.tables import print_facts, print_lines
+from hansard_web.readers import Readers
+
+_SHOWN = 2_000  # characters of one message or value; --json has all
+
+
+@click.group(cls=Group)
+def steps() -> None:
+    """Steps: show one, whole or as it came in."""
+
+
+@steps.command()
+@click.argument("step_id")
+@setting_options("data")
+@click.option("--raw", is_flag=True, help="The span as it came in, as OTLP/JSON.")
+@json_option
+def show(*, step_id: str, data: str | None, raw: bool, as_json: bool) -> None:
+    """Show a step: what was asked and answered, tokens, attributes.
+
+    STEP_ID is <run>-<span>, or a unique beginning of it.
+
+    Example: hansard steps show 4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7
+    """
+    if raw:
+        _print_raw(step_id, data=data)
+        return
+    with reading(data) as connection:
+        body = step_body(connection, step_id, now_ns=time.time_ns())
+    if as_json:
+        print_json(body)
+        return
+    print_facts(_facts(body))
+    print_lines(_content(body))
+
+
+def _print_raw(step_id: str, *, data: str | None) -> None:
+    readers = Readers(find_store(data))
+    try:
+        write_bytes(open_raw(readers, step_id), None)
+    finally:
+        readers.close()
+    click.echo()
+
+
+def _facts(body: Body) -> list[tuple[str, str]]:
+    call, tool, error = body["call"] or {}, body["tool"] or {}, body["error"] or {}
+    tokens = body["tokens"] or {}
+    known = ", ".join(f"{name} {value:,}" for name, value in tokens.items() if value is not None)
+    length = body["duration_ms"]
+    return [
+        ("step", body["step_id"]),
+        ("name", body["span_name"]),
+        ("role", body["role"]),
+        ("status", body["status"]),
+        ("error", " ".join(str(v) for v in (error.get("type"), error.get("message")) if v)),
+        ("started", body["started_at"] or ""),
+        ("took", "" if length is None else fmt.duration(round(length * 1_000_000))),
+        ("dialect", body["dialect"] or ""),
+        ("model", call.get("response_model") or call.get("request_model") or ""),
+        ("finish reason", call.get("finish_reason") or ""),
+        ("tokens", known),
+        ("tool", tool.get("name") or ""),
+        ("service", str(body["resource"]["attributes"].get("service.name", ""))),
+    ]
+
+
+def _content(body: Body) -> Iterator[str]:
+    """Yield what was said and done, a heading before each."""
+    call, tool = body["call"], body["tool"]
+    if call is not None:
+        for message in (*call["input"], *call["output"]):
+            yield f"\n{message['role']}"
+            for part in message["parts"]:
+                yield _short(part.get("text") or part)
+    if tool is not None:
+        yield f"\narguments\n{_short(tool['arguments'])}"
+        yield f"\nresult\n{_short(tool['result'])}"
+    if body["attributes"]:
+        yield "\nattributes"
+        for key, value in body["attributes"].items():
+            yield f"  {key} = {fmt.shorten(_text(value), 120)}"
+
+
+def _short(value: Any) -> str:
+    text = _text(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text):,} characters)"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value).decode()

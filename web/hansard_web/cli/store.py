@@ -1,0 +1,59 @@
+"""Reading the store from a command: no server is needed, and none is disturbed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import apsw
+
+from hansard_compiler.errors import HansardError
+from hansard_store.database import DataFolder, latest_version, open_reader, schema_version
+from hansard_store.errors import StoreError, StoreNewerError
+from hansard_web.config import data_folder
+
+
+class NoStoreError(HansardError):
+    """The data folder holds no database that this version reads."""
+
+    code = "no_store"
+
+
+def find_store(data: str | None) -> DataFolder:
+    """Return the data folder of a store that is there; raises NoStoreError."""
+    folder = DataFolder(data_folder(data, os.environ))
+    if not folder.database.exists():
+        raise NoStoreError(
+            f"no store in {folder.path}: start `hansard serve`, or name its folder with --data"
+        )
+    return folder
+
+
+@contextmanager
+def reading(data: str | None) -> Iterator[apsw.Connection]:
+    """Open the store read-only for the block."""
+    connection = open_store(find_store(data))
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def open_store(folder: DataFolder) -> apsw.Connection:
+    """Open a store that is there; raises StoreError, StoreNewerError or NoStoreError."""
+    known = latest_version()
+    try:
+        connection = open_reader(folder)
+    except apsw.NotADBError:
+        raise StoreError(f"{folder.database} is no SQLite database") from None
+    found = schema_version(connection)
+    if found == known:
+        return connection
+    connection.close()
+    if found > known:
+        raise StoreNewerError(found, known)
+    raise NoStoreError(
+        f"{folder.database} has schema {found}, this version reads {known}; "
+        "`hansard serve` on that folder brings it up to date"
+    )

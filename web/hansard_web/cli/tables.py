@@ -1,0 +1,69 @@
+"""Tables for people: as wide as the terminal, or as wide as they need to be for a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_PIPE_WIDTH = 240
+_STATUS_STYLES = {"error": "red", "open": "cyan", "no_end": "yellow", "blocked": "yellow"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A heading; figures stand to the right, and the column that may be cut says so."""
+
+    title: str
+    is_figure: bool = False
+    may_cut: bool = False
+
+
+def console() -> Console:
+    """Return where results go. Recorded text is printed as it is: it never becomes markup."""
+    width = None if sys.stdout.isatty() else _PIPE_WIDTH
+    return Console(width=width, markup=False, highlight=False, soft_wrap=False)
+
+
+def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> None:
+    """Print rows under their headings."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(
+            column.title,
+            justify="right" if column.is_figure else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+            ratio=1 if column.may_cut and sys.stdout.isatty() else None,
+        )
+    for row in rows:
+        table.add_row(*(plain(cell) if isinstance(cell, str) else cell for cell in row))
+    console().print(table)
+
+
+def print_facts(facts: Iterable[tuple[str, str]]) -> None:
+    """Print names and values, one a line; those without a value are left out."""
+    shown = [(name, value) for name, value in facts if value]
+    width = max((len(name) for name, _ in shown), default=0)
+    print_lines(f"{name:<{width}}  {value}" for name, value in shown)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print recorded text, folded at the width of the terminal and never cut."""
+    out = console()
+    for line in lines:
+        out.print(plain(line), overflow="fold")
+
+
+def status_text(status: str) -> Text:
+    """Return a status in its colour."""
+    return Text(status, style=_STATUS_STYLES.get(status, ""))
+
+
+def plain(recorded: str) -> Text:
+    """Return recorded text without control characters, which could drive the terminal."""
+    return Text("".join(c if c.isprintable() or c == "\n" else "·" for c in recorded))

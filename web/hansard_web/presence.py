@@ -1,0 +1,75 @@
+"""Where the server of a data folder listens: a file it writes when ready and takes away at the end.
+
+After a crash the file is still there, so whoever reads it asks the server before believing it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+import urllib.request
+from dataclasses import asdict, dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+_FILE: Final = "server.json"
+_ANSWER_S: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """Where a running server listens."""
+
+    http: str  # "http://127.0.0.1:4318"
+    grpc: str | None  # "127.0.0.1:4317"; None: this process has no gRPC door
+    socket: Path | None
+    data: Path
+
+
+def announce(doors: Doors) -> None:
+    """Write down where this process listens; of two on one folder the later one is found."""
+    path = doors.data / _FILE
+    beside = path.with_suffix(f".{os.getpid()}")
+    beside.touch(mode=0o600)
+    beside.write_text(_text(doors), encoding="utf-8")
+    beside.replace(path)
+
+
+def withdraw(doors: Doors) -> None:
+    """Take the file away, unless another process has written its own since."""
+    path = doors.data / _FILE
+    if path.exists() and path.read_text(encoding="utf-8") == _text(doors):
+        path.unlink()
+
+
+def find_server(data: Path) -> Doors | None:
+    """Return where the server of a data folder listens, None when none answers."""
+    try:
+        told: dict[str, Any] = json.loads((data / _FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    unix = told["socket"]
+    doors = Doors(told["http"], told["grpc"], Path(unix) if unix else None, data)
+    return doors if answers(doors.http) else None
+
+
+def answers(http: str) -> bool:
+    """Say whether a server at this address is well: its /healthz, which needs no token."""
+    # No data is sent or believed, so any certificate will do: ours are often self-signed.
+    unchecked = ssl.create_default_context()
+    unchecked.check_hostname = False
+    unchecked.verify_mode = ssl.CERT_NONE
+    opener = urllib.request.build_opener(
+        urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=unchecked)
+    )
+    try:
+        with opener.open(f"{http}/healthz", timeout=_ANSWER_S) as response:
+            return bool(response.status == HTTPStatus.OK)
+    except OSError:
+        return False
+
+
+def _text(doors: Doors) -> str:
+    return json.dumps({**asdict(doors), "pid": os.getpid()}, default=str)
