@@ -137,7 +137,6 @@ SCOPES = [
 ]
 
 
-@pytest.mark.covers("CO-19")
 @pytest.mark.parametrize(("door", "token", "status"), SCOPES)
 def test_a_token_opens_the_doors_of_its_scopes_and_no_other(
     guarded_client: TestClient, door: tuple[str, str], token: str, status: int

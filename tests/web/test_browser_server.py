@@ -1,0 +1,99 @@
+"""Journeys against the whole server: doors, pipeline and pages in one process."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from hansard_web.config import Config
+from hansard_web.server import running
+from hansard_web.settings import parse_token
+
+# Sends blindly, as any page may, then tries to read the answer.
+_ASK = """
+async ([address, body]) => {
+  const sent = { method: body === null ? "GET" : "POST", body };
+  await fetch(address, { ...sent, mode: "no-cors" }).catch(() => null);
+  const read = await fetch(address, sent).then((answer) => answer.text(), () => "refused");
+  window.answers.push(read);
+}
+"""
+
+
+def test_the_snippet_of_the_greeting_works_as_it_stands(browser: Browser, tmp_path: Path) -> None:
+    shell, curl = shutil.which("bash"), shutil.which("curl")
+    assert shell, "this journey pastes the snippet into bash"
+    assert curl, "the snippet uses curl"
+    with running(Config(data=tmp_path, http_port=0, grpc_port=0)) as server:
+        page = browser.new_page()
+        page.goto(server.doors.http)
+        snippet = page.locator("pre", has_text="curl").inner_text()
+
+        sent = subprocess.run([shell, "-c", snippet], capture_output=True, check=True, timeout=20)
+
+        assert sent.stdout.decode() == "{}"
+        expect(page.locator("#runs .rowlink")).to_have_text(["first words"])
+        page.close()
+
+
+def test_a_browser_signs_in_once_where_a_token_is_wanted(browser: Browser, tmp_path: Path) -> None:
+    config = Config(
+        data=tmp_path, http_port=0, grpc_port=0, token=(parse_token("open-sesame-1234"),)
+    )
+    with running(config) as server:
+        page = browser.new_page()
+        page.goto(f"{server.doors.http}/usage?since=7d")
+        expect(page.locator("h1")).to_have_text("Sign in")
+        page.get_by_label("Token").fill("wrong-guess")
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.locator("main")).to_contain_text("not a token of this server")
+
+        page.get_by_label("Token").fill("open-sesame-1234")
+        page.get_by_role("button", name="Sign in").click()
+
+        expect(page).to_have_url(re.compile(r"/usage\?since=7d$"))
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.locator("h1")).to_have_text("Sign in")
+        page.goto(server.doors.http)
+        expect(page).to_have_url(re.compile("/signin"))
+        page.close()
+
+
+@pytest.mark.covers("SC-23")
+def test_a_page_of_another_site_reads_and_changes_nothing(browser: Browser, tmp_path: Path) -> None:
+    """The other site is our own server under another port, as any program of this machine is."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    with (
+        running(Config(data=tmp_path / "a", http_port=0, grpc_port=0)) as target,
+        running(Config(data=tmp_path / "b", http_port=0, grpc_port=0)) as other,
+    ):
+        context = browser.new_context(bypass_csp=True)
+        page = context.new_page()
+        page.goto(other.doors.http)
+        page.evaluate("window.answers = []")
+
+        for path, body in (("/v1/runs", None), ("/v1/traces", "{}"), ("/theme", "theme=dark")):
+            page.evaluate(_ASK, [target.doors.http + path, body])
+
+        assert page.evaluate("window.answers") == ["refused"] * 3
+        mine = context.new_page()
+        mine.goto(f"{target.doors.http}/health")
+        expect(mine.locator("table.refusals tbody tr").first).to_contain_text("the origin")
+        expect(mine.locator("html")).not_to_have_attribute("data-theme", "dark")
+        context.close()
+
+
+def test_the_server_stops_while_a_page_follows_it(browser: Browser, tmp_path: Path) -> None:
+    page = browser.new_page()
+    with running(Config(data=tmp_path, http_port=0, grpc_port=0)) as server:
+        page.goto(server.doors.http)
+        expect(page.locator("#live-state")).to_have_text("Listening")
+
+    expect(page.locator("#live-state")).to_have_text("Reconnecting", timeout=20_000)
+    page.close()
