@@ -200,7 +200,7 @@ def _content(
     if reading.role in _TOOL_ROLES or (call is not None and (call.input or call.output)):
         return {}
     found = take(reading, plan.group("content"), sources)
-    if call is None:
+    if call is None and not {"input", "output"} <= found.keys():
         own: dict[str, str] = {}
         for field, said in _conversation(reading, plan, sources=own).items():
             if field not in found and said:

@@ -24,6 +24,9 @@ ROLES: Mapping[str, str] = {
     "generate_content": "llm",
     "text_completion": "llm",
     "completion": "llm",  # LiteLLM, old OpenLLMetry
+    "acompletion": "llm",  # LiteLLM 1
+    "aresponses": "llm",  # LiteLLM 1
+    "aembedding": "embedding",  # LiteLLM 1
     "image": "llm",  # Spring AI
     "llm_call": "llm",  # Gemini CLI
     "llm_request": "llm",  # OpenLLMetry

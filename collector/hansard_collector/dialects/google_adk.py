@@ -7,7 +7,7 @@ from typing import Any
 
 from hansard_collector.dialects import chat, tool_lists
 from hansard_collector.dialects.reading import Reading
-from hansard_collector.dialects.values import count, is_content, mapping, text
+from hansard_collector.dialects.values import is_content
 from hansard_compiler.calls import Json, Message
 
 _NOT_CAPTURED = ("{}", "N/A")
@@ -45,21 +45,6 @@ def tools(reading: Reading, key: str) -> tuple[Json, ...] | None:
 def content(reading: Reading, key: str) -> Any:
     """Arguments or the response of a tool; `{}` and `N/A` mean that it was not captured."""
     return _captured(reading, key)
-
-
-def finish_reason(reading: Reading, key: str) -> str | None:
-    sent = _captured(reading, key)
-    return text(sent.get("finish_reason")) if isinstance(sent, dict) else None
-
-
-def output_tokens(reading: Reading, key: str) -> int | None:
-    """Gemini counts thoughts beside the candidates' tokens; here output includes them."""
-    sent = _captured(reading, key)
-    usage = mapping(sent.get("usage_metadata")) if isinstance(sent, dict) else {}
-    candidates = count(usage.get("candidates_token_count"))
-    return (
-        None if candidates is None else candidates + (count(usage.get("thoughts_token_count")) or 0)
-    )
 
 
 def _captured(reading: Reading, key: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from hansard_collector.dialects import chat
 from hansard_collector.dialects.gen_ai import document
 from hansard_collector.dialects.reading import Reading
-from hansard_collector.dialects.values import count, first, mapping, opened, text
+from hansard_collector.dialects.values import first, mapping, opened, text
 from hansard_collector.normalised import Document
 from hansard_compiler.calls import Message
 
@@ -84,43 +84,6 @@ def _plain(value: Any) -> Any:
         key: _plain(child) if key in ("messages", "content", "replies") else child
         for key, child in value.items()
     }
-
-
-def _reply_meta(reading: Reading, key: str) -> Mapping[str, Any]:
-    """`{replies: [{meta}]}`, or `{meta: [{…}]}` beside texts."""
-    sent = reading.mapping(key)
-    replies = sent.get("replies")
-    reply = opened(replies[0]) if isinstance(replies, list) and replies else {}
-    meta = first(reply, ("meta", "_meta")) if isinstance(reply, dict) else None
-    if meta is None:
-        beside = sent.get("meta")
-        meta = beside[0] if isinstance(beside, list) and beside else beside
-    return meta if isinstance(meta, dict) else {}
-
-
-def meta_text(*names: str) -> Any:
-    def read(reading: Reading, key: str) -> str | None:
-        return text(first(_reply_meta(reading, key), names))
-
-    return read
-
-
-def usage(*names: str) -> Any:
-    """A reader of one number of `meta.usage`, in OpenAI's or Anthropic's words."""
-
-    def read(reading: Reading, key: str) -> int | None:
-        sent = mapping(_reply_meta(reading, key).get("usage"))
-        return next((n for name in names if (n := count(sent.get(name))) is not None), None)
-
-    return read
-
-
-def usage_detail(group: str, name: str) -> Any:
-    def read(reading: Reading, key: str) -> int | None:
-        sent = mapping(_reply_meta(reading, key).get("usage"))
-        return count(mapping(sent.get(group)).get(name))
-
-    return read
 
 
 def documents(reading: Reading, key: str) -> tuple[Document, ...] | None:

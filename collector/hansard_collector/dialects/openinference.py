@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hansard_collector.dialects import chat, tool_lists
+from hansard_collector.dialects import chat, tool_lists, wire
 from hansard_collector.dialects.parts import part_of, parts_of, result_of, tool_call
 from hansard_collector.dialects.reading import Pair, Reading, nested, rows
 from hansard_collector.dialects.values import (
@@ -221,13 +221,14 @@ def streamed(reading: Reading, key: str) -> bool | None:
 
 
 def served_model(reading: Reading, key: str) -> str | None:
-    """`llm.model_name` is what served where the invocation parameters say what was asked.
+    """`llm.model_name` is what served where parameters or request say what was asked.
 
     On a failed call it repeats the request.
     """
     if reading.view.status_code == 2:
         return None
-    if text(reading.mapping("llm.invocation_parameters").get("model")) is None:
+    asked = text(reading.mapping("llm.invocation_parameters").get("model"))
+    if asked is None and wire.asked_model(reading, "input.value") is None:
         return None
     return text(reading.view.attributes[key])
 

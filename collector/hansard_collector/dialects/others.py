@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hansard_collector.dialects import chat
+from hansard_collector.dialects import chat, tool_lists
 from hansard_collector.dialects.gen_ai import document
 from hansard_collector.dialects.reading import Reading
 from hansard_collector.dialects.values import (
@@ -15,8 +15,9 @@ from hansard_collector.dialects.values import (
     opened,
     real,
     text,
+    texts,
 )
-from hansard_compiler.calls import Message
+from hansard_compiler.calls import Json, Message
 
 # LangSmith's own kind is right where its operation name is not (retriever → embeddings).
 LANGSMITH_ROLES: Mapping[str, str] = {
@@ -122,6 +123,15 @@ def livekit_answer(reading: Reading, _: str) -> tuple[Message, ...] | None:
 def _listed(value: Any) -> list[Any]:
     value = opened(value)
     return value if isinstance(value, list) else []
+
+
+SPRING_TOOL_NAMES = ("spring.ai.model.request.tool.names", "spring.ai.chat.client.tool.names")
+
+
+def tool_names(reading: Reading, key: str) -> tuple[Json, ...] | None:
+    """Names only, as a list, as JSON, or with commas between."""
+    names = texts(reading.view.attributes[key])
+    return tool_lists.tools_of(list(names)) or None
 
 
 def vector_documents(reading: Reading, key: str) -> Any:

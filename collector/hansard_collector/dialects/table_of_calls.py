@@ -15,6 +15,7 @@ from hansard_collector.dialects import (
     pydantic_ai,
     traceloop,
     vercel,
+    wire,
 )
 from hansard_collector.dialects.sources import (
     Rows,
@@ -130,11 +131,13 @@ CALL: Rows = {
     "provider": (
         *provider_named("gen_ai.provider.name", "llm.provider", "llm.system", "gen_ai.system"),
         Source("mlflow.llm.provider", mlflow.provider),
-        *provider_named("ai.model.provider"),
+        *provider_named("ai.model.provider", "langsmith.metadata.ls_provider"),
+        *provider_named("langtrace.service.name"),
     ),
     "request_model": (
         *texts_of("gen_ai.request.model", "llm.request.model_name", "llm.input_model_name"),
         within(_INVOCATION, "model"),
+        *wire.ASKED_MODEL,
         *texts_of("llm.model_name", "embedding.model_name", "reranker.model_name"),
         *texts_of("decision.request.model_name", "langfuse.observation.model.name"),
         *mlflow.texts_of("mlflow.llm.model"),
@@ -144,13 +147,14 @@ CALL: Rows = {
         within(_ADK_REQUEST, "model"),
         within("request_data", "model", needs="logfire"),
         *texts_of("model", needs="codex"),
+        *texts_of("langsmith.metadata.ls_model_name"),
     ),
     "response_model": (
         *texts_of("gen_ai.response.model", "llm.response.model_name", "llm.output_model_name"),
         *texts_of("decision.response.model_name"),
         Source("llm.model_name", openinference.served_model),
         *texts_of("ai.response.model"),
-        Source(_HS_OUT, haystack.meta_text("model"), label=f"{_HS_OUT}{{replies[0].meta.model}}"),
+        *wire.SERVING_MODEL,
     ),
     "stream": (
         *flags_of("gen_ai.request.stream", "gen_ai.is_streaming", "llm.is_streaming"),
@@ -158,6 +162,7 @@ CALL: Rows = {
         Source("ai.operationId", vercel.streamed),
         *flags_of("langsmith.request.streaming", "litellm.request.streaming"),
         Source("request_data", openinference.streamed, needs="logfire"),
+        *wire.STREAMED,
         *each(gen_ai_events.CHUNK_EVIDENCE, others.said_so),
     ),
     "tools": (
@@ -172,10 +177,10 @@ CALL: Rows = {
         Source("request_data", pydantic_ai.tools_of_request, needs="logfire"),
         Source(_ADK_REQUEST, google_adk.tools),
         Source("gen_ai.agent.tools", gen_ai.tools),
-        Source("spring.ai.model.request.tool.names", gen_ai.tools),
-        Source("spring.ai.chat.client.tool.names", gen_ai.tools),
+        *each(others.SPRING_TOOL_NAMES, others.tool_names),
         Source("tools", claude_code.tools, needs=_CC),
         Source(_INVOCATION, pydantic_ai.tools_of_request),
+        *each(wire.REQUESTS[1:], wire.tools),
         Source(_LF_INPUT, langfuse.tools),
     ),
     "finish_reason": (
@@ -190,13 +195,13 @@ CALL: Rows = {
         *texts_of("anthropic.message.stop_reason"),
         Source(_CHOICE, gen_ai_events.finish_reason),
         Source(_DETAILS, gen_ai_events.details_finish_reason),
-        Source(_ADK_RESPONSE, google_adk.finish_reason),
-        Source(_HS_OUT, haystack.meta_text("finish_reason", "stop_reason")),
+        *wire.FINISH_REASON,
         Source(f"{_LF_METADATA}.finish_reason", gen_ai.finish_reason),
     ),
     "response_id": (
         *texts_of("gen_ai.response.id", "ai.response.id"),
         *texts_of("request_id", needs=_CC),
+        *wire.RESPONSE_ID,
         *texts_of("anthropic.request.id"),
     ),
     "time_to_first_token": (
@@ -237,8 +242,7 @@ TOKENS: Rows = {
         ),
         *counts_of("input_token_count", needs="codex"),
         *counts_of("decision.token_count.input", "llm.usage.prompt_tokens"),
-        Source(_HS_OUT, haystack.usage("prompt_tokens", "input_tokens")),
-        within(_ADK_RESPONSE, "usage_metadata", "prompt_token_count", read=count),
+        *wire.INPUT_TOKENS,
         *counts_of("gen_ai.aggregated_usage.input_tokens"),
     ),
     "tokens.output": (
@@ -250,8 +254,7 @@ TOKENS: Rows = {
         *counts_of("output_tokens", needs=_CC),
         *counts_of("output_token_count", needs="codex"),
         *counts_of("decision.token_count.output", "llm.usage.completion_tokens"),
-        Source(_HS_OUT, haystack.usage("completion_tokens", "output_tokens")),
-        Source(_ADK_RESPONSE, google_adk.output_tokens),
+        *wire.OUTPUT_TOKENS,
         *counts_of("gen_ai.aggregated_usage.output_tokens"),
     ),
     "tokens.reasoning": (
@@ -264,8 +267,7 @@ TOKENS: Rows = {
         within("gen_ai.usage.output_token_details", "reasoning", read=count),
         *counts_of("codex.usage.reasoning_output_tokens", "openai.reasoning_tokens"),
         *counts_of("reasoning_token_count", needs="codex"),
-        Source(_HS_OUT, haystack.usage_detail("completion_tokens_details", "reasoning_tokens")),
-        within(_ADK_RESPONSE, "usage_metadata", "thoughts_token_count", read=count),
+        *wire.REASONING_TOKENS,
         *counts_of("gen_ai.aggregated_usage.reasoning.output_tokens"),
         *counts_of("gen_ai.aggregated_usage.details.reasoning_tokens"),
         *counts_of("gen_ai.aggregated_usage.details.thinking_tokens"),
@@ -284,9 +286,7 @@ TOKENS: Rows = {
         *counts_of("cache_read_tokens", needs=_CC),
         *counts_of("cached_token_count", needs="codex"),
         *counts_of("openai.cached_input_tokens"),
-        Source(_HS_OUT, haystack.usage_detail("prompt_tokens_details", "cached_tokens")),
-        Source(_HS_OUT, haystack.usage("cache_read_input_tokens")),
-        within(_ADK_RESPONSE, "usage_metadata", "cached_content_token_count", read=count),
+        *wire.CACHE_READ_TOKENS,
         *counts_of("gen_ai.aggregated_usage.cache_read.input_tokens"),
     ),
     "tokens.cache_write": (
@@ -305,7 +305,7 @@ TOKENS: Rows = {
         *counts_of("cache_creation_tokens", needs=_CC),
         *counts_of("cache_write_token_count", needs="codex"),
         *counts_of("openai.cache_write_tokens"),
-        Source(_HS_OUT, haystack.usage("cache_creation_input_tokens")),
+        *wire.CACHE_WRITE_TOKENS,
         *counts_of("gen_ai.aggregated_usage.cache_write.input_tokens"),
         *counts_of("gen_ai.aggregated_usage.cache_creation.input_tokens"),
     ),
@@ -329,6 +329,7 @@ TOKENS: Rows = {
         *counts_of("llm.token_count.total", "ai.usage.totalTokens", "codex.usage.total_tokens"),
         within(_LF_USAGE, "total_tokens", read=count),
         mlflow.number(_ML_USAGE, "total_tokens"),
+        *wire.TOTAL_TOKENS,
     ),
     "tokens.audio_input": (
         *counts_of("gen_ai.usage.audio.input_tokens", "llm.token_count.prompt_details.audio"),

@@ -114,11 +114,13 @@ CONTENT: Rows = {
         *sent_of("input.value", _LF_INPUT, "traceloop.entity.input"),
         Source("mlflow.spanInputs", mlflow.decode),
         *sent_of(_HS_IN, "haystack.pipeline.input_data", "haystack.agent.input"),
+        *sent_of("gen_ai.prompt"),  # LangSmith: of any run
     ),
     "output": (
         *sent_of("output.value", _LF_OUTPUT, "traceloop.entity.output"),
         Source("mlflow.spanOutputs", mlflow.decode),
         *sent_of(_HS_OUT, "haystack.pipeline.output_data", "haystack.agent.output"),
+        *sent_of("gen_ai.completion"),
     ),
 }
 LESSER_CONTENT: Rows = {

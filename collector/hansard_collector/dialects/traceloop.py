@@ -23,6 +23,11 @@ ROLES: Mapping[str, str] = {
 REQUEST_TYPES: Mapping[str, str] = {
     "chat": "llm",
     "completion": "llm",
+    "acompletion": "llm",  # LiteLLM 1
+    "aresponses": "llm",
+    "responses": "llm",
+    "text_completion": "llm",
+    "aembedding": "embedding",
     "embedding": "embedding",
     "embeddings": "embedding",
     "rerank": "rerank",

@@ -17,7 +17,7 @@ import orjson
 
 # Texts that stand where content was left out: they are not content (genai-dialects.md, rule 0.7).
 _MARKERS = frozenset(
-    {"", "<REDACTED>", "__REDACTED__", "<replaced>", "<elided>", "<not serializable>"}
+    {"", "<REDACTED>", "[REDACTED]", "__REDACTED__", "<replaced>", "<elided>", "<not serializable>"}
 )
 _WITHHELD = "‹withheld:"  # our own, left by the retention mode metadata_only
 
