@@ -22,7 +22,7 @@ class RunDot:
 
 
 def sample_runs(
-    connection: apsw.Connection, wanted: RunFilter, *, now_ns: int, limit: int = 2000
+    connection: apsw.Connection, wanted: RunFilter, *, now_ns: int, limit: int = 1000
 ) -> list[RunDot]:
     """Return the runs last seen first among those that meet a filter, newest first."""
     sort = NEWEST_FIRST

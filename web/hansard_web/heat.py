@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -88,8 +89,7 @@ def heat_map(dots: Sequence[RunDot], *, since_ns: int | None, until_ns: int) -> 
 
 
 def _row_of(duration_ns: int) -> int:
-    seconds = duration_ns / _NS_PER_S
-    return sum(seconds >= end for end in _ROW_ENDS_S)
+    return bisect_right(_ROW_ENDS_S, duration_ns / _NS_PER_S)
 
 
 def _column(
