@@ -29,6 +29,7 @@ _USD_NANO = 1_000_000_000
 # Whose input and output people search. A chain's are dumps of state that repeat its messages.
 _IO_ROLES = ("agent", "workflow", "task", "retriever", "rerank", "memory", "guardrail", "evaluator")
 _STATUS_ERROR = 2
+_MOST = 1 << 44  # tokens, or 17,592 dollars: more was never reported of one step but by mistake
 
 
 def derive(view: SpanView, normal: Normalised) -> SpanProjection:
@@ -54,7 +55,7 @@ def derive(view: SpanView, normal: Normalised) -> SpanProjection:
         requested=tuple(_requested(call)) if call else (),
         texts=tuple(_texts(view, normal, error)),
         facets=tuple(_facets(view, normal, tool_name, model)),
-        attribute_tokens=tokens_of(view.attributes | _resource_attributes(view)),
+        attribute_tokens=tokens_of({**view.attributes, **_resource_attributes(view)}),
         conversation_id=normal.conversation_id,
         user_id=normal.user_id,
         domain=normal.domain,
@@ -86,16 +87,22 @@ def _usage_of(call: Call) -> Usage:
 
 
 def _usage(tokens: Tokens | None, *, cost_usd_nano: int | None = None) -> Usage:
+    cost_usd_nano = _meant(cost_usd_nano)
     if tokens is None:
         return Usage(cost_usd_nano=cost_usd_nano)
     return Usage(
-        tokens_input=tokens.input,
-        tokens_output=tokens.output,
-        tokens_cache_read=tokens.cache_read,
-        tokens_cache_write=tokens.cache_write,
-        tokens_reasoning=tokens.reasoning,
+        tokens_input=_meant(tokens.input),
+        tokens_output=_meant(tokens.output),
+        tokens_cache_read=_meant(tokens.cache_read),
+        tokens_cache_write=_meant(tokens.cache_write),
+        tokens_reasoning=_meant(tokens.reasoning),
         cost_usd_nano=cost_usd_nano,
     )
+
+
+def _meant(number: int | None) -> int | None:
+    """Return a number that can be meant; a run's sum of them must stay below 2^63."""
+    return number if number is not None and 0 <= number <= _MOST else None
 
 
 def _call_projection(call: Call, usage: Usage) -> CallProjection:

@@ -79,12 +79,14 @@ def read_span(connection: apsw.Connection, span: int) -> StoredSpan:
 
 def read_resource(connection: apsw.Connection, resource: int) -> ResourceSpans:
     """Return a stored resource with its schema URL; nothing else is set."""
-    return ResourceSpans.FromString(_envelope(connection, _RESOURCE, resource))
+    found: ResourceSpans = ResourceSpans.FromString(_envelope(connection, _RESOURCE, resource))
+    return found
 
 
 def read_scope(connection: apsw.Connection, scope: int) -> ScopeSpans:
     """Return a stored scope with its schema URL; nothing else is set."""
-    return ScopeSpans.FromString(_envelope(connection, _SCOPE, scope))
+    found: ScopeSpans = ScopeSpans.FromString(_envelope(connection, _SCOPE, scope))
+    return found
 
 
 def _envelope(connection: apsw.Connection, sql: str, number: int) -> bytes:
@@ -183,4 +185,6 @@ def received_again(stored: StoredSpan) -> ReceivedSpan:
     )
 
 
-_SEEN_ONLY_ONCE = SpanFlag.PARENT_REPAIRED | SpanFlag.LINK_DROPPED | SpanFlag.REDACTED
+_SEEN_ONLY_ONCE = (
+    SpanFlag.PARENT_REPAIRED | SpanFlag.LINK_DROPPED | SpanFlag.REDACTED | SpanFlag.SYNTHETIC
+)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -227,7 +227,7 @@ def _prepare_metric(
         )
 
 
-_PREPARE = {
+_PREPARE: Mapping[Signal, Callable[..., Iterator[Prepared]]] = {
     Signal.TRACES: _prepare_span,
     Signal.LOGS: _prepare_log,
     Signal.METRICS: _prepare_metric,

@@ -141,7 +141,8 @@ def restore_shell(packed: bytes) -> Span:
     """Return the span of a record with its large values empty: times, names and small values."""
     data = unpack(packed)
     _, position = _read_references(data)
-    return Span.FromString(data[position:])
+    span: Span = Span.FromString(data[position:])
+    return span
 
 
 def restore_log(connection: apsw.Connection, packed: bytes) -> LogRecord:
