@@ -133,9 +133,9 @@ def _conversation(
     reading: Reading, plan: Plan, *, sources: dict[str, str]
 ) -> dict[str, tuple[Message, ...]]:
     """The messages of a call; system instructions come first unless the input repeats them."""
+    if reading.role == "embedding":  # texts only: its answer is vectors
+        return take(reading, plan.group("embedded"), sources)
     said = take(reading, plan.group("messages"), sources)
-    if reading.role == "embedding":
-        said |= take(reading, plan.group("embedded"), sources)
     system = said.pop("system", None)
     if system:
         spoken = said.get("input", ())

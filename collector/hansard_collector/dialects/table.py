@@ -19,6 +19,7 @@ from hansard_collector.dialects import (
     mlflow,
     openinference,
     others,
+    own,
     pydantic_ai,
     table_of_calls,
     table_of_steps,
@@ -44,7 +45,7 @@ _VA_META = "ai.telemetry.metadata"
 
 _ROLE: Rows = {
     "role": (
-        # Hansard's own spans, by name: DESIGN §9.
+        *(Source(evidence, constant(role)) for evidence, role in own.SPAN_ROLES.items()),
         *roles_of("openinference.span.kind", openinference.ROLES),
         *roles_of("langfuse.observation.type", langfuse.ROLES),
         Source("mlflow.spanType", mlflow.role),

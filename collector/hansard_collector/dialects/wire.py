@@ -19,6 +19,7 @@ from hansard_collector.dialects.values import count, first, flag, opened, text
 from hansard_compiler.calls import Json
 
 _LARGEST_REQUEST = 16 * 1024  # characters; of a larger one only the head is looked at
+_LARGEST_VECTORS = 16 * 1024  # characters; larger vectors are not worth opening for their usage
 _HEAD = 512
 _CONVERSATION = re.compile(r'"(?:messages|input|contents|prompt|system|tools)"')
 _MODEL_IN_HEAD = re.compile(r'"model"\s*:\s*"([^"\\]+)"')
@@ -87,17 +88,19 @@ def _told(reading: Reading, key: str, names: tuple[str, ...]) -> str | None:
 
 def _parts(reading: Reading, key: str) -> Iterator[Mapping[str, Any]]:
     """A response and the objects it is made of, outermost first."""
-    if not _is_call(reading):
+    value = reading.view.attributes.get(key)
+    is_long = isinstance(value, str) and len(value) > _LARGEST_VECTORS
+    if not _is_call(reading) or (is_long and reading.role == "embedding"):
         return
     level = [opened(reading.opened(key))]
     for _ in range(_DEEPEST):
         inner: list[Any] = []
-        for value in level:
-            while isinstance(value, list) and value:
-                value = opened(value[0])
-            if isinstance(value, dict):
-                yield value
-                inner += [value[name] for name in _INNER if name in value]
+        for part in level:
+            while isinstance(part, list) and part:
+                part = opened(part[0])
+            if isinstance(part, dict):
+                yield part
+                inner += [part[name] for name in _INNER if name in part]
         level = inner
 
 

@@ -404,6 +404,15 @@ def test_other_dialects_tell_roles_in_their_own_words(
 
 
 @pytest.mark.parametrize(
+    ("name", "role"), [("hansard.compile", "compile"), ("hansard.policy.check", "policy")]
+)
+def test_hansards_own_spans_are_known_by_name(name: str, role: str) -> None:
+    shown = read({}, name=name)
+
+    assert (shown.role, shown.dialect) == (role, "hansard")
+
+
+@pytest.mark.parametrize(
     ("name", "role"),
     [("workflow.run", "workflow"), ("executor.process", "task"), ("message.send", "other")],
 )

@@ -101,7 +101,7 @@ _LOG_VIEWS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     attributes=_attributes(),
     name=st.sampled_from([*_NAMES, "haystack.agent.run", "chat", ""]),

@@ -6,10 +6,12 @@ import pytest
 
 from hansard_collector.normalise import MessageCache, normalise
 from hansard_collector.normalised import Normalised
+from tests.collector.dialects import rows_of_calls, rows_of_numbers, rows_of_steps
 from tests.collector.dialects.maker import span
-from tests.collector.dialects.rows import ROWS, Given, Row
+from tests.collector.dialects.rows import Given, Row
 
-_CASES = [(row, at) for row in ROWS for at in range(len(row.sources))]
+_ROWS = [*rows_of_steps.ROWS, *rows_of_calls.ROWS, *rows_of_numbers.ROWS]
+_CASES = [(row, at) for row in _ROWS for at in range(len(row.sources))]
 _IDS = [f"{row.name} / {next(iter(row.sources[at].attributes), 'event')}" for row, at in _CASES]
 
 

@@ -194,3 +194,15 @@ def test_spring_names_its_tools_in_a_list_in_json_or_with_commas() -> None:
     for sent in (["f", "g"], '["f", "g"]', "f, g"):
         call = call_of({"gen_ai.operation.name": "chat", key: sent})
         assert [tool["name"] for tool in call.tools] == ["f", "g"]
+
+
+def test_the_vectors_of_an_embedding_are_no_answer_and_too_large_to_open() -> None:
+    answer = {"data": [{"embedding": [0.5] * 10_000}], "usage": {"prompt_tokens": 7}}
+    kind = {"mlflow.spanType": '"EMBEDDING"', "mlflow.spanInputs": '{"input": ["Paris"]}'}
+
+    large = call_of({**kind, "mlflow.spanOutputs": json.dumps(answer)})
+    small = call_of({**kind, "mlflow.spanOutputs": json.dumps({**answer, "data": []})})
+
+    assert (large.output, large.tokens.input) == ((), None)
+    assert (small.output, small.tokens.input) == ((), 7)
+    assert [(message.role, message.text) for message in small.input] == [("user", "Paris")]
