@@ -1,0 +1,150 @@
+"""Requests taken apart: items, what identifies them, and what of them is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
+
+from hansard_collector.ingest import Encoding, IngestRequest, Signal
+from hansard_collector.prepare import PreparedSpan, Preparer
+from hansard_collector.prepare_logs import PreparedLog, PreparedPoint
+from hansard_collector.redact import RetentionPolicy
+from hansard_collector.requests import TakenApart, take_apart
+from hansard_compiler.redaction import Redactor
+from tests.collector.ingesting import (
+    SENDER,
+    START_NS,
+    conversation,
+    log,
+    logs,
+    metrics,
+    pairs,
+    span,
+    traces,
+)
+
+KEY = b"k" * 32
+# A made-up key in the form that a rule of redaction finds.
+SECRET = "sk-ant-api03-" + "A1b2C3d4" * 11 + "x" * 5 + "AA"
+
+
+def taken(message: Any, *, retention: str = "full_payloads") -> TakenApart:
+    signal = {"T": Signal.TRACES, "L": Signal.LOGS, "M": Signal.METRICS}[
+        type(message).__name__.removeprefix("Export")[0]
+    ]
+    body = message.SerializeToString()
+    request = IngestRequest(signal, Encoding.PROTOBUF, body, SENDER, START_NS)
+    return take_apart(request, Preparer(key=KEY), RetentionPolicy(retention, Redactor(KEY)))
+
+
+def spans_of(request: TakenApart) -> list[PreparedSpan]:
+    return [item for item in request.items if isinstance(item, PreparedSpan)]
+
+
+def test_items_come_with_the_resource_and_scope_they_stand_under() -> None:
+    request = traces([span(1)], service="a")
+    request.MergeFrom(traces([span(2), span(3)], service="b", scope="other"))
+
+    found = spans_of(taken(request))
+
+    assert [(one.envelope.service_name, one.envelope.scope_name) for one in found] == [
+        ("a", "scope"),
+        ("b", "other"),
+        ("b", "other"),
+    ]
+
+
+def test_identity_is_judged_before_redaction() -> None:
+    plain = spans_of(taken(traces([span(1, attributes={"k": SECRET})])))
+    redacted = spans_of(
+        taken(traces([span(1, attributes={"k": SECRET})]), retention="redacted_payloads")
+    )
+    other = spans_of(
+        taken(traces([span(1, attributes={"k": SECRET[:-3]})]), retention="redacted_payloads")
+    )
+
+    assert SECRET not in redacted[0].message.attributes[0].value.string_value
+    assert redacted[0].fields["mac"] == plain[0].fields["mac"] != other[0].fields["mac"]
+    assert [one.count for one in redacted[0].removed] == [1]
+
+
+def test_equal_log_records_of_one_request_are_told_apart_and_those_of_two_services_differ() -> None:
+    request = logs([log(1), log(1), log(2)], service="a")
+    request.MergeFrom(logs([log(1)], service="b"))
+
+    found = [item.fields for item in taken(request).items if isinstance(item, PreparedLog)]
+
+    assert [one["ordinal"] for one in found] == [0, 1, 0, 0]
+    assert found[0]["mac"] == found[1]["mac"]
+    assert len({one["mac"] for one in found}) == 3
+
+
+def test_a_log_with_invalid_ids_is_about_no_trace() -> None:
+    records = [
+        LogRecord(trace_id=b"bad", span_id=b"12345678"),
+        LogRecord(trace_id=bytes(range(16)), span_id=b"bad"),
+        LogRecord(time_unix_nano=2**64 - 1),
+    ]
+
+    found = [item.fields for item in taken(logs(records)).items]
+
+    assert [(one["trace_id"], one["span_id"]) for one in found] == [
+        (None, None),
+        (bytes(range(16)), None),
+        (None, None),
+    ]
+    assert [one["time_ns"] for one in found] == [START_NS] * 3
+
+
+def test_a_metric_is_split_into_its_points_and_one_without_points_is_kept() -> None:
+    three = Metric(name="three")
+    for value in (1, 2, 3):
+        three.gauge.data_points.add(as_int=value)
+
+    found = [
+        item
+        for item in taken(metrics([three, Metric(name="none")])).items
+        if isinstance(item, PreparedPoint)
+    ]
+
+    assert [(one.fields["name"], one.fields["value"]) for one in found] == [
+        ("three", 1.0),
+        ("three", 2.0),
+        ("three", 3.0),
+        ("none", None),
+    ]
+    assert [len(one.message.gauge.data_points) for one in found] == [1, 1, 1, 0]
+
+
+def test_messages_are_those_of_the_attribute_and_not_of_its_namesake_in_an_event() -> None:
+    asked = conversation(3)
+    made = span(1, attributes={"gen_ai.operation.name": "chat", "gen_ai.input.messages": asked})
+    namesake = json.dumps(asked).replace("turn 1", "turn one")
+    made.events.add(name="e").attributes.extend(pairs({"gen_ai.input.messages": namesake}))
+
+    (prepared,) = spans_of(taken(traces([made])))
+
+    assert prepared.projection.call is not None
+    found = [message.text for message in prepared.projection.call.input]
+    assert found == [message["content"] for message in asked]
+
+
+def test_the_message_to_a_sender_stays_short() -> None:
+    bad = [span(number, trace_id=bytes(number % 9)) for number in range(1, 500)]
+
+    request = taken(traces(bad))
+
+    assert list(request.items) == []
+    assert request.rejected == 499
+    assert len(request.message()) <= 1000
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_an_empty_request_has_no_items(count: int) -> None:
+    request = taken(traces([]) if count else type(traces([]))())
+
+    assert (list(request.items), request.rejected, request.message()) == ([], 0, "")
