@@ -37,6 +37,15 @@ COMMANDS: Final = (
 )
 
 
+class MissingExtra(click.ClickException):
+    """The command needs a package that only the extra `server` brings."""
+
+    exit_code = 2
+
+    def __init__(self, package: str) -> None:
+        super().__init__(f"the package {package!r} is missing: pip install 'hansard[server]'")
+
+
 class LazyCommand(click.Command):
     """Stands for a command until it is used; the attribute in its module has its name."""
 
@@ -46,7 +55,10 @@ class LazyCommand(click.Command):
 
     def load(self) -> click.Command:
         """Import the command itself; a name that Python reserves ends in an underscore there."""
-        module = import_module(f"hansard_web.cli.{self._entry.module}")
+        try:
+            module = import_module(f"hansard_web.cli.{self._entry.module}")
+        except ModuleNotFoundError as missing:
+            raise MissingExtra(missing.name or "") from None
         name = self._entry.name
         command: click.Command = getattr(module, name, None) or getattr(module, f"{name}_")
         return command

@@ -6,7 +6,6 @@ import os
 import platform
 import shutil
 import socket
-import sqlite3
 import stat
 import sys
 from collections.abc import Iterator
@@ -56,8 +55,7 @@ def check_versions() -> Iterator[Finding]:
     yield Finding(level, "python", f"{found} on {platform.system()} {platform.machine()}{wanted}")
     packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     yield Finding(Level.OK, "packages", packages)
-    own, theirs = apsw.sqlite_lib_version(), sqlite3.sqlite_version
-    yield Finding(Level.OK, "sqlite", f"{own} (brought along; Python's own {theirs} is not used)")
+    yield Finding(Level.OK, "sqlite", f"{apsw.sqlite_lib_version()}, brought along by apsw")
 
 
 def check_folder(folder: DataFolder) -> Iterator[Finding]:

@@ -1,0 +1,42 @@
+"""What a program pays that only imports the SDK."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from statistics import median
+
+SERVER_MODULES = (
+    "apsw", "fastapi", "grpc", "hansard_collector", "hansard_store", "hansard_web", "jinja2",
+    "openai", "anthropic", "bpe_openai", "orjson", "pydantic.v1", "rich", "starlette", "uvicorn",
+    "zstandard",
+)  # fmt: skip
+_MOST_CPU_S = 0.4
+
+_MEASURE = """
+import sys, time
+before = time.process_time()
+import hansard
+print(time.process_time() - before)
+print(*[name for name in {names!r} if name in sys.modules])
+"""
+
+
+def _import_hansard() -> tuple[float, str]:
+    ended = subprocess.run(
+        [sys.executable, "-c", _MEASURE.format(names=SERVER_MODULES)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    seconds, loaded = ended.stdout.split("\n")[:2]
+    return float(seconds), loaded
+
+
+def test_importing_the_sdk_loads_nothing_of_the_server() -> None:
+    assert _import_hansard()[1] == ""
+
+
+def test_importing_the_sdk_takes_less_than_its_bar_of_processor_time() -> None:
+    """Processor time and not the clock's: other tests run at the same moment."""
+    assert median(_import_hansard()[0] for _ in range(3)) < _MOST_CPU_S

@@ -1,0 +1,142 @@
+"""The wheel: what is in it, and that it works away from the checkout."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+import urllib.request
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.journeys.processes import environment
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = {"hansard", "hansard_collector", "hansard_compiler", "hansard_store", "hansard_web"}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built as pip builds it, with the backend that is installed: no network is needed."""
+    target = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check",
+         "--no-deps", "--no-build-isolation", "--wheel-dir", str(target), str(ROOT)],
+        check=True,
+    )  # fmt: skip
+    return next(target.glob("hansard-*.whl"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel's content in a folder of its own."""
+    target = tmp_path_factory.mktemp("installed")
+    zipfile.ZipFile(wheel).extractall(target)
+    return target
+
+
+@pytest.mark.covers("EX-07")
+def test_no_name_of_the_wheel_is_too_general(wheel: Path) -> None:
+    tops = {name.partition("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+
+    assert {top for top in tops if not top.endswith(".dist-info")} == PACKAGES
+
+
+def test_everything_that_is_not_code_is_in_the_wheel_too(wheel: Path) -> None:
+    in_wheel = set(zipfile.ZipFile(wheel).namelist())
+    in_tree = {
+        str(path.relative_to(ROOT / folder))
+        for folder in ("compiler", "store", "instrumentation", "collector", "web")
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and path.name != ".DS_Store"
+    }
+
+    assert {name for name in in_tree if name.endswith(".sql")}
+    assert {name for name in in_tree if name.endswith(".html")}
+    assert in_tree <= in_wheel
+
+
+@pytest.mark.covers("EX-04", "EX-06", "EX-07")
+def test_the_wheel_serves_pages_away_from_the_checkout(installed: Path, tmp_path: Path) -> None:
+    """One start command brings up the collector, the API and the pages."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(installed)!r});"
+        "import hansard_web, hansard_store;"
+        f"assert hansard_web.__file__.startswith({str(installed)!r});"
+        f"assert hansard_store.__file__.startswith({str(installed)!r});"
+        "from hansard._main import main; main()"
+    )
+    command = [sys.executable, "-c", code, "serve", "--data", str(tmp_path / "data")]
+    with subprocess.Popen(
+        [*command, "--http-port", "0", "--grpc-port", "0"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=environment(PYTHONUNBUFFERED="1"),
+    ) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(4)]
+        url = lines[2].split()[1]
+        with urllib.request.urlopen(url, timeout=20) as response:
+            page = response.read().decode()
+        process.terminate()
+        assert process.wait(30) == 0
+
+    assert "Hansard" in page
+    assert "<html" in page
+
+
+def test_the_commands_say_which_extra_is_missing(installed: Path) -> None:
+    """Only the SDK's own dependencies: a finder hides the server's."""
+    code = (
+        "import sys\n"
+        f"sys.path.insert(0, {str(installed)!r})\n"
+        "class Hide:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] in ('apsw', 'fastapi', 'rich', 'uvicorn', 'grpc'):\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Hide())\n"
+        "from hansard._main import main\n"
+        "sys.argv = ['hansard', 'serve']\n"
+        "main()\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment()
+    )
+
+    assert ended.returncode == 2
+    assert "hansard[server]" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+@pytest.mark.covers("EX-02")
+def test_the_packages_that_were_asked_for_are_named() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    base = " ".join(project["dependencies"])
+    extras = " ".join(word for words in project["optional-dependencies"].values() for word in words)
+
+    for name in ("opentelemetry-sdk", "opentelemetry-exporter-otlp", "pydantic"):
+        assert name in base
+    for name in ("grpcio", "fastapi", "anthropic", "openai", "pytest"):
+        assert name in extras
+    vendored = ROOT / "web" / "hansard_web" / "static" / "vendor"
+    assert list(vendored.glob("htmx-*.js"))
+
+
+def test_no_file_names_a_package_registry() -> None:
+    """Dependencies come from wherever the machine's own pip and npm are set to look."""
+    tracked = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.split()
+    hosts = [".".join(words) for words in (("pypi", "org"), ("pythonhosted", "org"),
+                                           ("registry", "npmjs", "org"))]  # fmt: skip
+    found = [
+        name
+        for name in tracked
+        for host in hosts
+        if (ROOT / name).is_file() and host.encode() in (ROOT / name).read_bytes()
+    ]
+
+    assert found == []
