@@ -103,7 +103,7 @@ def test_a_run_shows_its_steps_as_a_tree_with_times(client: TestClient, pipeline
     assert "is-error" in failed.classes
     assert failed.one("span", class_="tg-mark")["title"] == "error"
     assert "hunk 2 of 2 does not apply" in failed.text
-    assert "800" in last.text
+    assert "1,800" in last.text
     assert "4.00 s" in last.text
     assert root.one("svg", class_="wf")["aria-hidden"] == "true"
     shown = page.one("dl", class_="run-totals").all("div")
@@ -111,9 +111,9 @@ def test_a_run_shows_its_steps_as_a_tree_with_times(client: TestClient, pipeline
     assert totals == {
         "long": "12.00 s",
         "steps": "6",
-        "tokens in": "2.1k",
+        "tokens in": "5.1k",
         "out": "90",
-        "cost": "$0.00037",
+        "cost": "$0.00082",
         "error": "1",
     }
 

@@ -217,13 +217,13 @@ def tool_loop(trace_id: str = "a" * 32, *, clock: bool = False) -> Trace:
     trace.agent(1, duration_s=12, gen_ai__conversation__id="c-1")
     history = [said("user", "Make the failing test pass.")]
     first = asks("read_file", "call_1", {"path": "money.py"}, "I will **look** first.")
-    trace.chat(2, 1, [system(1), *history], first, 0.1, tokens=(600, 20), tools=["read_file"])
+    trace.chat(2, 1, [system(1), *history], first, 0.1, tokens=(1600, 20), tools=["read_file"])
     trace.tool(3, 1, "read_file", "call_1", 1.2, result="def round_half_up(value): ...")
     history += [first, returns("call_1", "def round_half_up(value): ...")]
     second = asks("apply_patch", "call_2", {"hunks": 2})
-    trace.chat(4, 1, [system(2), *history], second, 2, tokens=(700, 30), tools=["read_file"])
+    trace.chat(4, 1, [system(2), *history], second, 2, tokens=(1700, 30), tools=["read_file"])
     trace.tool(5, 1, "apply_patch", "call_2", 3.2, failed="hunk 2 of 2 does not apply")
     history += [second, returns("call_2", "hunk 2 of 2 does not apply")]
     final = said("assistant", "It rounds half up now.")
-    trace.chat(6, 1, [system(3), *history], final, 4, tokens=(800, 40), tools=["read_file"])
+    trace.chat(6, 1, [system(3), *history], final, 4, tokens=(1800, 40), tools=["read_file"])
     return trace

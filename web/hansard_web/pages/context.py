@@ -69,6 +69,7 @@ class ContextView:
     break_at: str | None  # anchor of the first message that differs
     break_number: str
     break_say: str
+    is_short: bool  # the prompts part, but were too short to be cached
     lost_tokens: int
     has_bars: bool
     previous_bar: tuple[Segment, ...]
@@ -124,6 +125,7 @@ def context_view(
         break_at=f"m{broken.position + first_number}" if broken and tells else None,
         break_number=str(broken.position + first_number) if broken else "",
         break_say=_break_say(placed, step),
+        is_short=broken is not None and not broken.cacheable,
         lost_tokens=broken.lost_tokens if broken and tells else 0,
         has_bars=placed.baseline is not None and comparison.tokens > 0,
         previous_bar=token_bar(comparison, of_previous=True),
