@@ -145,7 +145,7 @@ def _conversation(
 
 
 def _tokens_sum(reading: Reading, plan: Plan, *, sources: dict[str, str]) -> Tokens | None:
-    fields = plan.group("tokens")
+    fields = plan.group("sums")
     if not fields or reading.attributes.get("gen_ai.operation.name") == _FETCH:
         return None
     found = take(reading, fields, sources)

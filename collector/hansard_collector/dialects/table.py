@@ -225,6 +225,7 @@ GROUPS: Mapping[str, Rows] = {
     "embedded": table_of_calls.EMBEDDED,
     "call": table_of_calls.CALL,
     "tokens": table_of_calls.TOKENS,
+    "sums": table_of_calls.SUMS,
     "tool": table_of_steps.TOOL,
     "retrieval": table_of_steps.RETRIEVAL,
     "content": table_of_steps.CONTENT,

@@ -340,3 +340,9 @@ TOKENS: Rows = {
         *counts_of("gen_ai.usage.details.output_audio_tokens"),
     ),
 }
+
+# What other steps report of the calls inside them: never read out of a recorded response.
+SUMS: Rows = {
+    field: tuple(source for source in sources if source.evidence not in wire.RESPONSES)
+    for field, sources in TOKENS.items()
+}

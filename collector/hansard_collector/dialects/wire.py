@@ -34,6 +34,7 @@ _INNER = (
     "generation_info", "response_metadata", "llm_output", "response", "output", "data", "custom",
 )  # fmt: skip
 _DEEPEST = 6
+_CALLS = frozenset({"llm", "embedding"})
 
 
 def request(reading: Reading, key: str) -> Mapping[str, Any]:
@@ -105,7 +106,7 @@ def _parts(reading: Reading, key: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_call(reading: Reading) -> bool:
-    return reading.role in ("llm", "embedding")
+    return reading.role in _CALLS
 
 
 # ---- usage: each provider's words for the counts of the normal form
@@ -186,7 +187,8 @@ def _total(usage: Mapping[str, Any]) -> int | None:
 
 def _in_responses(name: str, find: Callable[[Mapping[str, Any]], int | None]) -> tuple[Source, ...]:
     def read(reading: Reading, key: str) -> int | None:
-        return find(_usage(reading, key))
+        usage = _usage(reading, key)
+        return find(usage) if usage else None
 
     return tuple(Source(key, read, label=f"{key}{{usage: {name}}}") for key in RESPONSES)
 
