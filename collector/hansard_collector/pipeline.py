@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from hansard_collector.prepare import Preparer
 from hansard_collector.redact import RetentionPolicy
 from hansard_collector.refusals import Refusals, sender_key
 from hansard_collector.requests import Prepared, TakenApart, take_apart
-from hansard_collector.write import ItemWriter
+from hansard_collector.write import ItemWriter, dialect_of
 from hansard_store.database import DataFolder, open_for_ingest
 from hansard_store.errors import StoreBusyError
 from hansard_store.ledger import Count, LedgerBatch, Refusal
@@ -50,6 +50,25 @@ class _Job:
     taken: TakenApart | None = None
     count: Count = field(default_factory=Count)
     failed: str = ""
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What became of a job's items in one transaction."""
+
+    job: _Job
+    outcomes: Counter[str] = field(default_factory=Counter)
+    dialect: str = ""
+
+    def count_in(self, ledger: LedgerBatch) -> None:
+        """Add to the ledger of the transaction that stores what is counted."""
+        request = self.job.request
+        key = sender_key(request.sender, _service(self.job))
+        count = ledger.of(key, request.signal, address=request.sender.address)
+        count.received += self.outcomes.total()
+        count.add(self.outcomes)
+        if self.dialect:
+            ledger.dialects[key] = self.dialect
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,19 +246,22 @@ class Pipeline:
         refusals: Refusals,
     ) -> None:
         now_ns = time.time_ns()
-        outcomes: list[tuple[_Job, str]] = []
+        tallies: dict[int, _Tally] = {}
         with self._writer.batch(now_ns=now_ns) as batch:
             items = ItemWriter(self._writer, batch, self._messages)
             for job, item in chunk:
-                if item is not None:
-                    outcomes.append((job, items.write(item)))
-                    _count(batch.ledger, job, outcomes[-1][1])
-                else:
+                if item is None:
                     _count_request(batch.ledger, job)
+                    continue
+                tally = tallies.setdefault(id(job), _Tally(job))
+                tally.outcomes[items.write(item)] += 1
+                tally.dialect = dialect_of(item) or tally.dialect
             items.join_logs()
+            for tally in tallies.values():
+                tally.count_in(batch.ledger)
             refusals.write(batch.ledger)
-        for job, outcome in outcomes:
-            setattr(job.count, outcome, getattr(job.count, outcome) + 1)
+        for tally in tallies.values():
+            tally.job.count.add(tally.outcomes)
 
     def _write_singly(
         self,
@@ -307,14 +329,6 @@ def _service(job: _Job) -> str:
     """Return the service that most items of a request name."""
     services = job.taken.services if job.taken else None
     return services.most_common(1)[0][0][:200] if services else ""
-
-
-def _count(ledger: LedgerBatch, job: _Job, outcome: str) -> None:
-    request = job.request
-    key = sender_key(request.sender, _service(job))
-    count = ledger.of(key, request.signal, address=request.sender.address)
-    count.received += 1
-    setattr(count, outcome, getattr(count, outcome) + 1)
 
 
 def _count_request(ledger: LedgerBatch, job: _Job) -> None:

@@ -6,6 +6,7 @@ received = stored + duplicate + rejected + opened + deleted, always: a test adds
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import apsw
@@ -36,6 +37,11 @@ class Count:
     requests: int = 0
     refused: int = 0  # whole requests
     bytes: int = 0
+
+    def add(self, outcomes: Mapping[str, int]) -> None:
+        """Add what became of some items: column -> how many."""
+        for column, items in outcomes.items():
+            setattr(self, column, getattr(self, column) + items)
 
 
 @dataclass(frozen=True, slots=True)
