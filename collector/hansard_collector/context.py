@@ -78,7 +78,7 @@ def place_call(
 ) -> PlacedCall | None:
     """Find a call and the one it continues; None when the span holds no model call.
 
-    Only calls with messages count: one without shows nothing that could be compared.
+    Only calls with messages, in or out, count: one without shows nothing to be compared.
     """
     everything = [call for call in list_calls(connection, run) if _says_something(call)]
     calls = [
@@ -117,7 +117,8 @@ def place_call(
 
 
 def _says_something(call: CallRow) -> bool:
-    return call.input_prefix is not None and not call.flags & SpanFlag.FOLDED
+    has_messages = call.input_prefix is not None or call.output_prefix is not None
+    return has_messages and not call.flags & SpanFlag.FOLDED
 
 
 def _number(calls: Sequence[CallRow], wanted: CallRow) -> int | None:
