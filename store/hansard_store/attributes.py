@@ -3,13 +3,14 @@
 `attribute_fts` holds one document a span (rowid = span.id): for each attribute a token of its key,
 and one of its key and value. A token is 64 bits of BLAKE2b in hex, so the index costs the same for
 `temperature=0.2` as for a path of 500 characters (ingest-measurements §4: 34 µs and 125 B a span,
-every equality or existence query under 2 ms at a million spans). Two values can be made to share a
-token on purpose: whoever shows a hit compares the value itself.
+every equality or existence query under 2 ms at a million spans). Two values that share a token can
+be found in 2^32 tries; all that gains is a run too many in a list that was narrowed by one of them.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,6 +18,15 @@ MAX_VALUE_CHARS = 512  # longer texts are found by full text search, not by equa
 # How the SDK and the machine describe themselves: the same on every span, filtered by nobody.
 _UNINDEXED_RESOURCE = ("telemetry.", "process.", "os.")
 _CACHE_ENTRIES = 100_000
+# Dialects that flatten messages into keys send all earlier ones again with every call. Only the
+# first eight are indexed, or the index would grow with the square of a conversation's length;
+# what later ones say is found by full text search.
+_FLAT_MESSAGES = ("llm.", "gen_ai.prompt.", "gen_ai.completion.")
+_LATER_MESSAGE = re.compile(
+    r"(?:llm\.(?:input_messages|output_messages|prompts)|gen_ai\.(?:prompt|completion))"
+    r"\.(?:[89]|[0-9]{2,})\.",
+    re.ASCII,
+)
 
 # Most pairs of key and value repeat from span to span. Filled by the pipeline thread and, for
 # queries, by readers; single dict operations are atomic, and a lost entry is computed again.
@@ -46,12 +56,14 @@ def tokens_of(attributes: Mapping[str, Any]) -> str:
     """Return the document of a span's attributes for `attribute_fts`.
 
     Elements of arrays count singly. Maps, bytes, nulls and texts longer than MAX_VALUE_CHARS are
-    known by their key alone.
+    known by their key alone; messages past the eighth are not known at all.
     """
     tokens: list[str] = []
     append = tokens.append
     cached = _pair_cache.get
     for key, value in attributes.items():
+        if key.startswith(_FLAT_MESSAGES) and _LATER_MESSAGE.match(key):
+            continue
         if isinstance(value, str):
             append(cached((key, value)) or _pair(key, value))
         elif isinstance(value, bool | int | float):

@@ -28,7 +28,7 @@ class StepSkeleton:
     step_id: str
     run_id: str
     span_id: str
-    side: int
+    side: int  # 1: a SERVER span, which may share its id with a CLIENT
     parent_span_id: str | None
     name: str  # the dialect's name for it, else the span's
     span_name: str  # as sent
@@ -104,7 +104,11 @@ _COLUMNS = """
   span.kind, span.role, span.dialect, span.status, span.start_ns, span.end_ns, span.sort_ns,
   span.flags, span.resource, span.scope, span.agent_name, span.tool_name, span.model,
   span.tokens_input, span.tokens_output, span.tokens_cache_read, span.tokens_cache_write,
-  span.tokens_reasoning, span.cost_usd_nano, span.summary, run.news_ns
+  span.tokens_reasoning, span.cost_usd_nano, span.summary, run.news_ns,
+  span.side AND EXISTS (
+    SELECT 1 FROM span AS client
+    WHERE client.trace_id = span.trace_id AND client.span_id = span.span_id AND client.side = 0
+  )
 """
 _STEPS = f"""
 SELECT {_COLUMNS}
@@ -196,10 +200,11 @@ def steps_by_number(
 def get_step(connection: apsw.Connection, step_id: str, *, now_ns: int) -> StepSkeleton:
     """Return a step by `<trace>-<span>`, `<trace>-<span>.server` or a unique prefix of one.
 
-    Raises NotFoundError or AmbiguousIdError.
+    A SERVER span is `.server` while a CLIENT span has its id, too; both forms find it when it is
+    alone. Raises NotFoundError or AmbiguousIdError.
     """
     trace, _, span = step_id.lower().partition("-")
-    side = 1 if span.endswith(_SERVER) else 0
+    is_server = span.endswith(_SERVER)
     digits = span.removesuffix(_SERVER)
     if len(digits) > 16 or any(digit not in "0123456789abcdef" for digit in digits):
         raise NotFoundError("step", step_id)
@@ -214,8 +219,10 @@ def get_step(connection: apsw.Connection, step_id: str, *, now_ns: int) -> StepS
         "limit": _SHOWN_MATCHES,
     }
     found = [_skeleton(row, now_ns=now_ns) for row in connection.execute(_STEP, bounds)]
-    if len(digits) == 16:
-        found = [step for step in found if step.side == side]
+    if is_server:
+        found = [step for step in found if step.side]
+    elif len(digits) == 16:
+        found = found[:1]  # the CLIENT half comes first
     if not found:
         raise NotFoundError("step", step_id)
     if len(found) > 1:
@@ -276,14 +283,14 @@ def recent_durations(
 
 
 def _skeleton(row: Any, *, now_ns: int) -> StepSkeleton:
-    run_id, span_id, side = row[1].hex(), row[2].hex(), row[3]
+    run_id, span_id = row[1].hex(), row[2].hex()
     status = step_status(row[10], flags=row[14], end_ns=row[12], news_ns=row[27], now_ns=now_ns)
     return StepSkeleton(
         id=row[0],
-        step_id=f"{run_id}-{span_id}{_SERVER if side else ''}",
+        step_id=f"{run_id}-{span_id}{_SERVER if row[28] else ''}",
         run_id=run_id,
         span_id=span_id,
-        side=side,
+        side=row[3],
         parent_span_id=None if row[4] is None else row[4].hex(),
         name=row[6] or row[5],
         span_name=row[5],

@@ -86,6 +86,13 @@ def test_halves_of_a_shared_id_are_two_steps(store: StoreMaker) -> None:
     assert server.step_id == step_id("a") + ".server"
 
 
+def test_a_server_span_alone_has_the_plain_id_and_is_found_by_both(store: StoreMaker) -> None:
+    store.span("a", side=1)
+
+    for wanted in (step_id("a"), step_id("a") + ".server"):
+        assert get_step(store.db, wanted, now_ns=NOW).step_id == step_id("a")
+
+
 def test_a_step_is_found_by_a_prefix(store: StoreMaker) -> None:
     store.span("a")
     store.span("b")

@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from hansard_collector.json_codec import encode_json
 from hansard_collector.reexport import Reexport, slices
 from hansard_store.errors import BadQueryError
-from hansard_store.export_queries import log_ids, span_ids
+from hansard_store.export_queries import is_sent, log_ids, span_ids
 from hansard_store.run_queries import get_run
 from hansard_store.step_queries import get_step
 from hansard_web.api.answers import dump
@@ -59,7 +59,8 @@ def open_raw(readers: Readers, step_id: str) -> Iterator[bytes]:
     with readers.read() as connection:
         step = get_step(connection, step_id, now_ns=time.time_ns())
         trace_id, span_id = bytes.fromhex(step.run_id), bytes.fromhex(step.span_id)
-        contents = Contents([step.id], log_ids(connection, trace_id, span_id=span_id))
+        spans = [step.id] if is_sent(connection, step.id) else []
+        contents = Contents(spans, log_ids(connection, trace_id, span_id=span_id))
     return _as_json(readers, contents)
 
 

@@ -10,8 +10,6 @@ from importlib.metadata import version
 from fastapi import APIRouter
 
 from hansard_collector.pipeline import Pipeline
-from hansard_store.database import open_for_accountability, transaction
-from hansard_store.errors import StoreBusyError
 from hansard_store.ledger_queries import (
     LedgerCount,
     LedgerRefusal,
@@ -20,6 +18,7 @@ from hansard_store.ledger_queries import (
     list_refusals,
     list_senders,
 )
+from hansard_store.writable import why_not_writable
 from hansard_web.api import models
 from hansard_web.api.answers import Answer, Body, time_text
 from hansard_web.site import Site, SiteDep
@@ -90,17 +89,9 @@ def _queue(site: Site) -> Body | None:
 @router.get("/healthz", response_class=Answer, responses={200: {"model": models.Health}})
 def health(site: SiteDep) -> Answer:
     """Say whether the store can be written; 503 when it cannot. Tells nothing of its content."""
-    try:
-        connection = open_for_accountability(site.folder)
-        try:
-            # Takes the write lock and gives it back: a full disk, a read-only file and a writer
-            # that hangs all show here.
-            with transaction(connection):
-                connection.execute("UPDATE setting SET value = value WHERE name = 'epoch'")
-        finally:
-            connection.close()
-    except StoreBusyError as error:
-        body = {"status": "unavailable", "reason": str(error), "version": version("hansard")}
+    reason = why_not_writable(site.folder)
+    if reason is not None:
+        body = {"status": "unavailable", "reason": reason, "version": version("hansard")}
         return Answer(body, status_code=HTTPStatus.SERVICE_UNAVAILABLE)
     up_s = (time.time_ns() - site.started_ns) / 1e9
     return Answer({"status": "ok", "version": version("hansard"), "up_seconds": round(up_s, 1)})

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends
 from hansard_web.api import export, ledger, models, payloads, runs, search, steps, usage
 from hansard_web.api.params import check_schema_version
 
-_ROUTERS = (
+ROUTERS = (
     runs.router,
     steps.router,
     export.router,
@@ -24,6 +24,6 @@ def api_router() -> APIRouter:
         dependencies=[Depends(check_schema_version)],
         responses={"4XX": {"model": models.Error}, "5XX": {"model": models.Error}},
     )
-    for one in _ROUTERS:
+    for one in ROUTERS:
         router.include_router(one)
     return router

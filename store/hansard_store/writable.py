@@ -1,0 +1,28 @@
+"""Whether the store can be written now, found out by writing."""
+
+from __future__ import annotations
+
+import apsw
+
+from hansard_store.database import DataFolder, open_for_accountability, transaction
+from hansard_store.errors import StoreBusyError
+
+_TOUCH = "UPDATE setting SET value = value WHERE name = 'epoch'"
+
+
+def why_not_writable(folder: DataFolder) -> str | None:
+    """Return the reason why nothing can be written, None when a row just was.
+
+    A full disk, a read-only file, a missing folder and a writer that hangs all show here; the
+    last one after the busy timeout.
+    """
+    try:
+        connection = open_for_accountability(folder)
+        try:
+            with transaction(connection):
+                connection.execute(_TOUCH)
+        finally:
+            connection.close()
+    except (StoreBusyError, OSError, apsw.Error) as error:
+        return str(error)
+    return None
