@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hansard_collector.normalised import Normalised
 from hansard_collector.views import SpanView
-from hansard_compiler.calls import Call, Message, Tokens, Tool, ToolCallPart
+from hansard_compiler.calls import Call, MediaPart, Message, Tokens, Tool, ToolCallPart
 from hansard_store.attributes import tokens_of
 from hansard_store.flags import SpanFlag
 from hansard_store.projections import (
@@ -22,6 +23,7 @@ from hansard_store.projections import (
 # Raise it when a dialect reads more than before: `hansard rebuild` then makes old rows again.
 DERIVED_VERSION = 1
 
+_PAYLOAD_REF = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 _SUMMARY_CHARS = 120
 _PREVIEW_CHARS = 300
 _MAX_FACET_CHARS = 200
@@ -55,6 +57,7 @@ def derive(view: SpanView, normal: Normalised) -> SpanProjection:
         requested=tuple(_requested(call)) if call else (),
         texts=tuple(_texts(view, normal, error)),
         facets=tuple(_facets(view, normal, tool_name, model)),
+        payloads=tuple(_payloads(view, call)),
         attribute_tokens=tokens_of({**view.attributes, **_resource_attributes(view)}),
         conversation_id=normal.conversation_id,
         user_id=normal.user_id,
@@ -167,6 +170,23 @@ def _facets(
             yield kind, value[:_MAX_FACET_CHARS]
 
 
+def _payloads(view: SpanView, call: Call | None) -> Iterator[bytes]:
+    """Yield the digests of payloads that attributes or parts of messages refer to."""
+    for value in view.attributes.values():
+        for ref in value if isinstance(value, list) else (value,):
+            if isinstance(ref, str) and ref.startswith("sha256:"):
+                yield from _digest(ref)
+    for message in (*call.input, *call.output) if call else ():
+        for part in message.parts:
+            if isinstance(part, MediaPart) and part.payload:
+                yield from _digest(part.payload)
+
+
+def _digest(ref: str) -> Iterator[bytes]:
+    if _PAYLOAD_REF.fullmatch(ref):
+        yield bytes.fromhex(ref.removeprefix("sha256:"))
+
+
 def _resource_attributes(view: SpanView) -> dict[str, Any]:
     """What people filter runs by that stands on the resource."""
     wanted = ("service.", "deployment.", "openinference.project.")
@@ -210,19 +230,32 @@ def _first_input(normal: Normalised) -> str | None:
     if normal.call is not None:
         users = [m.text for m in normal.call.input if m.role == "user" and m.text]
         return _clip(users[-1], _PREVIEW_CHARS) if users else None
-    return _words(normal.input) if normal.role in ("agent", "workflow") else None
+    return _words(normal.input, "user") if normal.role in ("agent", "workflow") else None
 
 
 def _last_output(normal: Normalised) -> str | None:
     if normal.call is not None:
         return _clip(_said(normal.call.output), _PREVIEW_CHARS)
-    return _words(normal.output) if normal.role in ("agent", "workflow") else None
+    return _words(normal.output, "assistant") if normal.role in ("agent", "workflow") else None
 
 
-def _words(value: Any) -> str | None:
-    """Return text that a person said; a dump of state is none."""
+def _words(value: Any, role: str) -> str | None:
+    """Return text that a person said, of messages the last one of a role; state is none."""
+    if isinstance(value, list):
+        value = _last_text(value, role)
     if isinstance(value, str) and value.strip() and value.lstrip()[0] not in "{[":
         return _clip(value, _PREVIEW_CHARS)
+    return None
+
+
+def _last_text(messages: list[Any], role: str) -> str | None:
+    """Return the text of the last message of a role, among messages in their JSON form."""
+    for message in reversed(messages):
+        if isinstance(message, dict) and message.get("role") == role:
+            parts = message.get("parts")
+            texts = [part.get("text") for part in parts or () if part.get("type") == "text"]
+            if any(texts):
+                return "\n".join(text for text in texts if text)
     return None
 
 

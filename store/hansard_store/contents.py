@@ -115,6 +115,17 @@ _USE = "INSERT OR IGNORE INTO content_use (content, run) VALUES (?, ?)"
 _USE_LIST = "INSERT OR IGNORE INTO content_list_use (list, run) VALUES (?, ?)"
 
 
+# Who uses a content, beside runs, as numbers below zero.
+def text_user(text: int) -> int:
+    """Return the number under which a row of `text` uses contents."""
+    return -2 * text
+
+
+def log_user(log: int) -> int:
+    """Return the number under which a log record uses contents."""
+    return -2 * log - 1
+
+
 class ContentWriter:
     """Gives contents and lists their ids, inside the ingest transaction."""
 
@@ -138,8 +149,8 @@ class ContentWriter:
         return self._content(data)
 
     def use_by_text(self, content: int, text: int) -> None:
-        """Note that a text's body names a content: a use under the text's id, negative."""
-        self._uses.add((content, -text))
+        """Note that a text's body names a content."""
+        self._uses.add((content, text_user(text)))
 
     def add_list(self, pieces: Sequence[Piece], *, run: int) -> int:
         """Return the node of the last piece, adding the nodes that are new."""

@@ -9,7 +9,7 @@ import apsw
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
-from hansard_store.contents import ContentWriter
+from hansard_store.contents import ContentWriter, log_user
 from hansard_store.records import LargeValue, pack_record
 from hansard_store.runs import RunWriter
 
@@ -54,10 +54,11 @@ class ReceivedPoint:
 _KNOWN_LOG = "SELECT 1 FROM log_record WHERE mac = ? AND ordinal = ?"
 _ADD_LOG = """
 INSERT INTO log_record (
-  mac, ordinal, trace_id, span_id, time_ns, received_ns, severity, event_name, resource, scope,
+  id, mac, ordinal, trace_id, span_id, time_ns, received_ns, severity, event_name, resource, scope,
   session, body_text, record
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+_LAST_LOG = "SELECT coalesce(max(id), 0) FROM log_record"
 _KNOWN_POINT = "SELECT 1 FROM metric_point WHERE mac = ? AND ordinal = ?"
 _ADD_POINT = """
 INSERT INTO metric_point (
@@ -76,6 +77,7 @@ class LogWriter:
         self._execute = connection.execute
         self._runs = runs
         self._contents = contents
+        self._last_log = 0
 
     def add(self, log: ReceivedLog) -> tuple[str, int]:
         """Store a log record; returns "stored", "duplicate" or "deleted", and its id or 0."""
@@ -83,14 +85,17 @@ class LogWriter:
             return "duplicate", 0
         if log.trace_id and self._execute(_BURIED, (log.trace_id,)).get is not None:
             return "deleted", 0
-        # Contents of a log belong to its run once there is one; 0 keeps those that have none.
-        record = pack_record(log.message, log.large, self._contents, run=0)
+        # Numbers are given in the transaction, and before the record: it is packed under its own.
+        self._last_log = (self._last_log or self._execute(_LAST_LOG).get) + 1
+        user = log_user(self._last_log)
+        record = pack_record(log.message, log.large, self._contents, run=user)
         row = (
-            log.mac, log.ordinal, log.trace_id, log.span_id, log.time_ns, log.received_ns,
-            log.severity, log.event_name, log.resource, log.scope, log.session, log.body_text,
-            record,
+            self._last_log, log.mac, log.ordinal, log.trace_id, log.span_id, log.time_ns,
+            log.received_ns, log.severity, log.event_name, log.resource, log.scope, log.session,
+            log.body_text, record,
         )  # fmt: skip
-        return "stored", self._execute(_ADD_LOG, row).get
+        self._execute(_ADD_LOG, row)
+        return "stored", self._last_log
 
     def add_point(self, point: ReceivedPoint) -> tuple[str, int]:
         """Store a metric point; returns "stored" or "duplicate", and its id or 0."""

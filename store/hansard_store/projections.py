@@ -88,6 +88,7 @@ class SpanProjection:
     requested: tuple[ToolProjection, ...] = ()
     texts: tuple[TextProjection, ...] = ()
     facets: tuple[tuple[str, str], ...] = ()
+    payloads: tuple[bytes, ...] = ()  # digests of what it refers to
     attribute_tokens: str = ""
     conversation_id: str | None = None
     user_id: str | None = None

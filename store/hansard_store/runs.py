@@ -109,6 +109,10 @@ class RunState:
             setattr(self, by, span)
             self.told_ns[fact] = at_ns
 
+    def told(self) -> set[Fact]:
+        """Return the facts that some span told."""
+        return {fact for fact, by in _TOLD_BY.items() if getattr(self, by) is not None}
+
     def forget_told(self, span: int) -> None:
         """Forget what a span told: its report is about to be replaced."""
         for fact, by in _TOLD_BY.items():
@@ -136,7 +140,11 @@ USAGE_COLUMNS = (
 _UNSTORED = ("root_sort_ns", "told_ns", "changed")
 _COLUMNS = [column.name for column in fields(RunState) if column.name not in _UNSTORED]
 _LIST = ", ".join(_COLUMNS)
-_FIND = f"SELECT {_LIST} FROM run WHERE trace_id = ?"
+# A run that is being deleted, slice by slice, has its tombstone already: nothing is added to it.
+_FIND = f"""
+SELECT {_LIST} FROM run
+WHERE trace_id = ? AND NOT EXISTS (SELECT 1 FROM tombstone WHERE tombstone.trace_id = run.trace_id)
+"""
 _TIMES = "SELECT sort_ns, coalesce(end_ns, sort_ns) FROM span WHERE id = ?"
 _ADD = f"""
 INSERT INTO run ({_LIST}) VALUES ({", ".join("?" * len(_COLUMNS))})
@@ -144,10 +152,26 @@ INSERT INTO run ({_LIST}) VALUES ({", ".join("?" * len(_COLUMNS))})
 _UPDATE = f"""
 UPDATE run SET {", ".join(f"{column} = ?" for column in _COLUMNS[2:])} WHERE id = ?
 """
+_IS_STORED = "SELECT 1 FROM run WHERE trace_id = ?"
 _BURIED = "SELECT 1 FROM tombstone WHERE trace_id = ?"
-_LAST = "SELECT coalesce(max(id), 0) FROM run"
-_LAST_CHANGE = "SELECT coalesce(max(change_seq), 0) FROM run"
+# Never lower than a number of a deleted run: who follows changes would miss the next one.
+_LAST = """
+SELECT max((SELECT coalesce(max(id), 0) FROM run),
+  coalesce((SELECT value FROM setting WHERE name = 'last_run'), 0))
+"""
+_LAST_CHANGE = """
+SELECT max((SELECT coalesce(max(change_seq), 0) FROM run),
+  coalesce((SELECT value FROM setting WHERE name = 'last_change'), 0))
+"""
+_DROP = (
+    "DELETE FROM run WHERE id = ?",
+    "DELETE FROM run_facet WHERE run = ?",
+    "DELETE FROM text_use WHERE run = ?",
+    "DELETE FROM tool_event WHERE run = ?",
+)
+_DROP_MARKS = "DELETE FROM usage_below WHERE trace_id = ?"
 _FACET = "INSERT OR IGNORE INTO run_facet (kind, value, run) VALUES (?, ?, ?)"
+_USE_PAYLOAD = "INSERT OR IGNORE INTO payload_use (payload, run) VALUES (?, ?)"
 
 
 class RunWriter:
@@ -158,6 +182,7 @@ class RunWriter:
         self._now_ns = now_ns
         self._touched: dict[bytes, RunState | None] = {}
         self._facets: set[tuple[str, str, int]] = set()
+        self._payloads: set[tuple[bytes, int]] = set()
         self._last_id = 0
 
     def get(self, trace_id: bytes, *, start_ns: int, synthetic: bool = False) -> RunState | None:
@@ -196,6 +221,25 @@ class RunWriter:
                 start_ns, end_ns = found[teller]
                 run.told_ns[fact] = -end_ns if fact == "last_output" else start_ns
 
+    def find(self, trace_id: bytes) -> RunState | None:
+        """Return the run of a trace; None when there is none."""
+        known = self._touched.get(trace_id)
+        if known is not None or self._execute(_IS_STORED, (trace_id,)).get is None:
+            return known
+        return self.get(trace_id, start_ns=0)
+
+    def drop(self, run: RunState) -> None:
+        """Forget a run that has no spans any more; its number is not to be found anywhere."""
+        for sql in _DROP:
+            self._execute(sql, (run.id,))
+        self._execute(_DROP_MARKS, (run.trace_id,))
+        self._facets = {facet for facet in self._facets if facet[2] != run.id}
+        self._touched.pop(run.trace_id, None)
+
+    def uses_payload(self, run: int, digest: bytes) -> None:
+        """Note that a run names a payload, stored or not."""
+        self._payloads.add((digest, run))
+
     def facet(self, run: int, kind: str, value: str) -> None:
         """Note a value that a list of runs can be narrowed by."""
         self._facets.add((kind, value, run))
@@ -213,6 +257,8 @@ class RunWriter:
             self._execute(_UPDATE, (*values, run.id))
         for facet in self._facets:
             self._execute(_FACET, facet)
+        for payload in self._payloads:
+            self._execute(_USE_PAYLOAD, payload)
         return change
 
 

@@ -16,7 +16,7 @@ from hansard_store.flags import SpanFlag
 from hansard_store.indexing import IndexWriter
 from hansard_store.projections import CallProjection, SpanProjection, Usage
 from hansard_store.records import LargeValue, pack_record
-from hansard_store.runs import RunState, RunWriter
+from hansard_store.runs import NO_ROOT, RunState, RunWriter
 from hansard_store.settling import Place, judge_again, place_of, settle, uncounted_near
 from hansard_store.texts import TextWriter
 
@@ -105,6 +105,8 @@ _KEEP_LOSER = """
 INSERT INTO span_loser (span, mac, received_ns, record)
 SELECT span, mac, received_ns, record FROM span_record WHERE span = ?
 """
+_NUMBER = "SELECT id FROM span WHERE trace_id = ? AND span_id = ? AND side = ?"
+_DROP_SPAN = "DELETE FROM span WHERE id = ?"
 _DROP_RECORD = "DELETE FROM span_record WHERE span = ?"
 _ADD_LOSER = "INSERT INTO span_loser (span, mac, received_ns, record) VALUES (?, ?, ?, ?)"
 _LOST_BEFORE = "SELECT 1 FROM span_loser WHERE span = ? AND mac = ?"
@@ -198,6 +200,40 @@ class SpanWriter:
         self._derive(number, span, projection, run)
         judge_again(self._connection, run, accused)
 
+    def put_made(self, span: ReceivedSpan, projection: SpanProjection) -> bool:
+        """Store a span made of log records, or put it in the place of an earlier make of it.
+
+        Nothing is kept of the earlier one: what was sent are the log records. False when the
+        run was deleted.
+        """
+        run = self._runs.get(span.trace_id, start_ns=span.sort_ns, synthetic=span.synthetic)
+        if run is None:
+            return False
+        number = self._execute(_ADD, self._row(span, projection, run)).get
+        if number is not None:
+            run.span_count += 1
+            self._add_record(number, span, run)
+            self._derive(number, span, projection, run)
+            return True
+        identity = (span.trace_id, span.span_id, span.side)
+        self.replace(self._execute(_NUMBER, identity).get, span, projection, run)
+        return True
+
+    def remove_made(self, number: int, run: RunState) -> None:
+        """Take a span back that was made of log records: they turned out to belong elsewhere.
+
+        What it told of the run is told again when the run's other steps are made again.
+        """
+        accused = uncounted_near(self._connection, run, place_of(self._connection, number))
+        self._retract(number, run)
+        self._execute(_DROP_RECORD, (number,))
+        self._execute(_DROP_SPAN, (number,))
+        run.span_count -= 1
+        run.changed = True
+        if run.root_span == number:
+            run.root_span, run.root_rank, run.root_sort_ns = None, NO_ROOT, 0
+        judge_again(self._connection, run, accused)
+
     def _row(self, span: ReceivedSpan, made: SpanProjection, run: RunState) -> tuple[Any, ...]:
         return (
             span.trace_id, span.span_id, span.side, run.id, span.parent_span_id, span.name,
@@ -234,6 +270,8 @@ class SpanWriter:
             self._texts.add(text, span=number, run=run.id)
         for kind, value in made.facets:
             self._runs.facet(run.id, kind, value)
+        for digest in made.payloads:
+            self._runs.uses_payload(run.id, digest)
         _tell_run(run, number, span, made)
         if made.may_have_pending:
             self._fold_pending(number, span, made, run)

@@ -78,3 +78,14 @@ def test_tokens_are_single_words_to_the_index() -> None:
     assert db.execute(find, (attribute_token("a", "x y"),)).get == 1
     assert db.execute(find, (attribute_token("a", "x"),)).get == 2
     assert [row[0] for row in db.execute(find, (key_token("n"),))] == [1, 2]
+
+
+def test_messages_past_the_eighth_are_left_to_the_full_text() -> None:
+    flat = {f"llm.input_messages.{at}.message.role": "user" for at in range(12)}
+
+    tokens = tokens_of(flat | {"llm.model_name": "m"}).split()
+
+    assert key_token("llm.input_messages.7.message.role") in tokens
+    assert key_token("llm.input_messages.8.message.role") not in tokens
+    assert key_token("llm.input_messages.11.message.role") not in tokens
+    assert key_token("llm.model_name") in tokens

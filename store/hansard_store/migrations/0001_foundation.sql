@@ -149,18 +149,21 @@ CREATE TABLE content_list (
 CREATE UNIQUE INDEX content_list_node ON content_list (parent, content);
 CREATE INDEX content_list_content ON content_list (content);             -- gc: is it still in a list
 
--- What needs a content; deletion removes uses, gc what nothing uses. A negative run is the id of
--- a row of `text` whose body names the content.
+-- What needs a content; deletion removes uses, gc what nothing uses. Negative numbers are no runs:
+-- even ones are twice the id of a row of `text` whose body names the content, odd ones twice the
+-- id of a log record, less one: a log may come before its run, or never have one.
 CREATE TABLE content_use (
   content INTEGER NOT NULL,
   run     INTEGER NOT NULL,
   PRIMARY KEY (content, run)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX content_use_run ON content_use (run);                       -- deletion
 CREATE TABLE content_list_use (
   list INTEGER NOT NULL,
   run  INTEGER NOT NULL,
   PRIMARY KEY (list, run)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX content_list_use_run ON content_list_use (run);             -- deletion
 
 -- Bytes that spans name by reference.
 CREATE TABLE payload (
@@ -176,6 +179,14 @@ CREATE TABLE payload_alias (
   stored BLOB NOT NULL REFERENCES payload (digest),
   reason TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Which runs name a payload, by the digest in its reference.
+CREATE TABLE payload_use (
+  payload BLOB NOT NULL,
+  run     INTEGER NOT NULL,
+  PRIMARY KEY (payload, run)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX payload_use_run ON payload_use (run);                       -- deletion
 
 -- What was removed before anything was stored.
 CREATE TABLE redaction (
