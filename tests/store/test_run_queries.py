@@ -282,6 +282,7 @@ FILTERS: Sequence[RunFilter] = [
 ]
 
 
+@pytest.mark.covers("SC-22")
 @pytest.mark.parametrize("wanted", FILTERS)
 @pytest.mark.parametrize("key", RUN_SORTS)
 def test_no_list_of_runs_scans_a_table(

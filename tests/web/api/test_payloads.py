@@ -85,7 +85,6 @@ def test_what_is_no_reference_is_refused(api: Api, wanted: str) -> None:
     assert api.http.put(f"/v1/payloads/{wanted}", content=b"").status_code == 400
 
 
-@pytest.mark.covers("RC-21")
 def test_a_secret_in_a_payload_is_taken_out_and_told(sparing_api: Api) -> None:
     data = b"the key is " + SECRET + b" and the rest"
     answer = sparing_api.http.put(f"/v1/payloads/{ref(data)}", content=data)

@@ -12,7 +12,7 @@ from tests.web.api.conftest import Api
 from tests.web.api.otlp import chat, log, logs, run_id, span, step_id, traces
 
 
-@pytest.mark.covers("SC-11", "CO-12")
+@pytest.mark.covers("SC-11")
 def test_a_plain_span_is_shown_whole(api: Api) -> None:
     sent = span(
         "GET /",
@@ -91,7 +91,6 @@ def test_a_tool_is_shown_with_its_arguments_and_result(api: Api) -> None:
     assert tool["arguments"] == {"query": "select 1"}
 
 
-@pytest.mark.covers("CO-14")
 @pytest.mark.parametrize("log_first", [True, False])
 def test_logs_that_carry_a_steps_ids_are_its_logs_in_any_order_of_arrival(
     api: Api, log_first: bool
