@@ -7,6 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from hansard_web.live import MOST_PENDING
 from tests.web.conftest import Served
 from tests.web.makers import RunMaker
 
@@ -76,6 +77,21 @@ def test_the_pause_key_holds_rows_back_until_it_is_pressed_again(
 
     page.keyboard.press(".")
     expect(page.locator("#runs .rowlink")).to_have_text(["second", "first"])
+
+
+def test_a_flood_of_runs_is_offered_and_moves_nothing(page: Page, runs: RunMaker) -> None:
+    runs.run("first")
+    page.goto("/")
+    expect(page.locator("#live-state")).to_have_attribute("data-state", "live")
+
+    with runs.store.batch():
+        for number in range(MOST_PENDING + 5):
+            runs.store.span("flood", run=f"flood {number}")
+
+    expect(page.locator("#new-runs")).to_have_text("Show what is new")
+    assert row_names(page) == ["first"]
+    page.locator("#new-runs").click()
+    expect(page.locator("#runs .rowlink").first).to_have_text("flood")
 
 
 @pytest.mark.covers("UI-24")

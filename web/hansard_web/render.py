@@ -18,6 +18,9 @@ from hansard_web.markdown import to_html
 
 THEMES: Final = ("system", "light", "dark")
 THEME_COOKIE: Final = "hansard_theme"
+_MODULE: Final = Markup('<script type="module" src="{}" integrity="{}"></script>')
+_SCRIPT: Final = Markup('<script src="{}" integrity="{}"></script>')
+_STYLESHEET: Final = Markup('<link rel="stylesheet" href="{}" integrity="{}">')
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +82,15 @@ def make_environment(assets: Assets) -> Environment:
     )
     environment.globals.update(
         asset=assets.url,
-        module=lambda path: _script(assets, path, kind="module"),
-        script=lambda path: _script(assets, path, kind="defer"),
-        stylesheet=lambda path: _stylesheet(assets, path),
+        module=lambda path: _tag(_MODULE, assets, path),
+        script=lambda path: _tag(_SCRIPT, assets, path),
+        stylesheet=lambda path: _tag(_STYLESHEET, assets, path),
     )
     return environment
 
 
-def _script(assets: Assets, path: str, *, kind: str) -> Markup:
-    how = Markup('type="module"' if kind == "module" else "defer")
-    return Markup('<script {} src="{}" integrity="{}"></script>').format(
-        how, assets.url(path), assets.integrity(path)
-    )
-
-
-def _stylesheet(assets: Assets, path: str) -> Markup:
-    return Markup('<link rel="stylesheet" href="{}" integrity="{}">').format(
-        assets.url(path), assets.integrity(path)
-    )
+def _tag(shape: Markup, assets: Assets, path: str) -> Markup:
+    return shape.format(assets.url(path), assets.integrity(path))
 
 
 class Renderer:

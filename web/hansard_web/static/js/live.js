@@ -72,10 +72,10 @@ document.addEventListener("htmx:sse:before:message", (event) => {
 document.addEventListener("htmx:sse:after:message", trim);
 
 // More than can be sent as rows has happened, or rows whose place is not the top.
+// The reader decides when: under a flood, a page that reloads by itself could never be read.
 document.addEventListener("resync", () => {
   state.isStale = true;
-  if (mayGrow()) location.reload();
-  else showWaiting();
+  showWaiting();
 });
 document.addEventListener("more", (event) => wait(Number(event.detail.data)));
 
