@@ -1,0 +1,42 @@
+"""python -m bench ingest|kill9|start|queries|list-under-load|disk|peer|all"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+
+from bench import disk, ingest, kill9, peers, queries, start
+from bench.figures import Figure, print_figures
+
+BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
+    "start": start.run,
+    "ingest": ingest.run,
+    "kill9": kill9.run,
+    "queries": queries.run,
+    "list-under-load": queries.run_under_load,
+    "disk": disk.run,
+}
+
+
+def main() -> int:
+    """Run what was asked for; 1 when a bar was missed."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    names = [*BENCHMARKS, "peer", "all"]
+    parser.add_argument("name", nargs="?", default="all", choices=names)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--peer", default="peer", help="peer: what it is called")
+    parser.add_argument("--target", default="127.0.0.1:4317", help="peer: host:port or URL")
+    parser.add_argument("--protocol", default="grpc", choices=["grpc", "http"], help="peer")
+    given = parser.parse_args()
+    if given.name == "peer":
+        figures = peers.run(name=given.peer, target=given.target, protocol=given.protocol)
+    else:
+        chosen = BENCHMARKS if given.name == "all" else {given.name: BENCHMARKS[given.name]}
+        figures = [figure for run in chosen.values() for figure in run()]
+    print_figures(figures, as_json=given.json)
+    return int(any(figure.is_met is False for figure in figures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
