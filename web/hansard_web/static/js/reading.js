@@ -1,10 +1,10 @@
 // Reading a run: plain links open in place, the selected step and its tab stay in the address.
 import { announce } from "./keys.js";
+import { bringIntoView, hasTree, loadWindow } from "./waterfall.js";
 
 export const main = () => document.getElementById("main");
 export const rows = () => [...document.querySelectorAll("#rows > [role=row]")];
 export const selected = () => document.querySelector("#rows > [aria-selected=true]");
-export const waterfall = document.querySelector("#scroller[data-window]") ? await import("./waterfall.js") : null;
 
 // A link was rendered with the state of its time; the step and tab chosen since then stay chosen.
 export const current = (href, names) => {
@@ -44,7 +44,7 @@ export const close = () => {
 };
 export const change = (url) => {
   history.pushState({ htmx: true }, "", url);
-  return waterfall?.loadWindow(null, { address: fragment(url, "tree") });
+  return loadWindow(null, { address: fragment(url, "tree") });
 };
 export const focusRow = (row) => {
   for (const other of rows()) other.tabIndex = other === row ? 0 : -1;
@@ -83,7 +83,7 @@ document.addEventListener("click", (event) => {
   } else if (link.matches("[data-close]")) {
     event.preventDefault();
     close();
-  } else if (waterfall && link.matches(".tg-toggle, [data-inplace]")) {
+  } else if (hasTree() && link.matches(".tg-toggle, [data-inplace]")) {
     event.preventDefault();
     change(current(url, ["span", "tab"]));
   } else if (link.matches("[data-keep]")) link.href = current(url, ["span", "tab"]).href;
@@ -106,4 +106,4 @@ if (link) {
   link.addEventListener("click", () => navigator.clipboard?.writeText(location.href).then(() => announce("Link copied")));
 }
 const chosen = selected();
-if (chosen && waterfall) waterfall.bringIntoView(Number(chosen.dataset.line));
+if (chosen) bringIntoView(Number(chosen.dataset.line));

@@ -1,17 +1,20 @@
 // The tree by keyboard, and while its run is running. keys.js turns keys into events.
 import { announce } from "./keys.js";
-import { change, close, current, focusRow, fragment, main, rows, select, selected, waterfall } from "./reading.js";
+import { change, close, current, focusRow, fragment, main, rows, select, selected } from "./reading.js";
+import { bringIntoView, hasTree, loadWindow } from "./waterfall.js";
 
 const REFRESH_MS = 5000;
 
 const jump = async (to, back) => {
   const url = new URL(location.href);
+  // The row, not the address: that follows only when the pane has come.
+  if (selected()) url.searchParams.set("span", selected().id.slice(2));
   url.searchParams.set("to", to);
   url.searchParams.set("back", back ? 1 : 0);
   const found = await (await fetch(fragment(url, "jump"))).json();
   if (found.line === null) return announce(to === "error" ? "No failed step" : "No match");
-  waterfall.bringIntoView(found.line);
-  if (!document.getElementById(`s-${found.key}`)) await waterfall.loadWindow(found.line - 80);
+  bringIntoView(found.line);
+  if (!document.getElementById(`s-${found.key}`)) await loadWindow(found.line - 80);
   const row = document.getElementById(`s-${found.key}`);
   await select(current(row.querySelector(".tg-title").href, ["tab"]));
   focusRow(row);
@@ -54,14 +57,14 @@ const KEYS = {
   "collapse-all": foldAll("all"), "expand-all": foldAll(""),
   open: (event) => { const row = here(event); if (row) { event.preventDefault(); row.querySelector(".tg-title").click(); } },
   close: (event) => { if (!document.querySelector(".run--alone")) { event.preventDefault(); close(); } },
-  first: (event) => { event.preventDefault(); waterfall.bringIntoView(0); rows()[0] && focusRow(rows()[0]); },
+  first: (event) => { event.preventDefault(); bringIntoView(0); rows()[0] && focusRow(rows()[0]); },
   last: (event) => { event.preventDefault(); document.getElementById("scroller").scrollTop = 1e9; const row = rows().at(-1); if (row) focusRow(row); },
   "next-error": (event) => { event.preventDefault(); jump("error"); },
   "next-match": (event) => { event.preventDefault(); jump("match"); },
   "previous-match": (event) => { event.preventDefault(); jump("match", true); },
 };
 for (const [name, act] of Object.entries(KEYS))
-  document.addEventListener(`key:${name}`, (event) => main()?.dataset.path && waterfall && act(event));
+  document.addEventListener(`key:${name}`, (event) => hasTree() && act(event));
 document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.activeElement?.matches("input, textarea, select")) return;
   if (event.key === "f") { event.preventDefault(); document.getElementById("find")?.focus(); }
@@ -70,10 +73,10 @@ document.addEventListener("keydown", (event) => {
 
 // ---------------------------------------------------------------- live
 const isOpen = () => document.querySelector('#run-facts .status[data-status="open"]');
-const refresh = () => waterfall.loadWindow(Number(document.querySelector("#rows > .tg-space").dataset.lines));
+const refresh = () => loadWindow(Number(document.querySelector("#rows > .tg-space").dataset.lines));
 document.addEventListener("run-news", () => {
-  if (waterfall) refresh();
+  if (hasTree()) refresh();
   else document.getElementById("run-news")?.removeAttribute("hidden"); // never move what is being read
 });
 // Bars of open steps grow to "now" although nothing arrives.
-if (waterfall) setInterval(() => document.visibilityState === "visible" && isOpen() && refresh(), REFRESH_MS);
+setInterval(() => document.visibilityState === "visible" && hasTree() && isOpen() && refresh(), REFRESH_MS);

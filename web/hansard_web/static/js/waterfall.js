@@ -4,18 +4,27 @@ const ROW_PX = () => (matchMedia("(pointer: coarse)").matches ? 44 : 26);
 const OVERSCAN_ROWS = 60;
 
 const scroller = () => document.querySelector("#scroller[data-window]");
+export const hasTree = () => scroller() !== null;
 const spaces = () => document.querySelectorAll("#rows > .tg-space");
 
-let wanted = null; // what was asked for while a request was under way: only the last counts
 let busy = false;
+let wanted = null; // another address, asked for while a request was under way: the last one counts
+let observed = null;
 
-// Spacer heights are set here because a style attribute in the page would not pass its CSP.
+// Heights are set here because a style attribute would not pass the page's CSP. The observer sets
+// them before the browser lays new rows out: it would clamp the scroll position otherwise.
+const observer = new MutationObserver(() => layOut());
 export const layOut = () => {
+  const list = document.getElementById("rows");
+  if (!list) return;
+  if (list !== observed) {
+    observer.disconnect();
+    observer.observe((observed = list), { childList: true });
+  }
   for (const space of spaces()) space.style.blockSize = `${Number(space.dataset.lines) * ROW_PX()}px`;
-  const grid = document.querySelector("#scroller [role=treegrid]");
-  if (grid && spaces().length) grid.setAttribute("aria-rowcount", shown().total + 1);
+  list.closest("[role=treegrid]").setAttribute("aria-rowcount", shown().total + 1);
   const pager = document.getElementById("pager");
-  if (pager && scroller()) pager.hidden = true; // links for people without script
+  if (pager) pager.hidden = true; // links for people without script
 };
 
 const shown = () => {
@@ -25,46 +34,46 @@ const shown = () => {
   return { first, last: first + rows, total: first + rows + Number(after.dataset.lines) };
 };
 
+// first: a line, or null for wherever the selected step stands. address: another state of the tree.
 export const loadWindow = async (first, { address = null, scrolled = false } = {}) => {
   const box = scroller();
   if (!box) return;
   if (busy) {
-    wanted = { first, address, scrolled };
+    if (!scrolled) wanted = { first, address };
     return;
   }
   busy = true;
   const url = new URL(address ?? box.dataset.window, location.href);
-  const here = new URL(location.href).searchParams;
-  if (here.get("span")) url.searchParams.set("span", here.get("span"));
-  if (first !== null) url.searchParams.set("first", String(Math.max(first, 0)));
-  else url.searchParams.delete("first");
+  const span = new URL(location.href).searchParams.get("span");
+  if (span) url.searchParams.set("span", span);
+  if (first === null) url.searchParams.delete("first");
+  else url.searchParams.set("first", String(Math.max(first, 0)));
   if (scrolled) url.searchParams.set("part", "rows");
-  const top = box.scrollTop;
+  const focused = document.activeElement?.closest("#rows > [role=row]")?.id;
   try {
     await htmx.ajax("GET", url.pathname + url.search, { target: "#rows", swap: "innerHTML", source: box });
   } finally {
     busy = false;
   }
   if (address) box.dataset.window = address;
-  layOut();
-  if (first !== null) box.scrollTop = top;
+  if (focused && !document.activeElement?.closest("#rows")) document.getElementById(focused)?.focus({ preventScroll: true });
   if (wanted) {
     const next = wanted;
     wanted = null;
-    loadWindow(next.first, next);
-  }
+    await loadWindow(next.first, next);
+  } else onScroll(); // the reader may have gone on meanwhile
 };
 
 const onScroll = () => {
   const box = scroller();
-  if (!box || !spaces().length) return;
+  if (!box || busy || !spaces().length) return;
   const { first, last, total } = shown();
-  const step = Number(box.dataset.step);
   const top = Math.floor(box.scrollTop / ROW_PX());
   const bottom = top + Math.ceil(box.clientHeight / ROW_PX());
+  const room = Math.floor((Number(box.dataset.step) - (bottom - top)) / 2);
   const tooHigh = first > 0 && top < first + OVERSCAN_ROWS;
   const tooLow = last < total && bottom > last - OVERSCAN_ROWS;
-  if (tooHigh || tooLow) loadWindow(Math.max(0, top - Math.floor((step - (bottom - top)) / 2)), { scrolled: true });
+  if (tooHigh || tooLow) loadWindow(top - room, { scrolled: true });
 };
 
 let frame = 0;
