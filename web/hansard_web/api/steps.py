@@ -18,11 +18,11 @@ from hansard_store.step_queries import (
     links_to_step,
     recent_durations,
 )
-from hansard_web.api import models
 from hansard_web.api.answers import Answer, Body, milliseconds, plain, time_text
 from hansard_web.api.bodies import skeleton_body
 from hansard_web.api.contexts import context_body
 from hansard_web.api.meaning import call_body, error_body, event_body, log_body, tool_body
+from hansard_web.api.step_models import Step
 from hansard_web.site import SiteDep
 
 router = APIRouter(tags=["steps"])
@@ -31,7 +31,7 @@ router = APIRouter(tags=["steps"])
 _KINDS = ("unspecified", "internal", "server", "client", "producer", "consumer")
 
 
-@router.get("/v1/steps/{step_id}", response_class=Answer, responses={200: {"model": models.Step}})
+@router.get("/v1/steps/{step_id}", response_class=Answer, responses={200: {"model": Step}})
 def one_step(site: SiteDep, step_id: str) -> Answer:
     """Show a step by `<trace>-<span>`, `<trace>-<span>.server`, or a unique beginning of one."""
     with site.readers.read() as connection:

@@ -1,0 +1,219 @@
+"""The body of one step as OpenAPI describes it; see `models.py`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from hansard_web.api.models import Answer, Body, LinkEnd, StepMention, TokenSums
+
+
+class CallTokens(TokenSums):
+    cache_write_5m: int | None
+    cache_write_1h: int | None
+
+
+class Message(Body):
+    role: str
+    name: str | None = None
+    parts: list[dict[str, Any]]
+    hash: str
+
+
+class CostLine(Body):
+    what: str
+    usd: float
+
+
+class Cost(Body):
+    usd: float
+    source: str
+    lines: list[CostLine]
+    reported_usd: float | None
+
+
+class Failure(Body):
+    type: str | None
+    message: str | None
+    http_status: int | None
+
+
+class Call(Body):
+    """A model call in normal form; `sources` names the attribute each field came from."""
+
+    operation: str | None
+    provider: str | None
+    request_model: str | None
+    response_model: str | None
+    response_id: str | None
+    stream: bool | None
+    input: list[Message]
+    input_is_delta: bool
+    output: list[Message]
+    tools: list[dict[str, Any]]
+    parameters: dict[str, Any]
+    finish_reason: str | None
+    finish_reason_raw: str | None
+    tokens: CallTokens
+    cost: Cost | None
+    error: Failure | None
+    time_to_first_token_ms: float | None
+    sources: dict[str, str]
+
+
+class Tool(Body):
+    name: str | None
+    call_id: str | None
+    type: str | None
+    description: str | None
+    arguments: Any
+    result: Any
+
+
+class Event(Body):
+    name: str
+    time: str | None
+    time_ns: str
+    attributes: dict[str, Any]
+
+
+class Log(Body):
+    event_name: str | None
+    time: str | None
+    time_ns: str
+    severity_number: int
+    severity_text: str | None
+    body: Any
+    attributes: dict[str, Any]
+    scope: str
+    resource: dict[str, Any]
+
+
+class StepLink(LinkEnd):
+    attributes: dict[str, Any]
+    trace_state: str
+
+
+class Dropped(Body):
+    """What the sender's SDK says it cut."""
+
+    attributes: int
+    events: int
+    links: int
+
+
+class Resource(Body):
+    attributes: dict[str, Any]
+    schema_url: str
+
+
+class Scope(Body):
+    name: str
+    version: str
+    schema_url: str
+
+
+class Agent(Body):
+    name: str | None
+    id: str | None
+    description: str | None
+    workflow: str | None
+
+
+class Document(Body):
+    id: str | None
+    content: str | None
+    score: Any
+    metadata: dict[str, Any]
+
+
+class Redaction(Body):
+    rule: str
+    field: str
+    count: int
+
+
+class SameName(Body):
+    """This duration among the last of the same span name."""
+
+    count: int
+    longer_than: int
+    median_ms: float
+
+
+class Origin(Body):
+    kind: str
+    step_id: str | None
+    step_name: str | None
+
+
+class ContextMessage(Body):
+    change: Literal["kept", "added", "dropped", "rewritten", "truncated", "reordered"]
+    position: int | None
+    previous_position: int | None
+    same_bytes: bool
+    tokens: int
+    origin: Origin
+
+
+class CacheBreak(Body):
+    position: int
+    lost_tokens: int
+    equal_tokens: int
+    cacheable: bool
+
+
+class Context(Body):
+    """How the messages differ from those of the call this one continues (`continues`)."""
+
+    kind: Literal["derived"]
+    call_number: int
+    calls_in_run: int
+    continues: str | None
+    tokens: int
+    previous_tokens: int
+    tokens_are: Literal["scaled to the billed input", "estimated"]
+    messages: list[ContextMessage]
+    cache_break: CacheBreak | None
+
+
+class Step(StepMention, Answer):
+    """Everything about a step; attributes are as sent, after redaction."""
+
+    span_name: str
+    kind: str
+    trace_state: str
+    flags: int
+    status_message: str | None
+    attributes: dict[str, Any]
+    events: list[Event]
+    dropped: Dropped
+    resource: Resource
+    scope: Scope
+    received_at: str
+    dialect: str
+    error: Failure | None
+    call: Call | None
+    tool: Tool | None
+    input: Any
+    output: Any
+    query: str | None
+    documents: list[Document]
+    prompt: dict[str, Any]
+    evaluations: list[dict[str, Any]]
+    tags: list[str]
+    metadata: dict[str, Any]
+    conversation_id: str | None
+    user_id: str | None
+    agent: Agent
+    notes: list[str]
+    sources: dict[str, str]
+    links: list[StepLink]
+    linked_from: list[StepMention]
+    logs: list[Log]
+    context: Context | None
+    receipts: list[dict[str, Any]]
+    payloads: list[dict[str, Any]]
+    replays: list[dict[str, Any]]
+    redactions: list[Redaction]
+    same_name: SameName | None
+    raw_url: str
