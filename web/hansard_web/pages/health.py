@@ -18,9 +18,9 @@ from hansard_collector.pipeline import Pipeline
 from hansard_store.database import schema_version
 from hansard_store.ledger_periods import PeriodLine, ledger_lines
 from hansard_store.ledger_queries import SIGNALS, LedgerCount, LedgerRefusal, list_refusals
+from hansard_store.writable import why_not_writable
 from hansard_web import format as figures
 from hansard_web.site import Site, SiteDep
-from hansard_web.writable import find_write_problem
 
 router = APIRouter()
 
@@ -118,9 +118,8 @@ def _health_page(site: Site, period: str) -> HealthPage:
         lines = ledger_lines(connection, since_ns=now_ns - length_s * _NS_PER_S, until_ns=now_ns)
         refusals = list_refusals(connection, limit=_REFUSALS)
         facts = _facts(site, connection)
-    problem = find_write_problem(site.folder)
     return HealthPage(
-        problem=str(problem or ""),
+        problem=why_not_writable(site.folder) or "",
         up=_up(now_ns - site.started_ns),
         version=version("hansard"),
         periods=tuple(
