@@ -5,7 +5,7 @@ from __future__ import annotations
 import apsw
 
 from hansard_store.database import DataFolder, open_for_accountability, transaction
-from hansard_store.errors import StoreBusyError
+from hansard_store.errors import StoreError
 
 _TOUCH = "UPDATE setting SET value = value WHERE name = 'epoch'"
 
@@ -23,6 +23,6 @@ def why_not_writable(folder: DataFolder) -> str | None:
                 connection.execute(_TOUCH)
         finally:
             connection.close()
-    except (StoreBusyError, OSError, apsw.Error) as error:
+    except (StoreError, OSError, apsw.Error) as error:
         return str(error)
     return None
