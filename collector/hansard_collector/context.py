@@ -10,16 +10,8 @@ from dataclasses import dataclass
 import apsw
 
 from hansard_collector.alignment import equal_run
-from hansard_collector.provenance import (
-    Candidate,
-    Comparison,
-    Evidence,
-    Origin,
-    Sent,
-    best_baseline,
-    compare,
-    squeezed,
-)
+from hansard_collector.origins import Evidence, Origin, Sent, squeezed
+from hansard_collector.provenance import Candidate, Comparison, best_baseline, compare
 from hansard_compiler.calls import (
     Json,
     MediaPart,
@@ -80,7 +72,7 @@ def place_call(
 
     Only calls with messages, in or out, count: one without shows nothing to be compared.
     """
-    everything = [call for call in list_calls(connection, run) if _says_something(call)]
+    everything = [call for call in list_calls(connection, run) if says_something(call)]
     calls = [
         call for call in everything if not call.flags & SpanFlag.DUPLICATE or call.span == span
     ]
@@ -91,17 +83,17 @@ def place_call(
     ancestry = list_ancestry(connection, run)
     earlier = [one for one in calls[:at] if one.role == call.role][-_MOST_EARLIER:]
     chains = read_chains(connection, [one.input_prefix for one in (*earlier, call)])
-    baseline = _baseline(call, earlier, chains, ancestry)
+    baseline = baseline_of(call, earlier, chains, ancestry)
     runs: list[int] = []
     if baseline is None and conversation_id is not None:
         runs = list_earlier_runs(
             connection, run=run, conversation_id=conversation_id, before_ns=call.sort_ns
         )
         before = [one for number in reversed(runs) for one in list_calls(connection, number)]
-        before = [one for one in before if _says_something(one) and one.role == call.role]
+        before = [one for one in before if says_something(one) and one.role == call.role]
         earlier = [*before, *earlier][-_MOST_EARLIER:]
         chains |= read_chains(connection, [one.input_prefix for one in earlier])
-        baseline = _baseline(call, earlier, chains, ancestry)
+        baseline = baseline_of(call, earlier, chains, ancestry)
     return PlacedCall(
         call=call,
         number=at + 1,
@@ -116,7 +108,8 @@ def place_call(
     )
 
 
-def _says_something(call: CallRow) -> bool:
+def says_something(call: CallRow) -> bool:
+    """Return whether a call has messages and is not a mere announcement of one."""
     has_messages = call.input_prefix is not None or call.output_prefix is not None
     return has_messages and not call.flags & SpanFlag.FOLDED
 
@@ -129,12 +122,13 @@ def _chain(chains: Mapping[int, list[MessageRef]], call: CallRow) -> list[Messag
     return chains.get(call.input_prefix or 0, [])
 
 
-def _baseline(
+def baseline_of(
     call: CallRow,
     earlier: Sequence[CallRow],
     chains: Mapping[int, list[MessageRef]],
     ancestry: Mapping[bytes, Ancestor],
 ) -> CallRow | None:
+    """Return the earlier call that a call continues, by the messages of both."""
     own = _chain(chains, call)
     own_texts = [message.text for message in own]
     prefixes = [

@@ -24,7 +24,7 @@ def context(client: TestClient, number: int, more: str = "", run: str = RUN) -> 
 
 def rows(page: Element) -> list[tuple[str, ...]]:
     """Return number, change, message, origin and cache of each row of the table."""
-    found = []
+    found: list[tuple[str, ...]] = []
     for row in page.one("table", class_="derived").one("tbody").all("tr"):
         if "cachebreak" in row.classes:
             found.append(("break",))
@@ -79,6 +79,7 @@ def test_a_clock_in_the_system_prompt_breaks_the_cache_and_is_shown(
     changes = page.one("div", class_="wdiff")
     assert (changes.one("del").text, changes.one("ins").text) == ("02", "03")
     assert "Only numbers changed, as with a clock" in page.text
+    assert "this run: 2 breaks in 3 calls" in page.text
 
 
 def test_tokens_of_messages_add_up_to_what_was_billed(

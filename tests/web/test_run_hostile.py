@@ -39,7 +39,7 @@ def hostile(text: str) -> Trace:
         0.1,
         model=text,
         tools=[text],
-        **{text or "key": text},
+        planted=text,
     )
     trace.tool(3, 1, text, text, 0.5, failed=text)
     trace.chat(4, 1, [said("user", text), asked, returns(text, text)], said("assistant", text), 1)

@@ -65,7 +65,7 @@ class Trace:
         **attributes: object,
     ) -> Span:
         """Add a span. Attribute names use `__` for the dot; `failed` adds an exception event."""
-        span = self.scope.spans.add()
+        span: Span = self.scope.spans.add()
         span.trace_id = bytes.fromhex(self.trace_id)
         span.span_id = number.to_bytes(8, "big")
         if parent is not None:
@@ -145,7 +145,7 @@ class Trace:
         result: object = None,
         **more: Any,
     ) -> Span:
-        told = {} if result is None else {"gen_ai__tool__call__result": result}
+        told: dict[str, Any] = {} if result is None else {"gen_ai__tool__call__result": result}
         return self.span(
             number,
             parent,

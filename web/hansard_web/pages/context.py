@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import apsw
 
+from hansard_collector.cache_breaks import RunBreaks, run_breaks
 from hansard_collector.context import DerivedContext, PlacedCall, derive_context, said
-from hansard_collector.provenance import Change, Comparison, Origin, Row
+from hansard_collector.origins import Origin
+from hansard_collector.provenance import Change, Comparison, Row
 from hansard_collector.read import StepReading, read_step
 from hansard_compiler.calls import Json, Message
 from hansard_store.step_queries import StepSkeleton
@@ -69,6 +71,7 @@ class ContextView:
     break_at: str | None  # anchor of the first message that differs
     break_number: str
     break_say: str
+    run_breaks: RunBreaks | None
     is_short: bool  # the prompts part, but were too short to be cached
     lost_tokens: int
     has_bars: bool
@@ -99,10 +102,12 @@ def context_view(
     address: str,
     only: str = "",
     item: str = "",
+    with_run: bool = False,
 ) -> ContextView:
     """Compare a call with the one it continues and lay the comparison out.
 
-    `only` names a kind of change to show, `item` the row to look at closely.
+    `only` names a kind of change to show, `item` the row to look at closely; `with_run` adds what
+    cache breaks cost the whole run.
     """
     tools = list(reading.normal.call.tools) if reading.normal.call else []
     previous_tools = _tools_of(connection, placed)
@@ -125,6 +130,7 @@ def context_view(
         break_at=f"m{broken.position + first_number}" if broken and tells else None,
         break_number=str(broken.position + first_number) if broken else "",
         break_say=_break_say(placed, step),
+        run_breaks=run_breaks(connection, run) if with_run else None,
         is_short=broken is not None and not broken.cacheable,
         lost_tokens=broken.lost_tokens if broken and tells else 0,
         has_bars=placed.baseline is not None and comparison.tokens > 0,

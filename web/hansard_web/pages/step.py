@@ -139,7 +139,18 @@ def pane_of(
         close_href=around.close_href,
         previous_href=around.previous_href,
         next_href=around.next_href,
-        **_content(connection, run, step, reading, placed, tab, address, query, events),
+        **_content(
+            connection,
+            run,
+            step,
+            reading,
+            placed,
+            tab,
+            address,
+            query,
+            events,
+            is_page=around.close_href is None,
+        ),
     )
 
 
@@ -153,6 +164,8 @@ def _content(
     address: str,
     query: Mapping[str, str],
     events: EventsTab,
+    *,
+    is_page: bool,
 ) -> dict[str, Any]:
     if tab == "conversation" and placed is not None:
         return {
@@ -175,6 +188,7 @@ def _content(
             address=address,
             only=query.get("change", ""),
             item=query.get("item", ""),
+            with_run=is_page,
         )
         return {"context": view}
     if tab == "attributes":
