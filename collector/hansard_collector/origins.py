@@ -27,6 +27,9 @@ class Origin:
     step_name: str | None = None
 
 
+UNKNOWN = Origin("unknown")
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What earlier steps of the run are known to have produced."""
@@ -54,13 +57,13 @@ def _origin(message: Sent, evidence: Evidence, *, opening: bool) -> Origin:
         return Origin("system prompt")
     if message.role == "assistant":
         found = evidence.outputs.get(message.match_hash)
-        return found or _by_call_id(message, evidence.asked) or Origin("unknown")
+        return found or _by_call_id(message, evidence.asked) or UNKNOWN
     same_text = evidence.results.get(squeezed(message.text)) if message.text else None
     if message.role == "tool":
-        return _by_call_id(message, evidence.ran) or same_text or Origin("unknown")
+        return _by_call_id(message, evidence.ran) or same_text or UNKNOWN
     if same_text is not None:
         return same_text
-    return Origin("user") if message.role == "user" else Origin("unknown")
+    return Origin("user") if message.role == "user" else UNKNOWN
 
 
 def _by_call_id(message: Sent, steps: Mapping[str, Origin]) -> Origin | None:

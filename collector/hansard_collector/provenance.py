@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from hansard_collector.alignment import common_subsequence, equal_run
-from hansard_collector.origins import Evidence, Origin, Sent, origins_of
+from hansard_collector.origins import UNKNOWN, Evidence, Origin, Sent, origins_of
 from hansard_collector.similarity import Cut, cut_of, similarity
 
 CHARS_PER_TOKEN = 4
@@ -50,7 +50,7 @@ class Row:
     cut: Cut | None = None
     tokens: int = 0  # estimate, in this call; in the previous one for dropped messages
     previous_tokens: int = 0
-    origin: Origin = Origin("unknown")
+    origin: Origin = UNKNOWN
     after_break: bool = False  # stands behind the point where the equal prefix ends
 
 
