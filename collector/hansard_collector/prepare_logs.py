@@ -12,6 +12,8 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from hansard_collector.any_value import log_view
 from hansard_collector.derive import plain_text
 from hansard_collector.prepare import Envelope, Preparer
+from hansard_collector.sessions.marks import SessionEvent
+from hansard_collector.sessions.table import recognise
 from hansard_collector.validate import bad_span_id, bad_trace_id
 from hansard_store.records import LargeValue, large_values
 from hansard_store.redactions import RemovedSecret
@@ -30,6 +32,7 @@ class PreparedLog:
     large: Sequence[LargeValue]
     fields: Mapping[str, Any]  # of ReceivedLog, but for resource and scope
     removed: Sequence[RemovedSecret]
+    event: SessionEvent | None  # what it is in the session of a coding agent
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,10 @@ def prepare_log(
         "session": _session(view.attributes),
         "body_text": body[:_BODY_CHARS] or None,
     }
-    return PreparedLog(envelope, record, large_values(record, preparer.cut_log), fields, removed)
+    large = large_values(record, preparer.cut_log)
+    # The very same record once more in one request tells nothing more of its session.
+    event = recognise(view, record) if ordinal == 0 else None
+    return PreparedLog(envelope, record, large, fields, removed, event=event)
 
 
 def _session(attributes: Mapping[str, Any]) -> str | None:

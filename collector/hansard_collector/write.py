@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 import apsw
 
@@ -13,6 +13,9 @@ from hansard_collector.prepare import Envelope, PreparedSpan
 from hansard_collector.prepare_logs import PreparedLog, PreparedPoint
 from hansard_collector.rederive import rederive_span
 from hansard_collector.requests import Prepared
+from hansard_collector.sessions.marks import SessionEvent
+from hansard_collector.sessions.table import AGENTS
+from hansard_collector.sessions.writer import SessionWriter
 from hansard_store.logs import ReceivedLog, ReceivedPoint
 from hansard_store.spans import Outcome, ReceivedSpan
 from hansard_store.writer import Batch, IngestWriter
@@ -20,14 +23,6 @@ from hansard_store.writer import Batch, IngestWriter
 _LOGGED_SPANS = """
 SELECT DISTINCT span_id FROM log_record WHERE trace_id = ? AND span_id IS NOT NULL
 """
-
-
-@dataclass(slots=True)
-class Written:
-    """What became of the items of one transaction, and which spans have news from logs."""
-
-    outcomes: Counter[str] = field(default_factory=Counter)
-    dialect: str = ""
 
 
 class ItemWriter:
@@ -41,6 +36,7 @@ class ItemWriter:
         # trace id -> span ids that came in this transaction, as spans or named by logs
         self._spans: dict[bytes, set[bytes]] = defaultdict(set)
         self._logged: dict[bytes, set[bytes]] = defaultdict(set)
+        self._sessions = SessionWriter(writer.connection, batch, messages)
 
     def write(self, item: Prepared) -> str:
         """Store an item and return its column of the ledger."""
@@ -68,6 +64,8 @@ class ItemWriter:
         placed = self._batch.spans.add(span, item.projection)
         if placed.is_shown:
             self._spans[span.trace_id].add(span.span_id)
+            if item.projection.dialect in AGENTS:
+                self._sessions.saw_span(item.message)
             replaces = placed.outcome is not Outcome.STORED
             self._batch.redactions.add("traces", placed.span, item.removed, replaces=replaces)
         return placed.outcome.value
@@ -76,12 +74,28 @@ class ItemWriter:
         log = ReceivedLog(
             **item.fields, resource=resource, scope=scope, message=item.message, large=item.large
         )
+        was_sent_with_ids = log.trace_id is not None
+        if item.event is not None and not was_sent_with_ids:
+            ids = self._sessions.place(item.event, log.time_ns)
+            log = replace(log, trace_id=ids.trace_id, span_id=ids.span_id)
         outcome, number = self._batch.logs.add(log)
-        if outcome == "stored":
-            self._batch.redactions.add("logs", number, item.removed)
-            if log.trace_id is not None and log.span_id is not None:
-                self._logged[log.trace_id].add(log.span_id)
+        if outcome != "stored":
+            return outcome
+        self._batch.redactions.add("logs", number, item.removed)
+        if was_sent_with_ids and log.trace_id is not None and log.span_id is not None:
+            self._logged[log.trace_id].add(log.span_id)
+        if item.event is not None:
+            self._note(item.event, number, log, was_sent_with_ids=was_sent_with_ids)
         return outcome
+
+    def _note(
+        self, event: SessionEvent, number: int, log: ReceivedLog, *, was_sent_with_ids: bool
+    ) -> None:
+        """Keep the runs made of log records up to date."""
+        if not was_sent_with_ids:
+            self._sessions.note(event, number, log.time_ns, trace_id=log.trace_id)
+        elif log.trace_id is not None:
+            self._sessions.saw_ids(event, number, log.time_ns, trace_id=log.trace_id)
 
     def _write_point(self, item: PreparedPoint, *, resource: int, scope: int) -> str:
         point = ReceivedPoint(**item.fields, resource=resource, scope=scope, message=item.message)
@@ -93,6 +107,8 @@ class ItemWriter:
     def join_logs(self) -> None:
         """Derive again the spans that have log records: both came, in whichever order."""
         connection = self._writer.connection
+        for trace_id, given in self._sessions.settle().items():
+            self._logged[trace_id] |= given
         for trace_id, arrived in self._spans.items():
             # One query a run; most runs have no logs at all.
             logged = {span_id for (span_id,) in connection.execute(_LOGGED_SPANS, (trace_id,))}
@@ -107,3 +123,8 @@ class ItemWriter:
             rederive_span(
                 connection, self._batch, trace_id=trace_id, span_id=span_id, messages=self._messages
             )
+
+
+def dialect_of(item: Prepared) -> str:
+    """Return the dialect that an item speaks; empty for what has none."""
+    return item.projection.dialect if isinstance(item, PreparedSpan) else ""

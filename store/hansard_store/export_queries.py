@@ -9,7 +9,12 @@ from typing import Any
 
 import apsw
 
-_SPANS_OF_RUN = "SELECT id FROM span WHERE trace_id = :trace ORDER BY id"
+from hansard_store.flags import SpanFlag
+
+# Spans made of log records were never sent: the log records are what came in.
+_SENT = f"flags & {int(SpanFlag.SYNTHETIC)} = 0"
+_SPANS_OF_RUN = f"SELECT id FROM span WHERE trace_id = :trace AND {_SENT} ORDER BY id"
+_IS_SENT = f"SELECT {_SENT} FROM span WHERE id = ?"
 _LOGS_OF_RUN = """
 SELECT id FROM log_record INDEXED BY log_record_step WHERE trace_id = :trace ORDER BY id
 """
@@ -43,6 +48,11 @@ class StoredRecord:
 def span_ids(connection: apsw.Connection, trace_id: bytes) -> list[int]:
     """Return the span.ids of a run in the order they were stored."""
     return _ids(connection, _SPANS_OF_RUN, {"trace": trace_id})
+
+
+def is_sent(connection: apsw.Connection, span: int) -> bool:
+    """Return whether a span was sent, and not made of log records."""
+    return bool(connection.execute(_IS_SENT, (span,)).get)
 
 
 def log_ids(

@@ -1,0 +1,277 @@
+"""Log records without trace ids, placed in runs made of them; inside one transaction.
+
+A record is placed when it is stored. What it changes is settled at the end of the transaction: a
+prompt takes over the records after it, parts are joined with their calls, and the steps that have
+news are made again of all their records. The result is a function of the records that came,
+whatever their order.
+
+A turn that was traced too is given to that trace, and no step is made of its records: they stand on
+the spans that tell the same ids, and nothing is counted twice.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import apsw
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from hansard_collector.messages import MessageCache
+from hansard_collector.sessions.joining import joined
+from hansard_collector.sessions.making import StepMaker
+from hansard_collector.sessions.marks import (
+    LLM,
+    Place,
+    SessionEvent,
+    root_id,
+    step_id,
+)
+from hansard_collector.sessions.table import AGENTS
+from hansard_store import session_logs
+from hansard_store.session_logs import SessionLog
+from hansard_store.writer import Batch
+
+_END_OF_TIME = (1 << 63) - 1
+_PARTS = (Place.START, Place.END)
+_SENT_KEYS = frozenset(
+    key for agent in AGENTS.values() for keys in agent.sent_as.values() for key in keys
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ids:
+    """Under which ids a record is stored."""
+
+    trace_id: bytes | None
+    span_id: bytes | None
+
+
+class SessionWriter:
+    """Places log records and keeps the runs that are made of them up to date."""
+
+    def __init__(self, connection: apsw.Connection, batch: Batch, messages: MessageCache) -> None:
+        self._connection = connection
+        self._maker = StepMaker(connection, batch, messages)
+        self._dialects: dict[bytes, str] = {}  # of runs with news
+        self._news: dict[bytes, dict[bytes, str]] = defaultdict(dict)  # run -> span id -> kind
+        self._unjoined: set[bytes] = set()  # runs with news of calls or of their parts
+        self._prompts: list[SessionLog] = []
+        # Records, one a step, of steps that a span might tell too.
+        self._keyed: dict[tuple[bytes | None, str, str], SessionLog] = {}
+        self._left: dict[bytes, str] = {}  # runs that lost records, and their dialects
+        self._claimed: list[tuple[bytes, bytes]] = []  # turns, and the traces they were given to
+        self._sent: dict[str, tuple[bytes, bytes]] = {}  # key -> (trace id, span id), as sent now
+        self._rejoined: dict[bytes, set[bytes]] = defaultdict(set)  # sent spans that got records
+
+    # ---- as items are written
+
+    def place(self, event: SessionEvent, time_ns: int) -> Ids:
+        """Return the ids for a record that has none."""
+        trace_id = self._home(event, time_ns)
+        if trace_id is None:
+            return Ids(None, None)
+        mark = event.mark
+        span_id = self._span_for(trace_id, event.dialect, mark.place, mark.kind, event.key(time_ns))
+        if span_id is not None and session_logs.is_sent_trace(self._connection, trace_id):
+            self._rejoined[trace_id].add(span_id)
+        return Ids(trace_id, span_id)
+
+    def note(self, event: SessionEvent, log: int, time_ns: int, *, trace_id: bytes | None) -> None:
+        """Remember a record that was stored under the ids of `place`."""
+        mark = event.mark
+        row = SessionLog(
+            log=log,
+            session=event.full_session,
+            time_ns=time_ns,
+            start_ns=max(time_ns - mark.duration_ns, 0),
+            place=mark.place,
+            kind=mark.kind,
+            key=event.key(time_ns),
+            lane=mark.lane,
+            loose=not mark.prompt and mark.place is not Place.PROMPT,
+            trace_id=trace_id,
+        )
+        session_logs.add_session_log(self._connection, row)
+        if mark.place is Place.PROMPT:
+            self._prompts.append(row)
+        if mark.kind and mark.key:
+            self._keyed[trace_id, row.kind, row.key] = row
+        self._tell(row)
+
+    def saw_ids(self, event: SessionEvent, log: int, time_ns: int, *, trace_id: bytes) -> None:
+        """Learn from a record that was sent with trace ids that its turn is traced."""
+        mark = event.mark
+        if mark.prompt or mark.place is Place.PROMPT:
+            self._claim(event.turn_id(_prompt_of(event, time_ns)), trace_id)
+        if mark.place is Place.PROMPT:
+            self.note(event, log, time_ns, trace_id=trace_id)
+
+    def saw_span(self, span: Span) -> None:
+        """Learn which steps a span that was sent tells."""
+        for pair in span.attributes:
+            if pair.key in _SENT_KEYS and pair.value.string_value:
+                self._sent[pair.value.string_value] = (span.trace_id, span.span_id)
+
+    def _home(self, event: SessionEvent, time_ns: int) -> bytes | None:
+        """Return the trace of a record's turn; None for what is only about one, before any."""
+        mark = event.mark
+        if mark.prompt or mark.place is Place.PROMPT:
+            turn = event.turn_id(_prompt_of(event, time_ns))
+            return session_logs.claimed_by(self._connection, turn) or turn
+        found = session_logs.last_prompt(self._connection, event.full_session, time_ns)
+        if found is not None or mark.place in (Place.NOTE, Place.ABOUT):
+            return found  # which make no run
+        turn = event.turn_id("")  # the session's prompt came before anybody listened
+        return session_logs.claimed_by(self._connection, turn) or turn
+
+    def _span_for(
+        self, trace_id: bytes, dialect: str, place: str, kind: str, key: str
+    ) -> bytes | None:
+        if place == Place.NOTE:
+            return None
+        if not session_logs.is_sent_trace(self._connection, trace_id):
+            return step_id(trace_id, kind, key) if kind else root_id(trace_id)
+        sent = self._sent_span(dialect, kind, key) if kind else None
+        return sent[1] if sent is not None and sent[0] == trace_id else None
+
+    def _sent_span(self, dialect: str, kind: str, key: str) -> tuple[bytes, bytes] | None:
+        """Return the ids of a sent span that tells a step, from now or from before."""
+        keys = AGENTS[dialect].sent_as.get(kind)
+        if not keys:
+            return None
+        return self._sent.get(key) or session_logs.sent_span_with(self._connection, keys, key)
+
+    def _tell(self, row: SessionLog) -> None:
+        """Note what has to be made again for a record."""
+        trace_id = row.trace_id
+        if trace_id is None:
+            return
+        self._dialects[trace_id] = _dialect(row)
+        news = self._news[trace_id]
+        if row.kind:
+            news[step_id(trace_id, row.kind, row.key)] = row.kind
+        if row.kind == LLM or row.place in _PARTS:
+            self._unjoined.add(trace_id)
+
+    # ---- at the end of the transaction
+
+    def settle(self) -> Mapping[bytes, set[bytes]]:
+        """Make again what has news; returns the sent spans that were given records, by trace."""
+        self._match_sent_spans()
+        for turn, trace_id in self._claimed:
+            self._give_turn(turn, trace_id)
+        for prompt in self._prompts:
+            self._gather(prompt)
+        for trace_id, dialect in self._left.items():
+            self._make_anew(trace_id, dialect)
+        for trace_id, news in self._news.items():
+            if session_logs.is_sent_trace(self._connection, trace_id):
+                continue
+            if trace_id in self._unjoined:
+                news |= self._join(trace_id)
+            self._maker.make(AGENTS[self._dialects[trace_id]], trace_id, news)
+        return self._rejoined
+
+    def _match_sent_spans(self) -> None:
+        """Find the turns that were traced by the ids that records and spans have in common."""
+        for key, (trace_id, span_id) in self._sent.items():
+            for row in session_logs.logs_with_key(self._connection, key):
+                self._meet(row, trace_id, span_id)
+        for row in self._keyed.values():
+            sent = self._sent_span(_dialect(row), row.kind, row.key)
+            if sent is not None:
+                self._meet(row, *sent)
+
+    def _meet(self, row: SessionLog, trace_id: bytes, span_id: bytes) -> None:
+        """Bring a record to the span that tells the same step, and its turn to that trace."""
+        if row.trace_id is None:
+            return
+        if row.trace_id == trace_id:
+            session_logs.place_on_span(self._connection, row.log, span_id)
+            self._rejoined[trace_id].add(span_id)
+        elif not session_logs.is_sent_trace(self._connection, row.trace_id):
+            self._claim(row.trace_id, trace_id)
+
+    def _claim(self, turn: bytes, trace_id: bytes) -> None:
+        if turn != trace_id and session_logs.claim_turn(self._connection, turn, trace_id):
+            self._claimed.append((turn, trace_id))
+
+    def _give_turn(self, turn: bytes, trace_id: bytes) -> None:
+        """Give all records of a run to a trace that was sent; the run is no more."""
+        for row in session_logs.logs_of_trace(self._connection, turn):
+            self._move(row, trace_id)
+        self._maker.keep_only(turn, ())
+        self._left.pop(turn, None)
+        self._news.pop(turn, None)
+        self._prompts = [row for row in self._prompts if row.trace_id != turn]
+
+    def _gather(self, prompt: SessionLog) -> None:
+        """Bring the records that name no prompt to the last one before them."""
+        connection, session, time_ns = self._connection, prompt.session, prompt.time_ns
+        home = session_logs.last_prompt(connection, session, time_ns)
+        if home is None:
+            return
+        before_ns = session_logs.next_prompt_ns(connection, session, time_ns) or _END_OF_TIME
+        rows = session_logs.loose_logs(connection, session, from_ns=time_ns, before_ns=before_ns)
+        if session_logs.is_first_prompt(connection, session, time_ns):
+            earlier = session_logs.loose_logs(connection, session, from_ns=0, before_ns=time_ns)
+            rows += [row for row in earlier if row.place == Place.NOTE]
+        for row in rows:
+            if row.trace_id != home:
+                self._move(row, home)
+
+    def _move(self, row: SessionLog, trace_id: bytes) -> None:
+        span_id = self._span_for(trace_id, _dialect(row), row.place, row.kind, row.key)
+        session_logs.place_log(self._connection, row.log, trace_id=trace_id, span_id=span_id)
+        if row.trace_id is not None:
+            self._left[row.trace_id] = _dialect(row)
+        if session_logs.is_sent_trace(self._connection, trace_id):
+            if span_id is not None:
+                self._rejoined[trace_id].add(span_id)
+            return
+        self._tell(_at(row, trace_id))
+
+    def _make_anew(self, trace_id: bytes, dialect: str) -> None:
+        """Prepare a run that lost records: what is left of it is made again as a whole."""
+        rows = session_logs.logs_of_trace(self._connection, trace_id)
+        kept = [step_id(trace_id, row.kind, row.key) for row in rows if row.kind]
+        self._maker.keep_only(trace_id, [root_id(trace_id), *kept])
+        self._dialects[trace_id] = dialect
+        self._news[trace_id] = {}
+        for row in rows:
+            self._tell(row)
+
+    def _join(self, trace_id: bytes) -> dict[bytes, str]:
+        """Join parts with their calls; returns the calls that got or lost one."""
+        parts = session_logs.logs_in_places(self._connection, trace_id, _PARTS)
+        if not parts:
+            return {}
+        steps = session_logs.logs_in_places(self._connection, trace_id, (Place.STEP,))
+        found = joined([row for row in steps if row.kind == LLM], parts)
+        changed: dict[bytes, str] = {}
+        root = root_id(trace_id)
+        for part in parts:
+            key = found.get(part.log)
+            span_id = root if key is None else step_id(trace_id, LLM, key)
+            before = session_logs.place_on_span(self._connection, part.log, span_id)
+            if before != span_id:
+                changed |= {one: LLM for one in (before, span_id) if one not in (None, root)}
+        return changed
+
+
+def _prompt_of(event: SessionEvent, time_ns: int) -> str:
+    """Return what tells a turn from others of its session: the prompt's id, else its time."""
+    return event.mark.prompt or f"at {time_ns}"
+
+
+def _dialect(row: SessionLog) -> str:
+    return row.session.partition(" ")[0]
+
+
+def _at(row: SessionLog, trace_id: bytes) -> SessionLog:
+    return SessionLog(
+        row.log, row.session, row.time_ns, row.start_ns, row.place, row.kind, row.key, row.lane,
+        row.loose, trace_id,
+    )  # fmt: skip

@@ -1,0 +1,247 @@
+"""Log records that carry no trace ids: where each belongs, as rows without their content.
+
+Settling a session works on these rows alone; the records themselves are read for the steps that
+change. Every read is one range of an index, whatever the length of the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from hansard_store.attributes import attribute_token
+from hansard_store.flags import SpanFlag
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLog:
+    """One log record of a session; the columns are told in the migration."""
+
+    log: int  # log_record.id
+    session: str
+    time_ns: int
+    start_ns: int
+    place: str
+    kind: str
+    key: str
+    lane: str
+    loose: bool
+    trace_id: bytes | None
+
+
+_COLUMNS = "log, session, time_ns, start_ns, place, kind, key, lane, loose, trace_id"
+_ADD = f"INSERT INTO session_log ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_MOVE = "UPDATE session_log SET trace_id = ? WHERE log = ?"
+_PLACE = "UPDATE log_record SET trace_id = ?, span_id = ? WHERE id = ?"
+_SPAN_OF = "SELECT span_id FROM log_record WHERE id = ?"
+_PLACE_SPAN = "UPDATE log_record SET span_id = ? WHERE id = ?"
+_LAST_PROMPT = """
+SELECT trace_id FROM session_log
+WHERE session = ? AND time_ns <= ? AND place = 'prompt' ORDER BY time_ns DESC, trace_id DESC LIMIT 1
+"""
+_NEXT_PROMPT = """
+SELECT time_ns FROM session_log
+WHERE session = ? AND time_ns > ? AND place = 'prompt' ORDER BY time_ns LIMIT 1
+"""
+_HAS_EARLIER_PROMPT = """
+SELECT 1 FROM session_log WHERE session = ? AND time_ns < ? AND place = 'prompt' LIMIT 1
+"""
+_LOOSE = f"""
+SELECT {_COLUMNS} FROM session_log
+WHERE session = ? AND time_ns >= ? AND time_ns < ? AND loose = 1 ORDER BY time_ns, log
+"""
+_OF_TRACE = f"SELECT {_COLUMNS} FROM session_log WHERE trace_id = ? ORDER BY time_ns, log"
+_OF_PLACES = f"""
+SELECT {_COLUMNS} FROM session_log WHERE trace_id = ? AND place = ? ORDER BY time_ns, log
+"""
+_BY_KEY = f"SELECT {_COLUMNS} FROM session_log WHERE key = ? AND kind <> ''"
+_BOUNDS = """
+SELECT min(start_ns) FILTER (WHERE place <> 'note'), max(time_ns)
+FROM session_log WHERE trace_id = ?
+"""
+_EARLIEST = """
+SELECT log FROM session_log WHERE trace_id = ? ORDER BY time_ns, place, key, log LIMIT 1
+"""
+_CLAIM = """
+INSERT INTO session_claim (turn, trace_id) VALUES (?, ?) ON CONFLICT DO NOTHING
+"""
+_CLAIMED = "SELECT trace_id FROM session_claim WHERE turn = ?"
+_CLAIMS = "SELECT 1 FROM session_claim WHERE trace_id = ?"
+_SYNTHETIC = int(SpanFlag.SYNTHETIC)
+_MADE_SPANS = f"SELECT id, span_id FROM span WHERE trace_id = ? AND flags & {_SYNTHETIC} <> 0"
+_LAST_CALL_FLAGS = """
+SELECT flags FROM span WHERE trace_id = ? AND role = 'llm'
+ORDER BY end_ns DESC, span_id DESC LIMIT 1
+"""
+_SENT_SPANS_WITH = f"""
+SELECT span.trace_id, span.span_id
+FROM attribute_fts CROSS JOIN span ON span.id = attribute_fts.rowid
+WHERE attribute_fts MATCH ? AND span.flags & {_SYNTHETIC} = 0
+ORDER BY attribute_fts.rowid LIMIT 1
+"""
+_RECORDS = """
+SELECT id, time_ns, received_ns, record, resource, scope FROM log_record
+WHERE trace_id = ? AND span_id = ? ORDER BY time_ns, event_name, mac, ordinal LIMIT ?
+"""
+_RECORD = """
+SELECT id, time_ns, received_ns, record, resource, scope FROM log_record WHERE id = ?
+"""
+
+
+def add_session_log(connection: apsw.Connection, row: SessionLog) -> None:
+    """Note what a log record is; a record is noted once."""
+    connection.execute(_ADD, _values(row))
+
+
+def _values(row: SessionLog) -> tuple[Any, ...]:
+    return (
+        row.log, row.session, row.time_ns, row.start_ns, row.place, row.kind, row.key, row.lane,
+        int(row.loose), row.trace_id,
+    )  # fmt: skip
+
+
+def place_log(
+    connection: apsw.Connection, log: int, *, trace_id: bytes | None, span_id: bytes | None
+) -> None:
+    """Give a log record to a step of a run, or to the run alone."""
+    connection.execute(_PLACE, (trace_id, span_id, log))
+    connection.execute(_MOVE, (trace_id, log))
+
+
+def place_on_span(connection: apsw.Connection, log: int, span_id: bytes) -> bytes | None:
+    """Give a log record to a step of its run, and return the one that it was on."""
+    before: bytes | None = connection.execute(_SPAN_OF, (log,)).get
+    if before != span_id:
+        connection.execute(_PLACE_SPAN, (span_id, log))
+    return before
+
+
+def last_prompt(connection: apsw.Connection, session: str, time_ns: int) -> bytes | None:
+    """Return the trace id of the last prompt that was not after a time."""
+    found: bytes | None = connection.execute(_LAST_PROMPT, (session, time_ns)).get
+    return found
+
+
+def next_prompt_ns(connection: apsw.Connection, session: str, time_ns: int) -> int | None:
+    """Return when the next prompt after a time was given."""
+    found: int | None = connection.execute(_NEXT_PROMPT, (session, time_ns)).get
+    return found
+
+
+def is_first_prompt(connection: apsw.Connection, session: str, time_ns: int) -> bool:
+    """Return whether no prompt of the session is known from before a time."""
+    return connection.execute(_HAS_EARLIER_PROMPT, (session, time_ns)).get is None
+
+
+def loose_logs(
+    connection: apsw.Connection, session: str, *, from_ns: int, before_ns: int
+) -> list[SessionLog]:
+    """Return the records of a time that name no prompt."""
+    return _rows(connection, _LOOSE, (session, from_ns, before_ns))
+
+
+def logs_of_trace(connection: apsw.Connection, trace_id: bytes) -> list[SessionLog]:
+    """Return all records that a trace was given."""
+    return _rows(connection, _OF_TRACE, (trace_id,))
+
+
+def logs_in_places(
+    connection: apsw.Connection, trace_id: bytes, places: Iterable[str]
+) -> list[SessionLog]:
+    """Return the records of a trace that have one of the places."""
+    return [row for place in places for row in _rows(connection, _OF_PLACES, (trace_id, place))]
+
+
+def logs_with_key(connection: apsw.Connection, key: str) -> list[SessionLog]:
+    """Return the records about a step that its sender calls so."""
+    return _rows(connection, _BY_KEY, (key,))
+
+
+def bounds_of(connection: apsw.Connection, trace_id: bytes) -> tuple[int | None, int | None]:
+    """Return when the first thing of a trace began and its last record was made, in ns.
+
+    What was noted before the prompt (a session's settings) is no beginning.
+    """
+    row: Any = connection.execute(_BOUNDS, (trace_id,)).fetchone()
+    return row[0], row[1]
+
+
+def earliest_log(connection: apsw.Connection, trace_id: bytes) -> int | None:
+    """Return the log_record.id of a trace's first record."""
+    found: int | None = connection.execute(_EARLIEST, (trace_id,)).get
+    return found
+
+
+def claim_turn(connection: apsw.Connection, turn: bytes, trace_id: bytes) -> bool:
+    """Give a turn to a trace that was sent; False when it was given before."""
+    connection.execute(_CLAIM, (turn, trace_id))
+    return connection.changes() > 0
+
+
+def claimed_by(connection: apsw.Connection, turn: bytes) -> bytes | None:
+    """Return the trace that a turn was given to."""
+    found: bytes | None = connection.execute(_CLAIMED, (turn,)).get
+    return found
+
+
+def is_sent_trace(connection: apsw.Connection, trace_id: bytes) -> bool:
+    """Return whether a trace has turns that were given to it, so that no step is made in it."""
+    return connection.execute(_CLAIMS, (trace_id,)).get is not None
+
+
+def made_spans(connection: apsw.Connection, trace_id: bytes) -> dict[bytes, int]:
+    """Return the spans of a run that were made from log records: span id -> span.id."""
+    rows: list[Any] = connection.execute(_MADE_SPANS, (trace_id,)).fetchall()
+    return {span_id: number for number, span_id in rows}
+
+
+def last_call_failed(connection: apsw.Connection, trace_id: bytes) -> bool:
+    """Return whether the model call of a run that ended last was a failure."""
+    flags = connection.execute(_LAST_CALL_FLAGS, (trace_id,)).get
+    return bool((flags or 0) & SpanFlag.ERROR)
+
+
+def sent_span_with(
+    connection: apsw.Connection, keys: Sequence[str], value: str
+) -> tuple[bytes, bytes] | None:
+    """Return (trace id, span id) of a span that was sent with an attribute, under any of its keys.
+
+    Spans of the transaction that runs are not found: their index rows are written at its end.
+    """
+    tokens = " OR ".join(f'"{attribute_token(key, value)}"' for key in keys)
+    row: Any = connection.execute(_SENT_SPANS_WITH, (tokens,)).fetchone()
+    return None if row is None else (row[0], row[1])
+
+
+@dataclass(frozen=True, slots=True)
+class PackedLog:
+    """A stored log record, still packed."""
+
+    log: int
+    time_ns: int
+    received_ns: int
+    record: bytes
+    resource: int
+    scope: int
+
+
+def records_of_step(
+    connection: apsw.Connection, trace_id: bytes, span_id: bytes, *, limit: int
+) -> list[PackedLog]:
+    """Return the log records of a step in an order that does not depend on their arrival."""
+    rows: list[Any] = connection.execute(_RECORDS, (trace_id, span_id, limit)).fetchall()
+    return [PackedLog(*row) for row in rows]
+
+
+def record_of(connection: apsw.Connection, log: int) -> PackedLog:
+    """Return one log record."""
+    row: Any = connection.execute(_RECORD, (log,)).fetchone()
+    return PackedLog(*row)
+
+
+def _rows(connection: apsw.Connection, sql: str, wanted: tuple[Any, ...]) -> list[SessionLog]:
+    rows: list[Any] = connection.execute(sql, wanted).fetchall()
+    return [SessionLog(*row) for row in rows]
