@@ -176,6 +176,7 @@ class DerivedContext:
     """A comparison with the messages that its rows point at."""
 
     comparison: Comparison
+    tools: tuple[Json, ...]  # of this call, where they are the first row
     current: tuple[Message | None, ...]  # None: the list of tool definitions
     previous: tuple[Message | None, ...]
 
@@ -188,7 +189,13 @@ def derive_context(
     tools: Sequence[Json] = (),
     previous_tools: Sequence[Json] = (),
 ) -> DerivedContext:
-    """Compare a call with the one it continues; with none, every message is *added*."""
+    """Compare a call with the one it continues; with none, every message is *added*.
+
+    Tool definitions are the message before all others, where both calls tell them: a list on one
+    side only is a gap in recording more often than a change.
+    """
+    if placed.baseline is not None and not (tools and previous_tools):
+        tools = previous_tools = ()
     refs = {ref.text: ref for ref in (*placed.messages, *placed.baseline_messages)}
     bodies = read_messages(connection, refs)
     current = _sent_list(placed.messages, bodies, tools)
@@ -196,6 +203,7 @@ def derive_context(
     evidence = _evidence(connection, placed, run, [*current, *previous])
     baseline = placed.baseline
     return DerivedContext(
+        tools=tuple(tools),
         comparison=compare(
             previous,
             current,

@@ -111,15 +111,12 @@ def context_view(
     """
     tools = list(reading.normal.call.tools) if reading.normal.call else []
     previous_tools = _tools_of(connection, placed)
-    # A list of tools on one side only is a gap in recording more often than a change.
-    if not (tools and previous_tools) and placed.baseline is not None:
-        tools, previous_tools = [], []
     derived = derive_context(
         connection, placed, run=run, tools=tools, previous_tools=previous_tools
     )
     comparison = derived.comparison
-    first_number = 0 if tools else 1
-    rows = _rows(derived, first_number, address=address, item=item, tools=tools)
+    first_number = 0 if derived.tools else 1
+    rows = _rows(derived, first_number, address=address, item=item)
     shown = [row for row in rows if only in ("", row.change)]
     broken = comparison.cache_break if comparison.cache_break else None
     tells = broken is not None and broken.cacheable
@@ -229,7 +226,6 @@ def _rows(
     *,
     address: str,
     item: str,
-    tools: Sequence[Json],
 ) -> list[ContextRow]:
     broken = derived.comparison.cache_break
     found = []
@@ -245,8 +241,8 @@ def _rows(
                 number="" if row.current is None else str(at + first_number),
                 change=row.change.value,
                 icon="tool" if message is None else _ICONS.get(message.role, "other"),
-                title=_title(row, message, tools),
-                snippet=_snippet(row, message, tools),
+                title=_title(row, message, derived.tools),
+                snippet=_snippet(row, message, derived.tools),
                 origin=_origin_words(row.origin),
                 origin_href=f"/steps/{row.origin.step_id}" if row.origin.step_id else None,
                 is_unknown=row.origin.kind == "unknown",
