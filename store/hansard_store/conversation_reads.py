@@ -15,10 +15,11 @@ import apsw
 from hansard_compiler.calls import Message
 from hansard_store.errors import StoreCorruptError
 from hansard_store.flags import SpanFlag
+from hansard_store.sides import shared_side
 from hansard_store.text_bodies import read_message
 
-_CALL_COLUMNS = """
-  span.id, span.trace_id, span.span_id, span.side, span.parent_span_id,
+_CALL_COLUMNS = f"""
+  span.id, span.trace_id, span.span_id, {shared_side("span")}, span.parent_span_id,
   coalesce(span.label, span.name), span.role, span.agent_name, span.model, span.sort_ns,
   span.start_ns, span.end_ns, span.flags, call.input_prefix, call.output_prefix,
   call.input_is_delta, call.tokens_input, call.tokens_output, call.tokens_cache_read,
@@ -59,8 +60,9 @@ SELECT node.id, node.parent, text.id, text.hash, text.match_hash, text.role
 FROM node CROSS JOIN text ON text.id = node.text
 """
 _BODIES = "SELECT id, body FROM text WHERE id IN (SELECT value FROM json_each(:texts))"
-_CARRIER = """
-SELECT span.run, span.role, span.trace_id, span.span_id, span.side, coalesce(span.label, span.name)
+_CARRIER = f"""
+SELECT span.run, span.role, span.trace_id, span.span_id, {shared_side("span")},
+  coalesce(span.label, span.name)
 FROM text CROSS JOIN span ON span.id = text.first_span
 WHERE text.hash = ?
 """
@@ -69,9 +71,9 @@ SELECT span_id, parent_span_id, role, coalesce(agent_name, label, name)
 FROM span WHERE trace_id = (SELECT trace_id FROM run WHERE id = :run)
 """
 _BY_HASH = "SELECT body FROM text WHERE hash = ? AND field = 'message'"
-_TOOL_EVENTS = """
-SELECT event.call_id, event.name, asker.trace_id, asker.span_id, asker.side,
-  coalesce(asker.label, asker.name), tool.trace_id, tool.span_id, tool.side,
+_TOOL_EVENTS = f"""
+SELECT event.call_id, event.name, asker.trace_id, asker.span_id, {shared_side("asker")},
+  coalesce(asker.label, asker.name), tool.trace_id, tool.span_id, {shared_side("tool")},
   coalesce(tool.label, tool.name), tool.start_ns, tool.end_ns, tool.flags
 FROM tool_event AS event
 LEFT JOIN span AS asker ON asker.id = event.requested

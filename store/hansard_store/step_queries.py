@@ -14,6 +14,7 @@ from hansard_store.database import snapshot
 from hansard_store.figures import TokenSums, step_status, token_sums
 from hansard_store.flags import SpanFlag
 from hansard_store.run_queries import find_trace_id
+from hansard_store.sides import shared_side
 from hansard_store.tree import Mark, Node, Tree, TreeCache, build_tree
 
 _SHOWN_MATCHES = 5  # of an ambiguous prefix
@@ -95,20 +96,18 @@ class LinkEnd:
 
 
 _RUN = "SELECT id, trace_id, version, news_ns FROM run WHERE trace_id = ?"
-_NODES = """
-SELECT id, span_id, side, parent_span_id, resource, start_ns, end_ns, sort_ns, status, role, flags
+_NODES = f"""
+SELECT id, span_id, {shared_side("span")}, parent_span_id, resource, start_ns, end_ns, sort_ns,
+  status, role, flags
 FROM span WHERE trace_id = ?
 """
-_COLUMNS = """
+_COLUMNS = f"""
   span.id, span.trace_id, span.span_id, span.side, span.parent_span_id, span.name, span.label,
   span.kind, span.role, span.dialect, span.status, span.start_ns, span.end_ns, span.sort_ns,
   span.flags, span.resource, span.scope, span.agent_name, span.tool_name, span.model,
   span.tokens_input, span.tokens_output, span.tokens_cache_read, span.tokens_cache_write,
   span.tokens_reasoning, span.cost_usd_nano, span.summary, run.news_ns,
-  span.side AND EXISTS (
-    SELECT 1 FROM span AS client
-    WHERE client.trace_id = span.trace_id AND client.span_id = span.span_id AND client.side = 0
-  )
+  {shared_side("span")}
 """
 _STEPS = f"""
 SELECT {_COLUMNS}
