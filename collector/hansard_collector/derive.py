@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hansard_collector.dialects import pydantic_ai
 from hansard_collector.normalised import Normalised
 from hansard_collector.views import SpanView
 from hansard_compiler.calls import Call, MediaPart, Message, Tokens, Tool, ToolCallPart
-from hansard_store.attributes import tokens_of
+from hansard_store.attributes import resource_tokens_of, tokens_of
 from hansard_store.flags import SpanFlag
 from hansard_store.projections import (
     CallProjection,
@@ -34,8 +35,13 @@ _STATUS_ERROR = 2
 _MOST = 1 << 44  # tokens, or 17,592 dollars: more was never reported of one step but by mistake
 
 
-def derive(view: SpanView, normal: Normalised) -> SpanProjection:
-    """Return the derived rows of one span."""
+def derive(
+    view: SpanView, normal: Normalised, *, resource_tokens: str | None = None
+) -> SpanProjection:
+    """Return the derived rows of one span.
+
+    `resource_tokens` is what `resource_tokens_of` says of its resource, where it is known already.
+    """
     call, tool = normal.call, normal.tool
     usage = _usage_of(call) if call else _usage(normal.tokens_sum)
     tool_name = (tool.name if tool else None) or None
@@ -51,14 +57,14 @@ def derive(view: SpanView, normal: Normalised) -> SpanProjection:
         model=_short(model),
         usage=usage,
         summary=_summary(normal, error),
-        call=_call_projection(call, usage) if call else None,
+        call=_call_projection(view, call, usage) if call else None,
         usage_sum=usage if call is None and usage.has_tokens else None,
         ran=ToolProjection(tool.call_id, tool_name) if tool else None,
         requested=tuple(_requested(call)) if call else (),
         texts=tuple(_texts(view, normal, error)),
         facets=tuple(_facets(view, normal, tool_name, model)),
         payloads=tuple(_payloads(view, call)),
-        attribute_tokens=tokens_of({**view.attributes, **_resource_attributes(view)}),
+        attribute_tokens=_attribute_tokens(view, resource_tokens),
         conversation_id=normal.conversation_id,
         user_id=normal.user_id,
         domain=normal.domain,
@@ -108,13 +114,20 @@ def _meant(number: int | None) -> int | None:
     return number if number is not None and 0 <= number <= _MOST else None
 
 
-def _call_projection(call: Call, usage: Usage) -> CallProjection:
+def _was_made(view: SpanView, call: Call) -> bool:
+    """A call whose contents or numbers nobody kept, or a stream that nobody watched, was made."""
+    if call.response_id or call.finish_reason_raw:
+        return True
+    return call.stream is True and not pydantic_ai.answers_later(view)
+
+
+def _call_projection(view: SpanView, call: Call, usage: Usage) -> CallProjection:
     # A span that calls itself a model call, but tells neither numbers nor an answer nor a failure,
     # prepares a call (a prompt template, a router): it is shown and not counted.
     told = usage.has_tokens or bool(call.output) or call.error is not None
     return CallProjection(
         usage=usage,
-        is_candidate=told,
+        is_candidate=told or _was_made(view, call),
         operation=call.operation,
         provider=call.provider,
         request_model=call.request_model,
@@ -187,10 +200,10 @@ def _digest(ref: str) -> Iterator[bytes]:
         yield bytes.fromhex(ref.removeprefix("sha256:"))
 
 
-def _resource_attributes(view: SpanView) -> dict[str, Any]:
-    """What people filter runs by that stands on the resource."""
-    wanted = ("service.", "deployment.", "openinference.project.")
-    return {key: value for key, value in view.resource.items() if key.startswith(wanted)}
+def _attribute_tokens(view: SpanView, resource_tokens: str | None) -> str:
+    if resource_tokens is None:
+        resource_tokens = resource_tokens_of(view.resource)
+    return f"{tokens_of(view.attributes)} {resource_tokens}"
 
 
 def _error_text(view: SpanView, normal: Normalised) -> str | None:

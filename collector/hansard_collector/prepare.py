@@ -38,6 +38,7 @@ class Envelope:
     resource_record: Any  # ResourceSpans with only resource and schema_url
     scope_record: Any  # ScopeSpans with only scope and schema_url
     resource: Mapping[str, Any]
+    resource_tokens: str  # what its items can be found by, computed once
     scope_name: str
     scope_version: str
 
@@ -119,11 +120,14 @@ class Preparer:
             "links": [(link.trace_id, link.span_id) for link in span.links],
             "notes": notes,
         }
-        return PreparedSpan(envelope, span, large, fields, self.projection(view), removed)
-
-    def projection(self, view: SpanView) -> SpanProjection:
-        """Return the derived rows of a span; one that a dialect fails on is shown as it came."""
-        return project(view, self._messages)
+        return PreparedSpan(
+            envelope,
+            span,
+            large,
+            fields,
+            project(view, self._messages, resource_tokens=envelope.resource_tokens),
+            removed,
+        )
 
     def _cutting(
         self, trace_id: bytes, cuts: list[tuple[str, str, Sequence[str]]]
@@ -143,17 +147,19 @@ class Preparer:
         return self._cutter.cut(b"", key, text)
 
 
-def project(view: SpanView, messages: MessageCache) -> SpanProjection:
+def project(
+    view: SpanView, messages: MessageCache, *, resource_tokens: str | None = None
+) -> SpanProjection:
     """Return the derived rows of a span, whatever it holds.
 
     One of the three borders where everything is caught (house style §6): a dialect that fails
     costs the span its meaning, never its record, and the note says so.
     """
     try:
-        return derive(view, normalise(view, messages))
+        return derive(view, normalise(view, messages), resource_tokens=resource_tokens)
     except Exception as error:
         note = f"a dialect could not read this span ({type(error).__name__}): shown as it came"
-        return derive(view, Normalised(notes=(note,)))
+        return derive(view, Normalised(notes=(note,)), resource_tokens=resource_tokens)
 
 
 def view_of(

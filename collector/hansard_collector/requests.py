@@ -28,6 +28,7 @@ from hansard_collector.prepare_logs import (
 )
 from hansard_collector.redact import RetentionPolicy
 from hansard_collector.validate import refuse_span
+from hansard_store.attributes import resource_tokens_of
 from hansard_store.redactions import RemovedSecret
 
 Prepared = PreparedSpan | PreparedLog | PreparedPoint
@@ -121,12 +122,20 @@ def _envelopes(signal: Signal, message: Any, taken: TakenApart) -> Iterator[tupl
         if resource_level.HasField("resource"):
             resource_record.resource.CopyFrom(resource_level.resource)
         resource = attributes_dict(resource_level.resource.attributes)
+        tokens = resource_tokens_of(resource)
         for scope_level in getattr(resource_level, inner):
             scope = scope_level.scope
             scope_record = ScopeSpans(schema_url=scope_level.schema_url)
             if scope_level.HasField("scope"):
                 scope_record.scope.CopyFrom(scope)
-            envelope = Envelope(resource_record, scope_record, resource, scope.name, scope.version)
+            envelope = Envelope(
+                resource_record,
+                scope_record,
+                resource,
+                resource_tokens=tokens,
+                scope_name=scope.name,
+                scope_version=scope.version,
+            )
             items = getattr(scope_level, leaf)
             taken.services[envelope.service_name or ""] += len(items)
             for item in items:
