@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import apsw
 
@@ -36,7 +37,7 @@ def sample_runs(
     return [_dot(row, now_ns=now_ns) for row in rows]
 
 
-def _dot(row: tuple[int, int, str, int, int | None], *, now_ns: int) -> RunDot:
+def _dot(row: Any, *, now_ns: int) -> RunDot:
     started_ns, ended_ns, stored, news_ns, cost_usd_nano = row
     status = run_status(stored, news_ns=news_ns, now_ns=now_ns)
     has_end = status not in ("open", "no_end")
