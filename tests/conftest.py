@@ -1,9 +1,23 @@
-"""Settings of all tests."""
+"""Settings and fixtures of all tests."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
+
+from tests.collector.ingesting import Ingesting
 
 # Time is no part of a property: tests share their machine with others.
 settings.register_profile("hansard", deadline=None)
 settings.load_profile("hansard")
+
+
+@pytest.fixture
+def ingesting(tmp_path: Path) -> Iterator[Ingesting]:
+    """A running pipeline that keeps everything, on a fresh store."""
+    made = Ingesting(tmp_path / "data")
+    yield made
+    made.close()

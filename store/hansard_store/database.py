@@ -107,6 +107,28 @@ def open_for_accountability(folder: DataFolder) -> apsw.Connection:
     return connection
 
 
+def open_for_maintenance(folder: DataFolder, *, secure: bool = False) -> apsw.Connection:
+    """Return a connection for deletion and gc; `secure` overwrites what it deletes with zeros."""
+    connection = _open(folder.database)
+    connection.pragma("synchronous", "NORMAL")
+    connection.pragma("secure_delete", value=secure)
+    return connection
+
+
+@contextmanager
+def without_foreign_keys(connection: apsw.Connection) -> Iterator[None]:
+    """Leave foreign keys unchecked in this block, which must begin outside a transaction.
+
+    For deleting rows that others refer to by columns without an index: the check would read whole
+    tables under the write lock. Whoever uses it has made sure by other means.
+    """
+    connection.pragma("foreign_keys", value=False)
+    try:
+        yield
+    finally:
+        connection.pragma("foreign_keys", value=True)
+
+
 def open_reader(folder: DataFolder) -> apsw.Connection:
     """Return a read-only connection; use `limited` around reads that a person waits for."""
     connection = apsw.Connection(
@@ -132,6 +154,8 @@ def _open(path: Path) -> apsw.Connection:
     try:
         connection = apsw.Connection(str(path), statementcachesize=_STATEMENT_CACHE)
         connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+        # Only of effect on a new file; lets gc give pages back to the disk, slice by slice.
+        connection.pragma("auto_vacuum", "INCREMENTAL")
         connection.pragma("journal_mode", "WAL")
     except (apsw.BusyError, apsw.CantOpenError, apsw.ReadOnlyError, apsw.NotADBError) as error:
         raise StoreError(f"cannot open {path.name}: {error}") from error

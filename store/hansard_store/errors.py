@@ -4,6 +4,10 @@ StoreError
 ├── StoreNewerError     the database was written by a newer Hansard
 ├── StoreCorruptError   a row cannot be read back
 ├── StoreBusyError      locked or full now; the same may work later
+├── NoSpaceError        not enough room on the disk for what was asked
+├── NotEmptyError       a folder that is to be filled holds something already
+├── NotABackupError     a folder or archive without a backup in it
+├── StoppedError        maintenance was told to end; what it did stays done
 ├── QueryLimitError     a read took longer or returned more than it may
 ├── BadQueryError       a filter, search, sort or limit that cannot be meant   (HTTP 400)
 │   └── BadCursorError    not a cursor of this list
@@ -46,6 +50,43 @@ class StoreBusyError(StoreError):
     """Locked, full or read-only at the moment."""
 
     code = "busy"
+
+
+class NoSpaceError(StoreError):
+    """The disk has not enough room for what was asked."""
+
+    code = "no_space"
+
+    def __init__(self, what: str, *, needed_bytes: int, free_bytes: int, where: str) -> None:
+        super().__init__(
+            f"{what} needs {needed_bytes:,} bytes in {where}, where {free_bytes:,} are free"
+        )
+        self.needed_bytes = needed_bytes
+        self.free_bytes = free_bytes
+
+
+class NotEmptyError(StoreError):
+    """Nothing is overwritten: the target holds something already."""
+
+    code = "not_empty"
+
+    def __init__(self, where: str) -> None:
+        super().__init__(f"{where!r} is not empty; name a new one or empty it yourself")
+
+
+class NotABackupError(StoreError):
+    """What was given to restore from is no backup, or is damaged."""
+
+    code = "no_backup"
+
+
+class StoppedError(StoreError):
+    """Maintenance was told to end."""
+
+    code = "stopped"
+
+    def __init__(self) -> None:
+        super().__init__("stopped; what was done stays done, and the rest is done the next time")
 
 
 class QueryLimitError(StoreError):

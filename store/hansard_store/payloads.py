@@ -167,13 +167,11 @@ def put_payload(
         inline=kept.data if is_inline else None,
         redacted=None if digest == found else kept.reason or "redacted",
     )
-    _write_rows(folder, payload, sent=found, removed=kept.removed)
+    _write_rows(folder, payload, sent=found, kept=kept)
     return payload
 
 
-def _write_rows(
-    folder: DataFolder, payload: Payload, *, sent: bytes, removed: Sequence[RemovedSecret]
-) -> None:
+def _write_rows(folder: DataFolder, payload: Payload, *, sent: bytes, kept: Retained) -> None:
     row = {
         "digest": payload.digest,
         "size": payload.size,
@@ -184,12 +182,15 @@ def _write_rows(
     connection = open_for_accountability(folder)
     try:
         with transaction(connection):
+            if payload.inline is None and kept.data is not None:
+                # gc may have removed the file again: under the lock it cannot.
+                _write_blob(blob_path(folder, payload.digest), kept.data)
             connection.execute(_ADD, row)
             if payload.redacted is not None:
                 alias = {"sent": sent, "stored": payload.digest, "reason": payload.redacted}
                 connection.execute(_ADD_ALIAS, alias)
                 if connection.changes():
-                    RedactionWriter(connection).add("payload", redaction_item(sent), removed)
+                    RedactionWriter(connection).add("payload", redaction_item(sent), kept.removed)
     finally:
         connection.close()
 

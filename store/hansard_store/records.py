@@ -176,6 +176,11 @@ class Reference:
     tail: bytes = b""
     tail_content: int = 0
 
+    @property
+    def is_list(self) -> bool:
+        """Whether `id` is a node of `content_list`, and not a content."""
+        return self.kind in (_LIST, _LIST_AND_TAIL)
+
 
 def references_of(packed: bytes) -> list[Reference]:
     """Return what a record refers to, without reading it: for verify and gc."""

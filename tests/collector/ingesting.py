@@ -196,7 +196,7 @@ def conversation(turns: int) -> list[dict[str, str]]:
 def tables(connection: apsw.Connection, *, without: Sequence[str] = ()) -> dict[str, list[Any]]:
     """Return all rows of all tables."""
     names: list[Any] = connection.execute(
-        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type <> 'virtual'"
+        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
     ).fetchall()
     return {
         name: connection.execute(f'SELECT * FROM "{name}"').fetchall()
