@@ -240,3 +240,23 @@ def test_nothing_is_wider_than_the_page(
         )
         assert overflow <= 0, path
     context.close()
+
+
+def test_the_same_keys_read_the_log_and_the_conversation(page: Page, pipeline: Pipeline) -> None:
+    tool_loop().send(pipeline)
+    page.goto(f"/runs/{RUN}?view=log")
+
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    expect(page.locator(".log .rowlink").nth(1)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#step .pane-head h2")).to_have_text("chat gpt-4o-mini")
+    page.keyboard.press("j")
+    expect(page.locator("#step .pane-head h2")).to_have_text("execute_tool read_file")
+    page.keyboard.press("2")
+    expect(page).to_have_url(re.compile("view=conversation"))
+    page.keyboard.press("Escape")
+    expect(page.locator("#step")).to_be_hidden()
+    page.get_by_text("It rounds half up now.").click()
+    expect(page.locator("#step .pane-head h2")).to_have_text("chat gpt-4o-mini")
+    expect(page.locator(".msg.is-selected")).to_contain_text("It rounds half up now.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -21,7 +21,6 @@ from hansard_web.format import duration, shorten
 from hansard_web.json_tree import JsonNode, json_tree, parsed
 
 SHOWN_CHARS = 12_000  # of one text, before "show all"
-MOST_SHOWN_CHARS = 1_000_000  # in a page at all; more is a file to download
 _PEEK_CHARS = 120
 
 WHO = {
@@ -96,7 +95,6 @@ class CallFacts:
 
     events: Mapping[str, ToolEvent] = field(default_factory=dict)
     results: Mapping[str, ToolResultPart] = field(default_factory=dict)  # by call id
-    failed: Collection[str] = ()  # call ids whose result says that it failed
 
 
 def results_by_call(messages: Iterable[Message]) -> dict[str, ToolResultPart]:
@@ -118,11 +116,10 @@ def show_message(
     number: str = "",
     facts: Sequence[str] = (),
     calls: CallFacts = CallFacts(),
-    whole: bool = False,
 ) -> ShownMessage:
-    """Return a message for display; `whole` shows long texts up to a page's limit."""
+    """Return a message for display; long texts are cut, with a way to all of them."""
     rest = f"/texts/{message.hash.hex()}"
-    blocks = [_block(part, calls, rest=rest, whole=whole) for part in message.parts]
+    blocks = [_block(part, calls, rest=rest) for part in message.parts]
     named = (message.name,) if message.name else ()
     return ShownMessage(
         who=WHO.get(message.role, message.role.capitalize()),
@@ -135,37 +132,36 @@ def show_message(
     )
 
 
-def _block(part: Part, calls: CallFacts, *, rest: str, whole: bool) -> Block | ToolCard:
+def _block(part: Part, calls: CallFacts, *, rest: str) -> Block | ToolCard:
     match part:
         case TextPart():
-            return text_block(part.text, rest=rest, whole=whole)
+            return text_block(part.text, rest=rest)
         case ReasoningPart():
-            return replace(text_block(part.text, rest=rest, whole=whole), kind="reasoning")
+            return replace(text_block(part.text, rest=rest), kind="reasoning")
         case ToolCallPart():
             return tool_card(part, calls, rest=rest)
         case ToolResultPart():
-            return _result_card(part, calls, rest=rest, whole=whole)
+            return _result_card(part, calls, rest=rest)
         case MediaPart():
             return _media(part)
         case OtherPart():
             return value_block(part.value, rest=rest)
 
 
-def text_block(text: str, *, rest: str | None, whole: bool = False) -> TextBlock:
+def text_block(text: str, *, rest: str | None) -> TextBlock:
     """Return a text, cut where it is long."""
-    most = MOST_SHOWN_CHARS if whole else SHOWN_CHARS
-    if len(text) <= most:
+    if len(text) <= SHOWN_CHARS:
         return TextBlock(text, len(text))
-    return TextBlock(text[:most], len(text), rest)
+    return TextBlock(text[:SHOWN_CHARS], len(text), rest)
 
 
-def value_block(value: Any, *, rest: str | None, whole: bool = False) -> Block:
+def value_block(value: Any, *, rest: str | None) -> Block:
     """Return any recorded value: a tree where it is JSON, else a plain text."""
     found = parsed(value)
     if isinstance(found, Mapping | list | tuple):
         return JsonBlock(json_tree(found))
     text = found if isinstance(found, str) else json_tree(found).text
-    return replace(text_block(text, rest=rest, whole=whole), kind="plain")
+    return replace(text_block(text, rest=rest), kind="plain")
 
 
 def _media(part: MediaPart) -> MediaBlock:
@@ -206,7 +202,7 @@ def tool_card(part: ToolCallPart, calls: CallFacts, *, rest: str | None) -> Tool
     )
 
 
-def _result_card(part: ToolResultPart, calls: CallFacts, *, rest: str, whole: bool) -> ToolCard:
+def _result_card(part: ToolResultPart, calls: CallFacts, *, rest: str) -> ToolCard:
     event = calls.events.get(part.id or "")
     ran = event.ran if event else None
     name = part.name or (event.name if event else None) or "result"
@@ -218,7 +214,7 @@ def _result_card(part: ToolResultPart, calls: CallFacts, *, rest: str, whole: bo
         aside=_length(ran.start_ns, ran.end_ns) if ran else "",
         error="failed" if ran and ran.is_error else "",
         arguments=None,
-        result=(value_block(part.content, rest=rest, whole=whole),),
+        result=(value_block(part.content, rest=rest),),
     )
 
 

@@ -49,6 +49,7 @@ class LogRow:
     what: str
     detail: str
     href: str | None
+    key: str | None  # of the step, where this line is one
     is_error: bool
     is_selected: bool
 
@@ -157,6 +158,7 @@ def _row(
         what=name,
         detail=detail[:_LONGEST_DETAIL],
         href=None if key is None else address_of(path, state.but(span=key, tab=tab)),
+        key=key if is_step else None,
         is_error=line.is_error,
         is_selected=is_step and key is not None and key == state.span,
     )

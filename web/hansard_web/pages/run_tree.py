@@ -110,8 +110,8 @@ def _shown_time(shown: ShownRun, state: RunState, moment: Moment) -> Scale:
     start_ns = whole.start_ns + (state.from_ns or 0)
     end_ns = whole.end_ns if state.to_ns is None else whole.start_ns + state.to_ns
     scale = Scale(start_ns, end_ns) if end_ns > start_ns else whole
-    if moment.is_running and state.to_ns is None:
-        # Air behind "now", so that what is still open can be seen to point onwards.
+    if shown.picture.has_open and state.to_ns is None:
+        # Air behind the last moment, so that what is still open can be seen to point onwards.
         scale = Scale(scale.start_ns, scale.end_ns + (scale.end_ns - scale.start_ns) * 3 // 50)
     return scale
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import apsw
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
@@ -84,8 +84,7 @@ def events_tab(
 def _event(event: EventView, start_ns: int) -> EventRow:
     attributes = dict(event.attributes)
     is_error = event.name == "exception"
-    kind = attributes.get("exception.type")
-    text = f"{kind or ''}: {attributes.get('exception.message', '')}" if is_error else ""
+    text = _exception(attributes) if is_error else ""
     return EventRow(
         what=event.name or "event",
         kind="event",
@@ -93,9 +92,18 @@ def _event(event: EventView, start_ns: int) -> EventRow:
         after=_after(event.time_ns, start_ns),
         severity="",
         is_error=is_error,
-        text=text.strip(": ")[:_SHOWN_CHARS],
+        text=text[:_SHOWN_CHARS],
         tree=json_tree(attributes) if attributes else None,
     )
+
+
+def _exception(attributes: dict[str, Any]) -> str:
+    """Take what says what went wrong out of an exception's attributes, as one text."""
+    kind, message, trace = (
+        str(attributes.pop(f"exception.{key}", "")) for key in ("type", "message", "stacktrace")
+    )
+    head = ": ".join(part for part in (kind, message) if part)
+    return "\n\n".join(part for part in (head, trace) if part)
 
 
 def _log(log: LogView, start_ns: int) -> EventRow:

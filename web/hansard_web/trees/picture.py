@@ -6,7 +6,7 @@ for the rows that are looked at and kept.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hansard_store.flags import SpanFlag
@@ -61,15 +61,16 @@ class Picture:
         start_ns, end_ns, is_open = self._bounds
         return Scale(start_ns, max(end_ns, until_ns if is_open else end_ns, start_ns + 1))
 
+    @property
+    def has_open(self) -> bool:
+        """Whether some span has no end."""
+        return self._bounds[2]
+
     def row_of(self, span: str) -> int | None:
         """Return the row of a span named as in addresses, None when it is not in the tree."""
         if self._span_rows is None:
             self._span_rows = {span_key(node): row for row, node in enumerate(self.tree.nodes)}
         return self._span_rows.get(span)
-
-    def rows_of(self, spans: Collection[int]) -> list[int]:
-        """Return the rows of some spans (span.id), in order. O(rows)."""
-        return [row for row, node in enumerate(self.tree.nodes) if node.id in spans]
 
     def times(self, row: int, until_ns: int) -> Span:
         """Return when a row's span ran; an end before its start counts as its start."""

@@ -19,8 +19,10 @@ export const current = (href, names) => {
 export const fragment = (url, part) => `${main().dataset.fragments}/${part}${url.search}`;
 const inRun = (url) => main().dataset.path === url.pathname;
 
-const openPane = (url) =>
-  htmx.ajax("GET", fragment(url, "step"), { target: "#step", swap: "innerHTML", push: url.pathname + url.search });
+const openPane = async (url) => {
+  await htmx.ajax("GET", fragment(url, "step"), { target: "#step", swap: "innerHTML", push: url.pathname + url.search });
+  if (matchMedia("(width < 62.5rem)").matches) document.getElementById("step").scrollIntoView(); // it stands below
+};
 
 export const select = (url) => {
   const key = url.searchParams.get("span");
@@ -29,10 +31,18 @@ export const select = (url) => {
     row.setAttribute("aria-selected", is);
     row.tabIndex = is ? 0 : -1;
   }
-  for (const row of document.querySelectorAll(".log tr[aria-selected]")) row.removeAttribute("aria-selected");
-  document.querySelector(`.log a[href*="span=${CSS.escape(key ?? "")}"]`)?.closest("tr").setAttribute("aria-selected", "true");
+  for (const one of document.querySelectorAll("[data-step-row]")) {
+    const is = one.dataset.stepRow === key;
+    if (one.matches("tr")) one.setAttribute("aria-selected", is);
+    else one.classList.toggle("is-selected", is);
+  }
   main().classList.toggle("run--alone", !key);
   return key ? openPane(url) : close();
+};
+export const selectKey = (key) => {
+  const url = new URL(location.href);
+  url.searchParams.set("span", key);
+  return select(url);
 };
 export const close = () => {
   const url = new URL(location.href);
@@ -63,6 +73,8 @@ document.addEventListener("click", (event) => {
   if (!main()?.dataset.path) return;
   const row = event.target instanceof Element && event.target.closest("#rows > [role=row]");
   if (!link) {
+    const said = event.target instanceof Element && event.target.closest("article[data-step-row]");
+    if (said && !event.target.closest("button, summary") && !getSelection().toString()) return void selectKey(said.dataset.stepRow);
     if (row && !row.classList.contains("is-group")) select(current(row.querySelector(".tg-title").href, ["tab"]));
     return;
   }

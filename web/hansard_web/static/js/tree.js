@@ -1,6 +1,6 @@
 // The tree by keyboard, and while its run is running. keys.js turns keys into events.
 import { announce } from "./keys.js";
-import { change, close, current, focusRow, fragment, main, rows, select, selected } from "./reading.js";
+import { change, close, current, focusRow, fragment, main, rows, select, selectKey, selected } from "./reading.js";
 import { bringIntoView, hasTree, loadWindow } from "./waterfall.js";
 
 const REFRESH_MS = 5000;
@@ -52,6 +52,23 @@ const foldAll = (value) => (event) => {
   else url.searchParams.delete("shut");
   change(url);
 };
+// The same keys in the two other readings, where a stop is a line or an answer.
+const stops = () => [...document.querySelectorAll(".log .rowlink, .talk [data-step-row]")];
+const walk = (way) => (event) => {
+  const all = stops();
+  const at = all.findIndex((one) => one === document.activeElement || one.closest("[aria-selected=true], .is-selected"));
+  const next = all[at < 0 ? 0 : at + way];
+  if (!next) return;
+  event.preventDefault();
+  next.focus();
+  const step = next.closest("[data-step-row]");
+  if (step && !document.querySelector(".run--alone")) selectKey(step.dataset.stepRow);
+};
+const READING = {
+  next: walk(1), previous: walk(-1),
+  open: (event) => { const step = document.activeElement?.closest("[data-step-row]"); if (step) { event.preventDefault(); selectKey(step.dataset.stepRow); } },
+  close: (event) => { if (!document.querySelector(".run--alone")) { event.preventDefault(); close(); } },
+};
 const KEYS = {
   next: step(1), previous: step(-1), expand: fold(true), collapse: fold(false),
   "collapse-all": foldAll("all"), "expand-all": foldAll(""),
@@ -64,7 +81,10 @@ const KEYS = {
   "previous-match": (event) => { event.preventDefault(); jump("match", true); },
 };
 for (const [name, act] of Object.entries(KEYS))
-  document.addEventListener(`key:${name}`, (event) => hasTree() && act(event));
+  document.addEventListener(`key:${name}`, (event) => {
+    if (hasTree()) act(event);
+    else if (main()?.dataset.path) READING[name]?.(event);
+  });
 document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.activeElement?.matches("input, textarea, select")) return;
   if (event.key === "f") { event.preventDefault(); document.getElementById("find")?.focus(); }
