@@ -110,9 +110,11 @@ def served(runs: RunMaker) -> Iterator[Served]:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A real Chromium."""
+    """A real Chromium, gone before another module's tests: while it is driven, its event loop
+    counts as running in this thread, and nobody else can run one.
+    """
     path = chromium_path()
     assert path, "no Chromium; python tests/browser.py installs one"
     with sync_playwright() as playwright:
