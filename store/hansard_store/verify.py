@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import apsw
@@ -71,20 +72,25 @@ def _verify(
 ) -> Report:
     findings: list[Finding] = []
     rows = 0
-    for check in (_file, _foreign_keys, _ledger, _runs, _indexes):
-        findings += list(_first(check.__name__.strip("_"), check(connection)))
-        progress(check.__name__.strip("_").replace("_", " "), 1, 1)
+    for check, found in _WHOLE.items():
+        findings += _first(check, found, connection)
+        progress(check, 1, 1)
+    if any(finding.check == "file" for finding in findings):
+        return Report(findings, rows)  # rows read from damaged pages would tell nothing more
     for name, look in _TABLES.items():
-        found, looked = _Scan(folder, connection, name, every, progress).run(look)
-        findings += found
+        broken, looked = _Scan(folder, connection, name, every, progress).run(look)
+        findings += broken
         rows += looked
     return Report(findings, rows)
 
 
-def _first(check: str, found: Iterator[tuple[str, str, str]]) -> Iterator[Finding]:
-    for table, row, message in found:
-        yield Finding(check.replace("_", " "), table, row, message)
-        return
+def _first(
+    check: str, find: Callable[[apsw.Connection], _Found], connection: apsw.Connection
+) -> list[Finding]:
+    try:
+        return [Finding(check, *one) for one in islice(find(connection), 1)]
+    except (apsw.CorruptError, apsw.SQLError) as error:
+        return [Finding("file", "(file)", "", str(error))]
 
 
 # ---- whole-store checks: each yields (table, row, message)
@@ -133,6 +139,22 @@ def _indexes(connection: apsw.Connection) -> _Found:
             yield index, str(stray), f"is in the index and not in {table}"
 
 
+def _records(connection: apsw.Connection) -> _Found:
+    sql = "SELECT id FROM span EXCEPT SELECT span FROM span_record LIMIT 1"
+    for (span,) in connection.execute(sql):
+        yield "span", str(span), "has no record"
+
+
+_WHOLE = {
+    "file": _file,
+    "foreign keys": _foreign_keys,
+    "ledger": _ledger,
+    "records": _records,
+    "runs": _runs,
+    "indexes": _indexes,
+}
+
+
 # ---- row by row
 
 
@@ -158,7 +180,7 @@ class _Scan:
         sql = f"{look.select} WHERE {look.key} > ? ORDER BY {look.key} LIMIT {_AT_ONCE}"
         total = int(self.connection.execute(f"SELECT count(*) FROM {self._table}").get)
         after: Any = look.before
-        done = 0
+        done = looked = 0
         while True:
             with snapshot(self.connection):
                 rows: list[Any] = self.connection.execute(sql, (after,)).fetchall()
@@ -167,9 +189,10 @@ class _Scan:
                         look.check(self, *row)
                     except StoreCorruptError as error:
                         key = row[0].hex() if isinstance(row[0], bytes) else str(row[0])
-                        return [Finding(look.name, self._table, key, str(error))], done
+                        return [Finding(look.name, self._table, key, str(error))], looked
+                    looked += 1
             if not rows:
-                return [], done
+                return [], looked
             after = rows[-1][0]
             done += len(rows)
             self._progress(look.name, done, total)
