@@ -128,7 +128,14 @@ def baseline_of(
     chains: Mapping[int, list[MessageRef]],
     ancestry: Mapping[bytes, Ancestor],
 ) -> CallRow | None:
-    """Return the earlier call that a call continues, by the messages of both."""
+    """Return the earlier call that a call continues, by the messages of both.
+
+    None for a call that tells only what is new: what it does not repeat was sent all the same, and
+    may not be called dropped.
+    """
+    if call.input_is_delta:
+        return None
+    earlier = [one for one in earlier if not one.input_is_delta]
     own = _chain(chains, call)
     own_texts = [message.text for message in own]
     prefixes = [

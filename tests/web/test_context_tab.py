@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from hypothesis import given
@@ -206,6 +207,31 @@ def test_a_message_that_a_memory_step_found_is_traced_to_it(
     page = context(client, 3)
 
     assert [row[3] for row in rows(page)] == ["result of execute_tool lookup", "user"]
+
+
+def test_a_sender_that_tells_only_what_is_new_dropped_nothing(
+    client: TestClient, pipeline: Pipeline
+) -> None:
+    trace = Trace(RUN)
+    trace.scope.scope.name = "com.anthropic.claude_code.tracing"
+    for number, words in ((1, "What is the weather?"), (2, "And tomorrow?")):
+        trace.span(
+            number,
+            None,
+            "claude_code.llm_request",
+            number,
+            span__type="llm_request",
+            model="claude-sonnet-4-5",
+            input_tokens=4000 * number,
+            new_context=json.dumps([{"role": "user", "content": words}]),
+        )
+    trace.send(pipeline)
+
+    page = context(client, 2)
+
+    assert [row[1:3] for row in rows(page)] == [("added", "User")]
+    assert "records only what is new in each call" in page.text
+    assert page.one(id="say-context").text == "New in this call: 1 message added."
 
 
 def test_the_pane_shows_the_same_in_short(client: TestClient, pipeline: Pipeline) -> None:
