@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hansard_collector.cost import computed_cost
-from hansard_collector.dialects import claude_code, vocabulary
+from hansard_collector.dialects import call_ids, claude_code, vocabulary
 from hansard_collector.dialects.failure import error_of
 from hansard_collector.dialects.fields import join, merge, take
 from hansard_collector.dialects.plan import Plan, plan_for
@@ -141,6 +141,10 @@ def _conversation(
         spoken = said.get("input", ())
         known = {message.text for message in spoken if message.role == "system"}
         said["input"] = (*(m for m in system if m.text not in known), *spoken)
+    if "input" in said:
+        said["input"] = call_ids.complete_input(reading, said["input"])
+    if "output" in said:
+        said["output"] = call_ids.complete_output(reading, said["output"])
     return said
 
 

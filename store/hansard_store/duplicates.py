@@ -29,6 +29,7 @@ class CallFacts:
     tokens_output: int | None
     start_ns: int
     end_ns: int | None
+    scope: int
 
     @property
     def has_tokens(self) -> bool:
@@ -57,15 +58,27 @@ def are_twins(one: CallFacts, other: CallFacts) -> bool:
     """Return whether two calls that do not stand above each other are one call.
 
     Asked of calls with one response id, and of calls that two instrumentations began side by side.
-    The id alone would not do: scripted and proxied models give the same id again and again.
+    The id alone would not do: scripted and proxied models give the same id again and again. With
+    the id, two instrumentations of which one was at work within the other may count differently:
+    cached tokens in or out, the first chunk's usage of a stream added to the last one's.
     """
     if one.response_id and other.response_id and one.response_id != other.response_id:
         return False
+    if one.role != other.role or not _same_model(one.model, other.model):
+        return False
+    if one.response_id and other.response_id and one.scope != other.scope:
+        return _within(one, other) or _within(other, one)
     overlap = one.start_ns <= (other.end_ns or one.start_ns) and other.start_ns <= (
         one.end_ns or other.start_ns
     )
     same_usage = (one.tokens_input, one.tokens_output) == (other.tokens_input, other.tokens_output)
-    return overlap and same_usage and one.role == other.role and _same_model(one.model, other.model)
+    return overlap and same_usage
+
+
+def _within(one: CallFacts, other: CallFacts) -> bool:
+    if one.end_ns is None or other.end_ns is None:
+        return False
+    return other.start_ns <= one.start_ns and one.end_ns <= other.end_ns
 
 
 def _same_call(outer: CallFacts, inner: CallFacts) -> bool:
@@ -87,7 +100,7 @@ def _same_model(one: str | None, other: str | None) -> bool:
 
 _COLUMNS = """
 span.id, span.role, span.model, call.response_id, call.tokens_input, call.tokens_output,
-span.sort_ns, span.end_ns
+span.sort_ns, span.end_ns, span.scope
 """
 _ABOVE = """
 SELECT id, role, tool_name, tool_call_id, parent_span_id
@@ -133,20 +146,23 @@ def near_above(
     for level in range(1, REACH + 1):
         if parent_span_id is None:
             return
-        row = connection.execute(_ABOVE, (trace_id, parent_span_id)).fetchone()
+        row: Any = connection.execute(_ABOVE, (trace_id, parent_span_id)).fetchone()
         if row is None:
             return
-        *near, parent_span_id = row
-        yield Near(*near, level)
+        span, role, tool_name, call_id, parent_span_id = row
+        yield Near(span, role, tool_name, call_id, level)
 
 
 def near_below(connection: apsw.Connection, trace_id: bytes, span_id: bytes) -> Iterator[Near]:
     """Yield the descendants at most `REACH` levels down, level by level."""
     parents = [span_id]
     for level in range(1, REACH + 1):
-        rows = [row for above in parents for row in connection.execute(_BELOW, (trace_id, above))]
-        yield from (Near(*near, level) for *near, _ in rows)
-        parents = [below for *_, below in rows if below not in parents][:_MOST_PARENTS]
+        rows: list[Any] = [
+            row for above in parents for row in connection.execute(_BELOW, (trace_id, above))
+        ]
+        for span, role, tool_name, call_id, _ in rows:
+            yield Near(span, role, tool_name, call_id, level)
+        parents = [row[-1] for row in rows if row[-1] not in parents][:_MOST_PARENTS]
 
 
 def call_facts(connection: apsw.Connection, span: int) -> CallFacts | None:

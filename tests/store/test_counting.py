@@ -245,6 +245,22 @@ def test_calls_that_two_instrumentations_began_side_by_side_are_one() -> None:
     ) == (1, 10)
 
 
+def test_one_response_told_by_two_instrumentations_is_one_call_however_they_count() -> None:
+    assert model_calls(
+        Step("root", None, 0, PLAIN),
+        Step("wrapper", "root", 1, llm((10, 6), response_id="r"), scope="instrumentor"),
+        Step("own", "root", 1, llm((4, 5), response_id="r"), scope="sdk"),
+    ) == (1, 10)
+
+
+def test_one_response_told_by_two_instrumentations_one_after_the_other_is_two_calls() -> None:
+    assert model_calls(
+        Step("root", None, 0, PLAIN),
+        Step("one", "root", 1, llm((10, 6), response_id="r"), scope="instrumentor"),
+        Step("two", "root", 9, llm((4, 5), response_id="r"), scope="sdk"),
+    ) == (2, 14)
+
+
 def test_parallel_calls_of_one_instrumentation_are_as_many() -> None:
     assert model_calls(
         Step("root", None, 0, PLAIN),

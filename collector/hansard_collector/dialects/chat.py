@@ -120,7 +120,23 @@ def _spoken(value: Mapping[str, Any], role: str) -> Message | None:
     if isinstance(refusal, str) and is_content(refusal):
         parts.append(TextPart(refusal))
     parts += _further_calls(value, parts)
-    return message(role, parts, name)
+    return message(role, _without_repeats(parts), name)
+
+
+def _without_repeats(parts: list[Part]) -> list[Part]:
+    """Leave out a text that is the JSON of a call of this message (OpenLLMetry for LangChain)."""
+    ids = {part.id for part in parts if isinstance(part, ToolCallPart) and part.id}
+    if not ids:
+        return parts
+    return [part for part in parts if not (isinstance(part, TextPart) and _calls(part.text) & ids)]
+
+
+def _calls(said: str) -> set[str]:
+    if said[:1] not in ("{", "["):
+        return set()
+    blocks = open_blocks(said)
+    found = parts_of(blocks) if not isinstance(blocks, str) else []
+    return {part.id for part in found if isinstance(part, ToolCallPart) and part.id}
 
 
 def _content(value: Mapping[str, Any]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hansard_collector.dialects import chat, tool_lists
+from hansard_collector.dialects import chat, tool_lists, traceloop
 from hansard_collector.dialects.reading import Reading
 from hansard_collector.dialects.values import (
     first,
@@ -16,7 +16,7 @@ from hansard_collector.dialects.values import (
     text,
 )
 from hansard_collector.normalised import Document
-from hansard_compiler.calls import Json, Message
+from hansard_compiler.calls import Json, Message, ToolCallPart
 
 # `gen_ai.operation.name`, with the words that emitters of the convention add to it.
 ROLES: Mapping[str, str] = {
@@ -93,7 +93,18 @@ def output_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
     found = message_list(reading, key, role="assistant")
     if len(found) > 1 and "gemini_cli" in reading.marks:
         found = chat.joined(found)  # it sends one item a streamed chunk
+    elif found and "litellm" in reading.marks:
+        found = _with_flat_calls(reading, found)
     return found or None
+
+
+def _with_flat_calls(reading: Reading, found: tuple[Message, ...]) -> tuple[Message, ...]:
+    """LiteLLM 1 writes the calls of an answer in the old flat form only."""
+    if any(isinstance(part, ToolCallPart) for message in found for part in message.parts):
+        return found
+    flat = traceloop.output_messages(reading, "gen_ai.completion.") or ()
+    calls = [part for said in flat for part in said.parts if isinstance(part, ToolCallPart)]
+    return chat.joined((*found, Message("assistant", tuple(calls)))) if calls else found
 
 
 def message_list(reading: Reading, key: str, *, role: str) -> tuple[Message, ...]:

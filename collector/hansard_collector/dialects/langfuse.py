@@ -35,7 +35,18 @@ _REASONING = ("output_reasoning_tokens", "output_reasoning")
 def input_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
     if not is_content(reading.view.attributes[key]):
         return None
-    return chat.request_messages(reading.opened(key)) or None
+    sent = reading.opened(key)
+    if isinstance(sent, list):
+        sent = [item for item in sent if not _is_definition(item)]
+    return chat.request_messages(sent) or None
+
+
+def _is_definition(item: Any) -> bool:
+    """The handler for LangChain puts the tools among the messages, as said by a tool."""
+    if not isinstance(item, dict) or item.get("role") != "tool":
+        return False
+    content = opened(item.get("content"))
+    return isinstance(content, dict) and isinstance(content.get("function"), dict)
 
 
 def output_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
@@ -45,7 +56,12 @@ def output_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
 
 
 def tools(reading: Reading, key: str) -> tuple[Json, ...] | None:
-    return tool_lists.tools_of(reading.mapping(key).get("tools")) or None
+    sent = reading.opened(key)
+    if isinstance(sent, list):
+        listed: Any = [item["content"] for item in sent if _is_definition(item)]
+    else:
+        listed = reading.mapping(key).get("tools")
+    return tool_lists.tools_of(listed) or None
 
 
 def input_tokens(reading: Reading, key: str) -> int | None:

@@ -223,14 +223,14 @@ def streamed(reading: Reading, key: str) -> bool | None:
 def served_model(reading: Reading, key: str) -> str | None:
     """`llm.model_name` is what served where parameters or request say what was asked.
 
-    On a failed call it repeats the request.
+    On a failed call, and in some instrumentors always, it repeats the request: that tells nothing.
     """
     if reading.view.status_code == 2:
         return None
     asked = text(reading.mapping("llm.invocation_parameters").get("model"))
-    if asked is None and wire.asked_model(reading, "input.value") is None:
-        return None
-    return text(reading.view.attributes[key])
+    asked = asked or wire.asked_model(reading, "input.value")
+    named = text(reading.view.attributes[key])
+    return named if asked not in (None, named) else None
 
 
 def embedded_texts(reading: Reading, prefix: str) -> tuple[Message, ...] | None:

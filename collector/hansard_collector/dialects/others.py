@@ -10,6 +10,7 @@ from hansard_collector.dialects import chat, tool_lists
 from hansard_collector.dialects.gen_ai import document
 from hansard_collector.dialects.reading import Reading
 from hansard_collector.dialects.values import (
+    inside,
     is_content,
     mapping,
     opened,
@@ -174,6 +175,18 @@ def codex_effort(reading: Reading, key: str) -> Mapping[str, Any] | None:
 def entity_of_agent(reading: Reading, key: str) -> str | None:
     """`traceloop.entity.name` names an agent on an agent's span only."""
     return text(reading.view.attributes[key]) if reading.role == "agent" else None
+
+
+# Where LangChain's tools leave the message they answer with.
+TOOL_MESSAGES = ("output.value", "langfuse.observation.output", "gen_ai.completion")
+
+
+def call_id_of_message(reading: Reading, key: str) -> str | None:
+    sent = reading.opened(key)
+    for inner in (sent, inside(sent, "data"), inside(sent, "kwargs"), inside(sent, "output")):
+        if isinstance(inner, dict) and (call_id := text(inner.get("tool_call_id"))):
+            return call_id
+    return None
 
 
 _OPERATIONS = ("execute_tool", "tools/call", "anthropic.tool_use", "anthropic.custom_tool_use")

@@ -9,6 +9,7 @@ from typing import Any
 from hansard_collector.dialects import chat, gen_ai, tool_lists
 from hansard_collector.dialects.reading import Reading
 from hansard_collector.dialects.values import count, first, real, text
+from hansard_collector.views import SpanView
 from hansard_compiler.calls import Json, Message
 
 _CHOICE = "gen_ai.choice"
@@ -82,6 +83,12 @@ def repeats_call(reading: Reading, key: str) -> bool | None:
     """Logfire logs a streamed answer a second time, when the stream has ended."""
     is_log = reading.view.attributes[key] == "log"
     return True if is_log and "response_data" in reading.view.attributes else None
+
+
+def answers_later(view: SpanView) -> bool:
+    """Logfire 5 tells the answer to a stream, usage included, in a record of its own."""
+    attributes = view.attributes
+    return attributes.get("logfire.span_type") == "span" and "gen_ai.input.messages" in attributes
 
 
 def pending_of(reading: Reading, key: str) -> bytes | None:

@@ -158,6 +158,7 @@ CALL: Rows = {
     ),
     "stream": (
         *flags_of("gen_ai.request.stream", "gen_ai.is_streaming", "llm.is_streaming"),
+        Source("output.value", wire.came_in_chunks, label="output.value{type}"),
         Source(_INVOCATION, openinference.streamed, label=f"{_INVOCATION}{{stream}}"),
         Source("ai.operationId", vercel.streamed),
         *flags_of("langsmith.request.streaming", "litellm.request.streaming"),

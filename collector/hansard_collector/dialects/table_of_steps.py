@@ -47,6 +47,7 @@ TOOL: Rows = {
         *texts_of("tool_use_id", needs=_CC),
         *texts_of("call_id", needs="codex"),
         *texts_of("lk.function_tool.id"),
+        *each(others.TOOL_MESSAGES, others.call_id_of_message),
     ),
     "type": texts_of("gen_ai.tool.type", "spring.ai.tool.type"),
     "description": (

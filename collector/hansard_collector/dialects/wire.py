@@ -61,6 +61,14 @@ def streamed(reading: Reading, key: str) -> bool | None:
     return flag(request(reading, key).get("stream")) if _is_call(reading) else None
 
 
+def came_in_chunks(reading: Reading, key: str) -> bool | None:
+    """LangChain's answer to a stream is of a class of its own, whatever the parameters say."""
+    value = reading.view.attributes[key]
+    if not _is_call(reading) or not isinstance(value, str):
+        return None
+    return True if '"ChatGenerationChunk"' in value[:_LARGEST_REQUEST] else None
+
+
 def serving_model(reading: Reading, key: str) -> str | None:
     return _told(reading, key, _MODEL) if reading.view.status_code != 2 else None
 
@@ -113,6 +121,8 @@ def _is_call(reading: Reading) -> bool:
 
 
 def _usage(reading: Reading, key: str) -> Mapping[str, Any]:
+    if key in USAGES:
+        return reading.mapping(key)
     for part in _parts(reading, key):
         usage = first(part, _USAGE)
         if isinstance(usage, dict):
@@ -190,7 +200,8 @@ def _in_responses(name: str, find: Callable[[Mapping[str, Any]], int | None]) ->
         usage = _usage(reading, key)
         return find(usage) if usage else None
 
-    return tuple(Source(key, read, label=f"{key}{{usage: {name}}}") for key in RESPONSES)
+    keys = (*USAGES, *RESPONSES)
+    return tuple(Source(key, read, label=f"{key}{{usage: {name}}}") for key in keys)
 
 
 # Attributes that may hold a whole request, or a whole response.
@@ -206,6 +217,8 @@ RESPONSES = (
     "lmnr.span.output",
     "genkit:output",
 )
+
+USAGES = ("gen_ai.usage.raw",)  # a provider's usage by itself: Logfire
 
 INPUT_TOKENS = _in_responses("input", _input)
 OUTPUT_TOKENS = _in_responses("output", _output)

@@ -1,0 +1,132 @@
+"""What instrumentors tell only in an odd place of their own."""
+
+from __future__ import annotations
+
+import json
+
+from hansard_collector.derive import derive
+from hansard_collector.normalise import MessageCache, normalise
+from hansard_collector.views import SpanView
+from hansard_compiler.calls import ToolCallPart
+from tests.collector.dialects.maker import call_of, read, span
+
+_LLM = {"openinference.span.kind": "LLM"}
+
+
+def _counts(view: SpanView) -> bool:
+    projected = derive(view, normalise(view, MessageCache())).call
+    assert projected is not None
+    return projected.is_candidate
+
+
+def test_a_model_named_twice_alike_does_not_say_which_one_served() -> None:
+    asked = {**_LLM, "llm.invocation_parameters": '{"model": "gpt-4o-mini"}'}
+
+    repeated = call_of({**asked, "llm.model_name": "gpt-4o-mini"})
+    served = call_of({**asked, "llm.model_name": "gpt-4o-mini-2024-07-18"})
+
+    assert (repeated.request_model, repeated.response_model) == ("gpt-4o-mini", None)
+    assert served.response_model == "gpt-4o-mini-2024-07-18"
+
+
+def test_a_chunk_class_of_langchain_tells_a_stream_against_the_parameters() -> None:
+    asked = {**_LLM, "llm.invocation_parameters": '{"stream": false}'}
+
+    def answered(kind: str) -> str:
+        return json.dumps({"generations": [[{"text": "hi", "type": kind}]]})
+
+    assert call_of({**asked, "output.value": answered("ChatGenerationChunk")}).stream is True
+    assert call_of({**asked, "output.value": answered("ChatGeneration")}).stream is False
+
+
+def test_usage_as_the_provider_sent_it_tells_what_other_attributes_do_not() -> None:
+    usage = {"completion_tokens_details": {"reasoning_tokens": 8}, "completion_tokens": 23}
+
+    call = call_of(
+        {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.usage.output_tokens": 20,
+            "gen_ai.usage.raw": json.dumps(usage),
+        }
+    )
+
+    assert (call.tokens.output, call.tokens.reasoning) == (20, 8)
+    assert call.sources["tokens.reasoning"] == "gen_ai.usage.raw{usage: reasoning}"
+
+
+def test_tools_among_the_messages_of_langfuse_are_definitions() -> None:
+    tool = {"type": "function", "function": {"name": "get_weather", "parameters": {}}}
+    sent = [{"role": "user", "content": "hi"}, {"role": "tool", "content": tool}]
+
+    call = call_of(
+        {"langfuse.observation.type": "generation", "langfuse.observation.input": json.dumps(sent)}
+    )
+
+    assert [message.text for message in call.input] == ["hi"]
+    assert [tool["name"] for tool in call.tools] == ["get_weather"]
+
+
+def test_a_text_that_is_the_json_of_a_call_of_its_message_is_left_out() -> None:
+    block = {"type": "tool_use", "id": "c1", "name": "f", "input": {}}
+    parts = [
+        {"type": "text", "content": "let me see"},
+        {"type": "text", "content": json.dumps(block)},
+        {"type": "text", "content": json.dumps({**block, "id": "c2"})},
+        {"type": "tool_call", "id": "c1", "name": "f", "arguments": {}},
+    ]
+    messages = json.dumps([{"role": "assistant", "parts": parts}])
+
+    [said] = call_of({"gen_ai.operation.name": "chat", "gen_ai.input.messages": messages}).input
+
+    assert said.text == f"let me see\n{json.dumps({**block, 'id': 'c2'})}"
+
+
+def test_calls_of_litellm_stand_in_the_flat_form_beside_the_text() -> None:
+    said = {"role": "assistant", "parts": [{"type": "text", "content": "let me see"}]}
+
+    [answer] = call_of(
+        {
+            "gen_ai.operation.name": "chat",
+            "litellm.call_id": "1",
+            "gen_ai.output.messages": json.dumps([said]),
+            "gen_ai.completion.0.function_call.name": "f",
+            "gen_ai.completion.0.function_call.arguments": "{}",
+        }
+    ).output
+
+    assert answer.text == "let me see"
+    assert answer.parts[-1] == ToolCallPart(None, "f", {})
+
+
+def test_the_message_that_a_tool_of_langchain_answers_with_names_the_call() -> None:
+    output = json.dumps({"type": "tool", "data": {"content": "ok", "tool_call_id": "c1"}})
+
+    tool = read({"openinference.span.kind": "TOOL", "output.value": output}).tool
+
+    assert tool is not None
+    assert tool.call_id == "c1"
+
+
+def test_a_stream_that_nobody_watched_was_a_call() -> None:
+    asked = {**_LLM, "llm.invocation_parameters": '{"model": "m", "stream": true}'}
+
+    assert _counts(span(asked))
+    assert not _counts(span({**_LLM, "llm.invocation_parameters": '{"model": "m"}'}))
+
+
+def test_a_call_without_contents_and_numbers_counts_by_its_finish_reason() -> None:
+    asked = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+
+    assert _counts(span({**asked, "gen_ai.response.finish_reasons": ["stop"]}))
+    assert not _counts(span(asked))
+
+
+def test_a_stream_of_logfire_is_counted_by_the_record_of_its_answer() -> None:
+    asked = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": "[]",
+        "request_data": '{"model": "m", "stream": true}',
+    }
+
+    assert not _counts(span({**asked, "logfire.span_type": "span"}))
+    assert _counts(span({**asked, "logfire.span_type": "log", "gen_ai.usage.input_tokens": 3}))
