@@ -6,7 +6,7 @@ change. Every read is one range of an index, whatever the length of the session.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,15 +72,16 @@ _CLAIMED = "SELECT trace_id FROM session_claim WHERE turn = ?"
 _CLAIMS = "SELECT 1 FROM session_claim WHERE trace_id = ?"
 _SYNTHETIC = int(SpanFlag.SYNTHETIC)
 _MADE_SPANS = f"SELECT id, span_id FROM span WHERE trace_id = ? AND flags & {_SYNTHETIC} <> 0"
-_LAST_CALL_FLAGS = """
-SELECT flags FROM span WHERE trace_id = ? AND role = 'llm'
-ORDER BY end_ns DESC, span_id DESC LIMIT 1
+_LAST_CALL = """
+SELECT key FROM session_log
+WHERE trace_id = ? AND place = 'step' AND kind = ? ORDER BY time_ns DESC, key DESC LIMIT 1
 """
+_SPAN = "SELECT start_ns, end_ns, flags FROM span WHERE trace_id = ? AND span_id = ? AND side = 0"
 _SENT_SPANS_WITH = f"""
 SELECT span.trace_id, span.span_id
 FROM attribute_fts CROSS JOIN span ON span.id = attribute_fts.rowid
 WHERE attribute_fts MATCH ? AND span.flags & {_SYNTHETIC} = 0
-ORDER BY attribute_fts.rowid LIMIT 1
+LIMIT 1
 """
 _RECORDS = """
 SELECT id, time_ns, received_ns, record, resource, scope FROM log_record
@@ -198,21 +199,38 @@ def made_spans(connection: apsw.Connection, trace_id: bytes) -> dict[bytes, int]
     return {span_id: number for number, span_id in rows}
 
 
-def last_call_failed(connection: apsw.Connection, trace_id: bytes) -> bool:
-    """Return whether the model call of a run that ended last was a failure."""
-    flags = connection.execute(_LAST_CALL_FLAGS, (trace_id,)).get
-    return bool((flags or 0) & SpanFlag.ERROR)
+def last_key(connection: apsw.Connection, trace_id: bytes, kind: str) -> str | None:
+    """Return the key of a run's last step of a kind."""
+    found: str | None = connection.execute(_LAST_CALL, (trace_id, kind)).get
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class MadeSpan:
+    """What is asked of a span that was made before."""
+
+    start_ns: int | None
+    end_ns: int | None
+    flags: int
+
+
+def made_span(connection: apsw.Connection, trace_id: bytes, span_id: bytes) -> MadeSpan | None:
+    """Return a span that was made of log records."""
+    row: Any = connection.execute(_SPAN, (trace_id, span_id)).fetchone()
+    return None if row is None else MadeSpan(*row)
 
 
 def sent_span_with(
-    connection: apsw.Connection, keys: Sequence[str], value: str
+    connection: apsw.Connection, keys: Iterable[str], values: Iterable[str]
 ) -> tuple[bytes, bytes] | None:
-    """Return (trace id, span id) of a span that was sent with an attribute, under any of its keys.
+    """Return (trace id, span id) of a sent span that has one of the values under one of the keys.
 
     Spans of the transaction that runs are not found: their index rows are written at its end.
     """
-    tokens = " OR ".join(f'"{attribute_token(key, value)}"' for key in keys)
-    row: Any = connection.execute(_SENT_SPANS_WITH, (tokens,)).fetchone()
+    tokens = [attribute_token(key, value) for value in values for key in keys]
+    if not tokens:
+        return None
+    row: Any = connection.execute(_SENT_SPANS_WITH, (" OR ".join(tokens),)).fetchone()
     return None if row is None else (row[0], row[1])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import apsw
@@ -12,17 +12,19 @@ from hansard_collector.any_value import attributes_dict, log_view
 from hansard_collector.messages import MessageCache
 from hansard_collector.prepare import project, view_of
 from hansard_collector.rederive import read_resource, read_scope
-from hansard_collector.sessions.marks import Agent, Entry, Place, Step, root_id, step_id
+from hansard_collector.sessions.marks import LLM, Agent, Entry, Place, Step, root_id, step_id
 from hansard_collector.sessions.spans import received, span_of
 from hansard_store.contents import ContentCutter
+from hansard_store.flags import SpanFlag
 from hansard_store.records import restore_log
 from hansard_store.runs import NO_TIMES, RunState
 from hansard_store.session_logs import (
     PackedLog,
     bounds_of,
     earliest_log,
-    last_call_failed,
+    last_key,
     logs_in_places,
+    made_span,
     made_spans,
     record_of,
     records_of_step,
@@ -42,6 +44,22 @@ class _Records:
     first: PackedLog
 
 
+@dataclass(slots=True)
+class News:
+    """What a transaction brought of a run."""
+
+    steps: dict[bytes, str] = field(default_factory=dict)  # span id -> kind
+    start_ns: int | None = None
+    end_ns: int | None = None
+    is_whole: bool = False  # True: all that there is, what is known from before does not hold
+
+    def tell(self, start_ns: int | None, end_ns: int) -> None:
+        """Widen the time of the run; what was noted before the prompt is no beginning."""
+        if start_ns is not None:
+            self.start_ns = start_ns if self.start_ns is None else min(self.start_ns, start_ns)
+        self.end_ns = end_ns if self.end_ns is None else max(self.end_ns, end_ns)
+
+
 class StepMaker:
     """Makes the spans of runs that have no others, inside one transaction."""
 
@@ -53,10 +71,10 @@ class StepMaker:
         self._resources: dict[int, Mapping[str, Any]] = {}
         self._scopes: dict[int, tuple[str, str]] = {}
 
-    def make(self, agent: Agent, trace_id: bytes, steps: Mapping[bytes, str]) -> None:
-        """Make some steps of a run (span id -> kind) again, and its root of all that is known."""
-        is_all_told = self._make_steps(agent, trace_id, steps)
-        is_all_told &= self._make_root(agent, trace_id)
+    def make(self, agent: Agent, trace_id: bytes, news: News) -> None:
+        """Make the steps of a run that have news again, and its root of all that is known."""
+        is_all_told = self._make_steps(agent, trace_id, news.steps)
+        is_all_told &= self._make_root(agent, trace_id, news)
         if not is_all_told:
             # What a step does not say any more may be said by any other one.
             self._make_steps(agent, trace_id, self._all_steps(trace_id))
@@ -101,7 +119,7 @@ class StepMaker:
     def _run(self, trace_id: bytes) -> RunState | None:
         return self._batch.runs.find(trace_id)
 
-    def _make_root(self, agent: Agent, trace_id: bytes) -> bool:
+    def _make_root(self, agent: Agent, trace_id: bytes, news: News) -> bool:
         """Make the turn itself, of its prompts, else of its first record; answers like `_put`."""
         root = root_id(trace_id)
         has_prompt = bool(logs_in_places(self._connection, trace_id, (Place.PROMPT,)))
@@ -110,20 +128,36 @@ class StepMaker:
             return True
         own = self._records_of(trace_id, root)
         records = own if has_prompt else self._first_record(trace_id)
-        start_ns, end_ns = bounds_of(self._connection, trace_id)
+        start_ns, end_ns = self._bounds(trace_id, root, news)
         if records is None or start_ns is None or end_ns is None:
             return True
         made = agent.root(records.entries)
         records = _Records(own.entries if own else (), records.first)
-        failed = last_call_failed(self._connection, trace_id)
         step = Step(
             made.name,
             start_ns,
             max(end_ns, start_ns),
             attributes=made.attributes,
-            error="its last model call failed" if failed else None,
+            error="its last model call failed" if self._has_failed(trace_id) else None,
         )
         return self._put(step, records, trace_id=trace_id, span_id=root, kind=_TURN)
+
+    def _bounds(self, trace_id: bytes, root: bytes, news: News) -> tuple[int | None, int | None]:
+        """Return the time of a turn, from what was known and what is new."""
+        known = None if news.is_whole else made_span(self._connection, trace_id, root)
+        if known is None or known.start_ns is None or known.end_ns is None:
+            return bounds_of(self._connection, trace_id)
+        bounds = News(start_ns=news.start_ns, end_ns=news.end_ns)
+        bounds.tell(known.start_ns, known.end_ns)
+        return bounds.start_ns, bounds.end_ns
+
+    def _has_failed(self, trace_id: bytes) -> bool:
+        """Whether the last model call of a turn was a failure."""
+        key = last_key(self._connection, trace_id, LLM)
+        if key is None:
+            return False
+        call = made_span(self._connection, trace_id, step_id(trace_id, LLM, key))
+        return call is not None and bool(call.flags & SpanFlag.ERROR)
 
     def _put(
         self, step: Step, records: _Records, *, trace_id: bytes, span_id: bytes, kind: str

@@ -20,7 +20,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.messages import MessageCache
 from hansard_collector.sessions.joining import joined
-from hansard_collector.sessions.making import StepMaker
+from hansard_collector.sessions.making import News, StepMaker
 from hansard_collector.sessions.marks import (
     LLM,
     Place,
@@ -55,11 +55,10 @@ class SessionWriter:
         self._connection = connection
         self._maker = StepMaker(connection, batch, messages)
         self._dialects: dict[bytes, str] = {}  # of runs with news
-        self._news: dict[bytes, dict[bytes, str]] = defaultdict(dict)  # run -> span id -> kind
+        self._news: dict[bytes, News] = defaultdict(News)  # by run
         self._unjoined: set[bytes] = set()  # runs with news of calls or of their parts
         self._prompts: list[SessionLog] = []
-        # Records, one a step, of steps that a span might tell too.
-        self._keyed: dict[tuple[bytes | None, str, str], SessionLog] = {}
+        self._keyed: dict[str, list[SessionLog]] = defaultdict(list)  # that a span may tell too
         self._left: dict[bytes, str] = {}  # runs that lost records, and their dialects
         self._claimed: list[tuple[bytes, bytes]] = []  # turns, and the traces they were given to
         self._sent: dict[str, tuple[bytes, bytes]] = {}  # key -> (trace id, span id), as sent now
@@ -96,8 +95,8 @@ class SessionWriter:
         session_logs.add_session_log(self._connection, row)
         if mark.place is Place.PROMPT:
             self._prompts.append(row)
-        if mark.kind and mark.key:
-            self._keyed[trace_id, row.kind, row.key] = row
+        if mark.key and mark.kind == next(iter(AGENTS[event.dialect].sent_as), None):
+            self._keyed[event.dialect].append(row)
         self._tell(row)
 
     def saw_ids(self, event: SessionEvent, log: int, time_ns: int, *, trace_id: bytes) -> None:
@@ -141,7 +140,7 @@ class SessionWriter:
         keys = AGENTS[dialect].sent_as.get(kind)
         if not keys:
             return None
-        return self._sent.get(key) or session_logs.sent_span_with(self._connection, keys, key)
+        return self._sent.get(key) or session_logs.sent_span_with(self._connection, keys, [key])
 
     def _tell(self, row: SessionLog) -> None:
         """Note what has to be made again for a record."""
@@ -150,8 +149,9 @@ class SessionWriter:
             return
         self._dialects[trace_id] = _dialect(row)
         news = self._news[trace_id]
+        news.tell(row.start_ns if row.place != Place.NOTE else None, row.time_ns)
         if row.kind:
-            news[step_id(trace_id, row.kind, row.key)] = row.kind
+            news.steps[step_id(trace_id, row.kind, row.key)] = row.kind
         if row.kind == LLM or row.place in _PARTS:
             self._unjoined.add(trace_id)
 
@@ -170,7 +170,7 @@ class SessionWriter:
             if session_logs.is_sent_trace(self._connection, trace_id):
                 continue
             if trace_id in self._unjoined:
-                news |= self._join(trace_id)
+                news.steps |= self._join(trace_id)
             self._maker.make(AGENTS[self._dialects[trace_id]], trace_id, news)
         return self._rejoined
 
@@ -179,10 +179,16 @@ class SessionWriter:
         for key, (trace_id, span_id) in self._sent.items():
             for row in session_logs.logs_with_key(self._connection, key):
                 self._meet(row, trace_id, span_id)
-        for row in self._keyed.values():
-            sent = self._sent_span(_dialect(row), row.kind, row.key)
-            if sent is not None:
-                self._meet(row, *sent)
+        for dialect, rows in self._keyed.items():
+            # One look for all of them: mostly there is nothing to find.
+            keys = AGENTS[dialect].sent_as[rows[0].kind]
+            values = dict.fromkeys(row.key for row in rows)
+            if session_logs.sent_span_with(self._connection, keys, values) is None:
+                continue
+            for row in rows:
+                sent = self._sent_span(dialect, row.kind, row.key)
+                if sent is not None:
+                    self._meet(row, *sent)
 
     def _meet(self, row: SessionLog, trace_id: bytes, span_id: bytes) -> None:
         """Bring a record to the span that tells the same step, and its turn to that trace."""
@@ -239,7 +245,7 @@ class SessionWriter:
         kept = [step_id(trace_id, row.kind, row.key) for row in rows if row.kind]
         self._maker.keep_only(trace_id, [root_id(trace_id), *kept])
         self._dialects[trace_id] = dialect
-        self._news[trace_id] = {}
+        self._news[trace_id] = News(is_whole=True)
         for row in rows:
             self._tell(row)
 
