@@ -153,7 +153,10 @@ langfuse.observation.usage_details langfuse.observation.cost_details mlflow.chat
 mlflow.trace.tokenUsage mlflow.llm.cost mlflow.trace.cost gen_ai.usage.input_token_details
 gen_ai.usage.output_token_details gen_ai.usage.** gen_ai.cost.** gen_ai.aggregated_usage.**
 llm.token_count.** llm.cost.** llm.usage.** ai.usage.** litellm.cost.** usage.** input_tokens
-output_tokens cache_read_tokens cache_creation_tokens cost_usd duration_ms ttft_ms
+output_tokens cache_read_tokens cache_creation_tokens cache_creation_5m_tokens
+cache_creation_1h_tokens input_token_count output_token_count cached_token_count
+cache_write_token_count reasoning_token_count tool_token_count cached_content_token_count
+thoughts_token_count total_token_count cost_usd cost_usd_micros duration_ms ttft_ms
 llm.invocation_parameters langfuse.observation.model.parameters prompt_length response_length
 interaction.* attempt
 """

@@ -34,6 +34,8 @@ class SessionLog:
 
 _COLUMNS = "log, session, time_ns, start_ns, place, kind, key, lane, loose, trace_id"
 _ADD = f"INSERT INTO session_log ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_FIND = f"SELECT {_COLUMNS} FROM session_log WHERE log = ?"
+_DROP = "DELETE FROM session_log WHERE log = ?"
 _MOVE = "UPDATE session_log SET trace_id = ? WHERE log = ?"
 _PLACE = "UPDATE log_record SET trace_id = ?, span_id = ? WHERE id = ?"
 _SPAN_OF = "SELECT span_id FROM log_record WHERE id = ?"
@@ -90,6 +92,7 @@ WHERE trace_id = ? AND span_id = ? ORDER BY time_ns, event_name, mac, ordinal LI
 _RECORD = """
 SELECT id, time_ns, received_ns, record, resource, scope FROM log_record WHERE id = ?
 """
+_IS_REPEATED = "SELECT ordinal > 0 FROM log_record WHERE id = ?"
 
 
 def add_session_log(connection: apsw.Connection, row: SessionLog) -> None:
@@ -102,6 +105,16 @@ def _values(row: SessionLog) -> tuple[Any, ...]:
         row.log, row.session, row.time_ns, row.start_ns, row.place, row.kind, row.key, row.lane,
         int(row.loose), row.trace_id,
     )  # fmt: skip
+
+
+def find_session_log(connection: apsw.Connection, log: int) -> SessionLog | None:
+    """Return what was noted of a log record."""
+    return next(iter(_rows(connection, _FIND, (log,))), None)
+
+
+def drop_session_log(connection: apsw.Connection, log: int) -> None:
+    """Forget what was noted of a log record."""
+    connection.execute(_DROP, (log,))
 
 
 def place_log(
@@ -258,6 +271,11 @@ def record_of(connection: apsw.Connection, log: int) -> PackedLog:
     """Return one log record."""
     row: Any = connection.execute(_RECORD, (log,)).fetchone()
     return PackedLog(*row)
+
+
+def is_repeated(connection: apsw.Connection, log: int) -> bool:
+    """Return whether its request held the very same record before."""
+    return bool(connection.execute(_IS_REPEATED, (log,)).get)
 
 
 def _rows(connection: apsw.Connection, sql: str, wanted: tuple[Any, ...]) -> list[SessionLog]:

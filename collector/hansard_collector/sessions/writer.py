@@ -80,18 +80,7 @@ class SessionWriter:
     def note(self, event: SessionEvent, log: int, time_ns: int, *, trace_id: bytes | None) -> None:
         """Remember a record that was stored under the ids of `place`."""
         mark = event.mark
-        row = SessionLog(
-            log=log,
-            session=event.full_session,
-            time_ns=time_ns,
-            start_ns=max(time_ns - mark.duration_ns, 0),
-            place=mark.place,
-            kind=mark.kind,
-            key=event.key(time_ns),
-            lane=mark.lane,
-            loose=not mark.prompt and mark.place is not Place.PROMPT,
-            trace_id=trace_id,
-        )
+        row = _row_of(event, log, time_ns, trace_id)
         session_logs.add_session_log(self._connection, row)
         if mark.place is Place.PROMPT:
             self._prompts.append(row)
@@ -106,6 +95,34 @@ class SessionWriter:
             self._claim(event.turn_id(_prompt_of(event, time_ns)), trace_id)
         if mark.place is Place.PROMPT:
             self.note(event, log, time_ns, trace_id=trace_id)
+
+    def note_again(
+        self, event: SessionEvent | None, log: int, time_ns: int, *, sent_trace_id: bytes | None
+    ) -> None:
+        """Note a stored record once more: its agent may be read better than when it came.
+
+        Its steps are made again in any case.
+        """
+        known = session_logs.find_session_log(self._connection, log)
+        if known is not None and event is not None and _row(event, known) == known:
+            home = self._home(event, time_ns) if sent_trace_id is None else sent_trace_id
+            if home == known.trace_id or home is None:
+                self._tell(known)
+            else:
+                self._move(known, home)
+            return
+        if known is not None:
+            session_logs.drop_session_log(self._connection, log)
+            if known.trace_id is not None:
+                self._left[known.trace_id] = _dialect(known)
+        if sent_trace_id is not None:
+            if event is not None:
+                self.saw_ids(event, log, time_ns, trace_id=sent_trace_id)
+            return
+        ids = Ids(None, None) if event is None else self.place(event, time_ns)
+        if event is not None:
+            self.note(event, log, time_ns, trace_id=ids.trace_id)
+        session_logs.place_log(self._connection, log, trace_id=ids.trace_id, span_id=ids.span_id)
 
     def saw_span(self, span: Span) -> None:
         """Learn which steps a span that was sent tells."""
@@ -270,6 +287,27 @@ class SessionWriter:
 def _prompt_of(event: SessionEvent, time_ns: int) -> str:
     """Return what tells a turn from others of its session: the prompt's id, else its time."""
     return event.mark.prompt or f"at {time_ns}"
+
+
+def _row(event: SessionEvent, known: SessionLog) -> SessionLog:
+    """Return what a record that is known would be noted as now."""
+    return _row_of(event, known.log, known.time_ns, known.trace_id)
+
+
+def _row_of(event: SessionEvent, log: int, time_ns: int, trace_id: bytes | None) -> SessionLog:
+    mark = event.mark
+    return SessionLog(
+        log=log,
+        session=event.full_session,
+        time_ns=time_ns,
+        start_ns=max(time_ns - mark.duration_ns, 0),
+        place=mark.place,
+        kind=mark.kind,
+        key=event.key(time_ns),
+        lane=mark.lane,
+        loose=not mark.prompt and mark.place is not Place.PROMPT,
+        trace_id=trace_id,
+    )
 
 
 def _dialect(row: SessionLog) -> str:
