@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from hansard_collector.pipeline import Pipeline
 from tests.web.conftest import Served
+from tests.web.test_run_hostile import PLANTED, hostile
 from tests.web.traces import Trace, said, tool_loop
 
 RUN = "a" * 32
@@ -260,3 +261,21 @@ def test_the_same_keys_read_the_log_and_the_conversation(page: Page, pipeline: P
     page.get_by_text("It rounds half up now.").click()
     expect(page.locator("#step .pane-head h2")).to_have_text("chat gpt-4o-mini")
     expect(page.locator(".msg.is-selected")).to_contain_text("It rounds half up now.")
+
+
+@pytest.mark.covers("UI-22")
+def test_planted_markup_runs_nowhere(page: Page, pipeline: Pipeline) -> None:
+    hostile("\n\n".join(PLANTED), RUN).send(pipeline)
+
+    for path in (
+        f"/runs/{RUN}?span={2:016x}",
+        f"/runs/{RUN}?view=conversation&span={4:016x}&tab=context",
+        f"/runs/{RUN}?view=log&span={3:016x}&tab=events",
+        f"/steps/{RUN}-{3:016x}?tab=attributes",
+    ):
+        page.goto(path)
+        expect(page.locator("main")).to_have_count(1)
+    page.goto(f"/runs/{RUN}")
+    row(page, 2).click()
+    expect(page.locator("#step article").first).to_be_visible()
+    assert page.evaluate("window.owned") is None

@@ -26,9 +26,9 @@ PLANTED = [
 ]
 
 
-def hostile(text: str) -> Trace:
+def hostile(text: str, run: str = RUN) -> Trace:
     """A run with one text in every place that a sender fills."""
-    trace = Trace(RUN, service=text)
+    trace = Trace(run, service=text)
     trace.agent(1, name=text, duration_s=9)
     asked = asks(text, text, {text: [text, {"deep": text}]}, text)
     trace.chat(
