@@ -43,6 +43,8 @@ def test_token_counts_fit_into_five_signs(count: int, shown: str) -> None:
     ("usd_nano", "shown"),
     [
         (0, "$0"),
+        (840, "<$0.000001"),
+        (1_000, "$0.0000010"),
         (520_000, "$0.00052"),
         (29_100, "$0.000029"),
         (78_000_000, "$0.078"),
@@ -58,7 +60,7 @@ def test_money_has_two_figures_below_a_dollar_and_cents_above(usd_nano: int, sho
 
 @given(st.integers(1, 994_999_999))
 def test_small_money_never_reads_as_nothing(usd_nano: int) -> None:
-    assert float(figures.money(usd_nano).removeprefix("$")) > 0
+    assert float(figures.money(usd_nano).removeprefix("<").removeprefix("$")) > 0
 
 
 @given(st.integers(0, (1 << 63) - 1))
