@@ -8,7 +8,7 @@ import subprocess
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hansard_compiler.calls import (
@@ -80,7 +80,11 @@ def request_of_python(source: str) -> Any:
     raise AssertionError("the script assigns no request")
 
 
+HOSTILE_PROVIDER = Call(provider="evil\n\x00\r$(id)\x1b[2J\u202e \ud800", request_model="m")
+
+
 @settings(max_examples=25, deadline=None)
+@example(HOSTILE_PROVIDER)
 @given(CALLS)
 def test_the_shell_sends_exactly_the_request_whatever_was_recorded(call: Call) -> None:
     sent = body_of_curl(copy_as(call, "curl"))
@@ -88,6 +92,7 @@ def test_the_shell_sends_exactly_the_request_whatever_was_recorded(call: Call) -
     assert sent == json.loads(copy_as_json(request_of(call).body))
 
 
+@example(HOSTILE_PROVIDER)
 @given(CALLS)
 def test_python_compiles_and_holds_exactly_the_request(call: Call) -> None:
     source = copy_as(call, "python")

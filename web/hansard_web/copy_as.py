@@ -277,12 +277,17 @@ def _finite(value: Any) -> Any:
 def _comments(request: Request) -> list[str]:
     lines = ["# Rebuilt from telemetry by Hansard, not the recorded bytes."]
     if request.api == "openai" and request.provider not in (None, "openai"):
-        provider = _UNSAFE.sub("", " ".join(str(request.provider).split()))[:60]
+        provider = _on_one_line(str(request.provider))[:60]
         lines.append(
             f"# Recorded from {provider}: point OPENAI_BASE_URL at its OpenAI-compatible address."
         )
-    lines += [f"# Note: {_UNSAFE.sub('', ' '.join(note.split()))}" for note in request.notes]
+    lines += [f"# Note: {_on_one_line(note)}" for note in request.notes]
     return lines
+
+
+def _on_one_line(text: str) -> str:
+    """Return recorded text that cannot end a comment: no control, no mark that reorders a line."""
+    return "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
 
 
 def _curl(request: Request) -> str:
