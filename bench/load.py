@@ -34,6 +34,7 @@ _AGENTS = ("planner", "researcher", "writer", "support-desk")
 _SYLLABLES = ("ka", "lo", "mi", "ten", "ra", "su", "vor", "ne", "bil", "do", "pra", "sti", "um")
 _MICROSECOND_NS = 1_000
 _MILLISECOND_NS = 1_000_000
+_RETRY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,8 @@ class Sent:
     bytes: int = 0
     waits_s: list[float] = field(default_factory=list)  # of each request
     acknowledged: list[Batch] = field(default_factory=list)
-    failed: int = 0  # requests
+    retried: int = 0  # answers that asked to try again
+    failed: int = 0  # requests given up
 
     @property
     def per_second(self) -> float:
@@ -229,11 +231,16 @@ def _any_value(value: object) -> AnyValue:
 
 
 def send(
-    batches: Sequence[Batch], target: str, *, protocol: str = "grpc", senders: int = 4
+    batches: Sequence[Batch],
+    target: str,
+    *,
+    protocol: str = "grpc",
+    senders: int = 4,
+    tries: int = 10,
 ) -> Sent:
     """Send requests from some senders at once, each waiting for its answer as exporters do.
 
-    Stops a sender at its first failure: with the server gone, the rest would fail as well.
+    A refused request is tried again; a sender that has tried often enough gives up altogether.
     """
     sent, lock = Sent(), threading.Lock()
     todo = iter(batches)
@@ -246,9 +253,13 @@ def send(
             if batch is None:
                 return
             began = time.perf_counter()
-            is_accepted = post(batch.body)
+            refusals = 0
+            while not (is_accepted := post(batch.body)) and refusals < tries:
+                refusals += 1
+                time.sleep(_RETRY_S)
             wait = time.perf_counter() - began
             with lock:
+                sent.retried += refusals
                 if not is_accepted:
                     sent.failed += 1
                     return
