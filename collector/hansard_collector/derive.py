@@ -115,10 +115,14 @@ def _meant(number: int | None) -> int | None:
 
 
 def _was_made(view: SpanView, call: Call) -> bool:
-    """A call whose contents or numbers nobody kept, or a stream that nobody watched, was made."""
+    """A call of whose answer nothing was kept was made: it names its model and what it was asked.
+
+    So was a stream that nobody watched.
+    """
     if call.response_id or call.finish_reason_raw:
         return True
-    return call.stream is True and not pydantic_ai.answers_later(view)
+    is_asked = call.stream is True or (call.request_model is not None and bool(call.input))
+    return is_asked and not pydantic_ai.answers_later(view)
 
 
 def _call_projection(view: SpanView, call: Call, usage: Usage) -> CallProjection:

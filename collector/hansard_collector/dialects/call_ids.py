@@ -13,8 +13,11 @@ from typing import Any, TypeAlias
 
 from hansard_collector.dialects import chat, wire
 from hansard_collector.dialects.reading import Reading
+from hansard_collector.dialects.values import text
 from hansard_compiler.calls import Message, Part, ToolCallPart, ToolResultPart
 
+# Responses items have an id of their own beside the call's: some instrumentors write the wrong one.
+_ITEM = "fc_"
 _LARGEST_RECORD = 64 * 1024  # characters; a longer conversation is not opened for ids alone
 
 _Joined: TypeAlias = ToolCallPart | ToolResultPart
@@ -25,7 +28,8 @@ def complete_input(reading: Reading, messages: tuple[Message, ...]) -> tuple[Mes
     if not _lacks_ids(messages):
         return messages
     ids = _recorded_ids(reading, messages, wire.REQUESTS, chat.request_messages)
-    return _with_ids(messages, _of_answers(_joined(messages), ids))
+    parts = _joined(messages)
+    return _with_ids(messages, _of_answers(parts, _of_questions(parts, ids)))
 
 
 def complete_output(reading: Reading, messages: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -33,11 +37,18 @@ def complete_output(reading: Reading, messages: tuple[Message, ...]) -> tuple[Me
     if not _lacks_ids(messages):
         return messages
     ids = _recorded_ids(reading, messages, wire.RESPONSES, chat.response_messages)
+    if ids == [None]:  # OpenLIT tells a single call's id on the span
+        ids = [text(reading.view.attributes.get("gen_ai.tool.call.id"))]
     return _with_ids(messages, ids)
 
 
 def _lacks_ids(messages: Iterable[Message]) -> bool:
-    return any(part.id is None for part in _joined(messages))
+    return any(_own_id(part) is None for part in _joined(messages))
+
+
+def _own_id(part: _Joined) -> str | None:
+    is_of_item = isinstance(part, ToolCallPart) and part.id is not None and part.id[:3] == _ITEM
+    return None if is_of_item else part.id
 
 
 def _joined(messages: Iterable[Message]) -> list[_Joined]:
@@ -63,12 +74,34 @@ def _recorded_ids(
             continue
         recorded = _joined(read(reading.opened(key)))
         if [_known_by(part) for part in recorded] == [_known_by(part) for part in told]:
-            return [part.id or other.id for part, other in zip(told, recorded, strict=True)]
-    return [part.id for part in told]
+            pairs = zip(told, recorded, strict=True)
+            return [_own_id(part) or _own_id(other) for part, other in pairs]
+    return [_own_id(part) for part in told]
 
 
 def _known_by(part: _Joined) -> tuple[str, str | None]:
     return ("call", part.name) if isinstance(part, ToolCallPart) else ("result", None)
+
+
+def _of_questions(parts: Sequence[_Joined], ids: Sequence[str | None]) -> list[str | None]:
+    """Give each call without an id that of the first result after it that answers no other."""
+    pairs = list(zip(parts, ids, strict=True))
+    asked = {call_id for part, call_id in pairs if isinstance(part, ToolCallPart)}
+    found = list(ids)
+    for at, (part, call_id) in enumerate(pairs):
+        if isinstance(part, ToolCallPart) and call_id is None:
+            found[at] = next(
+                (
+                    told
+                    for result, told in pairs[at + 1 :]
+                    if isinstance(result, ToolResultPart)
+                    and told not in asked
+                    and result.name in (None, part.name)
+                ),
+                None,
+            )
+            asked.add(found[at])
+    return found
 
 
 def _of_answers(parts: Sequence[_Joined], ids: Sequence[str | None]) -> list[str | None]:
@@ -99,7 +132,7 @@ def _with_ids(messages: tuple[Message, ...], ids: Iterable[str | None]) -> tuple
     def with_id(part: Part) -> Part:
         if not isinstance(part, ToolCallPart | ToolResultPart):
             return part
-        call_id = next(rest)
+        call_id = next(rest) or part.id
         return part if part.id == call_id else replace(part, id=call_id)
 
     completed = [tuple(with_id(part) for part in message.parts) for message in messages]

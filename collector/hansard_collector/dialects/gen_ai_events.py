@@ -12,7 +12,7 @@ from typing import Any
 
 from hansard_collector.dialects import chat, tool_lists
 from hansard_collector.dialects.reading import Reading, Record
-from hansard_collector.dialects.values import first, is_content, opened, text
+from hansard_collector.dialects.values import first, is_content, opened, sequence, text
 from hansard_compiler.calls import Message
 
 DETAILS = "gen_ai.client.inference.operation.details"
@@ -60,6 +60,12 @@ def details_finish_reason(reading: Reading, _: str) -> str | None:
     for value in _of_details(reading, "gen_ai.response.finish_reasons", "finish_reasons"):
         listed = value if isinstance(value, list) else [value]
         if reason := next((said for item in listed if (said := text(item))), None):
+            return reason
+    for value in _of_details(reading, "gen_ai.output.messages", "output"):
+        said_last = (item for item in sequence(_listed(value)) if isinstance(item, dict))
+        if reason := next(
+            (r for item in said_last if (r := text(item.get("finish_reason")))), None
+        ):
             return reason
     return None
 

@@ -85,7 +85,8 @@ def _message(pairs: Sequence[Pair], default: str) -> tuple[Message, ...]:
         role, content = pairs[0][1], pairs[1][1]
         if isinstance(role, str) and isinstance(content, str) and message_role(role) != "tool":
             return chat.one(chat.message(role or default, parts_of(content)))
-    fields = nested(pairs).get("message")
+    tree = nested(pairs)
+    fields = tree.get("message")
     if not isinstance(fields, dict):
         return ()
     role = text(fields.get("role")) or default
@@ -97,8 +98,16 @@ def _message(pairs: Sequence[Pair], default: str) -> tuple[Message, ...]:
     told = {part.id for part in parts if isinstance(part, ToolCallPart)}
     calls = [_call(row) for row in rows(fields, "tool_calls")]
     parts += [call for call in calls if call is not None and call.id not in told]
-    parts += _legacy_call(fields)
+    parts += _legacy_call(fields) + _function_results(tree)
     return chat.one(chat.message(role, parts, name))
+
+
+def _function_results(tree: Mapping[str, Any]) -> list[Part]:
+    """AutoGen's results, beside the message: `function.{i}` {name, content, call_id}."""
+    listed = tree.get("function")
+    results = listed.values() if isinstance(listed, dict) else ()
+    parts = (part_of({**mapping(result), "type": "function_call_output"}) for result in results)
+    return [part for part in parts if part is not None]
 
 
 def _has_result(parts: Sequence[Part]) -> bool:

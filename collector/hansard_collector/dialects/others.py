@@ -43,6 +43,7 @@ SPAN_ROLES: Mapping[str, Mapping[str, str]] = {
         "span anthropic.custom_tool_use": "tool",
         "span anthropic.messages.tool_runner": "agent",
     },
+    "openlit": {"span chat ": "llm", "span embeddings ": "embedding"},  # a failed call has no more
     "pydantic_ai": {  # format 2
         "span agent run": "agent",
         "span running tools": "task",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -28,19 +28,35 @@ def history(reading: Reading, key: str) -> tuple[Message, ...] | None:
 
 def event_input(reading: Reading, key: str) -> tuple[Message, ...] | None:
     """Version 1: the message events of conventions 1.28, as one JSON list in an attribute."""
-    found: list[Message] = []
-    for event in _events(reading, key):
-        if event.get("event.name") != _CHOICE:
-            found += chat.messages_of(event, _role(event))
-    return tuple(found) or None
+    events = _events(reading, key)
+    return _said(events[: _first_answer(events)]) or None
 
 
 def event_output(reading: Reading, key: str) -> tuple[Message, ...] | None:
-    found: list[Message] = []
-    for event in _events(reading, key):
+    events = _events(reading, key)
+    found = _said(events[_first_answer(events) :])
+    return chat.joined(found) if found else None
+
+
+def _first_answer(events: Sequence[Mapping[str, Any]]) -> int:
+    """Where the answer begins: at the choice, else after all that was not said by the assistant.
+
+    Logfire for the OpenAI Agents SDK writes no choices.
+    """
+    for at, event in enumerate(events):
         if event.get("event.name") == _CHOICE:
-            found += chat.messages_of(event, "assistant")
-    return tuple(found) or None
+            return at
+    asked = [at for at, event in enumerate(events) if event.get("role") != "assistant"]
+    return asked[-1] + 1 if asked else 0
+
+
+def _said(events: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
+    found: list[Message] = []
+    for event in events:
+        # What Logfire could not translate stands beside a text that says so.
+        untold = event.get("data") if event.get("event.name") == "gen_ai.unknown" else None
+        found += chat.messages_of(untold or event, _role(event))
+    return tuple(found)
 
 
 def _events(reading: Reading, key: str) -> list[dict[str, Any]]:
@@ -50,6 +66,8 @@ def _events(reading: Reading, key: str) -> list[dict[str, Any]]:
 
 def _role(event: Mapping[str, Any]) -> str:
     name = text(event.get("event.name")) or ""
+    if name == _CHOICE:
+        return "assistant"
     return name.removeprefix("gen_ai.").removesuffix(".message") or "user"
 
 

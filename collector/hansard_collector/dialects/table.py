@@ -64,6 +64,7 @@ _ROLE: Rows = {
         *roles_of("traceloop.span.kind", traceloop.ROLES),
         *roles_of("llm.request.type", traceloop.REQUEST_TYPES),
         Source("haystack.component.type", haystack.role_of_component),
+        Source("haystack.agent.step.llm.output", haystack.role_of_step),
         Source("span haystack.", haystack.role),
         *(
             Source(evidence, google_adk.role, needs="google_adk")

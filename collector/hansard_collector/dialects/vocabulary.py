@@ -22,6 +22,8 @@ MESSAGE_ROLES: Mapping[str, str] = {
     "developer": "system",
     "systemmessage": "system",
     "systemmessagechunk": "system",
+    "tool-call": "assistant",  # smolagents' own words for what it sends as assistant and user
+    "tool-response": "user",
     "function": "tool",
     "functionmessage": "tool",
     "toolmessage": "tool",

@@ -210,6 +210,7 @@ RESPONSES = (
     "gcp.vertex.agent.llm_response",
     "response_data",
     "haystack.component.output",
+    "haystack.agent.step.llm.output",
     "output.value",
     "mlflow.spanOutputs",
     "gen_ai.completion",

@@ -85,3 +85,22 @@ def test_results_find_their_calls_by_name_in_any_order() -> None:
     call = call_of({"gen_ai.operation.name": "chat", "gen_ai.input.messages": messages})
 
     assert _ids(call.input) == ["c1", "c2", "c2", "c1"]
+
+
+def test_a_call_named_by_its_item_has_the_id_that_its_result_names() -> None:
+    asked = {"type": "tool_call", "id": "fc_1", "name": "rain", "arguments": {}}
+    answer = {"type": "tool_call_response", "id": "call_1", "response": "ok"}
+    messages = [{"role": "assistant", "parts": [asked]}, {"role": "tool", "parts": [answer]}]
+
+    call = call_of({"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps(messages)})
+
+    assert _ids(call.input) == ["call_1", "call_1"]
+
+
+def test_the_only_call_of_an_answer_has_the_id_that_its_span_tells() -> None:
+    asked = {"type": "tool_call", "id": "fc_1", "name": "rain", "arguments": {}}
+    answer = json.dumps([{"role": "assistant", "parts": [asked]}])
+    told = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": answer}
+
+    assert _ids(call_of(told).output) == ["fc_1"]
+    assert _ids(call_of({**told, "gen_ai.tool.call.id": "call_1"}).output) == ["call_1"]

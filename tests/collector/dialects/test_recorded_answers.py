@@ -7,8 +7,8 @@ import json
 from hansard_collector.derive import derive
 from hansard_collector.normalise import MessageCache, normalise
 from hansard_collector.views import SpanView
-from hansard_compiler.calls import ToolCallPart
-from tests.collector.dialects.maker import call_of, read, span
+from hansard_compiler.calls import ReasoningPart, ToolCallPart, ToolResultPart
+from tests.collector.dialects.maker import call_of, event, read, span
 
 _LLM = {"openinference.span.kind": "LLM"}
 
@@ -130,3 +130,84 @@ def test_a_stream_of_logfire_is_counted_by_the_record_of_its_answer() -> None:
 
     assert not _counts(span({**asked, "logfire.span_type": "span"}))
     assert _counts(span({**asked, "logfire.span_type": "log", "gen_ai.usage.input_tokens": 3}))
+
+
+def test_a_call_without_an_answer_counts_when_it_names_its_model_and_what_it_asked() -> None:
+    asked = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": '[{"role": "user"}]'}
+    said = '[{"role": "user", "parts": [{"type": "text", "content": "hi"}]}]'
+    named = {**asked, "gen_ai.request.model": "m"}
+
+    assert _counts(span({**named, "gen_ai.input.messages": said}))
+    assert not _counts(span(named))
+
+
+def test_an_agents_step_of_haystack_that_tells_replies_is_the_call() -> None:
+    meta = {"model": "m-1", "finish_reason": "stop", "usage": {"prompt_tokens": 3}}
+    reply = {"role": "assistant", "meta": meta, "content": [{"text": "hi"}]}
+    output = json.dumps({"replies": [reply]})
+
+    call = call_of({"haystack.agent.step.llm.output": output}, name="haystack.agent.step.llm")
+
+    assert [message.text for message in call.output] == ["hi"]
+    assert (call.response_model, call.finish_reason, call.tokens.input) == ("m-1", "stop", 3)
+
+
+def test_the_finish_reason_of_a_details_event_may_stand_in_its_messages() -> None:
+    answer = [{"role": "assistant", "parts": [], "finish_reason": "end_turn"}]
+    details = event(
+        "gen_ai.client.inference.operation.details",
+        {"gen_ai.output.messages": json.dumps(answer)},
+    )
+
+    call = call_of({"gen_ai.operation.name": "chat"}, events=[details])
+
+    assert call.finish_reason == "stop"
+
+
+def test_results_of_autogen_stand_beside_the_message() -> None:
+    result = {"name": "f", "content": "sunny", "call_id": "c1", "is_error": False}
+
+    [said] = call_of(
+        {
+            **_LLM,
+            "llm.input_messages.0.message.role": "function",
+            "llm.input_messages.0.function.0": json.dumps(result),
+        }
+    ).input
+
+    assert (said.role, said.parts) == ("tool", (ToolResultPart("c1", "sunny", "f"),))
+
+
+def test_a_failed_call_of_openlit_is_known_by_its_name() -> None:
+    assert read({}, name="chat m", scope="openlit.instrumentation.anthropic").role == "llm"
+    assert read({}, name="chat m", scope="app").role == "other"
+
+
+def test_events_of_logfire_without_a_choice_end_with_the_answer() -> None:
+    untold = {"id": "rs_1", "type": "reasoning", "summary": [{"type": "text", "text": "hm"}]}
+    events = [
+        {"event.name": "gen_ai.user.message", "role": "user", "content": "hi"},
+        {"event.name": "gen_ai.unknown", "role": "assistant", "content": "see", "data": untold},
+        {"event.name": "gen_ai.assistant.message", "role": "assistant", "content": "hello"},
+    ]
+
+    call = call_of(
+        {
+            "gen_ai.operation.name": "chat",
+            "logfire.span_type": "span",
+            "events": json.dumps(events),
+        }
+    )
+
+    assert [(m.role, m.text) for m in call.input] == [("user", "hi")]
+    assert [message.text for message in call.output] == ["hello"]
+    assert call.output[0].parts[0] == ReasoningPart("hm")
+
+
+def test_words_of_smolagents_are_roles_of_what_it_sends() -> None:
+    sent = {}
+    for at, role in enumerate(("tool-call", "tool-response")):
+        sent[f"llm.input_messages.{at}.message.role"] = role
+        sent[f"llm.input_messages.{at}.message.content"] = "text"
+
+    assert [message.role for message in call_of({**_LLM, **sent}).input] == ["assistant", "user"]
