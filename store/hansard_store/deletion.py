@@ -19,6 +19,7 @@ from hansard_compiler.errors import NotFoundError
 from hansard_store.contents import log_user
 from hansard_store.database import snapshot, transaction, without_foreign_keys
 from hansard_store.payload_uses import release_payloads
+from hansard_store.runs import keep_numbers
 from hansard_store.slices import Pace, in_slices
 
 Reason = Literal["keep", "max_disk", "by hand", "purge"]
@@ -156,13 +157,6 @@ _MARKS = """
 DELETE FROM usage_below WHERE trace_id = :trace
 AND span_id IN (SELECT span_id FROM usage_below WHERE trace_id = :trace LIMIT :most)
 """
-# Numbers are never given twice: who follows changes by number would miss the next one.
-_KEEP_NUMBERS = """
-INSERT INTO setting (name, value)
-SELECT 'last_run', max(id) FROM run UNION ALL
-SELECT 'last_change', max(change_seq) FROM run WHERE true
-ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)
-"""
 _DROP_RUN = "DELETE FROM run WHERE id = ?"
 
 
@@ -187,7 +181,7 @@ class _Remover:
         for step in (self._spans, self._logs, self._payloads, self._uses, self._marks):
             in_slices(self._connection, step, self._pace)
         with without_foreign_keys(self._connection), transaction(self._connection):
-            self._connection.execute(_KEEP_NUMBERS)
+            keep_numbers(self._connection.execute)
             self._connection.execute(_FACETS, (self._run,))
             self._connection.execute(_DROP_RUN, (self._run,))
 
@@ -253,6 +247,11 @@ def oldest_runs(connection: apsw.Connection, *, limit: int) -> list[bytes]:
     """Return the trace ids of the runs whose last news is longest ago; pinned ones stay."""
     rows: list[Any] = connection.execute(_OLDEST, {"limit": limit}).fetchall()
     return [row[0] for row in rows]
+
+
+def count_unpinned_runs(connection: apsw.Connection) -> int:
+    """Return how many runs `keep` and `max_disk` may delete."""
+    return int(connection.execute("SELECT count(*) FROM run WHERE pinned = 0").get)
 
 
 def pin_run(connection: apsw.Connection, trace_id: bytes, *, pinned: bool) -> None:

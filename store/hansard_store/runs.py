@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
@@ -163,12 +163,28 @@ _LAST_CHANGE = """
 SELECT max((SELECT coalesce(max(change_seq), 0) FROM run),
   coalesce((SELECT value FROM setting WHERE name = 'last_change'), 0))
 """
-_DROP = (
-    "DELETE FROM run WHERE id = ?",
+_DROP_DERIVED = (
     "DELETE FROM run_facet WHERE run = ?",
     "DELETE FROM text_use WHERE run = ?",
     "DELETE FROM tool_event WHERE run = ?",
+    "DELETE FROM payload_use WHERE run = ?",
 )
+_DROP = (
+    *_DROP_DERIVED,
+    "DELETE FROM content_use WHERE run = ?",
+    "DELETE FROM content_list_use WHERE run = ?",
+    "DELETE FROM run WHERE id = ?",
+)
+_KEEP_NUMBERS = """
+INSERT INTO setting (name, value)
+SELECT 'last_run', max(id) FROM run UNION ALL
+SELECT 'last_change', max(change_seq) FROM run WHERE true
+ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)
+"""
+_NOT_DERIVED = (
+    "id", "trace_id", "change_seq", "version", "synthetic", "news_ns", "span_count", "started_ns",
+    "ended_ns",
+)  # fmt: skip
 _DROP_MARKS = "DELETE FROM usage_below WHERE trace_id = ?"
 _FACET = "INSERT OR IGNORE INTO run_facet (kind, value, run) VALUES (?, ?, ?)"
 _USE_PAYLOAD = "INSERT OR IGNORE INTO payload_use (payload, run) VALUES (?, ?)"
@@ -177,7 +193,7 @@ _USE_PAYLOAD = "INSERT OR IGNORE INTO payload_use (payload, run) VALUES (?, ?)"
 class RunWriter:
     """The runs that one transaction touches."""
 
-    def __init__(self, connection: apsw.Connection, *, now_ns: int) -> None:
+    def __init__(self, connection: apsw.Connection, *, now_ns: int | None) -> None:
         self._execute = connection.execute
         self._now_ns = now_ns
         self._touched: dict[bytes, RunState | None] = {}
@@ -230,11 +246,24 @@ class RunWriter:
 
     def drop(self, run: RunState) -> None:
         """Forget a run that has no spans any more; its number is not to be found anywhere."""
+        keep_numbers(self._execute)
         for sql in _DROP:
             self._execute(sql, (run.id,))
         self._execute(_DROP_MARKS, (run.trace_id,))
         self._facets = {facet for facet in self._facets if facet[2] != run.id}
         self._touched.pop(run.trace_id, None)
+
+    def blank(self, run: RunState) -> None:
+        """Make a run as it was before its first span was derived; how many it has stays."""
+        for sql in _DROP_DERIVED:
+            self._execute(sql, (run.id,))
+        self._execute(_DROP_MARKS, (run.trace_id,))
+        new = _new_run(run.id, run.trace_id, start_ns=run.started_ns, synthetic=False)
+        for column in _COLUMNS:
+            if column not in _NOT_DERIVED:
+                setattr(run, column, getattr(new, column))
+        run.root_sort_ns, run.changed = 0, True
+        run.told_ns.clear()
 
     def uses_payload(self, run: int, digest: bytes) -> None:
         """Note that a run names a payload, stored or not."""
@@ -252,7 +281,8 @@ class RunWriter:
         change = int(self._execute(_LAST_CHANGE).get)
         for run in changed:
             change += 1
-            run.change_seq, run.version, run.news_ns = change, run.version + 1, self._now_ns
+            run.change_seq, run.version = change, run.version + 1
+            run.news_ns = run.news_ns if self._now_ns is None else self._now_ns
             values = [getattr(run, column) for column in _COLUMNS[2:]]
             self._execute(_UPDATE, (*values, run.id))
         for facet in self._facets:
@@ -260,6 +290,14 @@ class RunWriter:
         for payload in self._payloads:
             self._execute(_USE_PAYLOAD, payload)
         return change
+
+
+def keep_numbers(execute: Callable[[str], object]) -> None:
+    """Before runs are deleted: see that their numbers are not given again.
+
+    Who follows changes by number would miss the next one.
+    """
+    execute(_KEEP_NUMBERS)
 
 
 def _new_run(number: int, trace_id: bytes, *, start_ns: int, synthetic: bool) -> RunState:

@@ -101,14 +101,17 @@ def _pairs(connection: apsw.Connection, run: RunState, place: Place) -> Iterator
     The outermost come first: of several spans about one tool run, it stands for all.
     """
     me = Near(place.span, place.role, place.tool_name, place.call_id, 0)
-    below = [near for near in near_below(connection, run.trace_id, place.span_id) if near != me]
+    found = near_below(connection, run.trace_id, place.span_id)
+    below = [near for near in found if near.span != place.span]
     if not any(near.role in _JUDGED for near in (me, *below)):
         return
-    above = list(near_above(connection, run.trace_id, place.parent_span_id))
-    # In a cycle everything is above and below itself: nothing can be told from that.
-    looped = {place.span, *(near.span for near in above)} & {near.span for near in below}
-    if looped or any(near.span == place.span for near in above):
-        return
+    above: list[Near] = []
+    for near in near_above(connection, run.trace_id, place.parent_span_id):
+        if near.span in (place.span, *(one.span for one in above)):
+            break  # a span that is its own parent
+        above.append(near)
+    if {near.span for near in above} & {near.span for near in below}:
+        return  # in a cycle everything is above and below itself: nothing can be told from that
     for outer in (*reversed(above), me):
         for inner in (me, *below):
             if 0 < outer.level + inner.level <= REACH:

@@ -87,19 +87,19 @@ _SPAN_COLUMNS = (
     "trace_id, span_id, side, run, parent_span_id, name, label, kind, start_ns, end_ns, sort_ns, "
     "status, role, dialect, flags, resource, scope, agent_name, tool_name, tool_call_id, model, "
     "tokens_input, tokens_output, tokens_cache_read, tokens_cache_write, tokens_reasoning, "
-    "cost_usd_nano, summary, notes"
+    "cost_usd_nano, summary, notes, derived_version"
 )
 _COUNT = _SPAN_COLUMNS.count(",") + 1
 _ADD = f"""
 INSERT INTO span ({_SPAN_COLUMNS}) VALUES ({", ".join("?" * _COUNT)})
-ON CONFLICT DO NOTHING RETURNING id
+ON CONFLICT DO NOTHING
 """
 _REPLACE = f"""
 UPDATE span SET ({_SPAN_COLUMNS}) = ({", ".join("?" * _COUNT)}) WHERE id = ?
 """
 _ADD_RECORD = """
-INSERT INTO span_record (span, mac, received_ns, derived_version, attribute_count, notes, record)
-VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO span_record (span, mac, received_ns, attribute_count, notes, record)
+VALUES (?, ?, ?, ?, ?, ?)
 """
 _KEEP_LOSER = """
 INSERT INTO span_loser (span, mac, received_ns, record)
@@ -120,7 +120,12 @@ finish_reason, input_prefix, output_prefix, input_is_delta, tokens_input, tokens
 tokens_cache_read, tokens_cache_write, tokens_reasoning, cost_usd_nano, cost_source, first_token_ms
 """
 _ADD_CALL = f"INSERT INTO call ({_CALL_COLUMNS}) VALUES ({', '.join('?' * 21)})"
-_OLD = "SELECT flags, end_ns, notes FROM span WHERE id = ?"
+_OLD = "SELECT flags, end_ns, notes, derived_version FROM span WHERE id = ?"
+_INERT = f"""
+UPDATE span SET derived_version = 0, role = 'other', tool_name = NULL, tool_call_id = NULL,
+  flags = flags & ~{int(SpanFlag.DUPLICATE | SpanFlag.PENDING | SpanFlag.FOLDED)}
+WHERE id = ?
+"""
 _PENDING, _FOLDED = int(SpanFlag.PENDING), int(SpanFlag.FOLDED)
 _PENDING_BELOW = f"""
 SELECT id FROM span
@@ -159,13 +164,19 @@ class SpanWriter:
         run = self._runs.get(span.trace_id, start_ns=span.sort_ns, synthetic=span.synthetic)
         if run is None:
             return Placed(Outcome.DELETED, 0, is_shown=False)
-        number = self._execute(_ADD, self._row(span, projection, run)).get
+        number = self._insert(span, projection, run)
         if number is None:
             return self._again(span, projection, run)
         run.span_count += 1
         self._add_record(number, span, run)
         self._derive(number, span, projection, run)
         return Placed(Outcome.STORED, number, is_shown=True)
+
+    def _insert(self, span: ReceivedSpan, made: SpanProjection, run: RunState) -> int | None:
+        """Add the row of a span and return its number; None when its identity is stored already."""
+        self._execute(_ADD, self._row(span, made, run))
+        # Asking the connection is half the price of RETURNING, which keeps a table for its rows.
+        return self._connection.last_insert_rowid() if self._connection.changes() else None
 
     def _again(self, span: ReceivedSpan, projection: SpanProjection, run: RunState) -> Placed:
         identity = {"trace_id": span.trace_id, "span_id": span.span_id, "side": span.side}
@@ -209,7 +220,7 @@ class SpanWriter:
         run = self._runs.get(span.trace_id, start_ns=span.sort_ns, synthetic=span.synthetic)
         if run is None:
             return False
-        number = self._execute(_ADD, self._row(span, projection, run)).get
+        number = self._insert(span, projection, run)
         if number is not None:
             run.span_count += 1
             self._add_record(number, span, run)
@@ -241,12 +252,13 @@ class SpanWriter:
             made.role, made.dialect, int(span.flags | made.flags), span.resource, span.scope,
             made.agent_name, made.tool_name, _call_id(made), made.model, *made.usage.values(),
             made.summary, "\n".join((*span.notes, *made.notes)) or None,
+            self._derived_version,
         )  # fmt: skip
 
     def _add_record(self, number: int, span: ReceivedSpan, run: RunState) -> None:
         record = pack_record(span.message, span.large, self._contents, run=run.id)
         notes = "\n".join(span.notes) or None
-        row = (span.mac, span.received_ns, self._derived_version, span.attribute_count)
+        row = (span.mac, span.received_ns, span.attribute_count)
         self._execute(_ADD_RECORD, (number, *row, notes, record))
 
     # ---- what is derived
@@ -260,6 +272,15 @@ class SpanWriter:
         self._execute(_REPLACE, (*self._row(span, projection, run), number))
         self._derive(number, span, projection, run)
         judge_again(self._connection, run, accused)
+
+    def retract(self, number: int, run: RunState) -> None:
+        """Take back all that is derived of a span, until `rederive` makes it again.
+
+        Meanwhile it is a step without a meaning: no rule about its neighbours finds it.
+        """
+        self._retract(number, run)
+        self._execute(_INERT, (number,))
+        run.changed = True
 
     def _derive(self, number: int, span: ReceivedSpan, made: SpanProjection, run: RunState) -> None:
         run.changed = True
@@ -328,7 +349,9 @@ class SpanWriter:
     def _retract(self, number: int, run: RunState) -> None:
         """Take a span's derived rows, and its part of the run's totals, back."""
         old: Any = self._execute(_OLD, (number,)).fetchone()
-        flags, end_ns, notes = old
+        flags, end_ns, notes, version = old
+        if not version:
+            return  # nothing is derived of it
         counting.remove_call(self._connection, run, number)
         counting.remove_sum(self._connection, run, number)
         tool_events.remove(self._connection, run, number)

@@ -55,9 +55,10 @@ class IngestWriter:
         self._epoch = int(connection.execute(_EPOCH).get)
 
     @contextmanager
-    def batch(self, *, now_ns: int) -> Iterator[Batch]:
+    def batch(self, *, now_ns: int | None) -> Iterator[Batch]:
         """Run a block in one transaction; all of it is stored, or nothing and no id is kept.
 
+        `now_ns` None: nothing came in, so what is written is no news of its runs.
         Raises StoreBusyError when the store cannot be written now.
         """
         try:
@@ -79,7 +80,8 @@ class IngestWriter:
                 self._contents.flush()
                 self._texts.flush()
                 self._index.flush()
-                ledger.flush(self.connection, now_ns=now_ns)
+                if now_ns is not None:
+                    ledger.flush(self.connection, now_ns=now_ns)
         except BaseException:
             self._forget()
             raise

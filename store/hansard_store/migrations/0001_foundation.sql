@@ -61,7 +61,8 @@ CREATE TABLE span (
   tokens_reasoning   INTEGER,
   cost_usd_nano      INTEGER,
   summary        TEXT,                    -- a few words beside the name: error, arguments, answer
-  notes          TEXT                     -- a line each: what a person should know of it
+  notes          TEXT,                    -- a line each: what a person should know of it
+  derived_version INTEGER NOT NULL        -- of the code that made what is derived; 0: nothing is
 ) STRICT;
 -- identity on ingest; all spans of a run, in one range
 CREATE UNIQUE INDEX span_identity ON span (trace_id, span_id, side);
@@ -75,7 +76,6 @@ CREATE TABLE span_record (
   span            INTEGER PRIMARY KEY REFERENCES span (id),
   mac             BLOB NOT NULL,          -- HMAC of the span as received, before any redaction
   received_ns     INTEGER NOT NULL,
-  derived_version INTEGER NOT NULL,       -- of the code that made the derived rows
   attribute_count INTEGER NOT NULL,       -- of two reports, the one that says more is shown
   notes           TEXT,                   -- a line each: what was repaired or dropped
   record          BLOB NOT NULL

@@ -1,0 +1,196 @@
+"""Making everything derived again, from the records of spans and logs, while ingest goes on.
+
+Run by run, in slices of some milliseconds: first all that is derived of a run is taken back, then
+made again in the order in which its spans came. Where it stands is kept in the store, so that a
+rebuild that was cut off goes on where it was. Spans that come meanwhile are derived as ever.
+
+Lists show a run of many thousand spans without some of its numbers for the seconds that it takes.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hansard_collector.derive import DERIVED_VERSION
+from hansard_collector.messages import MessageCache
+from hansard_collector.rederive import read_span, rederive_stored
+from hansard_store.database import DataFolder, open_for_ingest
+from hansard_store.slices import Pace
+from hansard_store.writer import Batch, IngestWriter
+
+_ALL = "SELECT trace_id FROM run WHERE id > ? ORDER BY id"
+_OLD = """
+SELECT trace_id FROM run
+WHERE id > ? AND EXISTS (
+  SELECT 1 FROM span WHERE span.trace_id = run.trace_id AND derived_version < ?)
+ORDER BY id
+"""
+_SPANS = "SELECT id FROM span WHERE trace_id = ? ORDER BY id"
+_DERIVED = "SELECT id FROM span WHERE trace_id = ? AND derived_version <> 0"
+_IS_BARE = "SELECT 1 FROM span WHERE id = ? AND derived_version = 0"
+_IS_DUE = "SELECT 1 FROM span WHERE derived_version < ? LIMIT 1"
+_READ_STATE = "SELECT value FROM setting WHERE name = 'rebuild'"
+_WRITE_STATE = """
+INSERT INTO setting (name, value) VALUES ('rebuild', ?)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value
+"""
+_DROP_STATE = "DELETE FROM setting WHERE name = 'rebuild'"
+
+Progress = Callable[[int, int], None]  # runs done, runs in all
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What was made again."""
+
+    runs: int
+    spans: int
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """Where a rebuild stands: runs up to `after` are done, `making` is taken back already."""
+
+    only_old: bool
+    after: int = 0
+    making: str = ""  # trace id in hex
+
+    def text(self) -> str:
+        return json.dumps([self.only_old, self.after, self.making])
+
+
+def is_rebuild_due(folder: DataFolder) -> bool:
+    """Return whether an older version derived something here, or a rebuild was cut off."""
+    connection = open_for_ingest(folder)
+    try:
+        cut_off = connection.execute(_READ_STATE).get is not None
+        return cut_off or connection.execute(_IS_DUE, (DERIVED_VERSION,)).get is not None
+    finally:
+        connection.close()
+
+
+def rebuild(
+    folder: DataFolder,
+    *,
+    only_old: bool = False,
+    pace: Pace | None = None,
+    progress: Progress = lambda _done, _total: None,
+) -> Rebuilt:
+    """Derive all runs again, or only those that an older version derived.
+
+    On a connection of its own: beside ingest, in any process. Raises StoppedError when `pace` is
+    told to stop; the next rebuild goes on from there.
+    """
+    with _writing(folder) as writer:
+        return _Rebuild(writer, pace or Pace(), progress).run(only_old=only_old)
+
+
+@contextmanager
+def _writing(folder: DataFolder) -> Iterator[IngestWriter]:
+    connection = open_for_ingest(folder)
+    try:
+        yield IngestWriter(connection, derived_version=DERIVED_VERSION)
+    finally:
+        connection.close()
+
+
+class _Rebuild:
+    def __init__(self, writer: IngestWriter, pace: Pace, progress: Progress) -> None:
+        self._writer = writer
+        self._connection = writer.connection
+        self._pace = pace
+        self._progress = progress
+        self._messages = MessageCache()
+        self._spans = 0
+        self._until = 0.0  # when the lock is to be left to others, at the latest
+        self._state = _State(only_old=False)
+
+    def run(self, *, only_old: bool) -> Rebuilt:
+        found: Any = self._connection.execute(_READ_STATE).get
+        self._state = _State(*json.loads(found)) if found else _State(only_old)
+        wanted = self._runs()
+        for done, trace_id in enumerate(wanted):
+            self._progress(done, len(wanted))
+            if self._state.making != trace_id.hex():
+                self._take_back(trace_id)
+            self._make(trace_id)
+        with self._batch():
+            self._connection.execute(_DROP_STATE)
+        self._progress(len(wanted), len(wanted))
+        return Rebuilt(len(wanted), self._spans)
+
+    def _runs(self) -> list[bytes]:
+        state = self._state
+        bindings = (state.after, DERIVED_VERSION) if state.only_old else (state.after,)
+        found = self._column(_OLD if state.only_old else _ALL, bindings)
+        # What was cut off first: parts of it may be made already.
+        making = [bytes.fromhex(state.making)] if state.making else []
+        return making + [one for one in found if one not in making]
+
+    @contextmanager
+    def _batch(self) -> Iterator[Batch]:
+        """Write in a transaction; the lock is left to others every some milliseconds."""
+        if self._until and time.monotonic() > self._until:
+            self._pace.rest()
+            self._until = 0.0
+        with self._writer.batch(now_ns=None) as batch:
+            self._until = self._until or time.monotonic() + self._pace.hold_s
+            yield batch
+
+    def _take_back(self, trace_id: bytes) -> None:
+        """Take back what is derived of a run; in the end, with spans that came meanwhile."""
+        spans = deque(self._column(_DERIVED, (trace_id,)))
+        made = False
+        while not made:
+            with self._batch() as batch:
+                run = batch.runs.find(trace_id)
+                if run is None:
+                    return  # deleted meanwhile
+                for span in self._slice(spans):
+                    batch.spans.retract(span, run)
+                if not spans:
+                    for span in self._column(_DERIVED, (trace_id,)):
+                        batch.spans.retract(span, run)
+                    batch.runs.blank(run)
+                    self._write(replace(self._state, making=trace_id.hex()))
+                    made = True
+
+    def _make(self, trace_id: bytes) -> None:
+        spans = deque(self._column(_SPANS, (trace_id,)))
+        made = False
+        while not made:
+            with self._batch() as batch:
+                run = batch.runs.find(trace_id)
+                for span in self._slice(spans) if run is not None else ():
+                    self._derive(batch, span)
+                if not spans or run is None:
+                    after = self._state.after if run is None else max(self._state.after, run.id)
+                    self._write(replace(self._state, after=after, making=""))
+                    made = True
+
+    def _slice(self, spans: deque[int]) -> Iterator[int]:
+        """Take the next spans off, some milliseconds' worth."""
+        while spans:
+            yield spans.popleft()
+            if time.monotonic() > self._until:
+                return
+
+    def _derive(self, batch: Batch, span: int) -> None:
+        if self._connection.execute(_IS_BARE, (span,)).get is None:
+            return  # its logs came meanwhile, and it was derived with them
+        rederive_stored(batch, read_span(self._connection, span), messages=self._messages)
+        self._spans += 1
+
+    def _write(self, state: _State) -> None:
+        self._state = state
+        self._connection.execute(_WRITE_STATE, (state.text(),))
+
+    def _column(self, sql: str, bindings: tuple[Any, ...]) -> list[Any]:
+        rows: list[Any] = self._connection.execute(sql, bindings).fetchall()
+        return [row[0] for row in rows]
