@@ -154,8 +154,9 @@ def _open(path: Path) -> apsw.Connection:
     try:
         connection = apsw.Connection(str(path), statementcachesize=_STATEMENT_CACHE)
         connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
-        # Only of effect on a new file; lets gc give pages back to the disk, slice by slice.
-        connection.pragma("auto_vacuum", "INCREMENTAL")
+        if not path.stat().st_size:
+            # Of effect on a new file only; lets gc give pages back to the disk, slice by slice.
+            connection.pragma("auto_vacuum", "INCREMENTAL")
         connection.pragma("journal_mode", "WAL")
     except (apsw.BusyError, apsw.CantOpenError, apsw.ReadOnlyError, apsw.NotADBError) as error:
         raise StoreError(f"cannot open {path.name}: {error}") from error
