@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import threading
+import urllib.error
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,6 +87,42 @@ def test_a_wider_address_without_a_token_is_refused_and_the_flag_named(tmp_path:
     assert ended.returncode == 2
     assert "--token" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("place", ["file", "file/below", "/proc/nothing"])
+def test_a_data_folder_that_cannot_be_is_one_line(place: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    data = str(tmp_path / place)
+
+    ended = hansard("serve", "--data", data, "--http-port", "0", "--grpc-port", "0")
+
+    assert ended.returncode == 2
+    assert f"cannot use --data {data}" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid"])
+def test_an_address_of_another_machine_is_one_line_that_names_the_flag(
+    host: str, tmp_path: Path
+) -> None:
+    ended = hansard("serve", "--data", str(tmp_path), "--host", host, "--token", "long-enough")
+
+    assert ended.returncode == 2
+    assert "--host" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_database_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> None:
+    connection = apsw.Connection(str(tmp_path / "hansard.db"))
+    connection.pragma("user_version", 9_999)
+    connection.close()
+    before = (tmp_path / "hansard.db").read_bytes()
+
+    ended = hansard("serve", "--data", str(tmp_path), "--http-port", "0", "--grpc-port", "0")
+
+    assert ended.returncode == 1
+    assert "newer hansard" in ended.stderr
+    assert (tmp_path / "hansard.db").read_bytes()[100:] == before[100:]
 
 
 @pytest.mark.covers("CO-19")
@@ -177,6 +214,11 @@ def test_a_collector_stores_what_a_web_process_shows(tmp_path: Path) -> None:
 
         assert b"root" in web.get("/v1/runs")
         assert "grpc" not in web.doors
+        assert json.loads(collector.get("/v1/ledger"))["spans"]["stored"] == 4
+        assert json.loads(collector.get("/healthz"))
+        for hidden in ("/", "/v1/runs", "/search"):
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                collector.get(hidden)
 
 
 def test_a_web_process_takes_no_telemetry(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from hansard_collector.receivers.http_answers import status_response
 from hansard_collector.receivers.paths import find_target, is_otlp_path
 from hansard_collector.receivers.status import Reason, Refusal, report
 from hansard_store.database import DataFolder
+from hansard_web.api.ledger import router as ledger_router
 from hansard_web.api.routes import api_router
 from hansard_web.assets import Assets
 from hansard_web.live import RunFeed
@@ -35,8 +36,12 @@ from hansard_web.site import Site
 from hansard_web.statics import static_router
 
 
-def create_app(store: DataFolder, ingest: Ingest | None, settings: WebSettings) -> FastAPI:
+def create_app(
+    store: DataFolder, ingest: Ingest | None, settings: WebSettings, *, shows: bool = True
+) -> FastAPI:
     """Return the application over a migrated store; `ingest` None makes it read-only.
+
+    Where it does not show anything, only health and the ledger are left beside OTLP.
 
     It follows the store from now on: close `app.state.site` when it is not run by a server.
     """
@@ -72,10 +77,13 @@ def create_app(store: DataFolder, ingest: Ingest | None, settings: WebSettings) 
         app.router.routes[:0] = otlp_routes(
             ingest, HttpSettings(cors_origins=settings.cors_origins)
         )
-    app.include_router(api_router())
-    app.include_router(static_router(assets))
-    for router in page_routers():
-        app.include_router(router, include_in_schema=False)
+    if shows:
+        app.include_router(api_router())
+        app.include_router(static_router(assets))
+        for router in page_routers():
+            app.include_router(router, include_in_schema=False)
+    else:
+        app.include_router(ledger_router)
     add_handlers(app)
     app.add_middleware(
         Security,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import socket
@@ -41,6 +42,7 @@ from hansard_compiler.redaction import Redactor
 from hansard_store.database import DataFolder, open_for_ingest
 from hansard_web.app import create_app
 from hansard_web.config import Config
+from hansard_web.janitor import Janitor, Limits
 from hansard_web.presence import Doors, announce, withdraw
 from hansard_web.settings import Scope, Token, WebSettings, find_token
 
@@ -132,13 +134,12 @@ class Server:
         self._sockets = [opened.enter_context(_listen(config))]
         if config.socket is not None:
             self._sockets.append(opened.enter_context(_listen_unix(config.socket)))
-        folder = DataFolder(config.data)
+        folder = _data_folder(config.data)
         pipeline = None
         self._grpc: GrpcReceiver | None = None
         if self._half is Half.WEB:
             open_for_ingest(folder).close()  # migrated before the first page reads it
         else:
-            folder.create()
             retention = RetentionPolicy(config.retention, Redactor(folder.key()))
             pipeline = Pipeline(folder, retention, durability=config.durability)
             opened.callback(pipeline.close)
@@ -147,8 +148,12 @@ class Server:
             )
             opened.callback(self._grpc.stop)
             pipeline.start()
+            limits = Limits(config.keep, config.max_disk)
+            if limits.any:
+                opened.enter_context(Janitor(folder, limits).working())
         self.doors = self._doors()
-        app = create_app(folder, pipeline, self._web_settings())
+        shows = self._half is not Half.COLLECTOR
+        app = create_app(folder, pipeline, self._web_settings(), shows=shows)
         self._http = HttpServer(app, config, on_ready=self._tell_ready, on_stop=self._stop_grpc)
         self._on_ready: Callable[[Doors], None] = lambda _: None
 
@@ -240,6 +245,18 @@ def authorise_with(tokens: Sequence[Token]) -> Authorise:
     return authorise
 
 
+def _data_folder(path: Path) -> DataFolder:
+    folder = DataFolder(path)
+    try:
+        folder.create()
+    except OSError as error:
+        raise ConfigError(
+            f"cannot use --data {path}: {os.strerror(error.errno or 0)}; "
+            "name a folder that is yours, or one that can be made"
+        ) from None
+    return folder
+
+
 def _check_tls(config: Config) -> None:
     if config.tls_cert is None or config.tls_key is None:
         return
@@ -273,12 +290,19 @@ def _listen(config: Config) -> Iterator[socket.socket]:
             (config.host, config.http_port), family=family, backlog=_BACKLOG
         )
     except OSError as error:
-        raise ConfigError(
-            f"cannot listen on {_address(config.host, config.http_port)} for HTTP: "
-            f"{error.strerror or error}; choose another with --http-port (0 picks a free one)"
-        ) from None
+        address = _address(config.host, config.http_port)
+        reason, advice = _why_not_bound(error)
+        raise ConfigError(f"cannot listen on {address} for HTTP: {reason}; {advice}") from None
     with listener:
         yield listener
+
+
+def _why_not_bound(error: OSError) -> tuple[str, str]:
+    """Return what the system says, and which flag helps."""
+    number = error.errno or 0
+    if number < 0 or number == errno.EADDRNOTAVAIL:  # below 0 are the numbers of getaddrinfo
+        return "this machine has no such address", "name another with --host"
+    return os.strerror(number), "choose another with --http-port (0 picks a free one)"
 
 
 @contextmanager

@@ -29,11 +29,13 @@ COMMANDS: Final = (
     Entry("web", "serving", "Only show what a collector stores."),
     Entry("open", "opening", "Open the pages of a running server in the browser."),
     Entry("tail", "tail", "Follow runs as they happen."),
-    Entry("runs", "runs", "Runs: list, show, export."),
+    Entry("runs", "runs", "Runs: list, show, export, delete, pin."),
     Entry("steps", "steps", "Steps: show one, whole or as it came in."),
     Entry("search", "search", "Find what was said, in any run."),
     Entry("usage", "usage", "Sum tokens and money."),
     Entry("doctor", "doctor", "Check ports, disk, permissions, versions and the server."),
+    Entry("verify", "maintenance", "Check every row, digest and file of the store."),
+    Entry("gc", "maintenance", "Delete old runs and remove what nothing uses."),
 )
 
 

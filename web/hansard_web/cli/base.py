@@ -80,6 +80,15 @@ def read_config(**arguments: str | Sequence[str] | None) -> Config:
     return load_config(arguments, os.environ)
 
 
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask, unless told not to; without a terminal nobody can be asked, so it must be told."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Misused(f"{question} Without a terminal --yes says so")
+    click.confirm(question, abort=True)
+
+
 def print_json(value: object) -> None:
     """Print one JSON document on stdout; what senders put into it stays valid UTF-8."""
     click.echo(json.dumps(value, indent=2))

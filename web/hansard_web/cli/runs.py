@@ -1,15 +1,19 @@
-"""`hansard runs`: list, show, export."""
+"""`hansard runs`: list, show, export, delete, pin."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from hansard_store.deletion import delete_run, pin_run
 from hansard_store.figures import TokenSums
+from hansard_store.gc import collect_garbage
+from hansard_store.gc import purge as purge_store
 from hansard_store.run_filters import parse_sort
 from hansard_store.run_queries import RunItem, get_run, list_runs
 from hansard_store.step_queries import TreeRow, get_tree, tree_rows
@@ -17,8 +21,16 @@ from hansard_web import format as fmt
 from hansard_web.api.bodies import row_body, run_body
 from hansard_web.api.export import open_export
 from hansard_web.api.params import read_limit, read_run_filter
-from hansard_web.cli.base import Group, json_option, print_json, setting_options, write_bytes
-from hansard_web.cli.store import find_store, reading
+from hansard_web.cli.base import (
+    Group,
+    confirm,
+    json_option,
+    print_json,
+    setting_options,
+    write_bytes,
+)
+from hansard_web.cli.progress import progress
+from hansard_web.cli.store import find_store, maintaining, reading
 from hansard_web.cli.tables import Column, print_facts, print_table, status_text
 from hansard_web.readers import Readers
 
@@ -27,7 +39,7 @@ _MOST_STEPS = 2_000  # printed; a run may have a million
 
 @click.group(cls=Group)
 def runs() -> None:
-    """Runs: list, show, export."""
+    """Runs: list, show, export, delete, pin."""
 
 
 @runs.command("list")
@@ -129,6 +141,64 @@ def export(*, run_id: str, data: str | None, form: str, output: Path | None) -> 
         write_bytes(open_export(readers, run_id, form).body, output)
     finally:
         readers.close()
+
+
+@runs.command()
+@click.argument("run_ids", nargs=-1, required=True)
+@setting_options("data")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--purge", is_flag=True, help="Leave no byte of them; writes the whole file anew.")
+@json_option
+def delete(
+    *, run_ids: tuple[str, ...], data: str | None, yes: bool, purge: bool, as_json: bool
+) -> None:
+    """Delete runs with everything in them.
+
+    Spans of them that come later are counted and not stored. `hansard gc` gives the room back.
+
+    Example: hansard runs delete 4bf92f35 --yes
+    """
+    folder = find_store(data)
+    with reading(data) as connection:
+        wanted = [get_run(connection, one, now_ns=time.time_ns()) for one in run_ids]
+    confirm(f"delete {fmt.plural(len(wanted), 'run')} for good?", yes=yes)
+    with maintaining(folder, secure=purge) as connection, progress() as tell:
+        stones = [
+            delete_run(
+                connection,
+                bytes.fromhex(run.run_id),
+                reason="purge" if purge else "by hand",
+                progress=partial(tell, "spans and logs"),
+            )
+            for run in wanted
+        ]
+        if purge:
+            collect_garbage(folder, connection, progress=tell)
+            purge_store(connection)
+    deleted = [{"run_id": s.trace_id.hex(), "spans": s.span_count} for s in stones]
+    if as_json:
+        print_json({"deleted": deleted})
+        return
+    for one in deleted:
+        click.echo(f"deleted {one['run_id']} ({one['spans']:,} spans)")
+
+
+@runs.command()
+@click.argument("run_ids", nargs=-1, required=True)
+@setting_options("data")
+@click.option("--off", is_flag=True, help="Let them go again.")
+def pin(*, run_ids: tuple[str, ...], data: str | None, off: bool) -> None:
+    """Keep runs from --keep and --max-disk.
+
+    Example: hansard runs pin 4bf92f35
+    """
+    folder = find_store(data)
+    with reading(data) as connection:
+        wanted = [get_run(connection, one, now_ns=time.time_ns()).run_id for one in run_ids]
+    with maintaining(folder) as connection:
+        for run_id in wanted:
+            pin_run(connection, bytes.fromhex(run_id), pinned=not off)
+            click.echo(f"{'unpinned' if off else 'pinned'} {run_id}")
 
 
 # ---- for people

@@ -9,7 +9,13 @@ from contextlib import contextmanager
 import apsw
 
 from hansard_compiler.errors import HansardError
-from hansard_store.database import DataFolder, latest_version, open_reader, schema_version
+from hansard_store.database import (
+    DataFolder,
+    latest_version,
+    open_for_maintenance,
+    open_reader,
+    schema_version,
+)
 from hansard_store.errors import StoreError, StoreNewerError
 from hansard_web.config import data_folder
 
@@ -57,3 +63,14 @@ def open_store(folder: DataFolder) -> apsw.Connection:
         f"{folder.database} has schema {found}, this version reads {known}; "
         "`hansard serve` on that folder brings it up to date"
     )
+
+
+@contextmanager
+def maintaining(folder: DataFolder, *, secure: bool = False) -> Iterator[apsw.Connection]:
+    """Open the store for deletion and gc; `secure` overwrites what is deleted."""
+    open_store(folder).close()  # of this version, or refused
+    connection = open_for_maintenance(folder, secure=secure)
+    try:
+        yield connection
+    finally:
+        connection.close()

@@ -62,6 +62,7 @@ def _run_program(program: str, doors: Doors, *, model_url: str) -> Iterator[Seen
         env=_environment(program, protocol, doors),
         stdout=subprocess.PIPE,
         text=True,
+        start_new_session=True,  # Ctrl+C is for the demo; its programs end by themselves in seconds
     ) as process:
         assert process.stdout is not None  # asked for above
         for line in process.stdout:

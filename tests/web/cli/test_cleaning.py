@@ -1,0 +1,167 @@
+"""delete, pin, gc, verify, rebuild: what goes, what stays, and who is asked."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from hansard_store.database import DataFolder, open_for_maintenance
+from hansard_web.config import parse_size_bytes
+from hansard_web.janitor import Limits, clean, size_bytes
+from tests.journeys.processes import export, grpc_exporter, serving, spans
+from tests.web.cli.conftest import Cli
+
+
+@pytest.fixture
+def store(demo_data: Path, tmp_path: Path) -> Path:
+    """A copy of the demo's store, to be cut up."""
+    return Path(shutil.copytree(demo_data, tmp_path / "store"))
+
+
+@pytest.fixture
+def on(anywhere: Cli, store: Path) -> Cli:
+    def run(*arguments: str) -> Any:
+        return anywhere(*arguments, HANSARD_DATA=str(store))
+
+    return run
+
+
+def _runs(on: Cli) -> list[str]:
+    return [run["run_id"] for run in json.loads(on("runs", "list", "--json").stdout)["items"]]
+
+
+def test_a_deleted_run_is_gone_and_the_others_are_whole(on: Cli) -> None:
+    first, *others = _runs(on)
+
+    ended = on("runs", "delete", first[:10], "--yes")
+
+    assert ended.exit_code == 0
+    assert first in ended.stdout
+    assert _runs(on) == others
+    assert on("verify").exit_code == 0
+
+
+def test_without_a_terminal_deleting_needs_yes(on: Cli) -> None:
+    before = _runs(on)
+
+    ended = on("runs", "delete", before[0])
+
+    assert ended.exit_code == 2
+    assert "--yes" in ended.stderr
+    assert _runs(on) == before
+
+
+def test_nothing_is_deleted_when_one_of_the_runs_is_not_there(on: Cli) -> None:
+    before = _runs(on)
+
+    ended = on("runs", "delete", before[0], "0123456789", "--yes")
+
+    assert ended.exit_code == 1
+    assert _runs(on) == before
+
+
+def test_purging_leaves_no_byte(on: Cli, store: Path) -> None:
+    said = b"The tank has a crack"
+    conversation = json.loads(on("search", '"tank has a crack"', "--json").stdout)["items"]
+    assert conversation
+    runs = [
+        run["run_id"]
+        for run in json.loads(
+            on("runs", "list", "--conversation", "order-a-1042", "--json").stdout
+        )["items"]
+    ]
+
+    assert on("runs", "delete", *runs, "--yes", "--purge").exit_code == 0
+
+    left = b"".join(path.read_bytes() for path in store.rglob("*") if path.is_file())
+    assert said not in left
+    assert json.loads(on("search", '"tank has a crack"', "--json").stdout)["items"] == []
+
+
+def test_a_pinned_run_outlives_the_limits(on: Cli) -> None:
+    pinned = _runs(on)[4]
+    assert on("runs", "pin", pinned).exit_code == 0
+
+    assert on("gc", "--max-disk", "1KB").exit_code == 0
+
+    assert _runs(on) == [pinned]
+    assert on("runs", "pin", "--off", pinned).exit_code == 0
+    assert on("gc", "--max-disk", "1KB").exit_code == 0
+    assert _runs(on) == []
+
+
+def test_what_is_young_stays(on: Cli) -> None:
+    before = _runs(on)
+
+    ended = on("gc", "--keep", "30d", "--max-disk", "10GB", "--json")
+
+    assert json.loads(ended.stdout)["too_old"] == 0
+    assert _runs(on) == before
+
+
+def test_what_has_had_no_news_for_too_long_goes(store: Path, on: Cli) -> None:
+    folder = DataFolder(store)
+    connection = open_for_maintenance(folder)
+    newest = connection.execute("SELECT max(news_ns) FROM run").get
+
+    cleaned = clean(folder, connection, Limits(keep_ns=10), now_ns=newest + 10)
+    connection.close()
+
+    assert cleaned.too_old == 9  # the newest had its news just then
+    assert len(_runs(on)) == 1
+
+
+def test_a_store_over_its_size_loses_its_oldest_runs(tmp_path: Path) -> None:
+    """Enough runs to be larger than an empty store by a multiple."""
+    with serving(tmp_path) as server:
+        for _ in range(40):
+            assert export(grpc_exporter(server), spans(60))
+    folder = DataFolder(tmp_path)
+    connection = open_for_maintenance(folder)
+    full = size_bytes(folder, connection)
+    order = [row[0] for row in connection.execute("SELECT id FROM run ORDER BY news_ns, id")]
+
+    cleaned = clean(folder, connection, Limits(max_bytes=full * 3 // 4), now_ns=0)
+
+    left = [row[0] for row in connection.execute("SELECT id FROM run ORDER BY news_ns, id")]
+    connection.close()
+    assert 0 < cleaned.too_much < 40
+    assert left == order[cleaned.too_much :]
+    assert cleaned.size_bytes <= full * 3 // 4
+
+
+def test_a_server_cleans_by_itself(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        assert export(grpc_exporter(server), spans(3))
+    connection = apsw.Connection(str(tmp_path / "hansard.db"))
+    connection.execute("UPDATE run SET news_ns = 1")
+    connection.close()
+
+    with serving(tmp_path, "--keep", "1d") as server:
+        follower = apsw.Connection(str(tmp_path / "hansard.db"))
+        follower.set_busy_timeout(1000)
+        while follower.execute("SELECT count(*) FROM run").get:
+            assert server.process.poll() is None
+        follower.close()
+
+
+def test_damage_is_found_and_named(store: Path, on: Cli) -> None:
+    connection = apsw.Connection(str(store / "hansard.db"))
+    connection.execute("UPDATE content SET digest = zeroblob(32) WHERE id = 1")
+    connection.close()
+
+    ended = on("verify")
+
+    assert ended.exit_code == 1
+    assert "content" in ended.stdout
+    assert "failed" in ended.stderr
+
+
+def test_sizes_and_limits_speak_of_the_same_bytes() -> None:
+    assert Limits(max_bytes=parse_size_bytes("1KB")).max_bytes == 1024
+    assert not Limits().any

@@ -1,0 +1,88 @@
+"""Looking after a store: verify, gc."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+import click
+
+from hansard_store.gc import purge as purge_store
+from hansard_store.verify import verify_store
+from hansard_web import format as fmt
+from hansard_web.cli.base import (
+    Command,
+    Failed,
+    json_option,
+    print_json,
+    read_config,
+    setting_options,
+)
+from hansard_web.cli.progress import progress, progress_of
+from hansard_web.cli.store import find_store, maintaining, open_store
+from hansard_web.janitor import Cleaned, Limits, clean
+
+
+@click.command(cls=Command)
+@setting_options("data")
+@click.option(
+    "--every", default=1, show_default=True, type=click.IntRange(1), help="Look at every nth row."
+)
+@json_option
+def verify(*, data: str | None, every: int, as_json: bool) -> None:
+    """Check every row, digest and file of the store.
+
+    Reads all of it while it is used, and names the first broken row of each kind of damage.
+
+    Example: hansard verify
+    """
+    folder = find_store(data)
+    open_store(folder).close()
+    with progress_of() as tell:
+        report = verify_store(folder, every=every, progress=tell)
+    if as_json:
+        findings = [dataclasses.asdict(finding) for finding in report.findings]
+        print_json({"rows": report.rows, "findings": findings})
+    else:
+        for one in report.findings:
+            click.echo(f"{one.check}: {one.table} {one.row}: {one.message}")
+    if not report.is_sound:
+        raise Failed(
+            f"{fmt.plural(len(report.findings), 'check')} failed; restore a backup, "
+            "or `hansard rebuild` if only derived rows are named"
+        )
+    if not as_json:
+        click.echo(f"sound: {report.rows:,} rows read back")
+
+
+@click.command(cls=Command)
+@setting_options("data", "config", "keep", "max_disk")
+@click.option("--purge", is_flag=True, help="Leave no byte of what is gone; writes the file anew.")
+@json_option
+def gc(*, purge: bool, as_json: bool, **arguments: str) -> None:
+    """Delete old runs and remove what nothing uses.
+
+    Without --keep and --max-disk only what deletions left behind is removed. Pinned runs stay.
+
+    Example: hansard gc --keep 30d --max-disk 20GB
+    """
+    config = read_config(**arguments)
+    folder = find_store(str(config.data))
+    limits = Limits(config.keep, config.max_disk)
+    with maintaining(folder, secure=purge) as connection, progress() as tell:
+        cleaned = clean(folder, connection, limits, now_ns=time.time_ns(), progress=tell)
+        if purge:
+            purge_store(connection)
+    if as_json:
+        print_json(dataclasses.asdict(cleaned))
+    else:
+        _print(cleaned)
+
+
+def _print(cleaned: Cleaned) -> None:
+    rows = dataclasses.asdict(cleaned.collected)
+    removed = ", ".join(f"{count:,} {what}" for what, count in rows.items() if count)
+    click.echo(
+        f"{fmt.plural(cleaned.too_old, 'run')} too old, {cleaned.too_much:,} over the size; "
+        f"removed {removed or 'nothing'}; {fmt.file_size(cleaned.size_bytes)} now"
+    )

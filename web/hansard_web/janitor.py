@@ -1,0 +1,173 @@
+"""Keeping a store within its limits: what is too old or too much goes, pinned runs stay.
+
+The command `hansard gc` does it once, a server with --keep or --max-disk does it every hour. Both
+work in slices, so that ingest goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import apsw
+
+from hansard_compiler.errors import HansardError, NotFoundError
+from hansard_store.database import DataFolder, open_for_maintenance
+from hansard_store.deletion import (
+    Reason,
+    delete_run,
+    finish_deletions,
+    oldest_runs,
+    runs_without_news_since,
+)
+from hansard_store.errors import StoppedError
+from hansard_store.gc import Collected, collect_garbage, give_back_pages
+from hansard_store.slices import Pace
+
+_EVERY_S: Final = 3600.0
+_MARGIN: Final = 1.05  # deleted beyond the estimate, so that one round mostly suffices
+_MOST_ROUNDS: Final = 20
+_ALL: Final = (1 << 63) - 1
+
+_log = logging.getLogger("hansard.janitor")
+
+Progress = Callable[[str, int], None]  # what is done, and how much of it since the last time
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a store may hold; None is no limit."""
+
+    keep_ns: int | None = None  # since a run's last news
+    max_bytes: int | None = None
+
+    @property
+    def any(self) -> bool:
+        return self.keep_ns is not None or self.max_bytes is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """What one pass did."""
+
+    too_old: int  # runs
+    too_much: int  # runs
+    collected: Collected
+    size_bytes: int  # of the store afterwards
+
+
+def clean(
+    folder: DataFolder,
+    connection: apsw.Connection,
+    limits: Limits,
+    *,
+    now_ns: int,
+    pace: Pace | None = None,
+    progress: Progress = lambda _what, _count: None,
+) -> Cleaned:
+    """Delete what is beyond the limits and remove what nothing uses any more.
+
+    Raises StoppedError when the pace is told to stop; what is done stays done.
+    """
+    pace = pace or Pace()
+    finish_deletions(connection, pace=pace)
+    too_old: Sequence[bytes] = ()
+    if limits.keep_ns is not None:
+        too_old = runs_without_news_since(connection, now_ns - limits.keep_ns)
+        _delete(connection, too_old, reason="keep", pace=pace, progress=progress)
+    collected = collect_garbage(folder, connection, pace=pace, progress=progress)
+    give_back_pages(connection, pace=pace)
+    too_much = 0
+    for _ in range(_MOST_ROUNDS):
+        surplus = _surplus(folder, connection, limits)
+        if not surplus:
+            break
+        too_much += len(surplus)
+        _delete(connection, surplus, reason="max_disk", pace=pace, progress=progress)
+        collected = collect_garbage(folder, connection, pace=pace, progress=progress)
+        give_back_pages(connection, pace=pace)
+    return Cleaned(len(too_old), too_much, collected, size_bytes(folder, connection))
+
+
+def size_bytes(folder: DataFolder, connection: apsw.Connection) -> int:
+    """Return what the store needs on disk: pages in use, and payloads.
+
+    Not the size of the files: the log beside the database is up to 16 MiB of passing changes, and
+    counting it would delete runs for what the next checkpoint gives back.
+    """
+    pages = int(connection.pragma("page_count")) - int(connection.pragma("freelist_count"))
+    blobs = sum(path.stat().st_size for path in folder.blobs.rglob("*") if path.is_file())
+    return pages * int(connection.pragma("page_size")) + blobs
+
+
+def _surplus(folder: DataFolder, connection: apsw.Connection, limits: Limits) -> list[bytes]:
+    """Return the oldest runs that must go for the store to fit, judged by their average size."""
+    if limits.max_bytes is None:
+        return []
+    size = size_bytes(folder, connection)
+    if size <= limits.max_bytes:
+        return []
+    share = (size - limits.max_bytes) / size * _MARGIN
+    runs = oldest_runs(connection, limit=_ALL)
+    return runs[: math.ceil(len(runs) * share)]
+
+
+def _delete(
+    connection: apsw.Connection,
+    runs: Sequence[bytes],
+    *,
+    reason: Reason,
+    pace: Pace,
+    progress: Progress,
+) -> None:
+    for trace_id in runs:
+        try:
+            delete_run(connection, trace_id, reason=reason, pace=pace)
+        except NotFoundError:
+            continue  # somebody else deleted it meanwhile
+        progress("runs", 1)
+
+
+class Janitor:
+    """Cleans every hour, in a thread of its own. The event ends its waits and its work."""
+
+    def __init__(self, folder: DataFolder, limits: Limits) -> None:
+        self._folder = folder
+        self._limits = limits
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="hansard-janitor", daemon=True)
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Clean now and then for as long as the block lasts."""
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self._clean()
+            except StoppedError:
+                return
+            except HansardError as error:
+                _log.warning("cleaning is put off: %s", error)
+            if self._stop.wait(_EVERY_S):
+                return
+
+    def _clean(self) -> None:
+        connection = open_for_maintenance(self._folder)
+        try:
+            pace = Pace(stop=self._stop)
+            clean(self._folder, connection, self._limits, now_ns=time.time_ns(), pace=pace)
+        finally:
+            connection.close()
