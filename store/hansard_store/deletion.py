@@ -249,11 +249,6 @@ def oldest_runs(connection: apsw.Connection, *, limit: int) -> list[bytes]:
     return [row[0] for row in rows]
 
 
-def count_unpinned_runs(connection: apsw.Connection) -> int:
-    """Return how many runs `keep` and `max_disk` may delete."""
-    return int(connection.execute("SELECT count(*) FROM run WHERE pinned = 0").get)
-
-
 def pin_run(connection: apsw.Connection, trace_id: bytes, *, pinned: bool) -> None:
     """Keep a run from `keep` and `max_disk`, or let it go again; raises NotFoundError."""
     with transaction(connection):
