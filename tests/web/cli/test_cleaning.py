@@ -165,3 +165,17 @@ def test_damage_is_found_and_named(store: Path, on: Cli) -> None:
 def test_sizes_and_limits_speak_of_the_same_bytes() -> None:
     assert Limits(max_bytes=parse_size_bytes("1KB")).max_bytes == 1024
     assert not Limits().any
+
+
+def test_a_rebuild_changes_nothing_that_lists_show(on: Cli) -> None:
+    def shown() -> list[Any]:
+        runs = json.loads(on("runs", "list", "--json").stdout)["items"]
+        return [{k: v for k, v in run.items() if k != "version"} for run in runs]
+
+    before = shown()
+
+    ended = on("rebuild", "--json")
+
+    assert json.loads(ended.stdout)["runs"] == 10
+    assert shown() == before
+    assert on("verify").exit_code == 0

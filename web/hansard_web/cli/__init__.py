@@ -35,6 +35,7 @@ COMMANDS: Final = (
     Entry("usage", "usage", "Sum tokens and money."),
     Entry("doctor", "doctor", "Check ports, disk, permissions, versions and the server."),
     Entry("verify", "maintenance", "Check every row, digest and file of the store."),
+    Entry("rebuild", "rebuilding", "Derive everything again from what was received."),
     Entry("gc", "maintenance", "Delete old runs and remove what nothing uses."),
 )
 

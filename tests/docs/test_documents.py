@@ -1,0 +1,158 @@
+"""The documentation says what is: settings, tables, commands, links, requirement rows."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from hansard_store.database import DataFolder, open_for_ingest
+from hansard_web.cli import COMMANDS, LazyCommand
+from hansard_web.config import SETTINGS
+
+ROOT = Path(__file__).parent.parent.parent
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+
+_ROW = re.compile(r"^\| ([A-Z]{2}-\d{2}) \| (.+?) \| (core|deep|beyond) \| (.+) \|$", re.MULTILINE)
+_TABLE_ROW = re.compile(r"^\| `(\w+)` \| (primary|derived) \| (.+) \|$", re.MULTILINE)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_REQUIREMENTS = 658
+
+
+def _text(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+# ---- configuration
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+def test_every_setting_is_listed_as_it_is(setting) -> None:  # type: ignore[no-untyped-def]
+    kind = setting.kind.replace(" | ", ", ")
+    row = (
+        f"| `{setting.flag}` | `{setting.env}` | {setting.default} | {kind} | {setting.sentence} |"
+    )
+
+    assert row in _text("configuration.md")
+
+
+def test_no_setting_is_listed_that_is_not_there() -> None:
+    listed = set(re.findall(r"^\| `(--[a-z-]+)` ", _text("configuration.md"), re.MULTILINE))
+
+    assert listed == {setting.flag for setting in SETTINGS}
+
+
+# ---- data model
+
+
+def test_every_table_is_listed_as_primary_or_derived(tmp_path: Path) -> None:
+    connection = open_for_ingest(DataFolder(tmp_path / "data"))
+    named = {str(name) for (name,) in connection.execute(
+        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'virtual')"
+    ) if not str(name).startswith("sqlite_")}  # fmt: skip
+    connection.close()
+    listed = [name for name, _, _ in _TABLE_ROW.findall(_text("data-model.md"))]
+
+    assert sorted(listed) == sorted(named)
+
+
+# ---- requirements
+
+
+def test_the_rows_are_all_there_once() -> None:
+    ids = [row[0] for row in _ROW.findall(_text("requirements.md"))]
+
+    assert len(ids) == len(set(ids)) == _REQUIREMENTS
+
+
+def test_every_marker_names_a_row() -> None:
+    known = {row[0] for row in _ROW.findall(_text("requirements.md"))}
+    claimed = {
+        (str(path.relative_to(ROOT)), argument.value)
+        for path in (ROOT / "tests").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "covers"
+        for argument in node.args
+        if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+    }
+
+    assert claimed
+    assert [claim for claim in sorted(claimed) if claim[1] not in known] == []
+
+
+def test_rows_that_only_a_person_can_judge_have_a_sentence() -> None:
+    boundaries = [row for row in _ROW.findall(_text("requirements.md")) if row[0][:2] == "NG"]
+
+    assert len(boundaries) == 12
+    assert all(row[3].endswith(".*") for row in boundaries)
+
+
+# ---- pages
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
+    targets = _LINK.findall(page.read_text(encoding="utf-8"))
+    local = [t.partition("#")[0] for t in targets if not t.startswith(("http", "#"))]
+
+    assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+def _known_commands() -> set[str]:
+    known = set()
+    for entry in COMMANDS:
+        command = LazyCommand(entry).load()
+        known.add(entry.name)
+        if isinstance(command, click.Group):
+            known |= {f"{entry.name} {name}" for name in command.commands}
+    return known
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_that_a_page_shows_exists(page: Path) -> None:
+    known = _known_commands()
+    nouns = {name.partition(" ")[0] for name in known if " " in name}
+    shown = re.findall(r"(?:^|[`/ ])hansard ([a-z]+)(?: ([a-z]+))?", _code(page), re.MULTILINE)
+
+    named = {f"{first} {second}" if first in nouns and second else first for first, second in shown}
+    assert named - known == set()
+
+
+def _code(page: Path) -> str:
+    """Return what stands in backquotes and fenced blocks."""
+    text = page.read_text(encoding="utf-8")
+    fenced = re.findall(r"^```(?:sh)?\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return "\n".join((*fenced, *re.findall(r"`(hansard [^`\n]+)`", text)))
+
+
+@pytest.mark.covers("DC-10", "DC-11", "NG-12")
+def test_the_readme_says_what_it_is_and_how_to_run_it() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    first = text.split("\n\n")[1]
+
+    for words in ("memory and receipts layer", "OpenTelemetry-native", "runtime"):
+        assert words in first.replace("\n", " ")
+    for words in (
+        "make demo",
+        "make test",
+        "hansard serve",
+        "## A general layer, and coding agents",
+    ):
+        assert words in text
+
+
+@pytest.mark.covers("DC-02", "EX-18")
+def test_the_architecture_page_gives_every_package_a_home() -> None:
+    text = _text("architecture.md")
+
+    for name in ("context_core", "`sdk`", "recorder", "services/api", "dashboard",
+                 "provider adapters", "MCP bridge"):  # fmt: skip
+        assert name in text
+    for package in ("compiler", "store", "instrumentation", "collector", "web"):
+        assert f"`{package}/`" in text
