@@ -119,8 +119,19 @@ def _spoken(value: Mapping[str, Any], role: str) -> Message | None:
     refusal = value.get("refusal")
     if isinstance(refusal, str) and is_content(refusal):
         parts.append(TextPart(refusal))
+    parts = [_untold_reasoning(part) for part in parts]
     parts += _further_calls(value, parts)
     return message(role, _without_repeats(parts), name)
+
+
+def _untold_reasoning(part: Part) -> Part:
+    """A text that is the JSON of a Responses item of reasoning (MLflow) is reasoning."""
+    if not isinstance(part, TextPart) or part.text[:1] != "{" or '"rs_' not in part.text[:64]:
+        return part
+    item = opened(part.text)
+    if not isinstance(item, dict) or item.get("type") != "reasoning":
+        return part
+    return part_of(item) or ReasoningPart("")
 
 
 def _without_repeats(parts: list[Part]) -> list[Part]:

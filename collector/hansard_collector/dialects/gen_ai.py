@@ -166,7 +166,8 @@ def finish_reason(reading: Reading, key: str) -> str | None:
 def finish_reason_of_messages(reading: Reading, key: str) -> str | None:
     """The reason as the deprecated field of an output message."""
     for item in sequence(reading.opened(key)):
-        if isinstance(item, dict) and (reason := text(item.get("finish_reason"))):
+        said = first(item, ("finish_reason", "stop_reason")) if isinstance(item, dict) else None
+        if reason := text(said):
             return reason
     return None
 

@@ -77,6 +77,9 @@ _OUTER_FAMILIES = frozenset(
     for outer in prefixes
     if any(inner != outer and inner.startswith(outer) for inner in prefixes)
 )
+_MOST_KEYS = 50_000  # flattened conversations make up a key a message and field
+_UNKNOWN_FAMILY = ""
+_family_of: dict[str, str | None] = {}  # keys repeat from span to span
 _plans: dict[tuple[object, ...], Plan] = {}
 
 
@@ -103,25 +106,29 @@ def plan_for(view: SpanView) -> tuple[Plan, dict[str, list[str]]]:
 
 
 def _families(attributes: Iterable[str]) -> dict[str, list[str]]:
-    """Group the keys that the table does not name by the longest prefix that it does.
-
-    Keys of one family mostly follow each other, so the family of the previous key is tried first.
-    """
+    """Group the keys that the table does not name by the longest prefix that it does."""
     families: dict[str, list[str]] = {}
-    last, family = "", list[str]()
     for key in attributes:
         if key in _KEYS:
             continue
-        if last and key.startswith(last):
-            family.append(key)
-            continue
-        for prefix in _FAMILIES.get(key[:_HEAD], ()):
-            if key.startswith(prefix):
-                family = families.setdefault(prefix, [])
+        prefix = _family_of.get(key, _UNKNOWN_FAMILY)
+        if prefix is _UNKNOWN_FAMILY:
+            prefix = _remember_family(key)
+        if prefix is not None:
+            family = families.get(prefix)
+            if family is None:
+                families[prefix] = [key]
+            else:
                 family.append(key)
-                last = "" if prefix in _OUTER_FAMILIES else prefix
-                break
     return families
+
+
+def _remember_family(key: str) -> str | None:
+    if len(_family_of) >= _MOST_KEYS:
+        _family_of.clear()
+    prefix = next((p for p in _FAMILIES.get(key[:_HEAD], ()) if key.startswith(p)), None)
+    _family_of[key] = prefix
+    return prefix
 
 
 def _named_evidence(view: SpanView) -> list[str]:

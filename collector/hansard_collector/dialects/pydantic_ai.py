@@ -75,7 +75,24 @@ def request(reading: Reading, key: str) -> tuple[Message, ...] | None:
     """`request_data`: the provider's request as JSON."""
     if "messages" not in (sent := reading.mapping(key)) and "input" not in sent:
         return None
-    return chat.request_messages(sent) or None
+    found = chat.request_messages(sent)
+    return found[: len(found) - _answers(reading, found)] or None
+
+
+def appended_answer(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    found = chat.request_messages(reading.mapping(key))
+    return found[len(found) - _answers(reading, found) :] or None
+
+
+def _answers(reading: Reading, found: Sequence[Message]) -> int:
+    """How many messages at the end are the answer.
+
+    Logfire for the OpenAI Agents SDK appends it to the request; those spans tell a `usage`.
+    """
+    attributes = reading.view.attributes
+    if "usage" not in attributes or "response_data" in attributes:
+        return 0
+    return sum(1 for _ in takewhile(lambda said: said.role == "assistant", reversed(found)))
 
 
 def response(reading: Reading, key: str) -> tuple[Message, ...] | None:

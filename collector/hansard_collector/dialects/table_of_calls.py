@@ -85,6 +85,7 @@ MESSAGES: Rows = {
         *each(("events", "all_messages_events"), pydantic_ai.event_output, needs="pydantic_ai"),
         Source("events", pydantic_ai.event_output, needs="logfire"),
         Source("response_data", pydantic_ai.response, needs="logfire"),
+        Source("request_data", pydantic_ai.appended_answer, needs="logfire"),
         Source("response_data.combined_chunk_content", pydantic_ai.combined_chunks),
         Source(_ADK_RESPONSE, google_adk.output_messages),
         Source("event gen_ai.content.completion", gen_ai_events.completion_content),
@@ -158,6 +159,7 @@ CALL: Rows = {
     ),
     "stream": (
         *flags_of("gen_ai.request.stream", "gen_ai.is_streaming", "llm.is_streaming"),
+        *flags_of("stream", needs="mlflow"),  # the keyword arguments of the call
         Source("output.value", wire.came_in_chunks, label="output.value{type}"),
         Source(_INVOCATION, openinference.streamed, label=f"{_INVOCATION}{{stream}}"),
         Source("ai.operationId", vercel.streamed),

@@ -200,8 +200,11 @@ def _in_responses(name: str, find: Callable[[Mapping[str, Any]], int | None]) ->
         usage = _usage(reading, key)
         return find(usage) if usage else None
 
-    keys = (*USAGES, *RESPONSES)
-    return tuple(Source(key, read, label=f"{key}{{usage: {name}}}") for key in keys)
+    keys = {**USAGES, **dict.fromkeys(RESPONSES, "")}
+    return tuple(
+        Source(key, read, label=f"{key}{{usage: {name}}}", needs=needs)
+        for key, needs in keys.items()
+    )
 
 
 # Attributes that may hold a whole request, or a whole response.
@@ -219,7 +222,8 @@ RESPONSES = (
     "genkit:output",
 )
 
-USAGES = ("gen_ai.usage.raw",)  # a provider's usage by itself: Logfire
+# A provider's usage by itself, and the dialect whose spans say it under so plain a name.
+USAGES = {"gen_ai.usage.raw": "", "usage": "logfire"}
 
 INPUT_TOKENS = _in_responses("input", _input)
 OUTPUT_TOKENS = _in_responses("output", _output)

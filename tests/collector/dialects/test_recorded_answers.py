@@ -7,7 +7,7 @@ import json
 from hansard_collector.derive import derive
 from hansard_collector.normalise import MessageCache, normalise
 from hansard_collector.views import SpanView
-from hansard_compiler.calls import ReasoningPart, ToolCallPart, ToolResultPart
+from hansard_compiler.calls import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from tests.collector.dialects.maker import call_of, event, read, span
 
 _LLM = {"openinference.span.kind": "LLM"}
@@ -211,3 +211,49 @@ def test_words_of_smolagents_are_roles_of_what_it_sends() -> None:
         sent[f"llm.input_messages.{at}.message.content"] = "text"
 
     assert [message.role for message in call_of({**_LLM, **sent}).input] == ["assistant", "user"]
+
+
+def test_an_answer_that_logfire_appends_to_the_request_is_the_output() -> None:
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+    sent = {
+        "gen_ai.operation.name": "chat",
+        "logfire.span_type": "span",
+        "request_data": json.dumps({"messages": messages}),
+    }
+    usage = json.dumps({"input_tokens": 3, "input_tokens_details": {"cached_tokens": 2}})
+
+    agents = call_of({**sent, "usage": usage})
+    prefilled = call_of(sent)
+
+    assert [message.text for message in agents.input] == ["hi"]
+    assert [message.text for message in agents.output] == ["hello"]
+    assert (agents.tokens.input, agents.tokens.cache_read) == (3, 2)
+    assert [message.text for message in prefilled.input] == ["hi", "hello"]
+
+
+def test_arguments_of_a_call_that_mlflow_keeps_tell_the_stream() -> None:
+    asked = {"gen_ai.operation.name": "chat", "stream": "true"}
+
+    assert call_of(asked, scope="mlflow.tracing.provider").stream is True
+    assert call_of(asked).stream is None
+
+
+def test_a_reason_to_stop_may_stand_in_a_message_under_the_providers_name() -> None:
+    answer = [{"role": "assistant", "content": "hi", "stop_reason": "end_turn"}]
+
+    call = call_of({"gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps(answer)})
+
+    assert call.finish_reason_raw == "end_turn"
+
+
+def test_a_text_that_is_the_json_of_reasoning_is_reasoning() -> None:
+    item = {"id": "rs_1", "type": "reasoning", "summary": [{"type": "text", "text": "hm"}]}
+    parts = [
+        {"type": "text", "content": json.dumps(item)},
+        {"type": "text", "content": "hello"},
+    ]
+    answer = json.dumps([{"role": "assistant", "parts": parts}])
+
+    call = call_of({"gen_ai.operation.name": "chat", "gen_ai.output.messages": answer})
+
+    assert call.output[0].parts == (ReasoningPart("hm"), TextPart("hello"))
