@@ -1,0 +1,307 @@
+"""Backups: one state of the whole store, taken while it is used, as a folder or an archive.
+
+A backup holds `hansard.db`, `blobs/`, the `key` unless told not to, and `backup.json`. It is laid
+out like the data folder itself, so a folder can be used in its place as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+import apsw
+import zstandard
+
+from hansard_store.database import (
+    APPLICATION_ID,
+    DataFolder,
+    latest_version,
+    open_reader,
+    schema_version,
+    snapshot,
+)
+from hansard_store.disk import disk_use, folder_bytes, need_space
+from hansard_store.errors import NotABackupError, NotEmptyError, StoreError, StoreNewerError
+from hansard_store.payloads import blob_path
+
+ARCHIVE_SUFFIX = ".tar.zst"
+MANIFEST = "backup.json"
+
+_PAGES_AT_ONCE = 1000
+_LARGE_PAYLOADS = "SELECT digest FROM payload WHERE body IS NULL"
+_DROP_PAYLOAD = "DELETE FROM payload WHERE digest = ?"
+_DROP_ALIASES = "DELETE FROM payload_alias WHERE stored = ?"
+_SPANS = "SELECT count(*) FROM span"
+
+Progress = Callable[[str, int, int], None]  # what, done, in all
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """What a backup says of itself."""
+
+    created_ns: int
+    schema: int
+    spans: int
+    blobs: int
+    has_key: bool
+
+
+def back_up(
+    folder: DataFolder,
+    target: Path,
+    *,
+    with_key: bool = True,
+    progress: Progress = lambda _what, _done, _total: None,
+) -> Backup:
+    """Copy a store, in use or not, into a new folder, or an archive if `target` ends so.
+
+    Raises NotEmptyError when there is something already, NoSpaceError before anything is written.
+    What was begun is removed again when it fails.
+    """
+    is_archive = target.name.endswith(ARCHIVE_SUFFIX)
+    if target.exists() and (is_archive or not target.is_dir() or any(target.iterdir())):
+        raise NotEmptyError(str(target))
+    with _reading(folder) as reader:
+        size = disk_use(folder, reader).total_bytes
+        need_space("the backup", target, size_bytes=size * (2 if is_archive else 1))
+        if not is_archive:
+            return _fill(folder, reader, target, with_key=with_key, progress=progress)
+        # The archive is made of a copy: a database that is written to cannot be streamed.
+        with tempfile.TemporaryDirectory(prefix=".backup-", dir=target.parent) as name:
+            made = _fill(folder, reader, Path(name), with_key=with_key, progress=progress)
+            _pack(Path(name), target)
+            return made
+
+
+def _fill(
+    folder: DataFolder,
+    reader: apsw.Connection,
+    target: Path,
+    *,
+    with_key: bool,
+    progress: Progress,
+) -> Backup:
+    was_there = target.exists()
+    copy = DataFolder(target)
+    try:
+        copy.create()
+        _copy_database(reader, copy.database, progress)
+        with _writing(copy) as connection:
+            blobs = _copy_blobs(folder, copy, connection, progress)
+            made = Backup(
+                created_ns=time.time_ns(),
+                schema=schema_version(connection),
+                spans=int(connection.execute(_SPANS).get),
+                blobs=blobs,
+                has_key=with_key,
+            )
+        if with_key:
+            _copy_file(folder.key_file, copy.key_file)
+        _write_private(target / MANIFEST, json.dumps(asdict(made)).encode())
+    except BaseException:
+        shutil.rmtree(target, ignore_errors=True)
+        if was_there:
+            target.mkdir(mode=0o700)
+        raise
+    return made
+
+
+def _copy_database(reader: apsw.Connection, target: Path, progress: Progress) -> None:
+    """Copy one state of the database, some pages at a time.
+
+    The reader's snapshot is held throughout: without it each commit of another connection would
+    make the copy begin again.
+    """
+    target.touch(mode=0o600)
+    connection = apsw.Connection(str(target))
+    try:
+        with snapshot(reader):
+            reader.execute(_SPANS).fetchall()  # a snapshot begins with the first read
+            with connection.backup("main", reader, "main") as copying:
+                while not copying.done:
+                    copying.step(_PAGES_AT_ONCE)
+                    total = copying.page_count
+                    progress("pages", total - copying.remaining, total)
+    finally:
+        connection.close()
+
+
+def _copy_blobs(
+    folder: DataFolder, copy: DataFolder, connection: apsw.Connection, progress: Progress
+) -> int:
+    """Copy the files that the copied rows point at; a row whose file gc took since goes too."""
+    rows: list[Any] = connection.execute(_LARGE_PAYLOADS).fetchall()
+    copied = 0
+    for done, (digest,) in enumerate(rows, start=1):
+        path = blob_path(copy, digest)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        try:
+            _copy_file(blob_path(folder, digest), path)
+            copied += 1
+        except FileNotFoundError:
+            connection.execute(_DROP_ALIASES, (digest,))
+            connection.execute(_DROP_PAYLOAD, (digest,))
+        progress("blobs", done, len(rows))
+    return copied
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    with source.open("rb") as reading:
+        _write_private(target, reading)
+
+
+def _write_private(path: Path, content: bytes | IO[bytes]) -> None:
+    """Write a file that only its owner may read."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "wb") as file:
+        if isinstance(content, bytes):
+            file.write(content)
+        else:
+            shutil.copyfileobj(content, file)
+
+
+def _pack(source: Path, target: Path) -> None:
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with (
+            open(descriptor, "wb") as file,
+            zstandard.ZstdCompressor(level=3).stream_writer(file) as packed,
+            tarfile.open(fileobj=packed, mode="w|") as archive,
+        ):
+            for path in sorted(source.rglob("*")):
+                if path.is_file():
+                    archive.add(path, arcname=path.relative_to(source).as_posix())
+    except BaseException:
+        target.unlink()
+        raise
+
+
+# ---- and back
+
+
+def restore(
+    source: Path,
+    folder: DataFolder,
+    *,
+    progress: Progress = lambda _what, _done, _total: None,
+) -> Backup:
+    """Put a backup into an empty data folder; returns what it says of itself.
+
+    Raises NotEmptyError rather than overwrite anything, NotABackupError for what is none or is
+    damaged, StoreNewerError for one of a newer version. What was begun is removed when it fails.
+    """
+    if folder.path.exists() and any(folder.path.iterdir()):
+        raise NotEmptyError(str(folder.path))
+    if not source.exists():
+        raise NotABackupError(f"there is no {str(source)!r}")
+    was_there = folder.path.exists()
+    try:
+        folder.create()
+        if source.is_dir():
+            _restore_folder(source, folder, progress)
+        else:
+            _restore_archive(source, folder, progress)
+        made = _check(source, folder)
+        (folder.path / MANIFEST).unlink()
+    except BaseException:
+        shutil.rmtree(folder.path, ignore_errors=True)
+        if was_there:
+            folder.path.mkdir(mode=0o700)
+        raise
+    return made
+
+
+def _restore_folder(source: Path, folder: DataFolder, progress: Progress) -> None:
+    need_space("the restored store", folder.path, size_bytes=folder_bytes(source))
+    paths = [path for path in sorted(source.rglob("*")) if path.is_file()]
+    for done, path in enumerate(paths, start=1):
+        with path.open("rb") as file:
+            _put(PurePosixPath(path.relative_to(source).as_posix()), file, folder)
+        progress("files", done, len(paths))
+
+
+def _restore_archive(source: Path, folder: DataFolder, progress: Progress) -> None:
+    done = 0
+    try:
+        with (
+            source.open("rb") as file,
+            zstandard.ZstdDecompressor().stream_reader(file) as unpacked,
+            tarfile.open(fileobj=unpacked, mode="r|") as archive,
+        ):
+            for member in archive:
+                content = archive.extractfile(member) if member.isfile() else None
+                if content is None:
+                    raise NotABackupError(f"{source.name} holds {member.name!r}, which is no file")
+                need_space("the restored store", folder.path, size_bytes=member.size)
+                _put(PurePosixPath(member.name), content, folder)
+                done += 1
+                progress("files", done, done)
+    except (zstandard.ZstdError, tarfile.TarError, EOFError) as error:
+        raise NotABackupError(f"{source.name} is no backup, or damaged: {error}") from error
+
+
+def _put(name: PurePosixPath, content: IO[bytes], folder: DataFolder) -> None:
+    """Write one file of a backup; only names that a backup has, wherever it came from."""
+    parts = name.parts
+    is_blob = len(parts) == 3 and parts[0] == "blobs" and all(_is_hex(part) for part in parts[1:])
+    if not is_blob and str(name) not in ("hansard.db", "key", MANIFEST):
+        raise NotABackupError(f"{str(name)!r} has no place in a backup")
+    path = folder.path.joinpath(*parts)
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    _write_private(path, content)
+
+
+def _is_hex(text: str) -> bool:
+    return bool(text) and not set(text) - set("0123456789abcdef")
+
+
+def _check(source: Path, folder: DataFolder) -> Backup:
+    """Return what a backup says of itself, if the database in it bears it out."""
+    try:
+        made = Backup(**json.loads((folder.path / MANIFEST).read_bytes()))
+        with _writing(folder) as connection:
+            sound = connection.execute("PRAGMA quick_check(1)").get == "ok"
+            ours = connection.pragma("application_id") == APPLICATION_ID
+            schema = schema_version(connection)
+    except (OSError, ValueError, TypeError, apsw.Error) as error:
+        raise NotABackupError(f"{str(source)!r} is no backup, or damaged: {error}") from error
+    if not sound or not ours:
+        raise NotABackupError(f"the database in {str(source)!r} is damaged")
+    if schema > latest_version():
+        raise StoreNewerError(schema, latest_version())
+    return made
+
+
+# ---- connections
+
+
+@contextmanager
+def _reading(folder: DataFolder) -> Iterator[apsw.Connection]:
+    if not folder.database.exists():
+        raise StoreError(f"there is no store in {str(folder.path)!r}")
+    connection = open_reader(folder)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _writing(folder: DataFolder) -> Iterator[apsw.Connection]:
+    """A connection to a copy that nobody else uses; leaves no log file behind."""
+    connection = apsw.Connection(str(folder.database))
+    try:
+        connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+        yield connection
+    finally:
+        connection.close()

@@ -1,0 +1,68 @@
+"""How much room a store takes, and how much there is."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+
+from hansard_store.database import DataFolder
+from hansard_store.errors import NoSpaceError
+
+_SPARE_BYTES = 16 * 1024 * 1024  # left free by whatever is written in bulk
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUse:
+    """Bytes that a store takes; `free_bytes` of the database are given to the next rows."""
+
+    database_bytes: int
+    free_bytes: int
+    log_bytes: int  # write-ahead
+    blob_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        return self.database_bytes + self.log_bytes + self.blob_bytes
+
+    @property
+    def used_bytes(self) -> int:
+        """What deleting and collecting would make less; the rest is free already."""
+        return self.database_bytes - self.free_bytes + self.blob_bytes
+
+
+_PAGES = """
+SELECT page_count * page_size, freelist_count * page_size
+FROM pragma_page_count, pragma_page_size, pragma_freelist_count
+"""
+
+
+def disk_use(folder: DataFolder, connection: apsw.Connection) -> DiskUse:
+    """Measure a store; costs a look at every blob's size."""
+    database, free = connection.execute(_PAGES).get
+    log = folder.database.with_name(folder.database.name + "-wal")
+    return DiskUse(
+        database_bytes=database,
+        free_bytes=free,
+        log_bytes=log.stat().st_size if log.exists() else 0,
+        blob_bytes=folder_bytes(folder.blobs),
+    )
+
+
+def folder_bytes(path: Path) -> int:
+    """Return the sum of the sizes of all files below a folder; 0 when there is none."""
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+
+
+def need_space(what: str, where: Path, *, size_bytes: int) -> None:
+    """Raise NoSpaceError when the disk of a folder, made or not, has no room for so much."""
+    place = where
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    if free < size_bytes + _SPARE_BYTES:
+        raise NoSpaceError(
+            what, needed_bytes=size_bytes + _SPARE_BYTES, free_bytes=free, where=str(where)
+        )
