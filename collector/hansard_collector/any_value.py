@@ -14,6 +14,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.views import EventView, LogView, SpanView, Value
+from hansard_store.records import Leaf, add_leaves
 
 # `claude_code.api_request`, `codex.tool_result`: the only bodies that are names.
 _NAME_BODY = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)+", re.ASCII)
@@ -47,6 +48,22 @@ def attributes_dict(pairs: Iterable[KeyValue]) -> dict[str, Value]:
     return result
 
 
+def attributes_and_leaves(pairs: Iterable[KeyValue]) -> tuple[dict[str, Value], list[Leaf]]:
+    """Return an attribute list as a dict, and its values that hold text or bytes, in one walk."""
+    result: dict[str, Value] = {}
+    leaves: list[Leaf] = []
+    for pair in pairs:
+        key, value = pair.key, pair.value
+        text = value.string_value
+        if text:
+            result[key] = text
+            leaves.append((key, value))
+        else:
+            result[key] = python_value(value)
+            add_leaves(key, value, leaves)
+    return result, leaves
+
+
 def span_view(
     span: Span,
     resource: Mapping[str, Value] = _NO_VALUES,
@@ -55,8 +72,12 @@ def span_view(
     scope_version: str = "",
     logs: Sequence[LogView] = (),
     elements: Mapping[str, Sequence[str]] = _NO_VALUES,
+    attributes: Mapping[str, Value] | None = None,
 ) -> SpanView:
-    """Return a span as a dialect reads it. The resource's dict is shared, not copied."""
+    """Return a span as a dialect reads it. The resource's dict is shared, not copied.
+
+    `attributes` are the span's own, from who has read them already.
+    """
     status = span.status
     return SpanView(
         trace_id=span.trace_id,
@@ -68,7 +89,7 @@ def span_view(
         end_ns=span.end_time_unix_nano,
         status_code=status.code,
         status_message=status.message,
-        attributes=attributes_dict(span.attributes),
+        attributes=attributes_dict(span.attributes) if attributes is None else attributes,
         events=_event_views(span.events) if span.events else (),
         scope_name=scope_name,
         scope_version=scope_version,

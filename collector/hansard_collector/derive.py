@@ -32,6 +32,7 @@ _USD_NANO = 1_000_000_000
 # Whose input and output people search. A chain's are dumps of state that repeat its messages.
 _IO_ROLES = ("agent", "workflow", "task", "retriever", "rerank", "memory", "guardrail", "evaluator")
 _STATUS_ERROR = 2
+_REF_CHARS = len("sha256:") + 64
 _MOST = 1 << 44  # tokens, or 17,592 dollars: more was never reported of one step but by mistake
 
 
@@ -75,8 +76,8 @@ def derive(
     )
 
 
-def _flags(view: SpanView, normal: Normalised) -> SpanFlag:
-    flags = SpanFlag(0)
+def _flags(view: SpanView, normal: Normalised) -> int:
+    flags = 0
     if normal.duplicate:
         flags |= SpanFlag.DUPLICATE
     if view.status_code == _STATUS_ERROR or normal.error is not None:
@@ -190,9 +191,13 @@ def _facets(
 def _payloads(view: SpanView, call: Call | None) -> Iterator[bytes]:
     """Yield the digests of payloads that attributes or parts of messages refer to."""
     for value in view.attributes.values():
-        for ref in value if isinstance(value, list) else (value,):
-            if isinstance(ref, str) and ref.startswith("sha256:"):
-                yield from _digest(ref)
+        if type(value) is str:
+            if len(value) == _REF_CHARS:
+                yield from _digest(value)
+        elif type(value) is list:
+            for ref in value:
+                if type(ref) is str and len(ref) == _REF_CHARS:
+                    yield from _digest(ref)
     for message in (*call.input, *call.output) if call else ():
         for part in message.parts:
             if isinstance(part, MediaPart) and part.payload:
@@ -280,7 +285,7 @@ def _clip(text: str | None, limit: int) -> str | None:
     """Return the beginning of a text on one line."""
     if not text:
         return None
-    line = " ".join(text[: limit * 4].split())
+    line = " ".join(text[: limit * 2].split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 

@@ -3,7 +3,7 @@
 IngestError
 ├── MalformedRequest     undecodable: the sender must not retry   (HTTP 400, INVALID_ARGUMENT)
 ├── RequestTooLarge      over the size limit: never retry         (HTTP 413, RESOURCE_EXHAUSTED)
-└── StoreBusy            queue full, disk full, database locked   (HTTP 503, UNAVAILABLE + RetryInfo)
+└── StoreBusy            queue full, disk full, database locked   (HTTP 503, UNAVAILABLE)
 """
 
 from __future__ import annotations

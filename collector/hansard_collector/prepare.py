@@ -14,7 +14,7 @@ from typing import Any
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from hansard_collector.any_value import attributes_dict, span_view
+from hansard_collector.any_value import attributes_and_leaves, attributes_dict, span_view
 from hansard_collector.derive import derive
 from hansard_collector.messages import MessageCache
 from hansard_collector.normalise import normalise
@@ -89,17 +89,20 @@ class Preparer:
         times = span_times(span, received_ns=received_ns)
         cuts: list[tuple[str, str, Sequence[str]]] = []
         elements: dict[str, Sequence[str]] = {}
-        large = large_values(span, self._cutting(span.trace_id, cuts))
+        attributes, leaves = attributes_and_leaves(span.attributes)
+        cutting = self._cutting(span.trace_id, cuts)
+        large = large_values(span, cutting, attribute_leaves=leaves)
         view = span_view(
             span,
             envelope.resource,
             scope_name=envelope.scope_name,
             scope_version=envelope.scope_version,
             elements=elements,
+            attributes=attributes,
         )
         # An event, a link or a map inside an attribute may hold a value under the same key.
         elements |= {key: found for key, text, found in cuts if view.attributes.get(key) == text}
-        flags |= times.flags | (SpanFlag.REDACTED if removed else SpanFlag(0))
+        flags |= times.flags | (SpanFlag.REDACTED if removed else 0)
         if span.links:
             flags |= SpanFlag.HAS_LINKS
         fields = {

@@ -158,8 +158,8 @@ def received_again(stored: StoredSpan) -> ReceivedSpan:
     flags, _ = repair_span(span)
     times = span_times(span, received_ns=stored.received_ns)
     # What was emptied or removed before storing cannot be seen any more in what is stored.
-    kept = SpanFlag(stored.flags) & _SEEN_ONLY_ONCE
-    has_links = SpanFlag.HAS_LINKS if span.links else SpanFlag(0)
+    kept = stored.flags & _SEEN_ONLY_ONCE
+    has_links = SpanFlag.HAS_LINKS if span.links else 0
     return ReceivedSpan(
         trace_id=span.trace_id,
         span_id=span.span_id,

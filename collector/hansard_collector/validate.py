@@ -27,7 +27,7 @@ class Times:
     start_ns: int | None
     end_ns: int | None
     sort_ns: int
-    flags: SpanFlag
+    flags: int
 
 
 def bad_trace_id(trace_id: bytes) -> str | None:
@@ -49,9 +49,9 @@ def refuse_span(span: Span) -> str | None:
     return bad_trace_id(span.trace_id) or bad_span_id(span.span_id)
 
 
-def repair_span(span: Span) -> tuple[SpanFlag, list[str]]:
+def repair_span(span: Span) -> tuple[int, list[str]]:
     """Empty an invalid parent and drop invalid links, in place; say so in notes."""
-    flags, notes = SpanFlag(0), []
+    flags, notes = 0, []
     parent = span.parent_span_id
     if parent and bad_span_id(parent):
         span.parent_span_id = b""
@@ -87,7 +87,7 @@ def _bad_link(link: Span.Link) -> bool:
 def span_times(span: Span, *, received_ns: int) -> Times:
     """Return the times of a span as they can be stored and ordered."""
     start, end = span.start_time_unix_nano, span.end_time_unix_nano
-    flags = SpanFlag(0)
+    flags = 0
     if start >= _SIGNED_LIMIT_NS or end >= _SIGNED_LIMIT_NS:
         flags |= SpanFlag.TIME_HUGE | SpanFlag.TIME_ODD
     if not start or (end and end < start) or _is_odd(start, received_ns):

@@ -62,17 +62,15 @@ def tokens_of(attributes: Mapping[str, Any]) -> str:
     append = tokens.append
     cached = _pair_cache.get
     for key, value in attributes.items():
-        if key.startswith(_FLAT_MESSAGES) and _LATER_MESSAGE.match(key):
-            continue
-        if isinstance(value, str):
+        kind = type(value)
+        if kind is str:
             append(cached((key, value)) or _pair(key, value))
-        elif isinstance(value, bool | int | float):
+        elif kind is int or kind is float or kind is bool:
             text = _text(value)
             append(cached((key, text)) or _pair(key, text))
-        elif isinstance(value, list | tuple):
-            append(" ".join([key_token(key), *_element_tokens(key, value)]))
-        else:
-            append(key_token(key))
+        elif not _is_later_message(key):
+            values = _element_tokens(key, value) if isinstance(value, list | tuple) else ()
+            append(" ".join([key_token(key), *values]))
     return " ".join(tokens)
 
 
@@ -89,7 +87,13 @@ def _element_tokens(key: str, values: list[Any] | tuple[Any, ...]) -> Iterator[s
             yield attribute_token(key, value)
 
 
+def _is_later_message(key: str) -> bool:
+    return key.startswith(_FLAT_MESSAGES) and _LATER_MESSAGE.match(key) is not None
+
+
 def _pair(key: str, text: str) -> str:
+    if _is_later_message(key):
+        return ""
     if len(text) > MAX_VALUE_CHARS:
         return key_token(key)
     tokens = f"{key_token(key)} {_digest(_pair_bytes(key, text))}"

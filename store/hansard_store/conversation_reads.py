@@ -107,7 +107,7 @@ class CallRow:
     sort_ns: int
     start_ns: int | None
     end_ns: int | None
-    flags: SpanFlag
+    flags: int
     input_prefix: int | None
     output_prefix: int | None
     input_is_delta: bool
@@ -253,7 +253,7 @@ def _call(row: Sequence[Any]) -> CallRow:
         sort_ns,
         start_ns,
         end_ns,
-        SpanFlag(flags),
+        flags,
         input_prefix,
         output_prefix,
         bool(is_delta),
@@ -282,7 +282,7 @@ def _tool_run(columns: Sequence[Any]) -> ToolRun | None:
     if link is None:
         return None
     start_ns, end_ns, flags = columns[4:]
-    return ToolRun(link, start_ns, end_ns, bool(SpanFlag(flags) & SpanFlag.ERROR))
+    return ToolRun(link, start_ns, end_ns, bool(flags & SpanFlag.ERROR))
 
 
 def first_carriers(connection: apsw.Connection, hashes: Collection[bytes]) -> dict[bytes, Carrier]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from enum import IntFlag
 
+class SpanFlag:
+    """Stored as an integer; never renumber.
 
-class SpanFlag(IntFlag):
-    """Stored as an integer; never renumber."""
+    Plain integers: ingest combines several a span, and an operation on an IntFlag costs a
+    microsecond.
+    """
 
     DUPLICATE = 1  # a second span for a call or tool that another one describes
     PENDING = 2  # announces a span that had not ended; its own id, the span as its parent

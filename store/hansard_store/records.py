@@ -12,9 +12,9 @@ length, tail]), then the protobuf bytes. Kinds: 0 text content, 1 list with its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import apsw
 from google.protobuf.message import DecodeError
@@ -39,6 +39,8 @@ _MESSAGE_KEYS = (
 )
 _TEXT, _LIST, _LIST_AND_TAIL, _BYTES = range(4)
 
+Leaf: TypeAlias = tuple[str, AnyValue]  # a value that holds text or bytes, with its key
+
 Message = TypeVar("Message", Span, LogRecord, Metric)
 
 
@@ -52,14 +54,18 @@ class LargeValue:
 
 
 def large_values(
-    message: Span | LogRecord, cut: Callable[[str, str], CutValue | None]
+    message: Span | LogRecord,
+    cut: Callable[[str, str], CutValue | None],
+    *,
+    attribute_leaves: Sequence[Leaf] | None = None,
 ) -> list[LargeValue]:
     """Return the values of a message that are worth a row of their own, in walk order.
 
-    `cut(key, text)` may answer with the text's pieces; it is asked for large texts only.
+    `cut(key, text)` may answer with the text's pieces; it is asked for large texts only. Who has
+    walked over the attributes already gives their leaves: the walk is most of the cost.
     """
     found = []
-    for slot, (key, value) in enumerate(_values(message)):
+    for slot, (key, value) in enumerate(_values(message, attribute_leaves)):
         text = value.string_value
         if len(text) <= _LARGE_MESSAGE_CHARS:
             if not text and len(value.bytes_value) > _LARGE_CHARS:
@@ -231,12 +237,17 @@ def _bytes_of(connection: apsw.Connection, reference: Reference) -> bytes:
 # ---- the walk: one order for packing and restoring, whatever the values hold
 
 
-def _values(message: Span | LogRecord) -> list[tuple[str, AnyValue]]:
+def _values(
+    message: Span | LogRecord, attribute_leaves: Sequence[Leaf] | None = None
+) -> list[Leaf]:
     """Return every AnyValue that holds text or bytes, with its attribute's key."""
-    found: list[tuple[str, AnyValue]] = []
+    found: list[Leaf] = []
     if isinstance(message, LogRecord):
-        _add_leaves("body", message.body, found)
-    _add_pairs("", message.attributes, found)
+        add_leaves("body", message.body, found)
+    if attribute_leaves is None:
+        _add_pairs("", message.attributes, found)
+    else:
+        found += attribute_leaves
     if isinstance(message, Span):
         for event in message.events:
             # Old conventions put messages into events; their texts repeat like any message's.
@@ -247,26 +258,27 @@ def _values(message: Span | LogRecord) -> list[tuple[str, AnyValue]]:
     return found
 
 
-def _add_pairs(prefix: str, pairs: Iterable[KeyValue], found: list[tuple[str, AnyValue]]) -> None:
+def _add_pairs(prefix: str, pairs: Iterable[KeyValue], found: list[Leaf]) -> None:
     add = found.append
     for pair in pairs:
         value = pair.value
         if value.string_value:  # nearly all are; asking which field is set costs more
             add((prefix + pair.key, value))
         else:
-            _add_leaves(prefix + pair.key, value, found)
+            add_leaves(prefix + pair.key, value, found)
 
 
-def _add_leaves(key: str, value: AnyValue, found: list[tuple[str, AnyValue]]) -> None:
+def add_leaves(key: str, value: AnyValue, found: list[Leaf]) -> None:
+    """Add the values in a value that hold text or bytes, in the order of the walk."""
     kind = value.WhichOneof("value")
     if kind in ("string_value", "bytes_value"):
         found.append((key, value))
     elif kind == "array_value":
         for inner in value.array_value.values:
-            _add_leaves(key, inner, found)
+            add_leaves(key, inner, found)
     elif kind == "kvlist_value":
         for pair in value.kvlist_value.values:
-            _add_leaves(key, pair.value, found)
+            add_leaves(key, pair.value, found)
 
 
 def _write_varint(out: bytearray, number: int) -> None:
