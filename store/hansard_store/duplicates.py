@@ -60,19 +60,25 @@ def are_twins(one: CallFacts, other: CallFacts) -> bool:
     Asked of calls with one response id, and of calls that two instrumentations began side by side.
     The id alone would not do: scripted and proxied models give the same id again and again. With
     the id, two instrumentations of which one was at work within the other may count differently:
-    cached tokens in or out, the first chunk's usage of a stream added to the last one's.
+    cached tokens in or out, the first chunk's usage of a stream added to the last one's. Without
+    it, they must agree on the output where both tell it.
     """
     if one.response_id and other.response_id and one.response_id != other.response_id:
         return False
     if one.role != other.role or not _same_model(one.model, other.model):
         return False
-    if one.response_id and other.response_id and one.scope != other.scope:
-        return _within(one, other) or _within(other, one)
+    if one.scope != other.scope and (_within(one, other) or _within(other, one)):
+        return bool(one.response_id and other.response_id) or _same_output(one, other)
     overlap = one.start_ns <= (other.end_ns or one.start_ns) and other.start_ns <= (
         one.end_ns or other.start_ns
     )
     same_usage = (one.tokens_input, one.tokens_output) == (other.tokens_input, other.tokens_output)
     return overlap and same_usage
+
+
+def _same_output(one: CallFacts, other: CallFacts) -> bool:
+    told = {one.tokens_output or 0, other.tokens_output or 0} - {0}
+    return len(told) < 2
 
 
 def _within(one: CallFacts, other: CallFacts) -> bool:

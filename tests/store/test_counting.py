@@ -253,6 +253,15 @@ def test_one_response_told_by_two_instrumentations_is_one_call_however_they_coun
     ) == (1, 10)
 
 
+def test_a_wrapper_and_a_client_side_by_side_may_count_the_cached_differently() -> None:
+    assert model_calls(
+        Step("root", None, 0, PLAIN),
+        Step("wrapper", "root", 1, llm((4, 5)), scope="instrumentor"),
+        Step("own", "root", 1, llm((10, 5), response_id="r"), scope="sdk"),
+        Step("other", "root", 1, llm((10, 9), response_id="s"), scope="sdk"),
+    ) == (2, 14)
+
+
 def test_one_response_told_by_two_instrumentations_one_after_the_other_is_two_calls() -> None:
     assert model_calls(
         Step("root", None, 0, PLAIN),
