@@ -7,11 +7,12 @@ from itertools import groupby
 
 import apsw
 from opentelemetry.proto.logs.v1.logs_pb2 import LogsData, ResourceLogs, ScopeLogs
+from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, TracesData
 
 from hansard_collector.rederive import read_resource, read_scope
-from hansard_store.export_queries import StoredRecord, log_records, span_records
-from hansard_store.records import restore_log, restore_span
+from hansard_store.export_queries import StoredRecord, log_records, point_records, span_records
+from hansard_store.records import restore_log, restore_metric, restore_span
 
 
 class Reexport:
@@ -43,6 +44,18 @@ class Reexport:
                 inner = envelope.scope_logs.add()
                 inner.CopyFrom(_as_scope_logs(self._scope(connection, scope)))
                 inner.log_records.extend(restore_log(connection, one.record) for one in in_scope)
+        return data
+
+    def points(self, connection: apsw.Connection, points: Sequence[int]) -> MetricsData:
+        """Return some metric points by their numbers, each in a metric of its own."""
+        data = MetricsData()
+        for resource, in_resource in groupby(point_records(connection, points), _resource_of):
+            envelope = data.resource_metrics.add()
+            envelope.MergeFromString(self._resource(connection, resource).SerializeToString())
+            for scope, in_scope in groupby(in_resource, _scope_of):
+                inner = envelope.scope_metrics.add()
+                inner.MergeFromString(self._scope(connection, scope).SerializeToString())
+                inner.metrics.extend(restore_metric(connection, one.record) for one in in_scope)
         return data
 
     def _resource(self, connection: apsw.Connection, number: int) -> ResourceSpans:

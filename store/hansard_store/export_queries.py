@@ -33,6 +33,15 @@ SELECT log.id, log.resource, log.scope, log.record
 FROM json_each(:items) AS wanted CROSS JOIN log_record AS log ON log.id = wanted.value
 ORDER BY log.id
 """
+_POINT_RECORDS = """
+SELECT point.id, point.resource, point.scope, point.record
+FROM json_each(:items) AS wanted CROSS JOIN metric_point AS point ON point.id = wanted.value
+ORDER BY point.id
+"""
+# Everything, page by page, in the order in which it came.
+_ALL_SPANS = f"SELECT id FROM span WHERE id > :after AND {_SENT} ORDER BY id LIMIT :limit"
+_ALL_LOGS = "SELECT id FROM log_record WHERE id > :after ORDER BY id LIMIT :limit"
+_ALL_POINTS = "SELECT id FROM metric_point WHERE id > :after ORDER BY id LIMIT :limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,26 @@ def span_records(connection: apsw.Connection, spans: Sequence[int]) -> list[Stor
 def log_records(connection: apsw.Connection, logs: Sequence[int]) -> list[StoredRecord]:
     """Return some log records; those deleted meanwhile are left out."""
     return _records(connection, _LOG_RECORDS, logs)
+
+
+def point_records(connection: apsw.Connection, points: Sequence[int]) -> list[StoredRecord]:
+    """Return some metric points; those deleted meanwhile are left out."""
+    return _records(connection, _POINT_RECORDS, points)
+
+
+def all_span_ids(connection: apsw.Connection, *, after: int, limit: int) -> list[int]:
+    """Return the next span.ids of the store, of all runs."""
+    return _ids(connection, _ALL_SPANS, {"after": after, "limit": limit})
+
+
+def all_log_ids(connection: apsw.Connection, *, after: int, limit: int) -> list[int]:
+    """Return the next log records of the store."""
+    return _ids(connection, _ALL_LOGS, {"after": after, "limit": limit})
+
+
+def all_point_ids(connection: apsw.Connection, *, after: int, limit: int) -> list[int]:
+    """Return the next metric points of the store."""
+    return _ids(connection, _ALL_POINTS, {"after": after, "limit": limit})
 
 
 def _ids(connection: apsw.Connection, sql: str, wanted: dict[str, Any]) -> list[int]:
