@@ -168,6 +168,11 @@ def said_so(_: Reading, __: str) -> bool:
     return True
 
 
+def codex_role(reading: Reading, key: str) -> str | None:
+    """Of Codex's many spans around a tool's run, one dispatches it."""
+    return "tool" if reading.view.attributes[key] == "dispatch" else None
+
+
 def codex_effort(reading: Reading, key: str) -> Mapping[str, Any] | None:
     value = text(reading.view.attributes[key])
     return None if value is None else {"reasoning_effort": value}
@@ -179,7 +184,12 @@ def entity_of_agent(reading: Reading, key: str) -> str | None:
 
 
 # Where LangChain's tools leave the message they answer with.
-TOOL_MESSAGES = ("output.value", "langfuse.observation.output", "gen_ai.completion")
+TOOL_MESSAGES = (
+    "output.value",
+    "langfuse.observation.output",
+    "gen_ai.completion",
+    "mlflow.spanOutputs",
+)
 
 
 def call_id_of_message(reading: Reading, key: str) -> str | None:

@@ -76,6 +76,7 @@ _ROLE: Rows = {
             for evidence, role in names.items()
         ),
         Source("haystack.tool.name", constant("tool")),
+        Source("codex.tool.phase", others.codex_role),
         Source("lk.function_tool.name", constant("tool")),
         Source("embedding.model_name", constant("embedding")),
         Source("reranker.model_name", constant("rerank")),

@@ -37,6 +37,7 @@ TOOL: Rows = {
         *texts_of("gen_ai.tool.name", "tool.name", "ai.toolCall.name"),
         *texts_of("spring.ai.tool.definition.name", "haystack.tool.name"),
         *texts_of("tool_name", needs=_CC),
+        *texts_of("tool_name", needs="codex"),
         *texts_of("function_name", needs="gemini_cli"),
         *texts_of("lk.function_tool.name", "traceloop.entity.name"),
         *each(others.TOOL_SPANS, others.name_after_operation),

@@ -257,3 +257,14 @@ def test_a_text_that_is_the_json_of_reasoning_is_reasoning() -> None:
     call = call_of({"gen_ai.operation.name": "chat", "gen_ai.output.messages": answer})
 
     assert call.output[0].parts == (ReasoningPart("hm"), TextPart("hello"))
+
+
+def test_codex_dispatches_a_tool_in_one_of_its_spans() -> None:
+    sent = {"codex.tool.phase": "dispatch", "tool_name": "exec_command", "call_id": "c1"}
+
+    step = read(sent, name="exec_command")
+
+    assert step.role == "tool"
+    assert step.tool is not None
+    assert (step.tool.name, step.tool.call_id) == ("exec_command", "c1")
+    assert read({**sent, "codex.tool.phase": "wait"}).role != "tool"
