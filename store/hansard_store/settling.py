@@ -35,7 +35,7 @@ TOOL_ROLES = ("tool", "mcp")
 _JUDGED = (*CALL_ROLES, *TOOL_ROLES)
 
 _SAME_RESPONSE = """
-SELECT span FROM call WHERE run = ? AND response_id = ? AND span <> ? ORDER BY span LIMIT 8
+SELECT span FROM call WHERE run = ? AND response_id = ? AND span <> ? LIMIT 8
 """
 _UNCOUNTED = "SELECT 1 FROM call WHERE span = ? AND candidate = 1 AND counted = 0"
 _IS_DUPLICATE = f"SELECT flags & {int(SpanFlag.DUPLICATE)} FROM span WHERE id = ?"
@@ -101,21 +101,26 @@ def _pairs(connection: apsw.Connection, run: RunState, place: Place) -> Iterator
     The outermost come first: of several spans about one tool run, it stands for all.
     """
     me = Near(place.span, place.role, place.tool_name, place.call_id, 0)
+    above = _above(connection, run, place)
+    if not any(near.role in _JUDGED for near in (me, *above)):
+        return  # it joins nothing; what comes above it later finds what is below it
     found = near_below(connection, run.trace_id, place.span_id)
     below = [near for near in found if near.span != place.span]
-    if not any(near.role in _JUDGED for near in (me, *below)):
-        return
-    above: list[Near] = []
-    for near in near_above(connection, run.trace_id, place.parent_span_id):
-        if near.span in (place.span, *(one.span for one in above)):
-            break  # a span that is its own parent
-        above.append(near)
     if {near.span for near in above} & {near.span for near in below}:
         return  # in a cycle everything is above and below itself: nothing can be told from that
     for outer in (*reversed(above), me):
         for inner in (me, *below):
             if 0 < outer.level + inner.level <= REACH:
                 yield outer, inner
+
+
+def _above(connection: apsw.Connection, run: RunState, place: Place) -> list[Near]:
+    above: list[Near] = []
+    for near in near_above(connection, run.trace_id, place.parent_span_id):
+        if near.span in (place.span, *(one.span for one in above)):
+            break  # a span that is its own parent
+        above.append(near)
+    return above
 
 
 def _settle_calls(connection: apsw.Connection, run: RunState, outer: int, inner: int) -> None:

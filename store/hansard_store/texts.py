@@ -24,6 +24,7 @@ _FIND = "SELECT id FROM text WHERE hash = ?"
 _ADD = """
 INSERT INTO text (hash, field, role, match_hash, first_span, body)
 VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING
 """
 _USE = "INSERT OR IGNORE INTO text_use (text, run) VALUES (?, ?)"
 _FIND_NODE = "SELECT id FROM message_prefix WHERE parent = ? AND text = ?"
@@ -53,7 +54,7 @@ class TextWriter:
         """Store and index a text that is no message, the first time it is seen."""
         body = text.text.encode("utf-8", "replace")
         digest = hashlib.sha256(text.field.encode() + b"\0" + body).digest()
-        found = self._find(digest)
+        found = self._ids.get(digest)
         if found is None:
             packed, named = self._bodies.of_text(body.decode("utf-8"))
             row = (digest, text.field, None, None, span, packed)
@@ -92,34 +93,30 @@ class TextWriter:
         return known, digest
 
     def _message(self, message: Message, *, span: int) -> int:
-        found = self._find(message.hash)
+        found = self._ids.get(message.hash)
         if found is not None:
             return found
         packed, named = self._bodies.of_message(message)
         row = (message.hash, "message", message.role, message.match_hash, span, packed)
         return self._add(message.hash, row, "\n".join(searched_words(message)), named)
 
-    def _find(self, digest: bytes) -> int | None:
-        known = self._ids.get(digest)
-        if known is None:
-            known = self._execute(_FIND, (digest,)).get
-            if known is not None:
-                self._know(digest, known)
-        return known
-
     def _add(self, digest: bytes, row: tuple[Any, ...], words: str, named: Iterable[int]) -> int:
+        # Most texts that this process does not know are new: one statement for those. A text that
+        # is stored already names contents that are stored already.
         self._execute(_ADD, row)
+        if not self._connection.changes():
+            return self._know(digest, self._execute(_FIND, (digest,)).get)
         added = self._connection.last_insert_rowid()
         for content in named:
             self._contents.use_by_text(content, added)
         self._index.add_text(added, words[:INDEXED_CHARS])
-        self._know(digest, added)
-        return added
+        return self._know(digest, added)
 
-    def _know(self, digest: bytes, text: int) -> None:
+    def _know(self, digest: bytes, text: int) -> int:
         self._ids[digest] = text
         if len(self._ids) > _KNOWN:
             self._ids.popitem(last=False)
+        return text
 
     def flush(self) -> None:
         """Write which runs use what; the last thing before the commit."""
