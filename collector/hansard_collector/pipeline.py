@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from hansard_collector.derive import DERIVED_VERSION
 from hansard_collector.errors import MalformedRequest, StoreBusy
 from hansard_collector.ingest import IngestRequest, IngestResult, RefusedRequest
-from hansard_collector.messages import MessageCache
 from hansard_collector.prepare import Preparer
 from hansard_collector.redact import RetentionPolicy
 from hansard_collector.refusals import Refusals, sender_key
@@ -98,7 +97,6 @@ class Pipeline:
         self._connection = open_for_ingest(folder, durability=durability)
         self._writer = IngestWriter(self._connection, derived_version=DERIVED_VERSION)
         self._preparer = Preparer(key=folder.key())
-        self._messages = MessageCache()
         self._retention = retention
         self._max_bytes = queue_bytes
         self._condition = threading.Condition()
@@ -248,7 +246,7 @@ class Pipeline:
         now_ns = time.time_ns()
         tallies: dict[int, _Tally] = {}
         with self._writer.batch(now_ns=now_ns) as batch:
-            items = ItemWriter(self._writer, batch, self._messages)
+            items = ItemWriter(self._writer, batch, self._preparer.messages)
             for job, item in chunk:
                 if item is None:
                     _count_request(batch.ledger, job)

@@ -69,7 +69,7 @@ class Preparer:
     def __init__(self, *, key: bytes) -> None:
         self._key = key
         self._cutter = ContentCutter()
-        self._messages = MessageCache()
+        self.messages = MessageCache()
 
     def mac(self, *parts: bytes) -> bytes:
         """Return what identifies an item as received: 16 bytes of HMAC-SHA256."""
@@ -128,7 +128,7 @@ class Preparer:
             span,
             large,
             fields,
-            project(view, self._messages, resource_tokens=envelope.resource_tokens),
+            project(view, self.messages, resource_tokens=envelope.resource_tokens),
             removed,
         )
 
