@@ -43,6 +43,15 @@ SPAN_ROLES: Mapping[str, Mapping[str, str]] = {
         "span anthropic.custom_tool_use": "tool",
         "span anthropic.messages.tool_runner": "agent",
     },
+    "logfire_agents": {  # the OpenAI Agents SDK; message templates, names not filled in
+        "span OpenAI Agents trace: ": "workflow",
+        "span Agent run: ": "agent",
+        "span Function: ": "tool",
+        "span Handoff: ": "task",
+        "span Task: ": "task",
+        "span Turn ": "task",
+        "span Guardrail ": "guardrail",
+    },
     "openlit": {"span chat ": "llm", "span embeddings ": "embedding"},  # a failed call has no more
     "pydantic_ai": {  # format 2
         "span agent run": "agent",
@@ -179,7 +188,7 @@ def codex_effort(reading: Reading, key: str) -> Mapping[str, Any] | None:
 
 
 def entity_of_agent(reading: Reading, key: str) -> str | None:
-    """`traceloop.entity.name` names an agent on an agent's span only."""
+    """A plain name (`traceloop.entity.name`) names an agent on an agent's span only."""
     return text(reading.view.attributes[key]) if reading.role == "agent" else None
 
 

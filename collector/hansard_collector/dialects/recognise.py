@@ -49,6 +49,7 @@ DIALECTS: tuple[Dialect, ...] = (
     Dialect("autogen", scopes=("autogen",), spans=("autogen ",)),
     Dialect("azure_ai", scopes=("azure.",), keys=("az.",)),
     Dialect("pydantic_ai", scopes=("pydantic-ai",), keys=("pydantic_ai.",)),
+    Dialect("logfire_agents", scopes=("logfire.openai_agents",)),
     Dialect("logfire", scopes=("logfire",), keys=("logfire.",)),
     Dialect("litellm", scopes=("litellm",), keys=("litellm.",), spans=("raw_gen_ai_request",)),
     Dialect("haystack", scopes=("haystack",), keys=("haystack.",), spans=("haystack.",)),

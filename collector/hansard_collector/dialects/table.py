@@ -137,6 +137,7 @@ _EVERY: Rows = {
         *texts_of("gen_ai.agent.name", "agent.name", "graph.node.name"),
         *texts_of("agent_name", needs="pydantic_ai"),
         *texts_of("agent_name", needs="logfire"),
+        Source("name", others.entity_of_agent, needs="logfire_agents"),
         *texts_of("ai.telemetry.functionId"),
         Source("traceloop.entity.name", others.entity_of_agent),
         *texts_of("subagent_type", needs=_CC),

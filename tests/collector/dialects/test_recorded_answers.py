@@ -7,7 +7,7 @@ import json
 from hansard_collector.derive import derive
 from hansard_collector.normalise import MessageCache, normalise
 from hansard_collector.views import SpanView
-from hansard_compiler.calls import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from hansard_compiler.calls import ReasoningPart, TextPart, Tool, ToolCallPart, ToolResultPart
 from tests.collector.dialects.maker import call_of, event, read, span
 
 _LLM = {"openinference.span.kind": "LLM"}
@@ -268,3 +268,19 @@ def test_codex_dispatches_a_tool_in_one_of_its_spans() -> None:
     assert step.tool is not None
     assert (step.tool.name, step.tool.call_id) == ("exec_command", "c1")
     assert read({**sent, "codex.tool.phase": "wait"}).role != "tool"
+
+
+def test_logfire_tells_what_agents_of_openai_did_by_templates_in_its_names() -> None:
+    scope = "logfire.openai_agents"
+
+    agent = read({"name": "weather-agent"}, name="Agent run: {name!r}", scope=scope)
+    tool = read(
+        {"name": "f", "input": '{"city": "Paris"}', "output": "sunny"},
+        name="Function: {name}",
+        scope=scope,
+    )
+
+    assert (agent.role, agent.agent_name) == ("agent", "weather-agent")
+    assert tool.role == "tool"
+    assert tool.tool == Tool("f", arguments={"city": "Paris"}, result="sunny")
+    assert read({"name": "f"}, name="Function: {name}", scope="logfire").role == "other"

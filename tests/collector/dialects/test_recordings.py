@@ -8,50 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from hansard_collector.any_value import attributes_dict, log_view, span_view
 from hansard_collector.dialects import vocabulary
 from hansard_collector.normalise import MessageCache, normalise
-from hansard_collector.views import LogView, SpanView
+from hansard_collector.views import SpanView
 from hansard_compiler.calls import Call, Message, TextPart, ToolCallPart, ToolResultPart
+from tests.collector.dialects.recorded import views_of
 
 _FOLDER = Path(__file__).parents[2] / "fixtures" / "otlp"
 _RECORDINGS = sorted(folder for folder in _FOLDER.iterdir() if folder.is_dir())
-
-
-def _logs(folder: Path) -> dict[tuple[bytes, bytes], list[LogView]]:
-    found: dict[tuple[bytes, bytes], list[LogView]] = {}
-    for path in sorted(folder.glob("*.logs.binpb")):
-        for group in ExportLogsServiceRequest.FromString(path.read_bytes()).resource_logs:
-            resource = attributes_dict(group.resource.attributes)
-            for scope in group.scope_logs:
-                for record in scope.log_records:
-                    view = log_view(record, resource, scope_name=scope.scope.name)
-                    found.setdefault((record.trace_id, record.span_id), []).append(view)
-    return found
-
-
-def _views(folder: Path) -> list[SpanView]:
-    """The spans in order of start, each with its logs."""
-    logs = _logs(folder)
-    views = []
-    for path in sorted(folder.glob("*.traces.binpb")):
-        for group in ExportTraceServiceRequest.FromString(path.read_bytes()).resource_spans:
-            resource = attributes_dict(group.resource.attributes)
-            for scope in group.scope_spans:
-                views += [
-                    span_view(
-                        span,
-                        resource,
-                        scope_name=scope.scope.name,
-                        scope_version=scope.scope.version,
-                        logs=logs.get((span.trace_id, span.span_id), ()),
-                    )
-                    for span in scope.spans
-                ]
-    return sorted(views, key=lambda view: (view.start_ns, view.end_ns))
 
 
 def _roles(nodes: list[dict[str, Any]], views: list[SpanView]) -> Iterator[tuple[SpanView, str]]:
@@ -76,7 +41,7 @@ def _roles(nodes: list[dict[str, Any]], views: list[SpanView]) -> Iterator[tuple
 def _calls() -> Iterator[Any]:
     for folder in _RECORDINGS:
         expected = json.loads((folder / "expect.json").read_text("utf-8"))
-        views = _views(folder)
+        views = views_of(folder)
         roles = {id(view): role for view, role in _roles(expected["tree"], views)}
         model_calls = [view for view in views if roles[id(view)] == "llm"]
         for at, (view, row) in enumerate(zip(model_calls, expected["llm_spans"], strict=True)):
