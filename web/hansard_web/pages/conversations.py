@@ -51,6 +51,11 @@ class ConversationPage:
     runs_url: str  # the same runs in the list, where they can be narrowed
 
 
+def conversation_href(conversation_id: str) -> str:
+    """Return the address of a conversation; ids are anyone's text, slashes and dots included."""
+    return f"/conversations?{urlencode({'id': conversation_id})}"
+
+
 @router.get("/conversations")
 def conversations(
     request: Request,
@@ -71,7 +76,7 @@ def _conversations_page(connection: apsw.Connection, *, cursor: str) -> Conversa
     rows = tuple(
         ConversationRow(
             item,
-            url=f"/conversations?{urlencode({'id': item.conversation_id})}",
+            url=conversation_href(item.conversation_id),
             length_ns=max(item.ended_ns - item.started_ns, 0),
         )
         for item in found.items

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from urllib.parse import quote
 
 import apsw
 
@@ -12,6 +11,7 @@ from hansard_store.run_queries import RunItem
 from hansard_store.step_queries import StepSkeleton, links_to_run
 from hansard_store.tree import Mark, Tree
 from hansard_web.format import clock, day_time, duration, percent, plural
+from hansard_web.pages.conversations import conversation_href
 
 _DAY_NS = 86_400 * 1_000_000_000
 _MOST_LINKS = 5
@@ -63,7 +63,7 @@ def run_head(run: RunItem, *, length_ns: int, now_ns: int) -> RunHead:
         conversation_id=run.conversation_id,
         conversation_href=None
         if run.conversation_id is None
-        else f"/conversations/{quote(run.conversation_id, safe='')}",
+        else conversation_href(run.conversation_id),
         status=run.status,
         status_why=_status_why(run),
         agent_name=run.agent_name,

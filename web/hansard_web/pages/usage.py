@@ -16,6 +16,7 @@ from starlette.responses import Response
 from hansard_store.figures import TokenSums
 from hansard_store.usage_queries import UsageRow, list_usage
 from hansard_web import format as figures
+from hansard_web.pages.conversations import conversation_href
 from hansard_web.site import SiteDep
 
 router = APIRouter()
@@ -129,7 +130,7 @@ def _usage_page(
 
 
 def _conversation_url(row: UsageRow) -> str | None:
-    return f"/conversations?{urlencode({'id': row.key})}" if row.key else None
+    return conversation_href(row.key) if row.key else None
 
 
 def _day_url(row: UsageRow) -> str:
