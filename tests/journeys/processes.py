@@ -98,6 +98,26 @@ def serving(
                 process.wait(30)
 
 
+@contextmanager
+def demonstrating(data: Path) -> Iterator[str]:
+    """Run a demo that stays up; its address, after its agents have ended."""
+    command = [HANSARD, "demo", "--http-port", "0", "--grpc-port", "0", "--data", str(data)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=environment(PYTHONUNBUFFERED="1")
+    ) as process:
+        assert process.stdout is not None
+        try:
+            lines = []
+            for line in process.stdout:
+                lines.append(line)
+                if line.startswith("Open "):
+                    break
+            yield next(line.split()[1] for line in lines if "Browser" in line)
+        finally:
+            process.terminate()
+            assert process.wait(30) == 0
+
+
 def http_exporter(serving: Serving, **headers: str) -> HttpExporter:
     return HttpExporter(endpoint=f"{serving.http}/v1/traces", headers=headers, timeout=10)
 
@@ -106,13 +126,13 @@ def grpc_exporter(serving: Serving, **headers: str) -> GrpcExporter:
     return GrpcExporter(endpoint=serving.grpc, insecure=True, headers=headers, timeout=10)
 
 
-def spans(count: int) -> list[ReadableSpan]:
-    """Return ended spans of one trace, made by the stock SDK."""
+def spans(count: int, **attributes: str) -> list[ReadableSpan]:
+    """Return ended spans of one trace, made by the stock SDK; the root has the attributes."""
     memory = InMemorySpanExporter()
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(memory))
     tracer = provider.get_tracer("journey")
-    with tracer.start_as_current_span("root"):
+    with tracer.start_as_current_span("root", attributes=attributes):
         for number in range(count - 1):
             tracer.start_span(f"child {number}").end()
     return list(memory.get_finished_spans())

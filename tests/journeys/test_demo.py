@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import subprocess
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from hansard_web.demo.agent import Report
 from hansard_web.demo.model import load_script, serving_model
 from hansard_web.demo.story import DemoFailed, Seen, check
 from hansard_web.presence import Doors
-from tests.journeys.processes import HANSARD, environment, hansard, serving
+from tests.journeys.processes import demonstrating, hansard, serving
 
 
 def test_the_demo_ends_with_0_after_reading_its_runs_back(tmp_path: Path) -> None:
@@ -31,20 +30,8 @@ def test_the_demo_ends_with_0_after_reading_its_runs_back(tmp_path: Path) -> Non
 def staying(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     """A demo that stays up, after its agents have ended: its address and its data folder."""
     data = tmp_path_factory.mktemp("demo") / "data"
-    command = [HANSARD, "demo", "--http-port", "0", "--grpc-port", "0", "--data", str(data)]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env=environment(PYTHONUNBUFFERED="1")
-    ) as process:
-        assert process.stdout is not None
-        lines = []
-        for line in process.stdout:
-            lines.append(line)
-            if line.startswith("Open "):
-                break
-        address = next(line.split()[1] for line in lines if "Browser" in line)
+    with demonstrating(data) as address:
         yield address, data
-        process.terminate()
-        assert process.wait(30) == 0
     assert (data / "hansard.db").exists()
 
 

@@ -1,0 +1,109 @@
+"""Nothing is only possible in the browser: each thing a page does has a twin for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from starlette.routing import Route
+
+from hansard_web.pages import page_routers
+from tests.journeys.processes import Serving, export, hansard, http_exporter, serving, spans
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """A route of the API or a command that gives a program what a page gives a person."""
+
+    api: str = ""
+    command: str = ""
+
+
+# What only changes the browser itself has no twin: its colours, its cookie.
+OF_THE_BROWSER = {"/theme", "/signin", "/signout"}
+TWINS = {
+    "/": Twin("/v1/runs?q=child", "runs list"),
+    "/fragments/runs": Twin("/v1/facets", "runs list"),
+    "/fragments/runs/more": Twin("/v1/runs?limit=1", "runs list"),
+    "/fragments/compare": Twin("/v1/runs/{run}", "runs show {run}"),
+    "/live/runs": Twin("/v1/runs?sort=-first_seen", "runs list"),
+    "/live/runs/{run_id}": Twin("/v1/runs/{run}/steps", "runs show {run}"),
+    "/runs/{run_id}": Twin("/v1/runs/{run}", "runs show {run}"),
+    "/fragments/runs/{run_id}/tree": Twin("/v1/runs/{run}/steps", "runs show {run}"),
+    "/fragments/runs/{run_id}/step": Twin("/v1/steps/{step}", "steps show {step}"),
+    "/fragments/runs/{run_id}/minimap": Twin("/v1/runs/{run}/steps", "runs show {run}"),
+    "/fragments/runs/{run_id}/jump": Twin("/v1/runs?status=error", "runs list"),
+    "/steps/{step_id}": Twin("/v1/steps/{step}", "steps show {step}"),
+    "/fragments/steps/{step_id}": Twin("/v1/steps/{step}/raw", "steps show {step} --raw"),
+    "/steps/{step_id}/copy/{form}": Twin("/v1/steps/{step}", "steps show {step}"),
+    "/steps/{step_id}/io/{part}": Twin("/v1/steps/{step}", "steps show {step}"),
+    "/texts/{digest}": Twin("/v1/steps/{step}", "steps show {step}"),
+    "/conversations": Twin("/v1/conversations", "runs list --conversation talk-1"),
+    "/search": Twin("/v1/search?q=child", "search child"),
+    "/usage": Twin("/v1/usage?by=model", "usage --by model"),
+    "/health": Twin("/v1/ledger", "doctor"),
+    "/fragments/health": Twin("/healthz", "doctor"),
+}
+LINKED = Twin("/v1/runs/{run}/export?format=otlp-json", "runs export {run}")
+
+
+def page_paths() -> set[str]:
+    routes = [route for router in page_routers() for route in router.routes]
+    return {route.path for route in routes if isinstance(route, Route)} - OF_THE_BROWSER
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Serving, dict[str, str]]]:
+    with serving(tmp_path_factory.mktemp("data")) as server:
+        assert export(http_exporter(server), spans(3, **{"gen_ai.conversation.id": "talk-1"}))
+        run = json.loads(server.get("/v1/runs"))["items"][0]["run_id"]
+        steps = json.loads(server.get(f"/v1/runs/{run}/steps"))["items"]
+        yield server, {"run": run, "step": steps[0]["step_id"]}
+
+
+@pytest.mark.covers("UI-26")
+def test_every_page_has_a_twin() -> None:
+    assert page_paths() == set(TWINS)
+
+
+@pytest.mark.covers("UI-26")
+def test_each_twin_of_the_api_answers(filled: tuple[Serving, dict[str, str]]) -> None:
+    server, ids = filled
+
+    for twin in {*TWINS.values(), LINKED}:
+        assert json.loads(server.get(twin.api.format_map(ids)))
+
+
+@pytest.mark.parametrize("command", sorted({twin.command for twin in TWINS.values()}))
+@pytest.mark.covers("UI-26")
+def test_each_twin_among_the_commands_answers(
+    command: str, filled: tuple[Serving, dict[str, str]]
+) -> None:
+    server, ids = filled
+    words = command.format_map(ids).split()
+    form = () if "--raw" in words else ("--json",)
+
+    ended = hansard(*words, *form, "--data", str(server.data))
+
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)
+
+
+@pytest.mark.covers("UI-26")
+def test_a_page_offers_as_files_what_the_api_gives(
+    filled: tuple[Serving, dict[str, str]], tmp_path: Path
+) -> None:
+    server, ids = filled
+    run = ids["run"]
+    page = server.get(f"/runs/{run}").decode()
+
+    assert f"/v1/runs/{run}/export?format=otlp-json" in page
+    saved = tmp_path / "run.json"
+    exported = hansard("runs", "export", run, "-o", str(saved), "--data", str(server.data))
+    assert exported.returncode == 0, exported.stderr
+    assert json.loads(saved.read_text()) == json.loads(
+        server.get(f"/v1/runs/{run}/export?format=otlp-json")
+    )
