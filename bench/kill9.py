@@ -23,9 +23,11 @@ def run(*, spans: int = 20_000, kills: int = 3) -> list[Figure]:
             with processes.hansard(data) as server:
                 recoveries.append(server.ready_s)
                 batches = Agents(round_).batches(spans)
-                killer = threading.Thread(target=_kill_after, args=(server, spans // 3))
+                done = threading.Event()
+                killer = threading.Thread(target=_kill_after, args=(server, spans // 3, done))
                 killer.start()
                 acknowledged += send(batches, server.grpc, tries=0).acknowledged
+                done.set()
                 killer.join()
         lost, check = _lost(data, acknowledged)
     total = sum(batch.spans for batch in acknowledged)
@@ -37,10 +39,11 @@ def run(*, spans: int = 20_000, kills: int = 3) -> list[Figure]:
     ]  # fmt: skip
 
 
-def _kill_after(server: processes.Measured, spans: int) -> None:
+def _kill_after(server: processes.Measured, spans: int, done: threading.Event) -> None:
+    """Kill it when so many more spans are stored, or when nothing is sent any more."""
     start = server.count_spans()
-    while server.count_spans() - start < spans:
-        threading.Event().wait(0.02)
+    while server.count_spans() - start < spans and not done.wait(0.02):
+        continue
     server.process.kill()
     server.process.wait()
 
