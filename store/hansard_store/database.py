@@ -93,7 +93,10 @@ def open_for_ingest(folder: DataFolder, *, durability: str = "normal") -> apsw.C
 
     durability "normal" survives any crash of the process; "full" a power cut as well.
     """
-    folder.create()
+    try:
+        folder.create()
+    except OSError as error:
+        raise StoreError(f"cannot use {str(folder.path)!r}: {error.strerror}") from error
     connection = _open(folder.database)
     connection.pragma("synchronous", "FULL" if durability == "full" else "NORMAL")
     migrate(connection)
@@ -148,18 +151,20 @@ def data_version(connection: apsw.Connection) -> int:
 
 
 def _open(path: Path) -> apsw.Connection:
-    if not path.exists():
-        path.touch(mode=0o600)
-    path.chmod(0o600)
     try:
+        if not path.exists():
+            path.touch(mode=0o600)
+        path.chmod(0o600)
         connection = apsw.Connection(str(path), statementcachesize=_STATEMENT_CACHE)
         connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
         if not path.stat().st_size:
             # Of effect on a new file only; lets gc give pages back to the disk, slice by slice.
             connection.pragma("auto_vacuum", "INCREMENTAL")
         connection.pragma("journal_mode", "WAL")
-    except (apsw.BusyError, apsw.CantOpenError, apsw.ReadOnlyError, apsw.NotADBError) as error:
-        raise StoreError(f"cannot open {path.name}: {error}") from error
+    except OSError as error:
+        raise StoreError(f"cannot open {str(path)!r}: {error.strerror}") from error
+    except (*_PASSING, apsw.NotADBError) as error:
+        raise StoreError(f"cannot open {str(path)!r}: {error}") from error
     connection.pragma("wal_autocheckpoint", _WAL_AUTOCHECKPOINT_PAGES)
     connection.pragma("foreign_keys", value=True)
     connection.pragma("cache_size", -16000)

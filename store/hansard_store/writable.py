@@ -7,7 +7,11 @@ import apsw
 from hansard_store.database import DataFolder, open_for_accountability, transaction
 from hansard_store.errors import StoreError
 
-_TOUCH = "UPDATE setting SET value = value WHERE name = 'epoch'"
+# The value must change: a row that is set to what it holds already is not written.
+_TOUCH = """
+INSERT INTO setting (name, value) VALUES ('touched', 1)
+ON CONFLICT (name) DO UPDATE SET value = 1 - value
+"""
 
 
 def why_not_writable(folder: DataFolder) -> str | None:
