@@ -60,7 +60,8 @@ def derive(
         summary=_summary(normal, error),
         call=_call_projection(view, call, usage) if call else None,
         usage_sum=usage if call is None and usage.has_tokens else None,
-        ran=ToolProjection(tool.call_id, tool_name) if tool else None,
+        # Of MCP's messages only those that name a tool run one; the others list, greet, notify.
+        ran=ToolProjection(tool.call_id, tool_name) if tool and tool_name else None,
         requested=tuple(_requested(call)) if call else (),
         texts=tuple(_texts(view, normal, error)),
         facets=tuple(_facets(view, normal, tool_name, model)),

@@ -284,3 +284,18 @@ def test_logfire_tells_what_agents_of_openai_did_by_templates_in_its_names() -> 
     assert tool.role == "tool"
     assert tool.tool == Tool("f", arguments={"city": "Paris"}, result="sunny")
     assert read({"name": "f"}, name="Function: {name}", scope="logfire").role == "other"
+
+
+def test_a_message_of_mcp_that_names_no_tool_is_no_tool_call() -> None:
+    greeting = span({"mcp.method.name": "initialize"}, name="MCP send initialize")
+    called = span(
+        {
+            "mcp.method.name": "tools/call",
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": "get_weather",
+        }
+    )
+
+    ran = [derive(view, normalise(view, MessageCache())).ran for view in (greeting, called)]
+
+    assert [one is not None for one in ran] == [False, True]
