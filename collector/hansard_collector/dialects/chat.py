@@ -241,7 +241,7 @@ def response_messages(value: Any) -> tuple[Message, ...]:
     if isinstance(body, dict):  # Bedrock: {"output": {"message": …}}
         return response_messages(body) if "role" not in body else messages_of(body, "assistant")
     if isinstance(body, list) and "candidates" in value:
-        body = [item.get("content") for item in body if isinstance(item, dict)]
+        body = [first(item, ("content", "message")) for item in body if isinstance(item, dict)]
     return said(body, "assistant")
 
 

@@ -100,6 +100,12 @@ def genkit_role(reading: Reading, key: str) -> str | None:
     return GENKIT_ROLES.get((text(reading.view.attributes[key]) or "").lower())
 
 
+def genkit_model(reading: Reading, key: str) -> str | None:
+    """A model is named after its plugin: `googleai/gemini-2.5-flash`."""
+    name = text(reading.view.attributes[key])
+    return None if name is None else name.partition("/")[2] or name
+
+
 def request(reading: Reading, key: str) -> tuple[Message, ...] | None:
     """A request as JSON, or what a user said as text."""
     if not is_content(reading.view.attributes[key]):

@@ -148,6 +148,7 @@ CALL: Rows = {
         within(_ADK_REQUEST, "model"),
         within("request_data", "model", needs="logfire"),
         *texts_of("model", needs="codex"),
+        Source("genkit:name", others.genkit_model),
         *texts_of("langsmith.metadata.ls_model_name"),
     ),
     "response_model": (

@@ -167,6 +167,7 @@ def _cache_read(usage: Mapping[str, Any]) -> int | None:
         "cache_read_input_tokens",
         "cached_content_token_count",
         "cachedContentTokenCount",
+        "cachedContentTokens",
         "cacheReadInputTokens",
     )
 
@@ -188,6 +189,7 @@ def _reasoning(usage: Mapping[str, Any]) -> int | None:
         "output_token_details.reasoning",
         "thoughts_token_count",
         "thoughtsTokenCount",
+        "thoughtsTokens",
     )
 
 

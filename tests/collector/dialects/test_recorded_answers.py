@@ -299,3 +299,21 @@ def test_a_message_of_mcp_that_names_no_tool_is_no_tool_call() -> None:
     ran = [derive(view, normalise(view, MessageCache())).ran for view in (greeting, called)]
 
     assert [one is not None for one in ran] == [False, True]
+
+
+def test_genkit_puts_the_message_into_a_candidate_and_counts_thoughts_apart() -> None:
+    usage = {"inputTokens": 10, "outputTokens": 4, "thoughtsTokens": 3, "totalTokens": 17}
+    said = {"role": "model", "content": [{"text": "hi"}]}
+    output = {"candidates": [{"message": said, "finishReason": "stop"}], "usage": usage}
+
+    call = call_of(
+        {
+            "genkit:metadata:subtype": "model",
+            "genkit:name": "googleai/gemini-2.5-flash",
+            "genkit:output": json.dumps(output),
+        }
+    )
+
+    assert [message.text for message in call.output] == ["hi"]
+    assert (call.request_model, call.finish_reason) == ("gemini-2.5-flash", "stop")
+    assert (call.tokens.input, call.tokens.output, call.tokens.reasoning) == (10, 7, 3)
