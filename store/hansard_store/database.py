@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import time
@@ -19,7 +20,10 @@ from pathlib import Path
 import apsw
 
 from hansard_store import indexing
+from hansard_store.disk import need_space
 from hansard_store.errors import QueryLimitError, StoreBusyError, StoreError, StoreNewerError
+
+_log = logging.getLogger("hansard.store")
 
 APPLICATION_ID = 0x48534E44  # "HSND", shown by file(1)
 _BUSY_TIMEOUT_MS = 3000
@@ -99,6 +103,8 @@ def open_for_ingest(folder: DataFolder, *, durability: str = "normal") -> apsw.C
         raise StoreError(f"cannot use {str(folder.path)!r}: {error.strerror}") from error
     connection = _open(folder.database)
     connection.pragma("synchronous", "FULL" if durability == "full" else "NORMAL")
+    if 0 < schema_version(connection) < latest_version():
+        _keep_copy(folder, connection)
     migrate(connection)
     return connection
 
@@ -196,6 +202,28 @@ def migrate(connection: apsw.Connection) -> int:
     if found > known:
         raise StoreNewerError(found, known)
     return found
+
+
+def _keep_copy(folder: DataFolder, connection: apsw.Connection) -> None:
+    """Before an older database is migrated: keep it as it is, beside it.
+
+    Raises NoSpaceError when the disk has no room for that. A copy that is there already is of an
+    attempt that was cut off, and stays.
+    """
+    kept = folder.path / f"hansard-schema-{schema_version(connection)}.db"
+    if kept.exists():
+        return
+    need_space("a copy of the older store", folder.path, size_bytes=folder.database.stat().st_size)
+    _log.warning("migrating %s; it is kept as %s", folder.database, kept.name)
+    copying = kept.with_name(f".{kept.name}-{os.getpid()}")
+    copying.touch(mode=0o600)
+    copy = apsw.Connection(str(copying))
+    try:
+        with copy.backup("main", connection, "main") as backup:
+            backup.step()
+    finally:
+        copy.close()
+    copying.replace(kept)
 
 
 @contextmanager

@@ -5,11 +5,14 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import apsw
 
-from hansard_store.database import DataFolder
 from hansard_store.errors import NoSpaceError
+
+if TYPE_CHECKING:  # which looks for room itself before it migrates
+    from hansard_store.database import DataFolder
 
 _SPARE_BYTES = 16 * 1024 * 1024  # left free by whatever is written in bulk
 

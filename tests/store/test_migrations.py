@@ -1,0 +1,137 @@
+"""Migrations: every older store becomes like a fresh one, keeps its rows, and a copy is kept."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from hansard_store.database import (
+    APPLICATION_ID,
+    DataFolder,
+    latest_version,
+    open_for_ingest,
+    schema_version,
+)
+from hansard_store.errors import NoSpaceError
+from hansard_store.verify import verify_store
+from tests.collector.ingesting import Ingesting, span, traces
+
+SCRIPTS = sorted(
+    (int(entry.name.partition("_")[0]), entry.read_text(encoding="utf-8"))
+    for entry in files("hansard_store").joinpath("migrations").iterdir()
+    if entry.name.endswith(".sql")
+)
+OLDER = [number for number, _ in SCRIPTS if number < latest_version()]
+
+
+def store_of_version(path: Path, version: int) -> DataFolder:
+    """Make a store as an older version left it, with a row in it."""
+    folder = DataFolder(path)
+    folder.create()
+    connection = apsw.Connection(str(folder.database))
+    connection.pragma("journal_mode", "WAL")
+    for number, sql in SCRIPTS:
+        if number <= version:
+            connection.execute(sql)
+    connection.pragma("application_id", APPLICATION_ID)
+    connection.pragma("user_version", version)
+    connection.execute("INSERT INTO setting (name, value) VALUES ('mine', 'kept')")
+    connection.close()
+    return folder
+
+
+def schema(folder: DataFolder) -> list[Any]:
+    connection = apsw.Connection(str(folder.database))
+    try:
+        sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name"
+        return list(connection.execute(sql))
+    finally:
+        connection.close()
+
+
+def test_numbers_are_unique_and_without_a_gap() -> None:
+    assert [number for number, _ in SCRIPTS] == list(range(1, len(SCRIPTS) + 1))
+
+
+@pytest.mark.covers("ST-08")
+@pytest.mark.parametrize("version", OLDER)
+def test_an_older_store_becomes_like_a_fresh_one_and_keeps_its_rows(
+    tmp_path: Path, version: int
+) -> None:
+    fresh = DataFolder(tmp_path / "fresh")
+    open_for_ingest(fresh).close()
+    older = store_of_version(tmp_path / "older", version)
+
+    connection = open_for_ingest(older)
+
+    assert schema_version(connection) == latest_version()
+    assert connection.execute("SELECT value FROM setting WHERE name = 'mine'").get == "kept"
+    connection.close()
+    assert schema(older) == schema(fresh)
+
+
+@pytest.mark.parametrize("version", OLDER)
+def test_a_store_is_kept_as_it_was_before_it_is_migrated(tmp_path: Path, version: int) -> None:
+    older = store_of_version(tmp_path, version)
+    before = schema(older)
+
+    open_for_ingest(older).close()
+
+    kept = tmp_path / f"hansard-schema-{version}.db"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    connection = apsw.Connection(str(kept), flags=apsw.SQLITE_OPEN_READONLY)
+    assert schema_version(connection) == version
+    assert connection.execute("SELECT value FROM setting WHERE name = 'mine'").get == "kept"
+    connection.close()
+    assert schema(older) != before
+
+
+def test_a_fresh_store_and_one_of_this_version_are_not_copied(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path)
+    open_for_ingest(folder).close()
+    open_for_ingest(folder).close()
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["blobs", "hansard.db"]
+
+
+def test_without_room_for_a_copy_nothing_is_migrated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = store_of_version(tmp_path, 1)
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1000))
+
+    with pytest.raises(NoSpaceError, match="a copy of the older store"):
+        open_for_ingest(older)
+
+    connection = apsw.Connection(str(older.database))
+    assert schema_version(connection) == 1
+    connection.close()
+
+
+def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path) -> None:
+    older = store_of_version(tmp_path, latest_version() - 1)
+    connection = apsw.Connection(str(older.database))
+    last = SCRIPTS[-1][1].split("CREATE TABLE ")[-1].split(" ")[0]
+    connection.execute(f"CREATE TABLE {last} (in_the_way)")
+    connection.close()
+    before = schema(older)
+
+    with pytest.raises(apsw.SQLError, match="already exists"):
+        open_for_ingest(older)
+
+    assert schema(older) == before
+
+
+def test_a_migrated_store_works(tmp_path: Path) -> None:
+    store_of_version(tmp_path, 1)
+    migrated = Ingesting(tmp_path)
+    migrated.send(traces([span(1)]))
+
+    assert verify_store(migrated.folder).findings == []
+    migrated.close()
