@@ -26,6 +26,7 @@ from hansard_store.deletion import (
     oldest_runs,
     runs_without_news_since,
 )
+from hansard_store.disk import disk_use
 from hansard_store.errors import StoppedError
 from hansard_store.gc import Collected, collect_garbage, give_back_pages
 from hansard_store.slices import Pace
@@ -92,25 +93,16 @@ def clean(
         _delete(connection, surplus, reason="max_disk", pace=pace, progress=progress)
         collected = collect_garbage(folder, connection, pace=pace, progress=progress)
         give_back_pages(connection, pace=pace)
-    return Cleaned(len(too_old), too_much, collected, size_bytes(folder, connection))
-
-
-def size_bytes(folder: DataFolder, connection: apsw.Connection) -> int:
-    """Return what the store needs on disk: pages in use, and payloads.
-
-    Not the size of the files: the log beside the database is up to 16 MiB of passing changes, and
-    counting it would delete runs for what the next checkpoint gives back.
-    """
-    pages = int(connection.pragma("page_count")) - int(connection.pragma("freelist_count"))
-    blobs = sum(path.stat().st_size for path in folder.blobs.rglob("*") if path.is_file())
-    return pages * int(connection.pragma("page_size")) + blobs
+    return Cleaned(len(too_old), too_much, collected, disk_use(folder, connection).used_bytes)
 
 
 def _surplus(folder: DataFolder, connection: apsw.Connection, limits: Limits) -> list[bytes]:
     """Return the oldest runs that must go for the store to fit, judged by their average size."""
     if limits.max_bytes is None:
         return []
-    size = size_bytes(folder, connection)
+    # Without the log beside the database: counting its passing changes would delete runs for what
+    # the next checkpoint gives back.
+    size = disk_use(folder, connection).used_bytes
     if size <= limits.max_bytes:
         return []
     share = (size - limits.max_bytes) / size * _MARGIN

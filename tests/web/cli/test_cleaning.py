@@ -11,8 +11,9 @@ import apsw
 import pytest
 
 from hansard_store.database import DataFolder, open_for_maintenance
+from hansard_store.disk import disk_use
 from hansard_web.config import parse_size_bytes
-from hansard_web.janitor import Limits, clean, size_bytes
+from hansard_web.janitor import Limits, clean
 from tests.journeys.processes import export, grpc_exporter, serving, spans
 from tests.web.cli.conftest import Cli
 
@@ -123,7 +124,7 @@ def test_a_store_over_its_size_loses_its_oldest_runs(tmp_path: Path) -> None:
             assert export(grpc_exporter(server), spans(60))
     folder = DataFolder(tmp_path)
     connection = open_for_maintenance(folder)
-    full = size_bytes(folder, connection)
+    full = disk_use(folder, connection).used_bytes
     order = [row[0] for row in connection.execute("SELECT id FROM run ORDER BY news_ns, id")]
 
     cleaned = clean(folder, connection, Limits(max_bytes=full * 3 // 4), now_ns=0)

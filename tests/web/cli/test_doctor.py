@@ -11,7 +11,7 @@ import pytest
 
 from hansard_web.cli.offline import prove_offline
 from hansard_web.presence import find_server
-from tests.journeys.processes import Serving, serving
+from tests.journeys.processes import Serving, export, http_exporter, serving, spans
 from tests.web.cli.conftest import Cli
 
 
@@ -21,8 +21,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
         yield running
 
 
-def test_all_is_well_with_a_running_server(anywhere: Cli, server: Serving) -> None:
-    ended = anywhere("doctor", "--json", HANSARD_DATA=str(server.data))
+def test_all_is_well_with_a_running_server(anywhere: Cli, tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        ended = anywhere("doctor", "--json", HANSARD_DATA=str(tmp_path))
 
     findings = {f["what"]: f for f in json.loads(ended.stdout)}
     assert ended.exit_code == 0
@@ -51,6 +52,18 @@ def test_a_test_span_without_the_token_fails_and_says_why(anywhere: Cli, server:
 
     assert ended.exit_code == 1
     assert ended.stdout.count("HANSARD_TOKEN") == 2
+
+
+def test_what_was_refused_last_is_told(anywhere: Cli, tmp_path: Path) -> None:
+    with serving(tmp_path, "--token", "for-the-doctor") as server:
+        assert not export(http_exporter(server), spans(1))
+
+        ended = anywhere("doctor", "--json", HANSARD_DATA=str(tmp_path))
+
+    refused = next(f for f in json.loads(ended.stdout) if f["what"] == "refused")
+    assert refused["level"] == "warn"
+    assert "token" in refused["text"]
+    assert ended.exit_code == 0
 
 
 def test_a_test_span_needs_a_server(anywhere: Cli, tmp_path: Path) -> None:

@@ -1,0 +1,137 @@
+"""backup, restore, import, export: a store leaves and comes back."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.journeys.processes import export as send
+from tests.journeys.processes import grpc_exporter, serving, spans
+from tests.web.cli.conftest import Cli
+
+# What a list shows of a run that does not depend on when and in which order it came.
+_TELLING = (
+    "run_id", "name", "agent", "status", "span_count", "model_calls", "tool_calls", "tokens",
+    "cost_usd", "first_input", "last_output", "conversation_id",
+)  # fmt: skip
+
+
+def _runs(cli: Cli, **environment: str) -> list[dict[str, Any]]:
+    listed = json.loads(cli("runs", "list", "--json", **environment).stdout)["items"]
+    told = [{name: run[name] for name in _TELLING} for run in listed]
+    return sorted(told, key=lambda run: str(run["run_id"]))
+
+
+@pytest.mark.parametrize("name", ["copy", "copy.tar.zst"])
+def test_a_backup_restored_is_the_same_store(
+    name: str, anywhere: Cli, demo_data: Path, tmp_path: Path
+) -> None:
+    backup, restored = tmp_path / name, tmp_path / "restored"
+
+    made = anywhere("backup", str(backup), HANSARD_DATA=str(demo_data))
+    put = anywhere("restore", str(backup), "--data", str(restored))
+
+    assert made.exit_code == 0, made.output
+    assert "47 spans" in made.stdout
+    assert put.exit_code == 0, put.output
+    assert _runs(anywhere, HANSARD_DATA=str(restored)) == _runs(
+        anywhere, HANSARD_DATA=str(demo_data)
+    )
+    assert (restored / "key").read_bytes() == (demo_data / "key").read_bytes()
+    assert anywhere("verify", HANSARD_DATA=str(restored)).exit_code == 0
+
+
+def test_a_running_server_is_backed_up(anywhere: Cli, tmp_path: Path) -> None:
+    with serving(tmp_path / "data") as server:
+        assert send(grpc_exporter(server), spans(30))
+
+        made = anywhere("backup", str(tmp_path / "copy"), HANSARD_DATA=str(server.data))
+
+        assert made.exit_code == 0, made.output
+        assert "30 spans" in made.stdout
+
+
+def test_the_key_can_be_left_out(anywhere: Cli, demo_data: Path, tmp_path: Path) -> None:
+    backup = tmp_path / "copy"
+
+    made = anywhere("backup", str(backup), "--no-key", "--json", HANSARD_DATA=str(demo_data))
+
+    assert json.loads(made.stdout)["has_key"] is False
+    assert not (backup / "key").exists()
+
+
+def test_nothing_is_overwritten(anywhere: Cli, demo_data: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "diary.txt").write_text("dear diary")
+
+    made = anywhere("backup", str(tmp_path / "mine"), HANSARD_DATA=str(demo_data))
+    put = anywhere("restore", str(tmp_path / "nothing"), "--data", str(demo_data))
+
+    assert (made.exit_code, put.exit_code) == (1, 1)
+    assert len(made.stderr.splitlines()) == len(put.stderr.splitlines()) == 1
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["diary.txt"]
+
+
+@pytest.mark.covers("CO-17")
+def test_an_export_imported_makes_an_equal_store(
+    anywhere: Cli, demo_data: Path, tmp_path: Path
+) -> None:
+    everything, other = tmp_path / "all.jsonl", str(tmp_path / "other")
+
+    assert anywhere("export", "-o", str(everything), HANSARD_DATA=str(demo_data)).exit_code == 0
+    packed = tmp_path / "all.jsonl.gz"
+    packed.write_bytes(gzip.compress(everything.read_bytes()))
+    imported = anywhere("import", str(packed), "--json", HANSARD_DATA=other)
+
+    assert imported.exit_code == 0, imported.output
+    assert json.loads(imported.stdout)["accepted"] == 47
+    assert _runs(anywhere, HANSARD_DATA=other) == _runs(anywhere, HANSARD_DATA=str(demo_data))
+    again = anywhere("export", HANSARD_DATA=other).stdout
+    assert sorted(_spans(again)) == sorted(_spans(everything.read_text()))
+
+
+def _spans(lines: str) -> list[str]:
+    return [
+        json.dumps(span, sort_keys=True)
+        for line in lines.splitlines()
+        for resource in json.loads(line).get("resourceSpans", ())
+        for scope in resource["scopeSpans"]
+        for span in scope["spans"]
+    ]
+
+
+def test_one_exported_run_is_imported_alone(anywhere: Cli, demo_data: Path, tmp_path: Path) -> None:
+    source, other = str(demo_data), str(tmp_path / "other")
+    run = _runs(anywhere, HANSARD_DATA=source)[0]
+    for form in ("otlp-json", "otlp-proto", "jsonl"):
+        file = str(tmp_path / f"run.{form}")
+        anywhere("runs", "export", run["run_id"], "--format", form, "-o", file, HANSARD_DATA=source)
+
+        assert anywhere("import", file, HANSARD_DATA=other).exit_code == 0
+
+        assert _runs(anywhere, HANSARD_DATA=other) == [run]
+
+
+def test_what_cannot_be_read_is_told_and_keeps_nothing_else_out(
+    anywhere: Cli, demo_data: Path, tmp_path: Path
+) -> None:
+    good, bad = tmp_path / "good.jsonl", tmp_path / "bad.json"
+    anywhere("export", "-o", str(good), HANSARD_DATA=str(demo_data))
+    bad.write_text("dear diary")
+
+    ended = anywhere("import", str(bad), str(good), HANSARD_DATA=str(tmp_path / "other"))
+
+    assert ended.exit_code == 1
+    assert "bad.json" in ended.stderr
+    assert "47 items" in ended.stdout
+
+
+def test_a_file_that_is_not_there_is_wrong_use(anywhere: Cli, tmp_path: Path) -> None:
+    ended = anywhere("import", str(tmp_path / "nowhere.json"), HANSARD_DATA=str(tmp_path))
+
+    assert ended.exit_code == 2
+    assert "nowhere.json" in ended.stderr

@@ -1,0 +1,62 @@
+"""Copies of a whole store: backup, restore."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+
+import click
+
+from hansard_store.backup import Backup, back_up
+from hansard_store.backup import restore as restore_store
+from hansard_store.database import DataFolder
+from hansard_web import format as fmt
+from hansard_web.cli.base import Command, json_option, print_json, setting_options
+from hansard_web.cli.progress import progress_of
+from hansard_web.cli.store import find_store, open_store
+from hansard_web.config import data_folder
+
+
+@click.command(cls=Command)
+@click.argument("target", type=click.Path(path_type=Path))
+@setting_options("data")
+@click.option("--no-key", is_flag=True, help="Leave the key out; redactions cannot be compared.")
+@json_option
+def backup(*, target: Path, data: str | None, no_key: bool, as_json: bool) -> None:
+    """Copy the store while it is used.
+
+    TARGET is a new folder, laid out like the data folder, or an archive if it ends in .tar.zst.
+
+    Example: hansard backup friday.tar.zst
+    """
+    folder = find_store(data)
+    open_store(folder).close()
+    with progress_of() as tell:
+        made = back_up(folder, target, with_key=not no_key, progress=tell)
+    _report(made, f"backed up to {target}", as_json=as_json)
+
+
+@click.command(cls=Command)
+@click.argument("source", type=click.Path(path_type=Path))
+@setting_options("data")
+@json_option
+def restore(*, source: Path, data: str | None, as_json: bool) -> None:
+    """Put a backup in an empty data folder.
+
+    Example: hansard restore friday.tar.zst --data ./restored
+    """
+    folder = DataFolder(data_folder(data, os.environ))
+    with progress_of() as tell:
+        made = restore_store(source, folder, progress=tell)
+    _report(made, f"restored to {folder.path}", as_json=as_json)
+
+
+def _report(made: Backup, done: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(dataclasses.asdict(made))
+        return
+    held = [fmt.plural(made.spans, "span"), fmt.plural(made.blobs, "large payload")]
+    if not made.has_key:
+        held.append("no key")
+    click.echo(f"{done}: {', '.join(held)}, as of {fmt.day_time(made.created_ns)} UTC")

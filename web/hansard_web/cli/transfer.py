@@ -1,0 +1,82 @@
+"""Telemetry from files and into them: import, export."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import click
+
+from hansard_collector.pipeline import Pipeline
+from hansard_collector.redact import RetentionPolicy
+from hansard_collector.transfer import Imported, export_store, import_files
+from hansard_compiler.redaction import Redactor
+from hansard_store.database import DataFolder
+from hansard_web import format as fmt
+from hansard_web.cli.base import (
+    Command,
+    Failed,
+    json_option,
+    print_json,
+    read_config,
+    setting_options,
+    write_bytes,
+)
+from hansard_web.cli.progress import progress_of
+from hansard_web.cli.store import find_store, open_store
+from hansard_web.config import Config
+
+
+@click.command("import", cls=Command)
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@setting_options("data", "config", "retention")
+@json_option
+def import_(*, files: tuple[Path, ...], as_json: bool, **arguments: str) -> None:
+    """Read OTLP files into the store.
+
+    JSON (a document, or one a line) and protobuf, plain or packed with gzip or zstd. What is
+    imported goes the way of what is received: secrets are cut out, what is known already is left.
+
+    Example: hansard import run.json traces.jsonl.gz
+    """
+    imported = _import(read_config(**arguments), files)
+    if as_json:
+        print_json(dataclasses.asdict(imported))
+    else:
+        click.echo(f"{fmt.plural(imported.accepted, 'item')} from {fmt.plural(len(files), 'file')}")
+    for problem in imported.problems:
+        click.echo(f"{problem.where}: {problem.message}", err=True)
+    if imported.problems:
+        raise Failed(f"{fmt.plural(len(imported.problems), 'part')} could not be imported")
+
+
+def _import(config: Config, files: tuple[Path, ...]) -> Imported:
+    folder = DataFolder(config.data)
+    folder.create()
+    pipeline = Pipeline(folder, RetentionPolicy(config.retention, Redactor(folder.key())))
+    pipeline.start()
+    try:
+        with progress_of() as tell:
+            return import_files(
+                pipeline, files, progress=lambda _where, done, total: tell("files", done, total)
+            )
+    finally:
+        pipeline.close()
+
+
+@click.command(cls=Command)
+@setting_options("data")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="A file; else stdout.")
+def export(*, data: str | None, output: Path | None) -> None:
+    """Write all runs as OTLP.
+
+    OTLP/JSON, an object a line: spans, log records and metrics. Imported again, they make an equal
+    store. One run alone: `hansard runs export`.
+
+    Example: hansard export -o everything.jsonl
+    """
+    folder = find_store(data)
+    open_store(folder).close()
+    write_bytes(export_store(folder), output)
