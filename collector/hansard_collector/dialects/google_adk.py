@@ -24,6 +24,12 @@ def role(_: Reading, evidence: str) -> str | None:
     return SPAN_ROLES[evidence]
 
 
+def agent_named(reading: Reading, _: str) -> str | None:
+    """`agent_run [weather_agent]`"""
+    _, bracket, rest = reading.view.name.partition("[")
+    return rest.removesuffix("]") if bracket and rest.endswith("]") else None
+
+
 def input_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
     """`{contents: […], config: {system_instruction, tools}}`."""
     return chat.request_messages(_captured(reading, key)) or None

@@ -138,6 +138,7 @@ _EVERY: Rows = {
         *texts_of("agent_name", needs="pydantic_ai"),
         *texts_of("agent_name", needs="logfire"),
         Source("name", others.entity_of_agent, needs="logfire_agents"),
+        Source("span agent_run", google_adk.agent_named, needs="google_adk"),
         *texts_of("ai.telemetry.functionId"),
         Source("traceloop.entity.name", others.entity_of_agent),
         *texts_of("subagent_type", needs=_CC),

@@ -317,3 +317,9 @@ def test_genkit_puts_the_message_into_a_candidate_and_counts_thoughts_apart() ->
     assert [message.text for message in call.output] == ["hi"]
     assert (call.request_model, call.finish_reason) == ("gemini-2.5-flash", "stop")
     assert (call.tokens.input, call.tokens.output, call.tokens.reasoning) == (10, 7, 3)
+
+
+def test_an_agent_of_google_adk_1_is_named_in_its_span() -> None:
+    agent = read({}, name="agent_run [weather_agent]", scope="gcp.vertex.agent")
+
+    assert (agent.role, agent.agent_name) == ("agent", "weather_agent")
