@@ -21,3 +21,8 @@ def ingesting(tmp_path: Path) -> Iterator[Ingesting]:
     made = Ingesting(tmp_path / "data")
     yield made
     made.close()
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name bytes by their length: compressed ones hold the time, and workers must agree on names."""
+    return f"{len(val)} bytes" if isinstance(val, bytes) else None
