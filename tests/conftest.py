@@ -24,5 +24,5 @@ def ingesting(tmp_path: Path) -> Iterator[Ingesting]:
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
-    """Name bytes by their length: compressed ones hold the time, and workers must agree on names."""
+    """Name bytes by their length: compressed ones hold the time, and names must not change."""
     return f"{len(val)} bytes" if isinstance(val, bytes) else None
