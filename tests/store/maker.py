@@ -147,7 +147,9 @@ class StoreMaker:
                 sort_ns=start_ns,
                 status=status,
                 flags=flags,
-                mac=hashlib.sha256(repr((run, name, side, start_ns, end_ns)).encode()).digest(),
+                mac=hashlib.sha256(
+                    repr((run, name, side, start_ns, end_ns, status, attributes)).encode()
+                ).digest(),
                 received_ns=self.now_ns,
                 resource=resource,
                 scope=scope,
