@@ -117,14 +117,14 @@ def _meant(number: int | None) -> int | None:
 
 
 def _was_made(view: SpanView, call: Call) -> bool:
-    """A call of whose answer nothing was kept was made: it names its model and what it was asked.
+    """A call of whose answer nothing was kept was made: it has a response id or finish reason.
 
-    So was a stream that nobody watched.
+    So was a stream that nobody watched. A model and messages alone are what a span has that only
+    prepares a prompt.
     """
     if call.response_id or call.finish_reason_raw:
         return True
-    is_asked = call.stream is True or (call.request_model is not None and bool(call.input))
-    return is_asked and not pydantic_ai.answers_later(view)
+    return call.stream is True and not pydantic_ai.answers_later(view)
 
 
 def _call_projection(view: SpanView, call: Call, usage: Usage) -> CallProjection:
