@@ -24,6 +24,7 @@ from hansard_store.database import DataFolder
 from hansard_web.api.ledger import router as ledger_router
 from hansard_web.api.routes import api_router
 from hansard_web.assets import Assets
+from hansard_web.heads import AnswerHead
 from hansard_web.live import RunFeed
 from hansard_web.pages import page_routers
 from hansard_web.problems import Problem, add_handlers, answer_problem
@@ -92,6 +93,7 @@ def create_app(
         is_otlp=is_otlp_path,
         refuse=_refuse_with(app, ingest, settings),
     )
+    app.add_middleware(AnswerHead)
     return app
 
 

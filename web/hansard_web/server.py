@@ -42,6 +42,7 @@ from hansard_compiler.redaction import Redactor
 from hansard_store.database import DataFolder, open_for_ingest
 from hansard_web.app import create_app
 from hansard_web.config import Config
+from hansard_web.connections import BoundedConnection
 from hansard_web.janitor import Janitor, Limits
 from hansard_web.presence import Doors, announce, withdraw
 from hansard_web.settings import Scope, Token, WebSettings, find_token
@@ -84,6 +85,7 @@ class HttpServer(uvicorn.Server):
                 ssl_certfile=config.tls_cert,
                 ssl_keyfile=config.tls_key,
                 timeout_graceful_shutdown=_SHUTDOWN_S,
+                http=BoundedConnection,
                 ws="none",
             )
         )
