@@ -68,14 +68,14 @@ def money(usd_nano: int) -> str:
         return "$0"
     if usd_nano < 0:
         return "−" + money(-usd_nano)
-    if usd_nano < 1000:
-        return "<$0.000001"  # sums of a few embedding tokens: nine zeros would only be wide
+    if usd_nano < 10_000:
+        return "<$0.00001"  # as wide as any other: two figures of less would only be zeros
     usd = usd_nano / 1_000_000_000
     if usd >= 0.995:
         return f"${usd:,.2f}"
     # Decimal places that leave two significant figures; at least the two of a cent.
     places = 2
-    while usd * 10**places < 9.95 and places < 7:
+    while usd * 10**places < 9.95:
         places += 1
     return f"${usd:.{places}f}"
 
