@@ -46,7 +46,7 @@ def test_a_call_is_compared_with_the_one_it_continues(
     assert "derived" in page.one("span", class_="flag").text
     assert "This sender gave no receipts" in page.text
     assert page.one(id="say-context").text.startswith(
-        "Against the previous call: 5 messages kept, 2 added."
+        "Against the previous call: 5 items kept, 2 added."
     )
     assert rows(page) == [
         ("0", "kept", "1 tool definition", "tool list", "equal"),
@@ -129,7 +129,7 @@ def test_the_first_call_has_nothing_to_be_compared_with(
     page = context(client, 2)
 
     assert "there is nothing to compare with" in page.text
-    assert page.one(id="say-context").text == "The first call of its kind: 3 messages added."
+    assert page.one(id="say-context").text == "The first call of its kind: 3 items added."
     assert not page.all("svg", class_="twin-bar")
 
 

@@ -59,7 +59,7 @@ def test_only_what_is_new_since_the_last_call_is_shown(
     page = step(client, 4)
 
     divider = page.all("div", class_="msg-divider")[0]
-    assert divider.text == "3 earlier messages, already sent in call 1 of 3 · show"
+    assert divider.text == "3 earlier messages, already sent or answered in call 1 of 3 · show"
     assert [one.one("b", class_="msg-who").text for one in page.all("article")] == [
         "Tool",
         "Assistant",

@@ -123,7 +123,7 @@ def context_view(
     return ContextView(
         is_first=placed.baseline is None,
         is_delta=placed.call.input_is_delta,
-        counts=_counts(comparison),
+        counts=_counts(comparison, "item" if derived.tools else "message"),
         break_at=f"m{broken.position + first_number}" if broken and tells else None,
         break_number=str(broken.position + first_number) if broken else "",
         break_say=_break_say(placed, step),
@@ -159,12 +159,12 @@ def _tools_of(connection: apsw.Connection, placed: PlacedCall) -> list[Json]:
 # ------------------------------------------------------------------------------ sentences
 
 
-def _counts(comparison: Comparison) -> tuple[tuple[str, str], ...]:
+def _counts(comparison: Comparison, one: str) -> tuple[tuple[str, str], ...]:
     found: list[tuple[str, str]] = []
     for change in _CHANGES:
         number = comparison.count(change)
         if number:
-            words = f"{plural(number, 'message')} {change}" if not found else f"{number:,} {change}"
+            words = f"{plural(number, one)} {change}" if not found else f"{number:,} {change}"
             found.append((words, change.value))
     return tuple(found)
 

@@ -127,7 +127,7 @@ def _earlier_from(placed: PlacedCall) -> str:
         return ""
     if placed.baseline_number is None:
         return "in an earlier run of this conversation"
-    return f"already sent in call {placed.baseline_number} of {placed.of}"
+    return f"already sent or answered in call {placed.baseline_number} of {placed.of}"
 
 
 def _no_answer(reading: StepReading) -> str:
