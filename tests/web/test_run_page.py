@@ -7,12 +7,14 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from starlette.testclient import TestClient
 
+from hansard_collector.ingest import Signal
 from hansard_collector.pipeline import Pipeline
 from hansard_web.pages.run_state import LINES, TABS, VIEWS, Folds, RunState, parse_state
 from tests.web.html import Element, parse
-from tests.web.traces import Trace, tool_loop
+from tests.web.traces import Trace, submit, tool_loop
 
 RUN = "a" * 32
 
@@ -349,6 +351,20 @@ def test_the_log_has_steps_events_and_log_records_in_order(
     assert "in execute_tool apply_patch: ValueError: hunk 2 of 2 does not apply" in page.text
     without = read(client, f"/runs/{RUN}?view=log&hide=steps.logs")
     assert [row.one("th").text for row in without.one("tbody").all("tr")] == ["exceptionerror"]
+
+
+def test_a_log_too_long_to_read_says_where_it_stops(client: TestClient, pipeline: Pipeline) -> None:
+    trace = forest(RUN, 2).send(pipeline)
+    request = ExportLogsServiceRequest()
+    records = request.resource_logs.add().scope_logs.add().log_records
+    for number in range(20_001):
+        records.add(time_unix_nano=trace.start_ns + number, trace_id=bytes.fromhex(RUN))
+    submit(pipeline, Signal.LOGS, request.SerializeToString())
+
+    page = read(client, f"/runs/{RUN}?view=log&hide=steps")
+
+    assert "20,000 lines" in page.text
+    assert "Log records after the first 20,000 are not shown here." in page.text
 
 
 def test_the_log_is_read_in_windows(client: TestClient, pipeline: Pipeline) -> None:

@@ -38,6 +38,12 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class _Everything:
+    lines: list[Line]
+    lacks_logs: bool  # the run has more log records than are read
+
+
+@dataclass(frozen=True, slots=True)
 class LogRow:
     """One line of the log as it is shown."""
 
@@ -75,7 +81,8 @@ def log_view(
     now_ns: int,
 ) -> LogView:
     """Return one window of the log; steps are read in full for its lines only."""
-    everything: list[Line] = shown.readings.get("log", lambda: _read_lines(connection, shown))
+    read: _Everything = shown.readings.get("log", lambda: _read_lines(connection, shown))
+    everything = read.lines
     lines = [line for line in everything if line.kind not in state.hide]
     if state.errors:
         failed = {node.id for node in shown.tree.tree.nodes if node.flags & _ERROR}
@@ -93,7 +100,7 @@ def log_view(
     return LogView(
         rows=tuple(rows),
         summary=f"{plural(len(lines), 'line')}, newest last",
-        not_shown=_not_shown(shown),
+        not_shown=_not_shown(shown, read),
         first=first,
         total=len(lines),
         previous_href=address_of(path, state.but(first=max(first - LINES_A_PAGE, 0)))
@@ -107,13 +114,14 @@ def log_view(
     )  # fmt: skip
 
 
-def _read_lines(connection: apsw.Connection, shown: ShownRun) -> list[Line]:
+def _read_lines(connection: apsw.Connection, shown: ShownRun) -> _Everything:
     nodes = shown.tree.tree.nodes
     found = [
         Line(node.sort_ns, "steps", node.id, is_error=bool(node.flags & _ERROR)) for node in nodes
     ]
     by_key = {(node.span_id, node.side): node.id for node in nodes}
-    for log in list_log_lines(connection, bytes.fromhex(shown.tree.run_id), limit=_MOST_LOGS):
+    logs = list_log_lines(connection, bytes.fromhex(shown.tree.run_id), limit=_MOST_LOGS + 1)
+    for log in logs[:_MOST_LOGS]:
         span = None if log.span_id is None else by_key.get((log.span_id, 0))
         failed = log.severity >= _ERROR_SEVERITY
         what = log.event_name or "log record"
@@ -126,7 +134,8 @@ def _read_lines(connection: apsw.Connection, shown: ShownRun) -> list[Line]:
         )
     # A step before what happened in it, where both have the same time.
     order = {"steps": 0, "events": 1, "logs": 2}
-    return sorted(found, key=lambda line: (line.time_ns, order[line.kind]))
+    lines = sorted(found, key=lambda line: (line.time_ns, order[line.kind]))
+    return _Everything(lines, lacks_logs=len(logs) > _MOST_LOGS)
 
 
 def _first(lines: list[Line], shown: ShownRun, state: RunState) -> int:
@@ -179,8 +188,14 @@ def _key(step: StepSkeleton) -> str:
     return step.span_id + (".server" if step.side else "")
 
 
-def _not_shown(shown: ShownRun) -> str:
+def _not_shown(shown: ShownRun, read: _Everything) -> str:
     nodes = shown.tree.tree.nodes
     with_events = sum(bool(node.flags & _HAS_EVENTS) for node in nodes)
     more = with_events - _MOST_EVENT_SPANS
-    return f"The events of {count(more)} further steps are not shown here." if more > 0 else ""
+    told = [
+        f"The events of {count(more)} further steps are not shown here." if more > 0 else "",
+        f"Log records after the first {count(_MOST_LOGS)} are not shown here."
+        if read.lacks_logs
+        else "",
+    ]
+    return " ".join(filter(None, told))
