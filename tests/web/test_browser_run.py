@@ -176,6 +176,24 @@ def test_a_running_run_grows_while_it_is_read(page: Page, pipeline: Pipeline) ->
     expect(page.locator("#run-facts .status")).to_have_attribute("data-status", "ok")
 
 
+@pytest.mark.covers("UI-23")
+def test_the_pane_of_a_running_step_shows_how_it_ended(page: Page, pipeline: Pipeline) -> None:
+    trace = Trace(RUN, began_s_ago=20)
+    trace.agent(1, duration_s=None)
+    trace.chat(2, 1, [said("user", "go")], said("assistant", "ok"), 0.1)
+    trace.send(pipeline)
+    page.goto(f"/runs/{RUN}?span={1:016x}&tab=attributes")
+    state = page.locator(".pane-head .status")
+    expect(state).to_have_attribute("data-status", "open")
+
+    trace.agent(1, duration_s=5, user__id="rosa")
+    trace.send(pipeline)
+
+    expect(state).to_have_attribute("data-status", "unset")
+    expect(page.locator(".pane-body")).to_contain_text("rosa")
+    expect(page).to_have_url(re.compile(f"span={1:016x}&tab=attributes$"))
+
+
 def test_news_wait_while_the_conversation_is_read(page: Page, pipeline: Pipeline) -> None:
     trace = Trace(RUN, began_s_ago=20)
     trace.agent(1, duration_s=None)

@@ -24,6 +24,14 @@ const openPane = async (url) => {
   if (matchMedia("(width < 62.5rem)").matches) document.getElementById("step").scrollIntoView(); // it stands below
 };
 
+// A step that was still running when its pane came; what is selected or typed in it stays.
+export const renewPane = () => {
+  const pane = document.getElementById("step");
+  const isBusy = pane.contains(document.activeElement) || pane.contains(getSelection().anchorNode);
+  if (isBusy || !pane.querySelector('.pane-head .status[data-status="open"]')) return;
+  htmx.ajax("GET", fragment(new URL(location.href), "step"), { target: "#step", swap: "innerHTML" });
+};
+
 export const select = (url) => {
   const key = url.searchParams.get("span");
   for (const row of rows()) {

@@ -1,6 +1,6 @@
 // The tree by keyboard, and while its run is running. keys.js turns keys into events.
 import { announce } from "./keys.js";
-import { change, close, current, focusRow, fragment, main, rows, select, selectKey, selected } from "./reading.js";
+import { change, close, current, focusRow, fragment, main, renewPane, rows, select, selectKey, selected } from "./reading.js";
 import { bringIntoView, hasTree, loadWindow } from "./waterfall.js";
 
 const REFRESH_MS = 5000;
@@ -95,6 +95,7 @@ document.addEventListener("keydown", (event) => {
 const isOpen = () => document.querySelector('#run-facts .status[data-status="open"]');
 const refresh = () => loadWindow(Number(document.querySelector("#rows > .tg-space").dataset.lines));
 document.addEventListener("run-news", () => {
+  renewPane();
   if (hasTree()) refresh();
   else document.getElementById("run-news")?.removeAttribute("hidden"); // never move what is being read
 });
