@@ -1,7 +1,8 @@
 """Making everything derived again, from the records of spans and logs, while ingest goes on.
 
 Run by run, in slices of some milliseconds: first all that is derived of a run is taken back, then
-made again in the order in which its spans came. Where it stands is kept in the store, so that a
+made again in the order in which its spans came; then the log records of agents that send no
+traces are understood again. Where it stands is kept in the store, so that a
 rebuild that was cut off goes on where it was. Spans that come meanwhile are derived as ever.
 
 Lists show a run of many thousand spans without some of its numbers for the seconds that it takes.
@@ -19,7 +20,8 @@ from typing import Any
 
 from hansard_collector.derive import DERIVED_VERSION
 from hansard_collector.messages import MessageCache
-from hansard_collector.rederive import read_span, rederive_stored
+from hansard_collector.rederive import read_span, rederive_span, rederive_stored
+from hansard_collector.sessions.again import settle_again
 from hansard_store.database import DataFolder, open_for_ingest
 from hansard_store.slices import Pace
 from hansard_store.writer import Batch, IngestWriter
@@ -35,12 +37,16 @@ _SPANS = "SELECT id FROM span WHERE trace_id = ? ORDER BY id"
 _DERIVED = "SELECT id FROM span WHERE trace_id = ? AND derived_version <> 0"
 _IS_BARE = "SELECT 1 FROM span WHERE id = ? AND derived_version = 0"
 _IS_DUE = "SELECT 1 FROM span WHERE derived_version < ? LIMIT 1"
+_LOGS = "SELECT id FROM log_record WHERE id > ? ORDER BY id LIMIT 100"
 _READ_STATE = "SELECT value FROM setting WHERE name = 'rebuild'"
 _WRITE_STATE = """
 INSERT INTO setting (name, value) VALUES ('rebuild', ?)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value
 """
 _DROP_STATE = "DELETE FROM setting WHERE name = 'rebuild'"
+
+# Shorter than for deletion: the index rows of a slice are written at its end, on top.
+_PACE = Pace(hold_s=0.005)
 
 Progress = Callable[[int, int], None]  # runs done, runs in all
 
@@ -60,9 +66,10 @@ class _State:
     only_old: bool
     after: int = 0
     making: str = ""  # trace id in hex
+    logs: int = 0  # log records up to this one are placed again, after the runs
 
     def text(self) -> str:
-        return json.dumps([self.only_old, self.after, self.making])
+        return json.dumps([self.only_old, self.after, self.making, self.logs])
 
 
 def is_rebuild_due(folder: DataFolder) -> bool:
@@ -88,7 +95,7 @@ def rebuild(
     told to stop; the next rebuild goes on from there.
     """
     with _writing(folder) as writer:
-        return _Rebuild(writer, pace or Pace(), progress).run(only_old=only_old)
+        return _Rebuild(writer, pace or _PACE, progress).run(only_old=only_old)
 
 
 @contextmanager
@@ -120,6 +127,7 @@ class _Rebuild:
             if self._state.making != trace_id.hex():
                 self._take_back(trace_id)
             self._make(trace_id)
+        self._place_logs()
         with self._batch():
             self._connection.execute(_DROP_STATE)
         self._progress(len(wanted), len(wanted))
@@ -180,6 +188,23 @@ class _Rebuild:
             yield spans.popleft()
             if time.monotonic() > self._until:
                 return
+
+    def _place_logs(self) -> None:
+        """Understand the records of log-only agents again, and make their steps."""
+        while logs := deque(self._column(_LOGS, (self._state.logs,))):
+            with self._batch() as batch:
+                for log in self._slice(logs):
+                    given = settle_again(self._connection, batch, self._messages, [log])
+                    for trace_id, span_ids in given.items():
+                        for span_id in sorted(span_ids):
+                            rederive_span(
+                                self._connection,
+                                batch,
+                                trace_id=trace_id,
+                                span_id=span_id,
+                                messages=self._messages,
+                            )
+                    self._write(replace(self._state, logs=log))
 
     def _derive(self, batch: Batch, span: int) -> None:
         if self._connection.execute(_IS_BARE, (span,)).get is None:

@@ -24,6 +24,9 @@ from tests.collector.ingesting import (
     span,
     traces,
 )
+from tests.collector.sessions.maker import picture, request
+from tests.collector.sessions.test_order import SESSIONS
+from tests.collector.sessions.test_with_traces import logged_turn, traced_turn
 
 OTHER = bytes(reversed(range(16)))
 CHAT = {
@@ -145,6 +148,36 @@ def test_all_that_is_derived_can_be_dropped_and_is_made_again_equal(ingesting: I
     assert rebuilt.spans == len(before["span"])
     assert rebuilt.runs == len(before["run"])
     assert verify_store(ingesting.folder).findings == []
+
+
+def test_runs_made_of_log_records_are_made_again(ingesting: Ingesting) -> None:
+    for agent, records in SESSIONS.values():
+        ingesting.send(request(records, agent))
+    ingesting.send(traced_turn())
+    ingesting.send(request(logged_turn()))
+    before = sorted(picture(ingesting), key=repr)
+    rows = _counts(ingesting)
+    connection = open_for_maintenance(ingesting.folder)
+    # As an older version might have taken them.
+    connection.execute(
+        "UPDATE session_log SET place = 'note', kind = '', key = '' WHERE log % 3 = 0"
+    )
+    connection.close()
+
+    rebuild(ingesting.folder, pace=Pace(hold_s=0, pause_s=0))
+
+    assert sorted(picture(ingesting), key=repr) == before
+    assert _counts(ingesting) == rows
+    assert verify_store(ingesting.folder).findings == []
+
+
+def _counts(ingesting: Ingesting) -> dict[str, int]:
+    # Texts of what a step was until its last record came are left to gc.
+    return {
+        table: len(rows)
+        for table, rows in derived(ingesting).items()
+        if not table.startswith(("text", "message_prefix"))
+    }
 
 
 def test_a_rebuild_of_a_sound_store_changes_nothing_that_is_derived(ingesting: Ingesting) -> None:

@@ -182,7 +182,9 @@ class SessionWriter:
         for prompt in self._prompts:
             self._gather(prompt)
         for trace_id, dialect in self._left.items():
-            self._make_anew(trace_id, dialect)
+            # A run of spans that were sent is not made of records: it has nothing to be made again.
+            if not session_logs.is_sent_trace(self._connection, trace_id):
+                self._make_anew(trace_id, dialect)
         for trace_id, news in self._news.items():
             if session_logs.is_sent_trace(self._connection, trace_id):
                 continue
