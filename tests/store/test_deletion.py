@@ -38,6 +38,8 @@ from tests.collector.ingesting import (
     tables,
     traces,
 )
+from tests.collector.sessions.maker import request
+from tests.collector.sessions.test_order import SESSIONS
 
 OTHER = bytes(reversed(range(16)))
 # Of who sent what and when, which deletion leaves alone.
@@ -229,3 +231,22 @@ class _Sending(threading.Event):
         self.sent += 1
         self._ingesting.send(traces([span(self.sent, trace_id=OTHER)]))
         return False
+
+
+def test_a_run_made_of_log_records_goes_with_them_and_stays_away(ingesting: Ingesting) -> None:
+    for agent, records in SESSIONS.values():
+        ingesting.send(request(records, agent))
+    runs = ingesting.all("SELECT trace_id, synthetic FROM run ORDER BY id")
+    (trace_id, synthetic), others = runs[0], len(runs) - 1
+    assert synthetic
+
+    with _maintenance(ingesting) as connection:
+        delete_run(connection, trace_id, reason="by hand")
+        collect_garbage(ingesting.folder, connection)
+    for agent, records in SESSIONS.values():
+        ingesting.send(request(records, agent))
+
+    assert ingesting.one("SELECT count(*) FROM run") == others
+    assert ingesting.one("SELECT count(*) FROM log_record WHERE trace_id = ?", trace_id) == 0
+    assert ingesting.ledger("logs")["deleted"] > 0
+    assert verify_store(ingesting.folder).findings == []
