@@ -3,8 +3,8 @@
     decode -> validate -> redact -> dialect -> rows -> group commit -> acknowledge
 
 The first five are `requests.take_apart`, outside the transaction; `ItemWriter` is the rows.
-What queued while the last commit ran shares the next transaction, at most `_BATCH_ITEMS` items or
-`_BATCH_S` of writing, so that an approval's write never waits long for the lock. A request may
+What queued while the last commit ran shares the next transaction, at most `_BATCH_ITEMS` items,
+about 100 ms of writing, so that an approval's write never waits long for the lock. A request may
 span several transactions and is acknowledged after the last: sent again, its parts are known.
 """
 
@@ -32,7 +32,7 @@ from hansard_store.ledger import Count, LedgerBatch, Refusal
 from hansard_store.writer import IngestWriter
 
 _BATCH_ITEMS = 512
-_BATCH_S = 0.1
+_PREPARE_S = 0.25  # most time spent preparing one transaction: senders wait for their answers
 _TAKE_BYTES = 4 * 1024 * 1024  # of requests decoded before the next transaction
 _QUEUE_BYTES = 192 * 1024 * 1024  # a request of the largest size always fits when it is alone
 _QUEUE_REQUESTS = 10_000
@@ -307,7 +307,7 @@ def _next_chunk(
     started = time.monotonic()
     for one in items:
         chunk.append(one)
-        if len(chunk) >= _BATCH_ITEMS or time.monotonic() - started > _BATCH_S:
+        if len(chunk) >= _BATCH_ITEMS or time.monotonic() - started > _PREPARE_S:
             break
     return chunk
 
