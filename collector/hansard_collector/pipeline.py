@@ -10,6 +10,7 @@ span several transactions and is acknowledged after the last: sent again, its pa
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -17,6 +18,8 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+
+import apsw
 
 from hansard_collector.derive import DERIVED_VERSION
 from hansard_collector.errors import MalformedRequest, StoreBusy
@@ -147,7 +150,8 @@ class Pipeline:
             self._condition.notify()
         if self._thread.ident is not None:
             self._thread.join()
-        self._connection.pragma("wal_checkpoint(TRUNCATE)")
+        with contextlib.suppress(apsw.BusyError):  # somebody reads: the next opening takes it in
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         self._connection.close()
 
     # ---- the pipeline thread
