@@ -16,6 +16,7 @@ import click
 
 from hansard_web.cli.base import Command, setting_options
 from hansard_web.config import Config, load_config
+from hansard_web.format import plural
 
 if TYPE_CHECKING:
     from hansard_web.demo.story import Seen
@@ -77,10 +78,11 @@ def _introduce(doors: Doors, *, is_temporary: bool) -> None:
 def _tell(doors: Doors, seen: Seen) -> None:
     report = seen.report
     tokens = report.tokens["input"] + report.tokens["output"]
+    calls = plural(report.model_calls, "model call")
+    tools = plural(report.tool_calls, "tool call")
     click.echo(
-        f"  {report.agent:<19} {seen.protocol:<14} {report.status:<6}"
-        f"{report.model_calls:>2} model calls {report.tool_calls:>2} tool calls {tokens:>6,} tokens"
-        f"  {doors.http}/runs/{report.run_id}"
+        f"  {report.agent:<19} {seen.protocol:<14} {report.status:<6} {calls:<14} {tools:<13}"
+        f"{tokens:>6,} tokens  {doors.http}/runs/{report.run_id}"
     )
 
 
