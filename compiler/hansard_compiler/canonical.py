@@ -3,7 +3,7 @@
 Keys are sorted by code point, separators are bare, text is not escaped beyond what JSON demands.
 Integers are exact at any size; floats are written as Python's shortest round-trip ``repr``, so
 ``1`` and ``1.0`` differ. What JSON cannot say is tagged: ``{"$float": "nan"}`` (also ``inf`` and
-``-inf``), ``{"$bytes": "<base64>"}``. Lone surrogates are written as ``\\udXXX`` escapes, which
+``-inf``), ``{"$bytes": "<base64>"}``. Lone surrogates are written as ``\\ud…`` escapes, which
 keeps the text valid UTF-8 and two different broken texts different.
 """
 
