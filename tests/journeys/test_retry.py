@@ -74,12 +74,14 @@ def test_a_stock_exporter_retries_until_the_store_is_free_and_stores_once(
         sending = threading.Thread(target=lambda: succeeded.append(export(make(server), spans(5))))
         sending.start()
         # Queued behind the exporter's: when this one is refused, so was the exporter's.
-        assert post(server, traces([span(1)])).status == 503
+        behind = traces([span(1)])
+        assert post(server, behind).status == 503
         lock.release()
         sending.join(60)
 
     assert succeeded == [True]
-    assert count_spans(tmp_path) == 5
+    # What was told to come again may have been stored a moment after the answer.
+    assert len(set(stored(tmp_path)) - set(identities(behind))) == 5
 
 
 @pytest.mark.covers("CO-15")
