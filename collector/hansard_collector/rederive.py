@@ -17,8 +17,8 @@ from hansard_collector.views import LogView, SpanView
 from hansard_store.errors import StoreCorruptError
 from hansard_store.flags import SpanFlag
 from hansard_store.packing import unpack
+from hansard_store.received import ReceivedSpan
 from hansard_store.records import restore_log, restore_span
-from hansard_store.spans import ReceivedSpan
 from hansard_store.writer import Batch
 
 # More log records than that on one span say nothing new about its call.

@@ -17,7 +17,7 @@ from hansard_collector.sessions.marks import SessionEvent
 from hansard_collector.sessions.table import AGENTS
 from hansard_collector.sessions.writer import SessionWriter
 from hansard_store.logs import ReceivedLog, ReceivedPoint
-from hansard_store.spans import Outcome, ReceivedSpan
+from hansard_store.received import Outcome, ReceivedSpan
 from hansard_store.writer import Batch, IngestWriter
 
 _LOGGED_SPANS = """

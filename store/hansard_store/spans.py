@@ -2,80 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 import apsw
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_store import counting, tool_events
 from hansard_store.contents import ContentWriter
 from hansard_store.flags import SpanFlag
 from hansard_store.indexing import IndexWriter
 from hansard_store.projections import CallProjection, SpanProjection, Usage
-from hansard_store.records import LargeValue, pack_record
+from hansard_store.received import Outcome, Placed, ReceivedSpan
+from hansard_store.records import pack_record
 from hansard_store.runs import NO_ROOT, RunState, RunWriter
 from hansard_store.settling import Place, judge_again, place_of, settle, uncounted_near
 from hansard_store.texts import TextWriter
 
-_HUGE = int(SpanFlag.TIME_HUGE)
-
-
-@dataclass(frozen=True, slots=True)
-class ReceivedSpan:
-    """A span as it came in, after redaction, with what identifies it."""
-
-    trace_id: bytes
-    span_id: bytes
-    side: int  # 1 = SERVER: may share its id with a CLIENT span
-    parent_span_id: bytes | None
-    name: str
-    kind: int
-    start_ns: int | None
-    end_ns: int | None  # None while open
-    sort_ns: int
-    status: int
-    flags: int
-    mac: bytes  # of the span as received, before redaction
-    received_ns: int
-    resource: int
-    scope: int
-    attribute_count: int
-    message: Span
-    large: Sequence[LargeValue]
-    links: Sequence[tuple[bytes, bytes]] = ()
-    notes: Sequence[str] = ()
-    synthetic: bool = False
-
-    @property
-    def is_open(self) -> bool:
-        return self.end_ns is None and not self.flags & SpanFlag.TIME_HUGE
-
-    @property
-    def richness(self) -> tuple[bool, int, int]:
-        """Of two reports of one span the richer is shown: ended, later end, more attributes."""
-        return not self.is_open, self.end_ns or 0, self.attribute_count
-
-
-class Outcome(Enum):
-    """What became of a received span: its column of the ledger."""
-
-    STORED = "stored"
-    DUPLICATE = "duplicate"
-    OPENED = "opened"  # it replaced the start record of the same span
-    DELETED = "deleted"
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """Where a received span went."""
-
-    outcome: Outcome
-    span: int  # span.id; 0 when its run was deleted
-    is_shown: bool  # False: another report of the same span is, or none
-
+_HUGE = SpanFlag.TIME_HUGE
 
 _FIND = """
 SELECT span.id, mac,

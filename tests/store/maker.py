@@ -24,7 +24,7 @@ from hansard_store.database import DataFolder, open_for_ingest, open_reader
 from hansard_store.flags import SpanFlag
 from hansard_store.logs import ReceivedLog
 from hansard_store.projections import CallProjection, SpanProjection, TextProjection, Usage
-from hansard_store.spans import ReceivedSpan
+from hansard_store.received import ReceivedSpan
 from hansard_store.writer import Batch, IngestWriter
 
 SECOND = 1_000_000_000

@@ -13,8 +13,8 @@ from hansard_collector.validate import span_times
 from hansard_collector.views import Value
 from hansard_store.contents import CutValue
 from hansard_store.flags import SpanFlag
+from hansard_store.received import ReceivedSpan
 from hansard_store.records import large_values
-from hansard_store.spans import ReceivedSpan
 
 _MAC_BYTES = 16
 _INT_LIMIT = 1 << 63

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -93,7 +92,6 @@ def test_a_port_that_is_taken_is_told_with_its_flag(
 
 
 @pytest.mark.covers("CO-18")
-@pytest.mark.skipif(sys.platform != "linux", reason="network namespaces are Linux's")
 def test_the_demo_needs_and_tries_no_network() -> None:
     proof = prove_offline()
 
