@@ -7,4 +7,7 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__"]
+from hansard.setup import flush, init, shutdown
+from hansard_compiler.retention import RetentionMode
+
+__all__ = ["RetentionMode", "__version__", "flush", "init", "shutdown"]

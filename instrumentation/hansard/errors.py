@@ -1,0 +1,44 @@
+"""Every error the SDK raises on purpose.
+
+HansardError
+└── InstrumentationError   something the program asked of the SDK that it cannot do
+    ├── NotStarted           `hansard.init()` was not called, or the SDK is switched off
+    ├── SpoolError           the disk spool cannot be read or written
+    └── PayloadError         a payload cannot be found, or is not what its digest says
+
+Only what a program asks for in so many words can raise. Observing never does: what goes wrong while
+a span is made, kept or sent is counted and told once on the logger `hansard`.
+A setting that cannot work is a ConfigError (hansard_compiler.errors).
+"""
+
+from __future__ import annotations
+
+from hansard_compiler.errors import HansardError
+
+
+class InstrumentationError(HansardError):
+    """Something the program asked of the SDK that it cannot do."""
+
+    code = "instrumentation"
+
+
+class NotStarted(InstrumentationError):
+    """The call needs a running SDK."""
+
+    code = "not_started"
+
+    def __init__(self, wanted: str) -> None:
+        super().__init__(f"{wanted} needs hansard.init() first (and no OTEL_SDK_DISABLED=true)")
+        self.wanted = wanted
+
+
+class SpoolError(InstrumentationError):
+    """The disk spool cannot be read or written."""
+
+    code = "spool"
+
+
+class PayloadError(InstrumentationError):
+    """A payload cannot be found, or its bytes are not what its digest says."""
+
+    code = "payload"

@@ -1,0 +1,228 @@
+"""Starting and ending the SDK: `init`, `flush`, `shutdown`."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import secrets
+import threading
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from hansard import _state, semconv
+from hansard._state import Recorder, active
+from hansard.config import Settings, load_settings
+from hansard.data_folder import read_or_make_key
+from hansard_compiler.redaction import Redactor
+from hansard_compiler.retention import RetentionMode
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+
+_log = logging.getLogger("hansard")
+# Held while a recorder is made or taken down, by whichever threads call init() and shutdown().
+_lock = threading.RLock()
+
+
+def init(
+    *,
+    endpoint: str | None = None,
+    protocol: str | None = None,
+    service_name: str | None = None,
+    retention: RetentionMode | str | None = None,
+    embedded: bool | None = None,
+    data: str | Path | None = None,
+    headers: Mapping[str, str] | None = None,
+    token: str | None = None,
+    timeout_s: float | None = None,
+    compression: str | None = None,
+    resource_attributes: Mapping[str, str] | None = None,
+    export_delay_ms: int | None = None,
+    exit_timeout_ms: int | None = None,
+    spool_max_bytes: int | None = None,
+    config: str | Path | None = None,
+) -> Recorder | None:
+    """Start recording, and return the recorder; None when `OTEL_SDK_DISABLED` is true.
+
+    An OpenTelemetry SDK that is set up already is kept: this adds a processor to its provider.
+    What is not given is looked for in the environment (`HANSARD_…`, then `OTEL_…`), in
+    `hansard.toml`, and has a default: `docs/configuration.md`. A second call changes nothing; it
+    warns when it asks for something else. Raises ConfigError for an argument that cannot be meant.
+    """
+    settings = load_settings(
+        {
+            "endpoint": endpoint,
+            "protocol": protocol,
+            "service_name": service_name,
+            "retention": retention,
+            "embedded": embedded,
+            "data": data,
+            "headers": headers,
+            "token": token,
+            "timeout_s": timeout_s,
+            "compression": compression,
+            "resource_attributes": resource_attributes,
+            "export_delay_ms": export_delay_ms,
+            "exit_timeout_ms": exit_timeout_ms,
+            "spool_max_bytes": spool_max_bytes,
+            "config": config,
+        }
+    )
+    with _lock:
+        running = active()
+        if running is not None:
+            _compare(running.settings, settings)
+            return running
+        if settings.disabled:
+            return None
+        for problem in settings.problems:
+            _log.warning("%s; it is passed over", problem)
+        recorder = _make_recorder(settings)
+        _state.install(recorder)
+        _register_once()
+        return recorder
+
+
+def flush(timeout_s: float = 10.0) -> bool:
+    """Send what was recorded so far; False when not all of it was sent in time."""
+    recorder = active()
+    if recorder is None or recorder.exporter is None:
+        return True
+    return recorder.exporter.force_flush(round(timeout_s * 1000))
+
+
+def shutdown(timeout_s: float | None = None) -> None:
+    """Send what is left, spool what cannot be sent, and stop recording.
+
+    Waits at most `timeout_s`, or the setting `exit_timeout_ms`. Decorated functions go on working;
+    `init()` may be called again. At the end of the program it is called by itself.
+    """
+    with _lock:
+        recorder = active()
+        if recorder is None:
+            return
+        _state.install(None)
+        if recorder.exporter is not None:
+            limit_ms = recorder.settings.exit_timeout_ms
+            recorder.exporter.close(limit_ms if timeout_s is None else round(timeout_s * 1000))
+
+
+def _compare(running: Settings, wanted: Settings) -> None:
+    if wanted != running and not wanted.disabled:
+        _log.warning(
+            "hansard.init() was called again with other settings; the first ones stay in force. "
+            "Call hansard.shutdown() before it to change them."
+        )
+
+
+# ---- the parts of a recorder
+
+
+def _make_recorder(settings: Settings) -> Recorder:
+    from hansard import __version__, relay
+
+    provider = _provider_for(settings)
+    recorder = Recorder(
+        settings=settings,
+        provider=provider,
+        tracer=provider.get_tracer(semconv.SCOPE_NAME, __version__, semconv.SCHEMA_URL),
+        redactor=Redactor(_key_of(settings)),
+        instance_id=instance_id_of(provider.resource),
+    )
+    _add_parts(recorder)
+    relay.join(provider, stop=shutdown)
+    return recorder
+
+
+def _add_parts(recorder: Recorder) -> None:
+    """Add what sends and what keeps payloads, as far as they are there."""
+    if find_spec("hansard.export") is not None:
+        pipeline = import_module("hansard.export").SpanPipeline
+        recorder.exporter = pipeline(
+            recorder.settings, recorder.provider.resource, instance_id=recorder.instance_id
+        )
+    if find_spec("hansard.payloads") is not None:
+        writer = import_module("hansard.payloads").PayloadWriter
+        recorder.payloads = writer(recorder.settings, recorder.redactor, recorder.exporter)
+
+
+def _key_of(settings: Settings) -> bytes:
+    try:
+        return read_or_make_key(settings.data)
+    except OSError as error:
+        _log.warning(
+            "cannot use the data folder %s (%s): nothing is spooled while the collector is away, "
+            "and redaction marks compare within this program only",
+            settings.data,
+            error.strerror,
+        )
+        return secrets.token_bytes(32)
+
+
+def _provider_for(settings: Settings) -> TracerProvider:
+    """Return the application's provider if it takes processors, else a new one, set globally."""
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+
+    present = trace.get_tracer_provider()
+    if callable(getattr(present, "add_span_processor", None)):
+        return cast(TracerProvider, present)
+    # Ended by `shutdown` here, in bounded time; not by a hook of its own.
+    ours = TracerProvider(resource=_resource_of(settings), shutdown_on_exit=False)
+    if isinstance(present, trace.ProxyTracerProvider):
+        trace.set_tracer_provider(ours)
+    else:
+        _log.warning(
+            "the global tracer provider is a %s, which takes no span processors: only hansard's "
+            "own spans are recorded",
+            type(present).__qualname__,
+        )
+    return ours
+
+
+def _resource_of(settings: Settings) -> Resource:
+    from opentelemetry.sdk.resources import Resource
+
+    named = {} if settings.service_name is None else {semconv.SERVICE_NAME: settings.service_name}
+    resource = Resource.create({**settings.resource_attributes, **named})
+    if semconv.SERVICE_INSTANCE_ID in resource.attributes:
+        return resource
+    return resource.merge(Resource({semconv.SERVICE_INSTANCE_ID: secrets.token_hex(16)}))
+
+
+def instance_id_of(resource: Resource) -> str:
+    """Return `service.instance.id`; a random one where the application's resource has none."""
+    return str(resource.attributes.get(semconv.SERVICE_INSTANCE_ID) or secrets.token_hex(16))
+
+
+# ---- the end of the process, and its forks
+
+_registered = False
+
+
+def _register_once() -> None:
+    global _registered
+    if _registered:
+        return
+    _registered = True
+    atexit.register(shutdown)
+    if hasattr(os, "register_at_fork"):
+        # Registered after the provider's own hook, which gives the child another instance id.
+        os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def _after_fork_in_child() -> None:
+    """Give the child threads, queues and an id of its own: the parent sends its own spans."""
+    global _lock
+    _lock = threading.RLock()
+    recorder = active()
+    if recorder is None:
+        return
+    recorder.instance_id = instance_id_of(recorder.provider.resource)
+    if recorder.exporter is not None:
+        recorder.exporter.after_fork(recorder.provider.resource, recorder.instance_id)
