@@ -81,7 +81,9 @@ def _flags(view: SpanView, normal: Normalised) -> int:
     flags = 0
     if normal.duplicate:
         flags |= SpanFlag.DUPLICATE
-    if view.status_code == _STATUS_ERROR or normal.error is not None:
+    if normal.cancelled:
+        flags |= SpanFlag.CANCELLED
+    elif view.status_code == _STATUS_ERROR or normal.error is not None:
         flags |= SpanFlag.ERROR
     if normal.pending_of is not None:
         flags |= SpanFlag.PENDING
@@ -250,6 +252,8 @@ def _arguments(arguments: Any) -> str | None:
 
 
 def _first_input(normal: Normalised) -> str | None:
+    if normal.goal is not None:
+        return _clip(normal.goal, _PREVIEW_CHARS)
     if normal.call is not None:
         users = [m.text for m in normal.call.input if m.role == "user" and m.text]
         return _clip(users[-1], _PREVIEW_CHARS) if users else None

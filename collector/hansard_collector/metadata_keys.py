@@ -140,7 +140,8 @@ sandbox_policy auth_mode originator codex.request.reasoning_effort tool_origin
 """
 
 _HANSARD = """
-hansard.schema_version hansard.compilation.id hansard.item.ids hansard.item.kinds
+hansard.schema_version hansard.kind hansard.run.domain hansard.run.tags hansard.link.type
+hansard.tool.told hansard.compilation.id hansard.item.ids hansard.item.kinds
 hansard.item.decisions hansard.item.passes hansard.item.reasons hansard.item.sections
 hansard.item.rule_ids hansard.approval.id hansard.approval.status hansard.replay.of
 hansard.replay.mode hansard.policy.rule_ids hansard.policy.versions hansard.policy.effect

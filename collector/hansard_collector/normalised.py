@@ -48,12 +48,14 @@ class Normalised:
     agent_description: str | None = None
     workflow_name: str | None = None
     domain: str | None = None
+    goal: str | None = None  # of a run, in its user's words
     documents: tuple[Document, ...] = ()
     query: str | None = None  # of a retriever or reranker
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     prompt: Mapping[str, Any] = field(default_factory=dict)  # template name, version, variables
     evaluations: tuple[Mapping[str, Any], ...] = ()
+    cancelled: bool = False  # ended before it was done, and nothing failed
     duplicate: bool = False  # the dialect itself says this repeats another span's call
     pending_of: bytes | None = None  # Logfire: this record announces the span with this parent
     notes: tuple[str, ...] = ()  # what a person should know, e.g. attributes were dropped

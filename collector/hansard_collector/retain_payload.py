@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.payloads import Retained
 from hansard_store.redactions import RemovedSecret
+
+BINARY = "application/octet-stream"
+_MEDIA_TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,80}(?:;[ \w.=+\"'-]{1,80})?", re.ASCII)
+
+
+def media_type_of(told: object) -> str:
+    """Return a media type as its sender told it; of anything that is none, that of bytes."""
+    return told if isinstance(told, str) and _MEDIA_TYPE.fullmatch(told) else BINARY
 
 
 def retain_payload(

@@ -11,6 +11,7 @@ from hansard_store.flags import SpanFlag
 NO_NEWS_NS = 15 * 60 * 1_000_000_000
 # As plain integers: `&` with an enum costs a microsecond, a tree has 50,000 rows.
 _TIME_HUGE, _ERROR = int(SpanFlag.TIME_HUGE), int(SpanFlag.ERROR)
+_CANCELLED = int(SpanFlag.CANCELLED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +47,14 @@ def run_status(stored: str, *, news_ns: int, now_ns: int) -> str:
 def step_status(
     status_code: int, *, flags: int, end_ns: int | None, news_ns: int, now_ns: int
 ) -> str:
-    """Return ok, unset, error, open or no_end; `news_ns` is when its run last had news."""
+    """Return ok, unset, error, cancelled, open or no_end.
+
+    `news_ns` is when the run of the step last had news.
+    """
     if end_ns is None and not flags & _TIME_HUGE:
         return run_status("open", news_ns=news_ns, now_ns=now_ns)
+    if flags & _CANCELLED:
+        return "cancelled"
     if flags & _ERROR or status_code == 2:
         return "error"
     return "ok" if status_code == 1 else "unset"

@@ -25,3 +25,4 @@ class SpanFlag:
     ERROR = 4096  # status ERROR, or an error the dialect tells in another way
     PARENT_REMOTE = 8192  # the sender says that the parent is in another process
     SYNTHETIC = 16384  # made from log records
+    CANCELLED = 32768  # ended before it was done, and nothing failed

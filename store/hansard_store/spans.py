@@ -355,5 +355,12 @@ def _tell_root(run: RunState, number: int, span: ReceivedSpan, made: SpanProject
         return
     run.root_span, run.root_rank, run.root_sort_ns = number, rank, span.sort_ns
     run.name = made.label or span.name
-    failed = (span.flags | made.flags) & SpanFlag.ERROR
-    run.status = "open" if span.is_open else "error" if failed else "ok"
+    run.status = _run_status(span, span.flags | made.flags)
+
+
+def _run_status(root: ReceivedSpan, flags: int) -> str:
+    if root.is_open:
+        return "open"
+    if flags & SpanFlag.CANCELLED:
+        return "cancelled"
+    return "error" if flags & SpanFlag.ERROR else "ok"

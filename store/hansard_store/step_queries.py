@@ -36,7 +36,7 @@ class StepSkeleton:
     kind: int
     role: str
     dialect: str
-    status: str  # ok unset error open no_end
+    status: str  # ok unset error cancelled open no_end
     start_ns: int | None
     end_ns: int | None
     sort_ns: int

@@ -31,6 +31,7 @@ from hansard_collector.dialects.sources import (
     Source,
     constant,
     each,
+    flags_of,
     lists_of,
     roles_of,
     texts_of,
@@ -46,6 +47,7 @@ _VA_META = "ai.telemetry.metadata"
 _ROLE: Rows = {
     "role": (
         *(Source(evidence, constant(role)) for evidence, role in own.SPAN_ROLES.items()),
+        *roles_of("hansard.kind", own.ROLES),
         *roles_of("openinference.span.kind", openinference.ROLES),
         *roles_of("langfuse.observation.type", langfuse.ROLES),
         Source("mlflow.spanType", mlflow.role),
@@ -150,12 +152,16 @@ _EVERY: Rows = {
         *texts_of("executor.id"),
     ),
     "agent_description": texts_of("gen_ai.agent.description"),
+    "domain": texts_of("hansard.run.domain"),
+    "goal": texts_of("hansard.run.goal"),
+    "cancelled": flags_of("hansard.cancelled"),
     "workflow_name": (
         *texts_of("gen_ai.workflow.name", "traceloop.workflow.name", "workflow.name"),
         *texts_of("langfuse.trace.name", "langsmith.trace.name"),
         *mlflow.texts_of("mlflow.traceName"),
     ),
     "tags": (
+        *lists_of("hansard.run.tags"),
         *lists_of("tag.tags", "langfuse.trace.tags", f"{_VA_META}.tags", "langsmith.span.tags"),
         *lists_of("logfire.tags"),
     ),
@@ -169,6 +175,7 @@ _EVERY: Rows = {
 # All sources together; the first that names something wins it.
 _MERGED: Rows = {
     "metadata": (
+        Source("hansard.run.metadata.", others.family),
         Source("metadata", openinference.metadata, needs="openinference"),
         Source(f"{_LF_METADATA}.", langfuse.metadata),
         Source(_LF_METADATA, openinference.metadata),

@@ -116,12 +116,14 @@ RETRIEVAL: Rows = {
 # What any step took and gave; a span's messages count too (`normalise`).
 CONTENT: Rows = {
     "input": (
+        *sent_of("hansard.input"),
         *sent_of("input.value", _LF_INPUT, "traceloop.entity.input"),
         Source("mlflow.spanInputs", mlflow.decode),
         *sent_of(_HS_IN, "haystack.pipeline.input_data", "haystack.agent.input"),
         *sent_of("gen_ai.prompt"),  # LangSmith: of any run
     ),
     "output": (
+        *sent_of("hansard.output"),
         *sent_of("output.value", _LF_OUTPUT, "traceloop.entity.output"),
         Source("mlflow.spanOutputs", mlflow.decode),
         *sent_of(_HS_OUT, "haystack.pipeline.output_data", "haystack.agent.output"),
@@ -133,6 +135,7 @@ LESSER_CONTENT: Rows = {
         *sent_of("user_prompt", needs=_CC),
         *sent_of("langfuse.trace.input", "lmnr.span.input", "genkit:input"),
         *sent_of("gen_ai.task.input", "gen_ai.guardrail.input"),
+        *sent_of("hansard.run.goal"),
     ),
     "output": (
         *sent_of("final_result"),

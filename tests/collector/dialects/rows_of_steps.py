@@ -20,6 +20,7 @@ KIND = Row(
     "kind",
     lambda shown: shown.role,
     [
+        Given({"hansard.kind": "human_approval"}, "approval"),
         Given({"openinference.span.kind": "Retriever"}, "retriever"),
         Given({"langfuse.observation.type": "generation"}, "llm"),
         Given({"mlflow.spanType": '"RERANKER"'}, "rerank"),
@@ -39,6 +40,7 @@ KIND = Row(
 )
 
 _CONTENT_IN = (
+    "hansard.input",
     "input.value",
     "langfuse.observation.input",
     "traceloop.entity.input",
@@ -67,6 +69,7 @@ GENERIC_OUTPUT = Row(
     lambda shown: shown.output,
     [
         *keys(
+            "hansard.output",
             "output.value",
             "langfuse.observation.output",
             "traceloop.entity.output",
@@ -437,6 +440,7 @@ TAGS = Row(
     "tags",
     lambda shown: shown.tags,
     [
+        Given({"hansard.run.tags": ["nightly"]}, ("nightly",)),
         Given({"tag.tags": ["a", "b"]}, ("a", "b")),
         Given({"langfuse.trace.tags": ["c"]}, ("c",)),
         Given({f"{_VA}.tags": ["d"]}, ("d",)),
@@ -449,6 +453,7 @@ METADATA = Row(
     "metadata",
     lambda shown: shown.metadata.get("tier"),
     [
+        Given({"hansard.run.metadata.tier": "own"}, "own"),
         Given({"metadata": '{"tier": "0"}'}, "0"),
         Given({"langfuse.observation.metadata.tier": '"1"'}, "1"),
         Given({"langfuse.trace.metadata.tier": '"2"'}, "2"),

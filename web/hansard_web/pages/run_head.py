@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import apsw
 
+from hansard_store.flags import SpanFlag
 from hansard_store.run_queries import RunItem
-from hansard_store.step_queries import StepSkeleton, links_to_run
+from hansard_store.step_queries import StepSkeleton, links_from, links_to_run
 from hansard_store.tree import Mark, Tree
 from hansard_web.format import clock, day_time, duration, percent, plural
 from hansard_web.pages.conversations import conversation_href
@@ -28,6 +29,7 @@ class RunHead:
     status: str
     status_why: str
     agent_name: str | None
+    domain: str | None
     services: tuple[str, ...]
     models: tuple[str, ...]
     started_ns: int
@@ -67,6 +69,7 @@ def run_head(run: RunItem, *, length_ns: int, now_ns: int) -> RunHead:
         status=run.status,
         status_why=_status_why(run),
         agent_name=run.agent_name,
+        domain=run.domain,
         services=run.service_names,
         models=run.models,
         started_ns=run.started_ns,
@@ -105,11 +108,31 @@ def run_notes(
     notes += [Note(_counted(text, count), "warn") for text, count in sorted(run.notes.items())]
     if run.synthetic:
         notes.append(Note("Made from log records: its sender gave no trace.", "log"))
+    notes += _links_of_roots(connection, run, tree, now_ns=now_ns)
     notes += [
         Note("Linked from", "link", f"/steps/{step.step_id}", _link_name(step))
         for step in links_to_run(connection, run.run_id, now_ns=now_ns, limit=_MOST_LINKS)
     ]
     return tuple(notes)
+
+
+def _links_of_roots(
+    connection: apsw.Connection, run: RunItem, tree: Tree, *, now_ns: int
+) -> list[Note]:
+    """Say which steps of other runs the tops of this one link to: what started it, as a rule."""
+    tops = [
+        node.id
+        for node, parent in zip(tree.nodes, tree.parents, strict=True)
+        if parent == -1 and node.flags & SpanFlag.HAS_LINKS
+    ]
+    ends = links_from(connection, tops, now_ns=now_ns, limit=_MOST_LINKS) if tops else []
+    return [
+        Note("Linked to", "link", f"/steps/{end.step.step_id}", _link_name(end.step))
+        if end.step is not None
+        else Note(f"Linked to a step of run {end.run_id[:8]} that was not received.", "link")
+        for end in ends
+        if end.run_id != run.run_id
+    ]
 
 
 def _tree_notes(tree: Tree) -> list[Note]:

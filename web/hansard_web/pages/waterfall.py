@@ -221,6 +221,8 @@ def _marks(step: StepSkeleton, tree_marks: int) -> tuple[RowMark, ...]:
     found = []
     if step.status == "error":
         found.append(RowMark("error", "error", is_error=True))
+    if step.status == "cancelled":
+        found.append(RowMark("cancelled", "cancelled before it was done"))
     if step.status == "no_end":
         found.append(RowMark("no_end", "no end received"))
     if tree_marks & Mark.ORPHAN:
