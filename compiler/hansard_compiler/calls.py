@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -79,27 +79,36 @@ class Message:
     @cached_property
     def hash(self) -> bytes:
         """sha256 over role, name and every field of every part, each with its length before it."""
-        digest = hashlib.sha256()
-        for field_ in (self.role, self.name, *_fields(self.parts)):
-            data = b"" if field_ is None else field_.encode("utf-8", "surrogatepass")
-            digest.update(b"%d:" % (-1 if field_ is None else len(data)) + data)
-        return digest.digest()
+        parts = self.parts
+        if len(parts) == 1 and type(parts[0]) is TextPart:  # most messages: half the price
+            fields: Iterable[str | None] = (self.role, self.name, "text", parts[0].text)
+        else:
+            fields = (self.role, self.name, *_fields(parts))
+        return hashlib.sha256(b"".join(map(_framed, fields))).digest()
 
     @cached_property
     def match_hash(self) -> bytes:
         """sha256 of what was said, equal across dialects."""
         role = "system" if self.role == "developer" else self.role
-        digest = hashlib.sha256(role.encode())
-        for kind, said in _said(self.parts):
+        said = [role.encode()]
+        for kind, text in _said(self.parts):
             # Deleting bytes runs in C: 8 µs for 8 KB, a regular expression takes 250.
-            data = said.encode("utf-8", "surrogatepass").translate(None, _ASCII_SPACE)
-            digest.update(b"\0" + kind + b"\0" + data)
-        return digest.digest()
+            data = text.encode("utf-8", "surrogatepass").translate(None, _ASCII_SPACE)
+            said += (b"\0", kind, b"\0", data)
+        return hashlib.sha256(b"".join(said)).digest()
 
     @property
     def text(self) -> str:
         """The text parts, joined by newlines."""
         return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+
+def _framed(field_: str | None) -> bytes:
+    """A field with its length before it; -1 for one that is not there."""
+    if field_ is None:
+        return b"-1:"
+    data = field_.encode("utf-8", "surrogatepass")
+    return b"%d:%b" % (len(data), data)
 
 
 def _fields(parts: Sequence[Part]) -> Iterator[str | None]:

@@ -92,13 +92,14 @@ def _is_later_message(key: str) -> bool:
 
 
 def _pair(key: str, text: str) -> str:
-    if _is_later_message(key):
+    if key.startswith(_FLAT_MESSAGES) and _LATER_MESSAGE.match(key) is not None:
         return ""
+    token = _key_cache.get(key) or key_token(key)
     if len(text) > MAX_VALUE_CHARS:
-        return key_token(key)
-    tokens = f"{key_token(key)} {_digest(_pair_bytes(key, text))}"
-    _remember(_pair_cache, (key, text), tokens)
-    return tokens
+        return token
+    token = f"{token} {_digest(_pair_bytes(key, text))}"
+    _remember(_pair_cache, (key, text), token)
+    return token
 
 
 def _text(value: str | bool | int | float) -> str:
