@@ -169,7 +169,9 @@ hansard.request.ref hansard.response.ref hansard.request_ref hansard.result_ref
 hansard.compilation.request_ref hansard.compilation.result_ref hansard.item.payload_refs
 hansard.approval.arguments_hash hansard.payload.digest hansard.payload.ref system_prompt_hash
 traceloop.prompt.version_hash gen_ai.input.messages_ref gen_ai.output.messages_ref
-gen_ai.system_instructions_ref gen_ai.tool.definitions_ref litellm.api_key.hash
+gen_ai.system_instructions_ref gen_ai.tool.definitions_ref gen_ai.tool.call.arguments_ref
+gen_ai.tool.call.result_ref gen_ai.retrieval.documents_ref hansard.input_ref hansard.output_ref
+litellm.api_key.hash
 metadata.user_api_key_hash
 """
 

@@ -24,6 +24,7 @@ import apsw
 from hansard_collector.derive import DERIVED_VERSION
 from hansard_collector.errors import MalformedRequest, StoreBusy
 from hansard_collector.ingest import IngestRequest, IngestResult, RefusedRequest
+from hansard_collector.payload_records import PayloadStage
 from hansard_collector.prepare import Preparer
 from hansard_collector.redact import RetentionPolicy
 from hansard_collector.refusals import Refusals, sender_key
@@ -101,6 +102,7 @@ class Pipeline:
         self._writer = IngestWriter(self._connection, derived_version=DERIVED_VERSION)
         self._preparer = Preparer(key=folder.key())
         self._retention = retention
+        self._payloads = PayloadStage(folder, retention.mode)
         self._max_bytes = queue_bytes
         self._condition = threading.Condition()
         self._queue: deque[_Job] = deque()
@@ -214,7 +216,7 @@ class Pipeline:
         if not job.future.set_running_or_notify_cancel():
             return False  # nobody waits for it any more; its sender will send it again
         try:
-            job.taken = take_apart(job.request, self._preparer, self._retention)
+            job.taken = take_apart(job.request, self._preparer, self._retention, self._payloads)
         except MalformedRequest as error:
             job.failed = str(error)
             job.future.set_exception(error)

@@ -58,6 +58,7 @@ class PreparedSpan:
     fields: Mapping[str, Any]  # of ReceivedSpan, but for resource and scope
     projection: SpanProjection
     removed: Sequence[RemovedSecret]
+    view: SpanView | None = None  # only of a span that names payloads: read again with them
 
 
 class Preparer:
@@ -123,13 +124,15 @@ class Preparer:
             "links": [(link.trace_id, link.span_id) for link in span.links],
             "notes": notes,
         }
+        projection = project(view, self.messages, resource_tokens=envelope.resource_tokens)
         return PreparedSpan(
             envelope,
             span,
             large,
             fields,
-            project(view, self.messages, resource_tokens=envelope.resource_tokens),
+            projection,
             removed,
+            view if projection.payloads else None,
         )
 
     def _cutting(
@@ -151,15 +154,22 @@ class Preparer:
 
 
 def project(
-    view: SpanView, messages: MessageCache, *, resource_tokens: str | None = None
+    view: SpanView,
+    messages: MessageCache,
+    *,
+    resource_tokens: str | None = None,
+    meant: SpanView | None = None,
 ) -> SpanProjection:
     """Return the derived rows of a span, whatever it holds.
+
+    `meant` is the span with the content it only refers to, where that is at hand.
 
     One of the three borders where everything is caught (house style §6): a dialect that fails
     costs the span its meaning, never its record, and the note says so.
     """
     try:
-        return derive(view, normalise(view, messages), resource_tokens=resource_tokens)
+        normal = normalise(meant or view, messages)
+        return derive(view, normal, resource_tokens=resource_tokens)
     except Exception as error:
         note = f"a dialect could not read this span ({type(error).__name__}): shown as it came"
         return derive(view, Normalised(notes=(note,)), resource_tokens=resource_tokens)

@@ -14,6 +14,7 @@ from hansard_collector.messages import MessageCache
 from hansard_collector.normalise import normalise
 from hansard_collector.normalised import Normalised
 from hansard_collector.rederive import StoredSpan, read_span
+from hansard_collector.referenced import READ_BYTES, with_contents
 from hansard_collector.views import SpanView
 
 
@@ -33,7 +34,8 @@ def read_step(connection: apsw.Connection, span: int) -> StepReading:
     """
     stored = read_span(connection, span)
     view = stored.view()
-    return StepReading(stored, view, _meaning(view))
+    meant = with_contents(connection, view, most_bytes=READ_BYTES)
+    return StepReading(stored, view, _meaning(meant))
 
 
 def _meaning(view: SpanView) -> Normalised:

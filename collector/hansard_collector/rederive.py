@@ -12,6 +12,13 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 from hansard_collector.any_value import attributes_dict, log_view, span_view
 from hansard_collector.messages import MessageCache
 from hansard_collector.prepare import project
+from hansard_collector.referenced import (
+    CONTENT_OF,
+    WRITTEN_BYTES,
+    add_contents,
+    read_contents,
+    references,
+)
 from hansard_collector.validate import repair_span, span_times
 from hansard_collector.views import LogView, SpanView
 from hansard_store.errors import StoreCorruptError
@@ -57,6 +64,7 @@ class StoredSpan:
     resource: ResourceSpans  # only resource and schema_url
     scope: ScopeSpans  # only scope and schema_url
     logs: tuple[LogView, ...]
+    contents: Mapping[str, str]  # what stands in payloads, by the key it would stand under
 
     def view(self) -> SpanView:
         """Return the span as a dialect reads it."""
@@ -67,6 +75,10 @@ class StoredSpan:
             scope_version=self.scope.scope.version,
             logs=self.logs,
         )
+
+    def meant(self) -> SpanView | None:
+        """Return it with the content it only refers to; None where that is not at hand."""
+        return add_contents(self.view(), self.contents) if self.contents else None
 
 
 def read_span(connection: apsw.Connection, span: int) -> StoredSpan:
@@ -114,7 +126,15 @@ def _stored(connection: apsw.Connection, row: Any) -> StoredSpan:
         resource=read_resource(connection, resource),
         scope=read_scope(connection, scope),
         logs=tuple(_logs(connection, message)),
+        contents=_contents(connection, message),
     )
+
+
+def _contents(connection: apsw.Connection, span: Span) -> dict[str, str]:
+    if not any(pair.key in CONTENT_OF for pair in span.attributes):
+        return {}
+    named = references(attributes_dict(span.attributes))
+    return read_contents(connection, named, most_bytes=WRITTEN_BYTES)
 
 
 def _logs(connection: apsw.Connection, span: Span) -> Iterator[LogView]:
@@ -149,7 +169,8 @@ def rederive_stored(batch: Batch, stored: StoredSpan, *, messages: MessageCache)
     if run is None:
         return
     received = received_again(stored)
-    batch.spans.rederive(stored.id, received, project(stored.view(), messages), run)
+    projection = project(stored.view(), messages, meant=stored.meant())
+    batch.spans.rederive(stored.id, received, projection, run)
 
 
 def received_again(stored: StoredSpan) -> ReceivedSpan:

@@ -11,6 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
@@ -18,6 +19,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 from hansard_collector.any_value import attributes_dict
 from hansard_collector.decode import decode
 from hansard_collector.ingest import IngestRequest, Signal
+from hansard_collector.payload_records import PayloadStage, SentPayload
 from hansard_collector.prepare import Envelope, PreparedSpan, Preparer
 from hansard_collector.prepare_logs import (
     PreparedLog,
@@ -29,9 +31,10 @@ from hansard_collector.prepare_logs import (
 from hansard_collector.redact import RetentionPolicy
 from hansard_collector.validate import refuse_span
 from hansard_store.attributes import resource_tokens_of
+from hansard_store.payloads import PreparedPayload
 from hansard_store.redactions import RemovedSecret
 
-Prepared = PreparedSpan | PreparedLog | PreparedPoint
+Prepared = PreparedSpan | PreparedLog | PreparedPoint | PreparedPayload
 
 _MAX_MESSAGE_CHARS = 1000
 _log = logging.getLogger("hansard.pipeline")
@@ -67,7 +70,10 @@ class _Item:
 
 
 def take_apart(
-    request: IngestRequest, preparer: Preparer, retention: RetentionPolicy
+    request: IngestRequest,
+    preparer: Preparer,
+    retention: RetentionPolicy,
+    payloads: PayloadStage | None = None,
 ) -> TakenApart:
     """Return the items of a request; raises MalformedRequest when it cannot be decoded.
 
@@ -76,10 +82,16 @@ def take_apart(
     """
     decoded = decode(request)
     taken = TakenApart(items=iter(()), warnings=list(decoded.warnings))
+    sent: list[SentPayload] = []
+    if payloads is not None and request.signal is Signal.LOGS:
+        sent = payloads.take_out(decoded.message)
     macs = _macs(request.signal, decoded.message, preparer)
     removed = retention.apply(request.signal, decoded.message)
     envelopes = _envelopes(request.signal, decoded.message, taken)
     taken.items = _prepared(request, envelopes, macs, removed, preparer=preparer, taken=taken)
+    if sent and payloads is not None:
+        found = payloads.prepared(sent, taken.reasons, received_ns=request.received_ns)
+        taken.items = chain(found, taken.items)
     return taken
 
 

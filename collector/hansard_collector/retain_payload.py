@@ -14,9 +14,11 @@ BINARY = "application/octet-stream"
 _MEDIA_TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,80}(?:;[ \w.=+\"'-]{1,80})?", re.ASCII)
 
 
-def media_type_of(told: object) -> str:
+def media_type_of(told: object, redactor: Redactor) -> str:
     """Return a media type as its sender told it; of anything that is none, that of bytes."""
-    return told if isinstance(told, str) and _MEDIA_TYPE.fullmatch(told) else BINARY
+    if not isinstance(told, str) or not _MEDIA_TYPE.fullmatch(told):
+        return BINARY
+    return BINARY if redactor.scan_bytes(told.encode()) else told
 
 
 def retain_payload(

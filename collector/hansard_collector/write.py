@@ -9,6 +9,7 @@ from dataclasses import replace
 import apsw
 
 from hansard_collector.messages import MessageCache
+from hansard_collector.payload_joining import PayloadJoiner
 from hansard_collector.prepare import Envelope, PreparedSpan
 from hansard_collector.prepare_logs import PreparedLog, PreparedPoint
 from hansard_collector.rederive import rederive_span
@@ -17,6 +18,7 @@ from hansard_collector.sessions.marks import SessionEvent
 from hansard_collector.sessions.table import AGENTS
 from hansard_collector.sessions.writer import SessionWriter
 from hansard_store.logs import ReceivedLog, ReceivedPoint
+from hansard_store.payloads import PreparedPayload
 from hansard_store.received import Outcome, ReceivedSpan
 from hansard_store.writer import Batch, IngestWriter
 
@@ -37,9 +39,12 @@ class ItemWriter:
         self._spans: dict[bytes, set[bytes]] = defaultdict(set)
         self._logged: dict[bytes, set[bytes]] = defaultdict(set)
         self._sessions = SessionWriter(writer.connection, batch, messages)
+        self._payloads = PayloadJoiner(writer.connection, batch, messages)
 
     def write(self, item: Prepared) -> str:
         """Store an item and return its column of the ledger."""
+        if isinstance(item, PreparedPayload):
+            return self._payloads.add(item)
         resource, scope = self._ids_of(item.envelope)
         if isinstance(item, PreparedSpan):
             return self._write_span(item, resource=resource, scope=scope)
@@ -61,7 +66,8 @@ class ItemWriter:
         span = ReceivedSpan(
             **item.fields, resource=resource, scope=scope, message=item.message, large=item.large
         )
-        placed = self._batch.spans.add(span, item.projection)
+        projection = item.projection if item.view is None else self._payloads.projection(item)
+        placed = self._batch.spans.add(span, projection)
         if placed.is_shown:
             self._spans[span.trace_id].add(span.span_id)
             if item.projection.dialect in AGENTS:
@@ -105,7 +111,8 @@ class ItemWriter:
         return outcome
 
     def join_logs(self) -> None:
-        """Derive again the spans that have log records: both came, in whichever order."""
+        """Derive again the spans that have log records or payloads, whichever came first."""
+        self._payloads.join()
         connection = self._writer.connection
         for trace_id, given in self._sessions.settle().items():
             self._logged[trace_id] |= given

@@ -1,16 +1,17 @@
-"""Which payloads are still named by a run, and the files of those that are not."""
+"""Who names a payload, which of them nobody names any more, and the files of those."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import apsw
 
+from hansard_store.attributes import attribute_token
 from hansard_store.database import DataFolder, transaction
-from hansard_store.payloads import redaction_item
+from hansard_store.payloads import payload_ref, redaction_item
 
 # A payload comes before the span that names it, which may end hours later.
 GRACE_NS = 24 * 3600 * 1_000_000_000
@@ -37,6 +38,36 @@ SELECT digest FROM payload AS one
 WHERE received_ns < :before AND NOT EXISTS ({_IS_USED.replace(":stored", "one.digest")})
 """
 _IS_STORED = "SELECT 1 FROM payload WHERE digest = ?"
+_IS_NAMED = "SELECT 1 FROM payload_use WHERE payload = ? LIMIT 1"
+_NAMING = """
+SELECT rowid FROM attribute_fts WHERE attribute_fts MATCH ? ORDER BY rowid DESC LIMIT ?
+"""
+_UNMET = """
+SELECT payload, count(*) FROM payload_use
+WHERE NOT EXISTS (SELECT 1 FROM payload WHERE digest = payload_use.payload)
+  AND NOT EXISTS (SELECT 1 FROM payload_alias WHERE sent = payload_use.payload)
+GROUP BY payload ORDER BY payload
+"""
+
+
+def spans_naming(
+    connection: apsw.Connection, digest: bytes, keys: Iterable[str], *, most: int
+) -> list[int]:
+    """Return the spans whose attributes under one of these keys name a payload, newest first.
+
+    Those of the transaction that runs are not among them: they are indexed at its end.
+    """
+    if connection.execute(_IS_NAMED, (digest,)).get is None:
+        return []
+    tokens = " OR ".join(attribute_token(key, payload_ref(digest)) for key in keys)
+    rows: list[Any] = connection.execute(_NAMING, (tokens, most)).fetchall()
+    return [row[0] for row in rows]
+
+
+def unmet_payloads(connection: apsw.Connection) -> list[tuple[bytes, int]]:
+    """Return the digests that runs name and whose bytes are not here, with how many runs do."""
+    rows: list[Any] = connection.execute(_UNMET).fetchall()
+    return [(row[0], row[1]) for row in rows]
 
 
 def release_payloads(connection: apsw.Connection, run: int, *, most: int) -> int:

@@ -44,11 +44,11 @@ LIMIT 1
 """
 _ADD = """
 INSERT INTO payload (digest, size, media_type, received_ns, body)
-VALUES (:digest, :size, :media_type, :received_ns, :body)
+VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (digest) DO NOTHING
 """
 _ADD_ALIAS = """
-INSERT INTO payload_alias (sent, stored, reason) VALUES (:sent, :stored, :reason)
+INSERT INTO payload_alias (sent, stored, reason) VALUES (?, ?, ?)
 ON CONFLICT (sent) DO NOTHING
 """
 
@@ -105,6 +105,11 @@ def blob_path(folder: DataFolder, digest: bytes) -> Path:
     return folder.blobs / name[:2] / name[2:]
 
 
+def folder_of(connection: apsw.Connection) -> DataFolder:
+    """Return the data folder of an open store: large payloads lie beside its database."""
+    return DataFolder(Path(connection.db_filename("main")).parent)
+
+
 def get_payload(connection: apsw.Connection, digest: bytes) -> Payload:
     """Return a payload by the digest that was sent; raises NotFoundError."""
     row: Any = connection.execute(_FIND, {"digest": digest}).fetchone()
@@ -134,6 +139,75 @@ def verify_payload(folder: DataFolder, payload: Payload) -> PayloadState:
     return PayloadState.REDACTED if payload.redacted else PayloadState.INTACT
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedPayload:
+    """Bytes that are those of their digest, with what retention leaves of them; not stored yet."""
+
+    payload: Payload  # as it will be stored
+    sent: bytes  # digest of the bytes as they came
+    data: bytes
+    removed: Sequence[RemovedSecret] = ()
+
+
+def prepare_payload(
+    data: bytes,
+    *,
+    wanted: bytes,
+    media_type: str,
+    received_ns: int,
+    retain: Callable[[bytes, str], Retained],
+) -> PreparedPayload | None:
+    """Check bytes against their digest and cut out what may not be kept; None: nothing may.
+
+    Raises BadDigestError when the bytes are not those of `wanted`.
+    """
+    found = hashlib.sha256(data).digest()
+    if found != wanted:
+        raise BadDigestError(payload_ref(wanted), found.hex())
+    kept = retain(data, media_type)
+    if kept.data is None:
+        return None
+    digest = found if kept.data == data else hashlib.sha256(kept.data).digest()
+    payload = Payload(
+        digest=digest,
+        size=len(kept.data),
+        media_type=media_type,
+        received_ns=received_ns,
+        inline=kept.data if len(kept.data) <= INLINE_BYTES else None,
+        redacted=None if digest == found else kept.reason or "redacted",
+    )
+    return PreparedPayload(payload, found, kept.data, kept.removed)
+
+
+def write_file(folder: DataFolder, made: PreparedPayload) -> None:
+    """Put the bytes of a large payload in their file; raises StoreBusyError when it cannot be.
+
+    Before the transaction that adds the row: a disk is slow, and others wait for the lock.
+    """
+    if made.payload.inline is None:
+        _write_blob(blob_path(folder, made.payload.digest), made.data)
+
+
+def add_payload(folder: DataFolder, connection: apsw.Connection, made: PreparedPayload) -> bool:
+    """Write the rows of a payload, in a transaction; False when it was known by this digest.
+
+    Raises StoreBusyError when its file cannot be written now.
+    """
+    payload = made.payload
+    # gc may have removed the file again: under the lock it cannot.
+    write_file(folder, made)
+    row = (payload.digest, payload.size, payload.media_type, payload.received_ns, payload.inline)
+    connection.execute(_ADD, row)
+    is_new = bool(connection.changes())
+    if payload.redacted is not None:
+        connection.execute(_ADD_ALIAS, (made.sent, payload.digest, payload.redacted))
+        is_new = bool(connection.changes())
+        if is_new:
+            item = redaction_item(made.sent)
+            RedactionWriter(connection).add("payload", item, made.removed)
+    return is_new
+
+
 def put_payload(
     folder: DataFolder,
     data: bytes,
@@ -149,50 +223,19 @@ def put_payload(
     under its own digest, and the one sent leads there. Raises BadDigestError when the bytes are
     not those of `wanted`, StoreBusyError when they cannot be written now.
     """
-    found = hashlib.sha256(data).digest()
-    if found != wanted:
-        raise BadDigestError(payload_ref(wanted), found.hex())
-    kept = retain(data, media_type)
-    if kept.data is None:
-        return None
-    digest = found if kept.data == data else hashlib.sha256(kept.data).digest()
-    is_inline = len(kept.data) <= INLINE_BYTES
-    if not is_inline:
-        _write_blob(blob_path(folder, digest), kept.data)
-    payload = Payload(
-        digest=digest,
-        size=len(kept.data),
-        media_type=media_type,
-        received_ns=received_ns,
-        inline=kept.data if is_inline else None,
-        redacted=None if digest == found else kept.reason or "redacted",
+    made = prepare_payload(
+        data, wanted=wanted, media_type=media_type, received_ns=received_ns, retain=retain
     )
-    _write_rows(folder, payload, sent=found, kept=kept)
-    return payload
-
-
-def _write_rows(folder: DataFolder, payload: Payload, *, sent: bytes, kept: Retained) -> None:
-    row = {
-        "digest": payload.digest,
-        "size": payload.size,
-        "media_type": payload.media_type,
-        "received_ns": payload.received_ns,
-        "body": payload.inline,
-    }
+    if made is None:
+        return None
+    write_file(folder, made)
     connection = open_for_accountability(folder)
     try:
         with transaction(connection):
-            if payload.inline is None and kept.data is not None:
-                # gc may have removed the file again: under the lock it cannot.
-                _write_blob(blob_path(folder, payload.digest), kept.data)
-            connection.execute(_ADD, row)
-            if payload.redacted is not None:
-                alias = {"sent": sent, "stored": payload.digest, "reason": payload.redacted}
-                connection.execute(_ADD_ALIAS, alias)
-                if connection.changes():
-                    RedactionWriter(connection).add("payload", redaction_item(sent), kept.removed)
+            add_payload(folder, connection, made)
     finally:
         connection.close()
+    return made.payload
 
 
 def redaction_item(digest: bytes) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from functools import partial
 from http import HTTPStatus
@@ -12,8 +11,8 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
-from hansard_collector.retain_payload import retain_payload
-from hansard_compiler.errors import NotFoundError
+from hansard_collector.payload_joining import store_payload as store_prepared
+from hansard_collector.retain_payload import BINARY, media_type_of, retain_payload
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.errors import StoreCorruptError
@@ -23,7 +22,7 @@ from hansard_store.payloads import (
     get_payload,
     parse_payload_ref,
     payload_ref,
-    put_payload,
+    prepare_payload,
 )
 from hansard_web.api import models
 from hansard_web.api.answers import Answer
@@ -33,8 +32,6 @@ from hansard_web.site import Site, SiteDep
 router = APIRouter(tags=["payloads"])
 
 MAX_BYTES = 64 * 1024 * 1024
-_BINARY = "application/octet-stream"
-_MEDIA_TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,80}(?:;[ \w.=+\"'-]{1,80})?", re.ASCII)
 # What was recorded is nobody's page: it is saved, never shown, never run.
 _UNTRUSTED = {
     "X-Content-Type-Options": "nosniff",
@@ -46,7 +43,7 @@ _UNTRUSTED = {
 @router.get(
     "/v1/payloads/{ref}",
     response_class=Response,
-    responses={200: {"content": {_BINARY: {}}, "description": "the bytes, as an attachment"}},
+    responses={200: {"content": {BINARY: {}}, "description": "the bytes, as an attachment"}},
 )
 def payload_bytes(site: SiteDep, ref: str) -> Response:
     """Give the bytes of a payload.
@@ -85,7 +82,7 @@ def _headers(payload: Payload) -> dict[str, str]:
         200: {"model": models.StoredPayload, "description": "known, or not kept"},
         201: {"model": models.StoredPayload, "description": "stored"},
     },
-    openapi_extra={"requestBody": {"content": {_BINARY: {}}, "required": True}},
+    openapi_extra={"requestBody": {"content": {BINARY: {}}, "required": True}},
 )
 async def store_payload(site: SiteDep, ref: str, request: Request) -> Answer:
     """Store bytes under their digest; sent again, they are known."""
@@ -100,7 +97,7 @@ async def store_payload(site: SiteDep, ref: str, request: Request) -> Answer:
             site,
             digest,
             data,
-            media_type=media_type if _MEDIA_TYPE.fullmatch(media_type) else _BINARY,
+            media_type=media_type,
         )
     )
 
@@ -117,16 +114,15 @@ async def _read_body(request: Request) -> bytes:
 def _store(site: Site, digest: bytes, data: bytes, *, media_type: str) -> Answer:
     mode = RetentionMode(site.settings.retention)
     redactor = Redactor(site.folder.key())
-    is_known = _is_known(site, digest)
-    stored = put_payload(
-        site.folder,
+    made = prepare_payload(
         data,
         wanted=digest,
-        media_type=media_type,
+        media_type=media_type_of(media_type, redactor),
         received_ns=time.time_ns(),
         retain=partial(retain_payload, mode=mode, redactor=redactor),
     )
-    is_new = stored is not None and not is_known
+    is_new = made is not None and store_prepared(site.folder, made)
+    stored = None if made is None else made.payload
     return Answer(
         {
             "ref": payload_ref(digest),
@@ -138,12 +134,3 @@ def _store(site: Site, digest: bytes, data: bytes, *, media_type: str) -> Answer
         },
         status_code=HTTPStatus.CREATED if is_new else HTTPStatus.OK,
     )
-
-
-def _is_known(site: Site, digest: bytes) -> bool:
-    with site.readers.read() as connection:
-        try:
-            get_payload(connection, digest)
-        except NotFoundError:
-            return False
-    return True

@@ -1,0 +1,100 @@
+"""Spans and the payloads they name, joined in whichever order they come."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import apsw
+
+from hansard_collector.derive import DERIVED_VERSION
+from hansard_collector.messages import MessageCache
+from hansard_collector.prepare import PreparedSpan, project
+from hansard_collector.rederive import read_span, rederive_span, rederive_stored
+from hansard_collector.referenced import (
+    CONTENT_OF,
+    WRITTEN_BYTES,
+    add_contents,
+    read_contents,
+    references,
+)
+from hansard_store.database import DataFolder, open_for_accountability
+from hansard_store.payload_uses import spans_naming
+from hansard_store.payloads import PreparedPayload, add_payload, folder_of, write_file
+from hansard_store.projections import SpanProjection
+from hansard_store.writer import Batch, IngestWriter
+
+# Of spans that were waiting for one payload; the rest finds it when it is read, or rebuilt.
+MOST_WAITING = 200
+
+_SpanKey = tuple[bytes, bytes]  # trace id, span id
+
+
+class PayloadJoiner:
+    """The payloads and the spans with references of one transaction."""
+
+    def __init__(self, connection: apsw.Connection, batch: Batch, messages: MessageCache) -> None:
+        self._connection = connection
+        self._batch = batch
+        self._messages = messages
+        self._folder: DataFolder | None = None
+        self._arrived: list[bytes] = []
+        # What this transaction's spans name: the index does not know them before its end.
+        self._named: dict[bytes, set[_SpanKey]] = defaultdict(set)
+
+    def projection(self, item: PreparedSpan) -> SpanProjection:
+        """Return the rows of a span as its payloads tell them, as far as they are here."""
+        if item.view is None:
+            return item.projection
+        named = references(item.view.attributes)
+        contents = read_contents(self._connection, named, most_bytes=WRITTEN_BYTES)
+        for key in named.keys() - contents.keys():
+            self._named[named[key]].add((item.message.trace_id, item.message.span_id))
+        if not contents:
+            return item.projection
+        tokens = item.envelope.resource_tokens
+        meant = add_contents(item.view, contents)
+        return project(item.view, self._messages, resource_tokens=tokens, meant=meant)
+
+    def add(self, made: PreparedPayload) -> str:
+        """Store a payload and return its column of the ledger."""
+        self._folder = self._folder or folder_of(self._connection)
+        if not add_payload(self._folder, self._connection, made):
+            return "duplicate"
+        self._arrived.append(made.sent)
+        return "stored"
+
+    def join(self) -> None:
+        """Derive again the spans that were stored before a payload they name."""
+        for digest in self._arrived:
+            waiting = spans_naming(self._connection, digest, CONTENT_OF, most=MOST_WAITING)
+            for span in waiting:
+                stored = read_span(self._connection, span)
+                rederive_stored(self._batch, stored, messages=self._messages)
+            for trace_id, span_id in sorted(self._named.get(digest, ())):
+                rederive_span(
+                    self._connection,
+                    self._batch,
+                    trace_id=trace_id,
+                    span_id=span_id,
+                    messages=self._messages,
+                )
+        self._arrived.clear()
+
+
+def store_payload(folder: DataFolder, made: PreparedPayload) -> bool:
+    """Store one payload by itself, whatever the pipeline does; False when it was known.
+
+    In any process: it waits for the write lock like everybody. The commit survives a power cut.
+    Raises StoreBusyError when it cannot be written now.
+    """
+    write_file(folder, made)
+    connection = open_for_accountability(folder)
+    try:
+        writer = IngestWriter(connection, derived_version=DERIVED_VERSION)
+        with writer.batch(now_ns=None) as batch:
+            joiner = PayloadJoiner(connection, batch, MessageCache())
+            outcome = joiner.add(made)
+            joiner.join()
+        return outcome == "stored"
+    finally:
+        connection.close()
