@@ -3,6 +3,7 @@
 HansardError
 └── InstrumentationError   something the program asked of the SDK that it cannot do
     ├── NotStarted           `hansard.init()` was not called, or the SDK is switched off
+    ├── NotDecoratable       what a decorator was put on is no function
     ├── SpoolError           the disk spool cannot be read or written
     └── PayloadError         a payload cannot be found, or is not what its digest says
 
@@ -30,6 +31,19 @@ class NotStarted(InstrumentationError):
     def __init__(self, wanted: str) -> None:
         super().__init__(f"{wanted} needs hansard.init() first (and no OTEL_SDK_DISABLED=true)")
         self.wanted = wanted
+
+
+class NotDecoratable(InstrumentationError, TypeError):
+    """A decorator was put on something that is no function."""
+
+    code = "not_decoratable"
+
+    def __init__(self, decorator: str, found: object) -> None:
+        super().__init__(
+            f"@hansard.{decorator} is for functions and methods, not for {found!r}; "
+            f"options go by name: @hansard.{decorator}(name=…)"
+        )
+        self.decorator = decorator
 
 
 class SpoolError(InstrumentationError):

@@ -27,8 +27,13 @@ TOOL_CALL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"
 TOOL_CALL_RESULT: Final = "gen_ai.tool.call.result"
 CODE_FUNCTION_NAME: Final = "code.function.name"
 ERROR_TYPE: Final = "error.type"
+EXCEPTION_TYPE: Final = "exception.type"
+EXCEPTION_MESSAGE: Final = "exception.message"
+EXCEPTION_STACKTRACE: Final = "exception.stacktrace"
 SERVICE_NAME: Final = "service.name"
 SERVICE_INSTANCE_ID: Final = "service.instance.id"
+
+EVENT_EXCEPTION: Final = "exception"
 
 OP_INVOKE_AGENT: Final = "invoke_agent"
 OP_EXECUTE_TOOL: Final = "execute_tool"
@@ -38,6 +43,7 @@ OP_EXECUTE_TOOL: Final = "execute_tool"
 HANSARD_SCHEMA_VERSION: Final = "hansard.schema_version"
 INPUT: Final = "hansard.input"
 OUTPUT: Final = "hansard.output"
+OUTPUT_ITEMS: Final = "hansard.output.items"
 KIND: Final = "hansard.kind"
 CANCELLED: Final = "hansard.cancelled"
 RUN_DOMAIN: Final = "hansard.run.domain"
@@ -50,3 +56,23 @@ EVENT_PULSE: Final = "hansard.pulse"
 EVENT_LOSS: Final = "hansard.loss"
 PAYLOAD_DIGEST: Final = "hansard.payload.digest"
 PAYLOAD_MEDIA_TYPE: Final = "hansard.payload.media_type"
+
+# Of hansard.pulse: this process lives, and these traces have spans of it that have not ended.
+PULSE_TRACES: Final = "hansard.pulse.trace_ids"  # string[], 32 hex digits each
+PULSE_INTERVAL_MS: Final = "hansard.pulse.interval_ms"  # int; when to expect the next one
+PULSE_LAST: Final = "hansard.pulse.last"  # bool; the process ends, so these spans will not
+# Of hansard.loss: what of a process never reached the collector, since the process started.
+LOSS_SIGNAL: Final = "hansard.loss.signal"  # "spans" or "logs"
+LOSS_REASON: Final = "hansard.loss.reason"  # one of hansard.losses.Reason
+LOSS_ITEMS: Final = "hansard.loss.items"  # int; only ever grows
+
+# Of sessions: what `start_run`, `step` and `record_tool_…` tell.
+USER_ID: Final = "user.id"
+RUN_TAGS: Final = "hansard.run.tags"  # string[]
+RUN_METADATA: Final = "hansard.run.metadata."  # prefix; the rest is the key, text, number or flag
+STEP_METADATA: Final = "hansard.step.metadata."  # prefix, the same of a step
+STEP_INDEX: Final = "hansard.step.index"  # int; how many steps of the run were begun before
+LEFT_OPEN: Final = "hansard.left_open"  # bool; the program never ended it, its run or its end did
+TOOL_TOLD: Final = "hansard.tool.told"  # "call" or "result", where only one of the two was told
+LINK_TYPE: Final = "hansard.link.type"  # of a link: "caller", the span in which a run was started
+EVENT_RESULT_AGAIN: Final = "hansard.tool.result_again"  # a second result for an answered call

@@ -1,0 +1,260 @@
+"""`@agent`, `@tool` and `@trace`: a span around every call of a function, of any kind.
+
+The function stays what it is: its signature, docstring, result and exceptions, and whether it is a
+coroutine function, a generator or neither. Before `hansard.init()` a call costs one look more.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from hansard import _state, plans
+from hansard._state import Recorder
+from hansard.errors import NotDecoratable
+from hansard.generators import ObservedAsyncGenerator, ObservedGenerator
+from hansard.observation import Observation, begin, tell
+from hansard.plans import Kind, Plan
+
+# Bound to what comes in, so that a type checker sees the very same function come out.
+F = TypeVar("F", bound="Callable[..., Any] | classmethod[Any, ..., Any]")
+_MakePlan = Callable[..., Plan]
+
+
+@overload
+def agent(function: F, /) -> F: ...
+@overload
+def agent(
+    *, name: str | None = None, capture_input: bool = True, capture_output: bool = True
+) -> Callable[[F], F]: ...
+def agent(
+    function: Any = None,
+    /,
+    *,
+    name: str | None = None,
+    capture_input: bool = True,
+    capture_output: bool = True,
+) -> Any:
+    """Record each call as an agent's run: span `invoke_agent {name}`, by default the function's.
+
+    Outside any trace a call begins a run; inside one it is an agent within it.
+    """
+    options = {"name": name, "capture_input": capture_input, "capture_output": capture_output}
+    return _decorate("agent", function, plans.agent_plan, options)
+
+
+@overload
+def tool(function: F, /) -> F: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    call_id: str | None = None,
+    capture_input: bool = True,
+    capture_output: bool = True,
+) -> Callable[[F], F]: ...
+def tool(
+    function: Any = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    call_id: str | None = None,
+    capture_input: bool = True,
+    capture_output: bool = True,
+) -> Any:
+    """Record each call as a tool's: span `execute_tool {name}`. It observes, and never blocks.
+
+    `description` is the docstring unless given. `call_id` names the parameter that holds the
+    model's id of the call, which joins the request to what ran.
+    """
+    options = {
+        "name": name,
+        "description": description,
+        "call_id": call_id,
+        "capture_input": capture_input,
+        "capture_output": capture_output,
+    }
+    return _decorate("tool", function, plans.tool_plan, options)
+
+
+@overload
+def trace(function: F, /) -> F: ...
+@overload
+def trace(
+    *,
+    name: str | None = None,
+    kind: Kind = "chain",
+    capture_input: bool = True,
+    capture_output: bool = True,
+) -> Callable[[F], F]: ...
+def trace(
+    function: Any = None,
+    /,
+    *,
+    name: str | None = None,
+    kind: Kind = "chain",
+    capture_input: bool = True,
+    capture_output: bool = True,
+) -> Any:
+    """Record each call as a step of the kind given, named like the function."""
+    options = {
+        "name": name,
+        "kind": kind,
+        "capture_input": capture_input,
+        "capture_output": capture_output,
+    }
+    return _decorate("trace", function, plans.trace_plan, options)
+
+
+# ---- what comes in
+
+
+def _decorate(word: str, function: Any, make_plan: _MakePlan, options: dict[str, Any]) -> Any:
+    if function is None:
+        return lambda found: _decorated(word, found, make_plan, options)
+    return _decorated(word, function, make_plan, options)
+
+
+def _decorated(word: str, found: Any, make_plan: _MakePlan, options: dict[str, Any]) -> Any:
+    """Wrap a function; a classmethod or staticmethod is opened, wrapped and closed again."""
+    if isinstance(found, staticmethod | classmethod):
+        function: Callable[..., Any] = found.__func__
+        receives = isinstance(found, classmethod)
+        wrapped = _wrapped(function, make_plan(function, receives=receives, **options))
+        return type(found)(wrapped)
+    if not callable(found) or isinstance(found, type):
+        raise NotDecoratable(word, found)
+    return _wrapped(found, make_plan(found, receives=None, **options))
+
+
+def _wrapped(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+    for is_such, wrap in (
+        (inspect.isasyncgenfunction, _wrapped_async_generator),
+        (inspect.iscoroutinefunction, _wrapped_coroutine),
+        (inspect.isgeneratorfunction, _wrapped_generator),
+    ):
+        # An object that is called is what its class's `__call__` is.
+        if is_such(function) or is_such(inspect.getattr_static(type(function), "__call__", None)):
+            return _dressed(wrap(function, plan), function)
+    return _dressed(_wrapped_plain(function, plan), function)
+
+
+def _dressed(wrapper: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give the wrapper the function's name, docstring, annotations and `__wrapped__`."""
+    # The attributes of an object that is called are its state, and none of a function's.
+    updated = ("__dict__",) if inspect.isroutine(function) else ()
+    functools.update_wrapper(wrapper, function, updated=updated)
+    if not hasattr(function, "__name__"):
+        wrapper.__name__ = plans.name_of(function)
+        wrapper.__qualname__ = plans.qualified_name(function)
+    return wrapper
+
+
+# ---- what goes out
+
+
+def _start(
+    recorder: Recorder, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Observation | None:
+    observed = begin(recorder, plan.span_name, plan.attributes)
+    if observed is None or not observed.is_recording:
+        return observed
+    try:
+        named = plan.parameters.named(args, kwargs)
+        plan.describe(observed, named)
+        if plan.input_key is not None and named:
+            observed.put(plan.input_key, named)
+    except Exception as error:
+        tell("arguments", error)
+    return observed
+
+
+def _finish(observed: Observation, plan: Plan, result: Any) -> None:
+    if plan.output_key is not None and result is not None:
+        observed.put(plan.output_key, result)
+    observed.end()
+
+
+def _wrapped_plain(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        recorder = _state._recorder
+        observed = None if recorder is None else _start(recorder, plan, args, kwargs)
+        if observed is None:
+            return function(*args, **kwargs)
+        observed.enter()
+        try:
+            result = function(*args, **kwargs)
+        except BaseException as error:
+            observed.leave()
+            observed.fail(error)
+            raise
+        observed.leave()
+        _finish(observed, plan, result)
+        return result
+
+    return wrapper
+
+
+def _wrapped_coroutine(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        recorder = _state._recorder
+        observed = None if recorder is None else _start(recorder, plan, args, kwargs)
+        if observed is None:
+            return await function(*args, **kwargs)
+        observed.enter()
+        try:
+            result = await function(*args, **kwargs)
+        except BaseException as error:
+            observed.leave()
+            observed.fail(error)
+            raise
+        observed.leave()
+        _finish(observed, plan, result)
+        return result
+
+    return wrapper
+
+
+def _wrapped_generator(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        recorder = _state._recorder
+        observed = None if recorder is None else _start(recorder, plan, args, kwargs)
+        if observed is None:
+            return (yield from function(*args, **kwargs))
+        make = functools.partial(function, *args, **kwargs)
+        return (yield from ObservedGenerator(make, observed, plan.output_key))
+
+    return wrapper
+
+
+def _wrapped_async_generator(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        recorder = _state._recorder
+        observed = None if recorder is None else _start(recorder, plan, args, kwargs)
+        generator: Any
+        if observed is None:
+            generator = function(*args, **kwargs)
+        else:
+            make = functools.partial(function, *args, **kwargs)
+            generator = ObservedAsyncGenerator(make, observed, plan.output_key)
+        step = generator.asend(None)
+        while True:
+            try:
+                item = await step
+            except StopAsyncIteration:
+                return
+            try:
+                sent = yield item
+            except GeneratorExit:
+                await generator.aclose()
+                raise
+            except BaseException as error:
+                step = generator.athrow(error)
+            else:
+                step = generator.asend(sent)
+
+    return wrapper
