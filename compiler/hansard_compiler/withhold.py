@@ -28,7 +28,7 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from hansard_collector.metadata_keys import Kind, kind_of
+from hansard_compiler.metadata_keys import Kind, kind_of
 from hansard_compiler.redaction import Redactor
 
 _MAX_NAME_BYTES = 256
