@@ -72,11 +72,12 @@ def safe_repr(value: Any) -> str:
 
 def type_name(kind: type) -> str:
     """Return a class's full name: `decimal.Decimal`, `str`."""
+    # Past the metaclass, which may be hostile too.
     try:
-        module, name = type.__getattribute__(kind, "__module__"), kind.__qualname__
+        module, name = (type.__getattribute__(kind, n) for n in ("__module__", "__qualname__"))
     except Exception:
         return "type"
-    return f"{name}" if module == "builtins" else f"{module}.{name}"
+    return str(name) if module == "builtins" else f"{module}.{name}"
 
 
 def _shown(value: Any, *, note: str = "") -> dict[str, str]:
