@@ -1,0 +1,225 @@
+"""Who gets the tokens: six classes in order, within a class by score, groups whole.
+
+A class takes what it needs before the next one is asked. What does not fit whole is shortened where
+its kind allows it, else left out with the number of tokens it lacked. What was in last turn keeps
+its place unless what would take it is better by the margin: every change breaks the provider's
+prompt cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hansard_compiler.compile_config import CompileConfig
+from hansard_compiler.compile_errors import RequiredOverBudget
+from hansard_compiler.compression import may_compress
+from hansard_compiler.dependencies import closure
+from hansard_compiler.items import MICRO, Item
+from hansard_compiler.reasons import ReasonCode
+from hansard_compiler.scoring import NANO, TERMS
+from hansard_compiler.state import State, Told
+
+CLASSES = ("required", "active", "policy", "memory", "evidence", "summary")
+_CLASS_OF_KIND = {
+    "system": 1, "constraint": 1,
+    "task": 2, "plan": 2, "tool_result": 2, "tool_schema": 2, "code_diff": 2, "handoff": 2,
+    "policy": 3,
+    "memory": 4, "user_msg": 4, "assistant_msg": 4,
+    "retrieval_doc": 5, "artifact": 5, "file": 5,
+    "summary": 6, "other": 6,
+}  # fmt: skip
+_PIN = TERMS.index("pin")
+
+
+def class_of(item: Item) -> int:
+    """Return the budget class of an item, 1 to 6; what is required is of class 1 besides."""
+    if item.source is not None and item.source.source_type == "human_approval":
+        return 2
+    return _CLASS_OF_KIND[item.kind]
+
+
+@dataclass(slots=True)
+class Allocation:
+    """What was decided so far, and what is left."""
+
+    free: int
+    told: dict[str, Told] = field(default_factory=dict)
+    allotted: dict[str, int] = field(default_factory=dict)  # tokens an item must be shortened to
+    classes: dict[str, int] = field(default_factory=dict)
+    last_in: dict[int, int] = field(default_factory=dict)  # class -> lowest score that went in
+
+    def has(self, item_id: str) -> bool:
+        return item_id in self.classes
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """An item, or a group that goes in whole."""
+
+    members: tuple[str, ...]
+    class_: int
+    score: int  # of its best member, in billionths
+    rank: int  # the score, and the margin when all of it was in last turn
+    position: int
+
+
+class Allocator:
+    """Fills the budget of one compile."""
+
+    def __init__(self, state: State, *, withheld: Iterable[str]) -> None:
+        self._state = state
+        self._config: CompileConfig = state.request.compile_config
+        self._items = {item.id: item for item in state.live}
+        self._tokens = state.tokens
+        self._withheld = set(withheld)
+        self._floor = _floor(self._config)
+        self._shrinks: Callable[[Item], bool] = may_compress(state)
+
+    def allocate(self) -> Allocation:
+        """Return who is in, who is out and who has to be shortened; raises RequiredOverBudget."""
+        request = self._state.request
+        done = Allocation(request.token_budget - request.response_reserve)
+        self._take_required(done)
+        plain = self._filled(done, margin=0)
+        if not self._config.previous_selected:
+            return plain
+        steady = self._filled(done, margin=round(self._config.hysteresis_margin * NANO))
+        for item_id, told in steady.told.items():
+            if told.reason is ReasonCode.WITHIN_BUDGET and not plain.has(item_id):
+                steady.told[item_id] = told._replace(reason=ReasonCode.KEPT_STABLE)
+        return steady
+
+    def _take_required(self, done: Allocation) -> None:
+        required = self._state.required
+        needed = sum(self._tokens[item_id] for item_id in required)
+        if needed > done.free:
+            request = self._state.request
+            raise RequiredOverBudget(
+                needed_tokens=needed,
+                available_tokens=done.free,
+                token_budget=request.token_budget,
+                response_reserve=request.response_reserve,
+                items=[(one, reason, self._tokens[one]) for one, reason in required.items()],
+            )
+        done.free -= needed
+        for item_id, reason in required.items():
+            done.told[item_id] = Told("include", reason)
+            done.classes[item_id] = 1
+
+    def _filled(self, start: Allocation, *, margin: int) -> Allocation:
+        done = Allocation(start.free, dict(start.told), {}, dict(start.classes))
+        for item_id in self._state.required:
+            for needed in self._state.needs.get(item_id, ()):
+                self._offer(done, (needed,), class_=1, needed_by=item_id)
+        for unit in self._units(margin):
+            if done.has(unit.members[0]):
+                continue
+            if self._floor is not None and unit.score < self._floor:
+                self._leave_out(done, unit, ReasonCode.BELOW_FLOOR, score=self._floor - unit.score)
+            elif not self._offer(done, unit.members, class_=unit.class_, unit=unit):
+                continue
+            elif unit.members[0] not in done.allotted:
+                done.last_in[unit.class_] = min(
+                    unit.score, done.last_in.get(unit.class_, unit.score)
+                )
+        return done
+
+    def _units(self, margin: int) -> list[_Unit]:
+        groups, scores = self._state.groups, self._state.scores
+        before = set(self._config.previous_selected) if margin else set()
+        units: list[_Unit] = []
+        seen: set[str] = set()
+        for item in self._state.live:
+            if item.id in seen or item.id in self._withheld or item.id in self._state.required:
+                continue
+            members = groups.get(item.id, (item.id,))
+            seen.update(members)
+            score = max(scores[one].total for one in members)
+            rank = score + margin if before.issuperset(members) else score
+            class_ = min(class_of(self._items[one]) for one in members)
+            units.append(_Unit(members, max(class_, 2), score, rank, item.position))
+        units.sort(key=lambda unit: (unit.class_, -unit.rank, unit.position))
+        return units
+
+    def _offer(
+        self,
+        done: Allocation,
+        members: Sequence[str],
+        *,
+        class_: int,
+        unit: _Unit | None = None,
+        needed_by: str | None = None,
+    ) -> bool:
+        """Take members and all they need, whole or shortened; else say what was lacking."""
+        bundle = [
+            one
+            for one in closure(members, groups=self._state.groups, needs=self._state.needs)
+            if not done.has(one) and one not in self._withheld
+        ]
+        cost = sum(self._tokens[one] for one in bundle)
+        if cost > done.free:
+            allotted = self._allotted(bundle, done.free)
+            if not allotted:
+                if unit is not None:
+                    self._lacks(done, unit, cost)
+                return False
+            done.allotted.update(allotted)
+            cost = sum(allotted.get(one, self._tokens[one]) for one in bundle)
+        done.free -= cost
+        for one in bundle:
+            done.classes[one] = class_ if one in members else class_of(self._items[one])
+            done.told[one] = self._told_in(one, members, needed_by)
+        return True
+
+    def _told_in(self, item_id: str, members: Sequence[str], needed_by: str | None) -> Told:
+        if needed_by is not None or item_id not in members:
+            return Told("include", ReasonCode.DEPENDENCY, related=needed_by or members[0])
+        pinned = self._state.scores[item_id].terms[_PIN] > 0
+        return Told("include", ReasonCode.PINNED if pinned else ReasonCode.WITHIN_BUDGET)
+
+    def _allotted(self, bundle: Sequence[str], free: int) -> dict[str, int]:
+        """Return what each item that may be shortened gets; nothing when that is not enough."""
+        settings = self._config.compression
+        ratio = round(settings.ratio * MICRO)
+        shrinking = {
+            one: max(settings.min_tokens, self._tokens[one] * ratio // MICRO)
+            for one in bundle
+            if self._tokens[one] >= settings.long_tokens and self._shrinks(self._items[one])
+        }
+        whole = sum(self._tokens[one] for one in bundle if one not in shrinking)
+        left = free - whole - sum(shrinking.values())
+        if left >= 0 or not shrinking or len(shrinking) > 1:
+            return shrinking if left >= 0 else {}
+        # One item alone may be cut below the ratio, down to the least that is of use.
+        (only,) = shrinking
+        return {only: free - whole} if free - whole >= settings.min_tokens else {}
+
+    def _lacks(self, done: Allocation, unit: _Unit, cost: int) -> None:
+        last = done.last_in.get(unit.class_)
+        score = None if last is None else max(0, last - unit.score)
+        self._leave_out(done, unit, ReasonCode.OVER_BUDGET, tokens=cost - done.free, score=score)
+
+    def _leave_out(
+        self,
+        done: Allocation,
+        unit: _Unit,
+        reason: ReasonCode,
+        *,
+        score: int | None,
+        tokens: int | None = None,
+    ) -> None:
+        told = Told("exclude", reason, missed_tokens=tokens, missed_score=score)
+        done.told.update(dict.fromkeys(unit.members, told))
+
+
+def _floor(config: CompileConfig) -> int | None:
+    return None if config.min_score is None else round(config.min_score * NANO)
+
+
+def by_class(classes: Mapping[str, int], tokens: Mapping[str, int]) -> dict[str, int]:
+    """Return the tokens each class got, all six named."""
+    used = dict.fromkeys(CLASSES, 0)
+    for item_id, class_ in classes.items():
+        used[CLASSES[class_ - 1]] += tokens[item_id]
+    return used

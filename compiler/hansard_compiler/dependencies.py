@@ -1,0 +1,197 @@
+"""What belongs together: calls and their results, reasoning and what it led to, dependencies.
+
+A *group* goes in whole or stays out whole. A dependency points one way: what goes in takes along
+what it depends on, as far as that is a candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hansard_compiler.compile_errors import OrphanToolResult
+from hansard_compiler.items import CONVERSATION, Item
+
+
+class Groups:
+    """Sets of items that grow together (union-find)."""
+
+    def __init__(self) -> None:
+        self._parent: dict[str, str] = {}
+
+    def join(self, item_ids: Iterable[str]) -> None:
+        first, *others = item_ids
+        for other in others:
+            a, b = self._root(first), self._root(other)
+            if a != b:
+                self._parent[b] = a
+
+    def members(self, order: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Return the group of every item that shares one, members in the order given."""
+        of_root: dict[str, list[str]] = {}
+        for item_id in order:
+            if item_id in self._parent:
+                of_root.setdefault(self._root(item_id), []).append(item_id)
+        groups = [tuple(group) for group in of_root.values() if len(group) > 1]
+        return {item_id: group for group in groups for item_id in group}
+
+    def _root(self, item_id: str) -> str:
+        parent = self._parent.setdefault(item_id, item_id)
+        while parent != self._parent[parent]:
+            self._parent[parent] = self._parent[self._parent[parent]]
+            parent = self._parent[parent]
+        return parent
+
+
+def inseparable(items: Sequence[Item]) -> dict[str, tuple[str, ...]]:
+    """Return the groups of calls, results and reasoning; items that stand alone are left out."""
+    groups = Groups()
+    of_link: dict[str, list[str]] = {}
+    for item in items:
+        for call_id in (*item.calls, *item.answers):
+            of_link.setdefault("call " + call_id, []).append(item.id)
+        answer = item.metadata.get("response_id") if item.kind in CONVERSATION else None
+        if answer:
+            of_link.setdefault(f"response {answer}", []).append(item.id)
+    for linked in of_link.values():
+        groups.join(linked)
+    for pair in _reasoning_pairs(items):
+        groups.join(pair)
+    return groups.members([item.id for item in items])
+
+
+def _reasoning_pairs(items: Sequence[Item]) -> Iterator[tuple[str, str]]:
+    """Pair reasoning that is an item of its own with what the assistant said or did next."""
+    if not any(item.is_reasoning for item in items):
+        return
+    conversation = sorted(
+        (item for item in items if item.kind in CONVERSATION),
+        key=lambda item: (item.created_us, item.position),
+    )
+    waiting: Item | None = None
+    for item in conversation:
+        if waiting is not None and item.kind == "assistant_msg":
+            yield waiting.id, item.id
+        if item.kind == "assistant_msg":
+            waiting = item if item.is_reasoning else None
+        elif item.kind == "user_msg":
+            waiting = None
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Which calls are made and answered among some items."""
+
+    made: Mapping[str, str]  # call id -> item id
+    answered: Mapping[str, str]
+
+
+def links(items: Iterable[Item]) -> Links:
+    """Index tool calls and results by call id."""
+    made: dict[str, str] = {}
+    answered: dict[str, str] = {}
+    for item in items:
+        made.update(dict.fromkeys(item.calls, item.id))
+        answered.update(dict.fromkeys(item.answers, item.id))
+    return Links(made, answered)
+
+
+def refuse_orphans(items: Sequence[Item]) -> None:
+    """Raise OrphanToolResult when a result answers a call that no candidate makes."""
+    known = links(items)
+    orphans = [
+        (item.id, call_id)
+        for item in items
+        for call_id in item.answers
+        if call_id not in known.made
+    ]
+    if orphans:
+        raise OrphanToolResult(orphans, calls=len(known.made))
+
+
+def torn(live: Sequence[Item], candidates: Sequence[Item]) -> dict[str, str]:
+    """Return live items whose call or result was a candidate and is out, and the one that is."""
+    if not any(item.calls or item.answers for item in live):
+        return {}
+    now, before = links(live), links(candidates)
+    missing = {}
+    for item in live:
+        for call_id in item.answers:
+            if call_id not in now.made:
+                missing[item.id] = before.made[call_id]
+        for call_id in item.calls:
+            if call_id in before.answered and call_id not in now.answered:
+                missing[item.id] = before.answered[call_id]
+    return missing
+
+
+def closure(
+    start: Iterable[str],
+    *,
+    groups: Mapping[str, tuple[str, ...]],
+    needs: Mapping[str, tuple[str, ...]],
+) -> list[str]:
+    """Return all that must go in with `start`: groups whole, dependencies at any depth."""
+    found: dict[str, None] = {}
+    waiting = list(start)
+    while waiting:
+        item_id = waiting.pop()
+        if item_id in found:
+            continue
+        found[item_id] = None
+        waiting.extend(groups.get(item_id, ()))
+        waiting.extend(needs.get(item_id, ()))
+    return list(found)
+
+
+def rings(needs: Mapping[str, tuple[str, ...]]) -> list[list[str]]:
+    """Return the strongly connected sets of dependencies, and items that need themselves.
+
+    Tarjan (1972), without recursion: chains may be thousands long.
+    """
+    search = _Tarjan(needs)
+    for item_id in needs:
+        search.visit(item_id)
+    return search.found
+
+
+class _Tarjan:
+    def __init__(self, needs: Mapping[str, tuple[str, ...]]) -> None:
+        self._needs = needs
+        self._number: dict[str, int] = {}
+        self._low: dict[str, int] = {}
+        self._stack: dict[str, None] = {}
+        self.found: list[list[str]] = []
+
+    def visit(self, start: str) -> None:
+        if start in self._number:
+            return
+        path = [(start, self._open(start))]
+        while path:
+            item_id, following = path[-1]
+            for other in following:
+                if other not in self._number:
+                    path.append((other, self._open(other)))
+                    break
+                if other in self._stack:
+                    self._low[item_id] = min(self._low[item_id], self._number[other])
+            else:
+                path.pop()
+                if path:
+                    above = path[-1][0]
+                    self._low[above] = min(self._low[above], self._low[item_id])
+                self._close(item_id)
+
+    def _open(self, item_id: str) -> Iterator[str]:
+        self._number[item_id] = self._low[item_id] = len(self._number)
+        self._stack[item_id] = None
+        return iter(self._needs.get(item_id, ()))
+
+    def _close(self, item_id: str) -> None:
+        if self._low[item_id] != self._number[item_id]:
+            return
+        ring: list[str] = []
+        while not ring or ring[-1] != item_id:
+            ring.append(self._stack.popitem()[0])
+        if len(ring) > 1 or item_id in self._needs.get(item_id, ()):
+            self.found.append(ring[::-1])

@@ -1,0 +1,165 @@
+"""What may be shown of each item: clearance, policy and redaction, before anything leaves.
+
+Everything that looks at texts from here on (budget, compressor, layout, preview, receipts) is given
+what this module lets through, so a secret cannot get around the later pass that reports it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from hansard_compiler.canonical import canonical_bytes
+from hansard_compiler.compile_config import SENSITIVITIES
+from hansard_compiler.items import Item, text_of
+from hansard_compiler.models import Json
+from hansard_compiler.ports import ALLOWED, PolicyDecider, Subject, Verdict
+from hansard_compiler.reasons import ReasonCode
+from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction_rules import PII_RULES, SECRET_RULES, Rule
+from hansard_compiler.state import Guarded, State
+
+ALL_CONTENT = "content"
+_GROUPS = {"secrets": SECRET_RULES, "pii": PII_RULES}
+_BY_NAME = {rule.name: rule for rule in (*SECRET_RULES, *PII_RULES)}
+_WITHHELD_BY = {
+    "deny": ReasonCode.POLICY_DENIED,
+    "require_approval": ReasonCode.APPROVAL_REQUIRED,
+}
+_RANK: dict[str, int] = {name: rank for rank, name in enumerate(SENSITIVITIES)}
+
+
+def guard_all(state: State) -> dict[str, Guarded]:
+    """Return what may be shown of every live item. About 5 µs an item of 1 KB without rules."""
+    cleared = _RANK[state.request.compile_config.clearance]
+    redactor = state.ports.redactor
+    policy = state.ports.policy
+    found = {}
+    for item in state.live:
+        original, removed = without_secrets(redactor, item.content, item.text)
+        if _RANK[item.sensitivity] > cleared:
+            reason = ReasonCode.SENSITIVITY_WITHHELD
+            found[item.id] = Guarded("", "", original, reason, removed=removed)
+            continue
+        verdict = ALLOWED if policy is None else _ask(policy, item, state)
+        found[item.id] = _guarded(item, original, removed, verdict=verdict, redactor=redactor)
+    return found
+
+
+def _ask(policy: PolicyDecider, item: Item, state: State) -> Verdict:
+    request, config = state.request, state.request.compile_config
+    subject = Subject(
+        item_id=item.id,
+        kind=item.kind,
+        sensitivity=item.sensitivity,
+        source_type=item.source.source_type if item.source else "other",
+        source_uri=item.source.uri if item.source else None,
+        tags=item.tags,
+        scope=item.scope,
+        metadata=item.metadata,
+        provider=request.provider,
+        model=request.model,
+        agent=config.agent,
+        task_type=config.task_type,
+        environment=config.environment,
+        compile_scope=config.scope,
+    )
+    try:
+        return policy.decide(subject)
+    except Exception:  # whatever went wrong in a rule, it must not let anything through
+        return Verdict(effect="deny", failed=True)
+
+
+def _guarded(
+    item: Item,
+    original: Json | str,
+    removed: tuple[str, ...],
+    *,
+    verdict: Verdict,
+    redactor: Redactor,
+) -> Guarded:
+    withheld = ReasonCode.POLICY_FAILED if verdict.failed else _WITHHELD_BY.get(verdict.effect)
+    if withheld:
+        return Guarded("", "", original, withheld, verdict.rule_ids, removed)
+    content, by_policy = original, verdict.effect == "redact"
+    if by_policy:
+        content, cut = _redacted(redactor, original, verdict.redact)
+        removed = (*removed, *cut)
+        by_policy = bool(cut)
+    text = item.text if content is item.content else _text(content)
+    return Guarded(
+        text, content, original, None, verdict.rule_ids, removed, by_policy, verdict.priority_micro
+    )
+
+
+def without_secrets(
+    redactor: Redactor, content: Json | str, text: str
+) -> tuple[Json | str, tuple[str, ...]]:
+    """Return a content without secrets (the same object when it has none), and what was cut."""
+    redacted = redactor.redact_text(text)
+    if not redacted.findings:
+        return content, ()
+    removed = tuple(f"{one.rule}:{one.fingerprint}" for one in redacted.findings)
+    if isinstance(content, str):
+        return redacted.text, removed
+    clean = _walk(content, lambda value, key: redactor.redact_text(value, key=key).text)
+    if redactor.redact_text(_text(clean)).findings:
+        return redacted.text, removed  # a secret spread over several strings: only the text is safe
+    return clean, removed
+
+
+def _redacted(
+    redactor: Redactor, content: Json | str, names: Sequence[str]
+) -> tuple[Json | str, tuple[str, ...]]:
+    rules = _rules_named(tuple(names))
+    if rules is None:
+        fingerprint = redactor.fingerprint(canonical_bytes(content))
+        return _all_cut(content, f"‹redacted:policy:{fingerprint}›"), (f"policy:{fingerprint}",)
+    return without_secrets(_with_rules(redactor, rules), content, _text(content))
+
+
+def _rules_named(names: tuple[str, ...]) -> tuple[Rule, ...] | None:
+    """Return the rules a verdict names; None when all content goes: also for a name not known."""
+    rules: list[Rule] = []
+    for name in names:
+        if name not in _GROUPS and name not in _BY_NAME:
+            return None
+        rules.extend(_GROUPS.get(name) or (_BY_NAME[name],))
+    return tuple(dict.fromkeys(rules)) or None
+
+
+@lru_cache(maxsize=16)
+def _with_rules(redactor: Redactor, rules: tuple[Rule, ...]) -> Redactor:
+    return redactor.with_rules(rules)
+
+
+def _all_cut(content: Json | str, marker: str) -> Json | str:
+    if isinstance(content, str) or not isinstance(content.get("parts"), list):
+        return marker
+    return {**content, "parts": [_part_cut(part, marker) for part in content["parts"]]}
+
+
+def _part_cut(part: Any, marker: str) -> Json:
+    """Return a part of a message with only its links left: calls and results stay paired."""
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    if kind == "tool_call":
+        name = part.get("name", "")
+        return {"type": kind, "id": part.get("id"), "name": name, "arguments": {"redacted": marker}}
+    if kind == "tool_result":
+        return {"type": kind, "id": part.get("id"), "content": marker}
+    return {"type": "text", "text": marker}
+
+
+def _walk(value: Any, clean: Callable[[str, str], str], key: str = "") -> Any:
+    if isinstance(value, str):
+        return clean(value, key)
+    if isinstance(value, Mapping):
+        return {clean(name, ""): _walk(child, clean, name) for name, child in value.items()}
+    if isinstance(value, list | tuple):
+        return [_walk(child, clean, key) for child in value]
+    return value
+
+
+def _text(content: Json | str) -> str:
+    return content if isinstance(content, str) else text_of(content)

@@ -1,0 +1,56 @@
+"""Pass 3: keep one of several copies of the same content, the most trusted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+from hansard_compiler.compile_config import SENSITIVITIES
+from hansard_compiler.items import Item
+from hansard_compiler.reasons import ReasonCode
+from hansard_compiler.state import State, Told
+
+# What is said twice was said twice: copies of a message must be of the same moment too.
+_SAID = frozenset({"user_msg", "assistant_msg", "tool_result"})
+
+
+def run(state: State) -> State:
+    """Drop exact copies; what depends on a dropped one depends on the kept one from here on.
+
+    The kept copy is as sensitive as the most sensitive one, and required when one of them is.
+    """
+    copies: dict[object, list[Item]] = defaultdict(list)
+    for item in state.live:
+        copies[_identity(item)].append(item)
+    if len(copies) == len(state.live):
+        return state.after("dedupe", Told("include", ReasonCode.UNIQUE))
+    told, aliases = {}, {}
+    required, kept = dict(state.required), {}
+    for group in copies.values():
+        best = min(group, key=lambda item: (-item.trust, -item.fresh_us, item.position))
+        kept[best.id] = _merged(best, group)
+        for item in group:
+            if item is best:
+                continue
+            told[item.id] = Told("exclude", ReasonCode.DUPLICATE, related=best.id)
+            aliases[item.id] = best.id
+            reason = required.pop(item.id, None)
+            if reason is not None:
+                required.setdefault(best.id, reason)
+    live = tuple(kept.get(item.id, item) for item in state.live)
+    usual = Told("include", ReasonCode.UNIQUE)
+    return state.after("dedupe", usual, told, live=live, aliases=aliases, required=required)
+
+
+def _identity(item: Item) -> object:
+    if item.kind in _SAID:
+        return item.stable_hash, item.created_us, item.answers
+    return item.stable_hash
+
+
+def _merged(best: Item, group: list[Item]) -> Item:
+    if len(group) == 1:
+        return best
+    strictest = max((item.sensitivity for item in group), key=SENSITIVITIES.index)
+    tags = frozenset().union(*(item.tags for item in group))
+    return replace(best, sensitivity=strictest, tags=tags)

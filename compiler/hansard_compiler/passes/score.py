@@ -1,0 +1,84 @@
+"""Pass 6: rate what is left, as it may be shown, and count its tokens."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from hansard_compiler.guarding import guard_all
+from hansard_compiler.items import MICRO, Item
+from hansard_compiler.layout import frame_tokens, latest_user_request
+from hansard_compiler.reasons import ReasonCode
+from hansard_compiler.relevance import Bm25
+from hansard_compiler.scoring import pressure, scorer
+from hansard_compiler.state import Guarded, Score, State, Told
+
+_QUERY_KINDS = frozenset({"task"})
+
+
+def run(state: State) -> State:
+    """Give every live item its nine terms, and find out what may be shown of it."""
+    guarded = guard_all(state)
+    scores = _scores(state, guarded)
+    tokens = _tokens(state, guarded)
+    usual = Told("include", ReasonCode.SCORED)
+    return state.after("score", usual, guarded=guarded, scores=scores, tokens=tokens)
+
+
+def query_of(state: State, guarded: Mapping[str, Guarded]) -> str:
+    """Return what relevance is measured against: the task, and what was asked last."""
+    latest = latest_user_request(state.live)
+    asked = [
+        guarded[item.id].text for item in state.live if item is latest or item.kind in _QUERY_KINDS
+    ]
+    return "\n".join([state.request.task_summary, *asked])
+
+
+def _scores(state: State, guarded: Mapping[str, Guarded]) -> dict[str, Score]:
+    config = state.request.compile_config
+    rate = scorer(config, now_us=state.now_us)
+    relevant = _relevance(state, guarded)
+    dependents = Counter(one for needs in state.needs.values() for one in needs)
+    needed = {one for item_id in state.required for one in state.needs.get(item_id, ())}
+    return {
+        item.id: rate.score(
+            item,
+            relevance=relevant[item.id],
+            pressure=pressure(dependents[item.id], needed_by_required=item.id in needed),
+            priority=guarded[item.id].priority,
+        )
+        for item in state.live
+    }
+
+
+def _relevance(state: State, guarded: Mapping[str, Guarded]) -> dict[str, int]:
+    """Return each item's relevance; what is asked now is as relevant as can be."""
+    settings = state.request.compile_config.relevance
+    rate = state.ports.relevance or Bm25(round(settings.k1 * 1000), round(settings.b * 1000))
+    latest = latest_user_request(state.live)
+    rated = [item for item in state.live if item is not latest]
+    texts = [_searched(item, guarded[item.id].text) for item in rated]
+    values: Sequence[int] = rate(query_of(state, guarded), texts)
+    found = {
+        item.id: min(MICRO, max(0, int(value))) for item, value in zip(rated, values, strict=True)
+    }
+    return found if latest is None else {**found, latest.id: MICRO}
+
+
+def _searched(item: Item, text: str) -> str:
+    """Return a text with the name of its source, which often says what it is about."""
+    source = item.source
+    name = (source.title or source.uri) if source else None
+    return f"{name}\n{text}" if name else text
+
+
+def _tokens(state: State, guarded: Mapping[str, Guarded]) -> dict[str, int]:
+    count = state.ports.counter.count
+    found = {}
+    for item in state.live:
+        shown = guarded[item.id]
+        known = item.token_estimate if shown.content is item.content else None
+        if known is None:
+            known = count(shown.text) if shown.text else 0
+        found[item.id] = known + frame_tokens(item)
+    return found

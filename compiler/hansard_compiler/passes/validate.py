@@ -1,0 +1,74 @@
+"""Pass 2: refuse what cannot be used, leave out what is not for this compile."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hansard_compiler.compile_errors import InvalidItem, ItemTooLarge, MissingProvenance
+from hansard_compiler.dependencies import inseparable
+from hansard_compiler.items import MICRO, Item
+from hansard_compiler.models import size_bytes
+from hansard_compiler.reasons import ReasonCode
+from hansard_compiler.required import required_of
+from hansard_compiler.state import State, Told
+
+_ANY = "*"
+_MOST_BYTES_A_CHARACTER = 4
+
+
+def run(state: State) -> State:
+    """Check every item; exclude the expired ones and those of another scope.
+
+    Raises InvalidItem, MissingProvenance or ItemTooLarge: one bad item fails the compile, since
+    leaving it out would be a decision nobody made.
+    """
+    config = state.request.compile_config
+    _refuse(state.live, most_bytes=config.max_item_bytes)
+    told: dict[str, Told] = {}
+    for item in state.live:
+        if item.scope and not in_scope(item.scope, config.scope):
+            told[item.id] = _out_of_scope(item, config.scope)
+    inside = [item for item in state.live if item.id not in told]
+    required = required_of(inside, kinds=config.required_kinds, groups=inseparable(inside))
+    for item in inside:
+        expires_us = item.expires_us
+        if expires_us is not None and expires_us <= state.now_us and item.id not in required:
+            late_s = (state.now_us - expires_us) // MICRO
+            told[item.id] = Told("exclude", ReasonCode.EXPIRED, f"{late_s} s past its time")
+    return state.after("validate", Told("include", ReasonCode.VALID), told, required=required)
+
+
+def in_scope(wanted: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
+    """Say whether every key of an item's scope is met; a key the compile lacks is not."""
+    return all(_meets(value, given.get(key)) for key, value in wanted.items())
+
+
+def _meets(wanted: Any, given: Any) -> bool:
+    if wanted == _ANY:
+        return True
+    if isinstance(wanted, list):
+        return given in wanted
+    return given is not None and bool(wanted == given)
+
+
+def _out_of_scope(item: Item, scope: Mapping[str, Any]) -> Told:
+    keys = [key for key, value in item.scope.items() if not _meets(value, scope.get(key))]
+    return Told("exclude", ReasonCode.OUT_OF_SCOPE, f"differs in {', '.join(sorted(keys))}")
+
+
+def _refuse(items: Sequence[Item], *, most_bytes: int) -> None:
+    counts = Counter(item.id for item in items)
+    for item_id, times in counts.items():
+        if times > 1:
+            raise InvalidItem(item_id, field="id", what=f"is used by {times} items")
+    unsourced = [item.id for item in items if item.source is None]
+    if unsourced:
+        raise MissingProvenance(unsourced, of=len(items))
+    for item in items:
+        if len(item.text) * _MOST_BYTES_A_CHARACTER <= most_bytes and item.content is item.text:
+            continue
+        found_bytes = size_bytes(item.content)
+        if found_bytes > most_bytes:
+            raise ItemTooLarge(item.id, found_bytes=found_bytes, most_bytes=most_bytes)

@@ -1,0 +1,183 @@
+"""One receipt for every candidate: the last word of the pass that decided about it.
+
+`columns` is the form of span attributes: arrays of equal length, cut at 4,000 items. What is cut is
+counted, and the whole is in the stored result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from hansard_compiler.canonical import canonical_bytes
+from hansard_compiler.guarding import without_secrets
+from hansard_compiler.items import Item
+from hansard_compiler.layout import shown_tokens
+from hansard_compiler.models import CompilationDecision, Json
+from hansard_compiler.scoring import breakdown, decimal_text
+from hansard_compiler.state import Receipt, State, Told
+
+COLUMNS_LIMIT = 4_000
+UNKNOWN = -1
+_DECIDING = ("budget", "compress", "policy")  # a later one outweighs, if it changed anything
+
+
+def receipts_of(state: State) -> tuple[Receipt, ...]:
+    """Return the receipts of all candidates, in the order in which they came."""
+    decided = _decided(state)
+    of_item = {one: section.name for section in state.sections for one in section.item_ids}
+    sources = _sources(state)
+    kept = {item.id: item for item in state.live}
+    return tuple(
+        _receipt(state, kept.get(item.id, item), decided[item.id], of_item.get(item.id), source)
+        for item, source in zip(state.items, sources, strict=True)
+    )
+
+
+def _decided(state: State) -> dict[str, tuple[str, Told]]:
+    """Return what decided about each item: what excluded it, else the last that changed it."""
+    decided: dict[str, tuple[str, Told]] = {}
+    for report in state.reports:
+        if report.name in _DECIDING:
+            for item_id, told in report.told.items():
+                if report.name == "budget" or told.decision != "include":
+                    decided[item_id] = (report.name, told)
+        else:
+            decided.update(
+                (item_id, (report.name, told))
+                for item_id, told in report.told.items()
+                if told.decision == "exclude"
+            )
+    return decided
+
+
+def _receipt(
+    state: State, item: Item, decided: tuple[str, Told], section: str | None, source: str
+) -> Receipt:
+    pass_name, told = decided
+    guarded = state.guarded.get(item.id)
+    original = (
+        guarded.original
+        if guarded is not None
+        else without_secrets(state.ports.redactor, item.content, item.text)[0]
+    )
+    original_ref = ref_of(content_bytes(original))
+    shortened = state.shortened.get(item.id)
+    note = told.note
+    if told.decision == "redact" and shortened is not None:
+        note = f"{note}; compressed as well"
+    return Receipt(
+        item.id,
+        item.kind,
+        told.decision,
+        pass_name,
+        told.reason,
+        state.scores.get(item.id),
+        state.tokens.get(item.id),
+        0 if section is None else shown_tokens(state, item.id),
+        section,
+        source,
+        original_ref,
+        None if section is None else _final_ref(state, item, original_ref),
+        told.missed_tokens,
+        told.missed_score,
+        told.related,
+        told.rules or (guarded.rules if guarded is not None else ()),
+        () if guarded is None else guarded.removed,
+        note,
+    )
+
+
+def _final_ref(state: State, item: Item, original_ref: str) -> str:
+    """Return the reference of what was sent; the original's own when it went in as it is."""
+    shortened, guarded = state.shortened.get(item.id), state.guarded[item.id]
+    if shortened is not None:
+        return ref_of(shortened[0].encode("utf-8", "surrogatepass"))
+    if guarded.content is guarded.original:
+        return original_ref
+    return ref_of(content_bytes(guarded.content))
+
+
+def content_bytes(content: Json | str) -> bytes:
+    """Return a content as it is stored: text as UTF-8, anything else as canonical JSON."""
+    if isinstance(content, str):
+        return content.encode("utf-8", "surrogatepass")
+    return canonical_bytes(content)
+
+
+def ref_of(data: bytes) -> str:
+    """Return the payload reference of some bytes."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def _sources(state: State) -> list[str]:
+    """Return where each item came from in one line, without credentials that an address holds."""
+    lines = [_source(item) for item in state.items]
+    redactor = state.ports.redactor
+    if not redactor.scan_bytes("\n".join(lines).encode("utf-8", "surrogatepass")):
+        return lines
+    return [redactor.redact_text(line).text for line in lines]
+
+
+def _source(item: Item) -> str:
+    source = item.source
+    if source is None:  # refused by pass 2; for the type only
+        return "other"
+    where = source.uri or source.title
+    return f"{source.source_type} {where}" if where else source.source_type
+
+
+def decision_of(receipt: Receipt, weights: tuple[int, ...]) -> CompilationDecision:
+    """Return a receipt in the form in which it is stored and sent."""
+    return CompilationDecision(
+        item_id=receipt.item_id,
+        kind=receipt.kind,  # type: ignore[arg-type]  # checked when it came in
+        decision=receipt.decision,
+        pass_name=receipt.pass_name,
+        reason_code=receipt.reason.value,
+        score_breakdown=breakdown(receipt.score, weights),
+        original_tokens=receipt.original_tokens,
+        final_tokens=receipt.final_tokens,
+        notes=receipt.note,
+        section=receipt.section,
+        source=receipt.source,
+        missed_by_tokens=receipt.missed_by_tokens,
+        missed_by_score=receipt.missed_by_score,
+        related_item_id=receipt.related_item_id,
+        rule_ids=list(receipt.rule_ids),
+        original_ref=receipt.original_ref,
+        final_ref=receipt.final_ref,
+        removed=list(receipt.removed),
+    )
+
+
+def columns(receipts: Sequence[Receipt], *, limit: int = COLUMNS_LIMIT) -> dict[str, Any]:
+    """Return receipts as span attributes `hansard.item.*`, arrays of equal length.
+
+    Unknown tokens are -1 and an absent score or text is empty: attribute arrays hold no nulls.
+    """
+    shown = receipts[:limit]
+    return {
+        "hansard.item.total": len(receipts),
+        "hansard.item.ids": [one.item_id for one in shown],
+        "hansard.item.kinds": [one.kind for one in shown],
+        "hansard.item.decisions": [one.decision for one in shown],
+        "hansard.item.passes": [one.pass_name for one in shown],
+        "hansard.item.reasons": [one.reason.value for one in shown],
+        "hansard.item.tokens_before": [_known(one.original_tokens) for one in shown],
+        "hansard.item.tokens_after": [one.final_tokens for one in shown],
+        "hansard.item.scores": [_score_text(one) for one in shown],
+        "hansard.item.sources": [one.source for one in shown],
+        "hansard.item.sections": [one.section or "" for one in shown],
+        "hansard.item.payload_refs": [one.original_ref for one in shown],
+        "hansard.item.rule_ids": [",".join(one.rule_ids) for one in shown],
+    }
+
+
+def _known(tokens: int | None) -> int:
+    return UNKNOWN if tokens is None else tokens
+
+
+def _score_text(receipt: Receipt) -> str:
+    return "" if receipt.score is None else decimal_text(receipt.score.total)
