@@ -40,6 +40,7 @@ class Settings:
     endpoint: str = _HTTP_ENDPOINT  # base address: scheme, host, port and a path prefix if any
     traces_endpoint: str = f"{_HTTP_ENDPOINT}/v1/traces"  # what the exporter is given
     logs_endpoint: str = f"{_HTTP_ENDPOINT}/v1/logs"
+    http_endpoint: str | None = None  # where large payloads are uploaded
     protocol: str = values.HTTP  # "http/protobuf" or "grpc"
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # with authorization
     token: str | None = field(default=None, repr=False)
@@ -56,6 +57,7 @@ class Settings:
     spool_max_bytes: int = 256 << 20
     pulse_interval_ms: int = 10_000
     capture_max_bytes: int = 16 << 20
+    continue_trace: bool = False
     disabled: bool = False
     resource_attributes: Mapping[str, str] = field(default_factory=dict)
     sampler: str | None = None  # this and the next two are read by OpenTelemetry's SDK itself
@@ -98,6 +100,9 @@ SETTINGS: Final = (
          "Where spans go, taken as it is.", _OTLP + "TRACES_ENDPOINT"),
     _row("logs_endpoint", values.read_url, "the endpoint and /v1/logs", "address",
          "Where payloads, pulses and loss counts go, taken as it is.", _OTLP + "LOGS_ENDPOINT"),
+    _row("http_endpoint", values.read_url, "the endpoint, with protocol http/protobuf", "address",
+         "Hansard's HTTP address, for uploads of payloads over 1 MiB. Only where spans do not go "
+         "there themselves: by gRPC, or through another collector.", "HANSARD_HTTP_ENDPOINT"),
     _row("protocol", values.read_protocol, "http/protobuf; grpc for port 4317", "protocol",
          "Which of the two stock OTLP exporters sends.",
          "HANSARD_PROTOCOL", _OTLP + "TRACES_PROTOCOL", _OTLP + "PROTOCOL"),
@@ -138,6 +143,9 @@ SETTINGS: Final = (
     _row("capture_max_bytes", values.read_bytes_count, "16MB", "size",
          "How much of one argument list or result is kept; the rest is cut and marked.",
          "HANSARD_CAPTURE_MAX_BYTES"),
+    _row("continue_trace", values.read_flag, "false", "flag",
+         "Goes on with the trace that `TRACEPARENT` and `BAGGAGE` name, as "
+         "`hansard.inject_environment` sets them for a child process.", "HANSARD_CONTINUE_TRACE"),
     _row("disabled", values.read_disabled, "false", "flag",
          "Switches the SDK off: decorators call straight through.", "OTEL_SDK_DISABLED"),
     _row("sampler", values.read_text, "parentbased_always_on", "text",

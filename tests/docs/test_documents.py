@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
+from hansard.config import SETTINGS as SDK_SETTINGS
 from hansard_store.database import DataFolder, open_for_ingest
 from hansard_web.cli import COMMANDS, LazyCommand
 from hansard_web.config import SETTINGS
@@ -44,6 +45,14 @@ def test_no_setting_is_listed_that_is_not_there() -> None:
     listed = set(re.findall(r"^\| `(--[a-z-]+)` ", _text("configuration.md"), re.MULTILINE))
 
     assert listed == {setting.flag for setting in SETTINGS}
+
+
+@pytest.mark.parametrize("setting", SDK_SETTINGS, ids=lambda setting: setting.name)
+def test_every_setting_of_the_sdk_is_listed_as_it_is(setting) -> None:  # type: ignore[no-untyped-def]
+    env = ", ".join(f"`{name}`" for name in setting.env)
+    row = f"| `{setting.name}` | {env} | {setting.default} | {setting.kind} | {setting.sentence} |"
+
+    assert row in _text("configuration.md")
 
 
 # ---- data model

@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
+from hansard.config import FILE_TABLE as SDK_TABLE
 from hansard_compiler.errors import ConfigError
 from hansard_web.settings import Token, parse_token
 
@@ -281,6 +282,8 @@ def _add_file(found: dict[str, Any]) -> None:
     if named is None and not path.exists():
         return
     for name, value in _read_file(path).items():
+        if name == SDK_TABLE and isinstance(value, dict):
+            continue  # for the programs that send; `hansard.config` reads it
         row = _BY_NAME.get(name)
         if row is None:
             raise ConfigError(f"{path}: {name!r} is no setting{_closest(name)}")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hansard.config import load_settings
 from hansard_compiler.errors import ConfigError
 from hansard_web.config import (
     SETTINGS,
@@ -86,6 +87,14 @@ def test_the_place_of_a_wrong_value_is_named(tmp_path: Path) -> None:
     file.write_text("http_port = true\n")
     with pytest.raises(ConfigError, match=r"hansard\.toml: http_port: True"):
         load_config({"data": str(tmp_path)}, {})
+
+
+def test_the_sdks_table_in_the_file_is_left_to_the_sdk(tmp_path: Path) -> None:
+    file = tmp_path / "hansard.toml"
+    file.write_text('retention = "full_payloads"\n\n[sdk]\nretention = "metadata_only"\n')
+
+    assert load_config({"data": str(tmp_path)}, {}).retention == "full_payloads"
+    assert load_settings({"data": str(tmp_path)}, {}).retention == "metadata_only"
 
 
 def test_a_misspelt_name_in_the_file_is_told_with_the_nearest_one(tmp_path: Path) -> None:

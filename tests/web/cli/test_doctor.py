@@ -132,3 +132,31 @@ def test_a_server_that_crashed_is_not_believed(tmp_path: Path) -> None:
 
     assert (tmp_path / "server.json").exists()
     assert find_server(tmp_path) is None
+
+
+def test_the_settings_of_the_sdk_are_shown_with_where_they_come_from(
+    anywhere: Cli, tmp_path: Path
+) -> None:
+    (tmp_path / "hansard.toml").write_text("[sdk]\nservice_name = 'clerk'\ncolour = 'red'\n")
+
+    ended = anywhere(
+        "doctor",
+        "--json",
+        HANSARD_DATA=str(tmp_path),
+        OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:4317",
+        HANSARD_TOKEN="for-the-doctor",
+    )
+
+    found = [f for f in json.loads(ended.stdout.partition("\nError")[0]) if f["what"] == "sdk"]
+    texts = [finding["text"] for finding in found]
+    file = tmp_path / "hansard.toml"
+    source = "environment OTEL_EXPORTER_OTLP_ENDPOINT"
+    assert f"endpoint = http://127.0.0.1:4317 ({source})" in texts
+    assert "protocol = grpc (default for port 4317)" in texts
+    assert f"service_name = clerk (file {file})" in texts
+    assert "retention = redacted_payloads (default)" in texts
+    assert "token = set (environment HANSARD_TOKEN)" in texts
+    assert [f["text"] for f in found if f["level"] == "warn"] == [
+        f"{file}: 'colour' is no setting of [sdk]; the SDK passes over it"
+    ]
+    assert "for-the-doctor" not in ended.output

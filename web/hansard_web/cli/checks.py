@@ -8,7 +8,7 @@ import shutil
 import socket
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.metadata import version
@@ -16,6 +16,8 @@ from pathlib import Path
 
 import apsw
 
+from hansard.config import SETTINGS as SDK_SETTINGS
+from hansard.config import load_settings
 from hansard_compiler.errors import HansardError
 from hansard_store.database import DataFolder
 from hansard_store.ledger_queries import ledger_totals, list_refusals
@@ -27,6 +29,8 @@ from hansard_web.presence import Doors, answers
 
 _PACKAGES = ("hansard", "opentelemetry-sdk", "opentelemetry-exporter-otlp", "grpcio", "protobuf")
 _OLDEST_PYTHON = (3, 11)
+# Settings of the SDK that are shown where they are the default, too.
+_ALWAYS_SHOWN = frozenset({"endpoint", "protocol", "retention", "service_name", "disabled"})
 _LITTLE_DISK_BYTES = 1 << 30
 _OWNER_ONLY = stat.S_IRWXG | stat.S_IRWXO
 
@@ -56,6 +60,20 @@ def check_versions() -> Iterator[Finding]:
     packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     yield Finding(Level.OK, "packages", packages)
     yield Finding(Level.OK, "sqlite", f"{apsw.sqlite_lib_version()}, brought along by apsw")
+
+
+def check_sdk(given: Mapping[str, str | None]) -> Iterator[Finding]:
+    """What `hansard.init()` would find when called here, and where each value comes from."""
+    settings = load_settings(given, os.environ)
+    for row in SDK_SETTINGS:
+        source = settings.sources[row.name]
+        if source == "default" and row.name not in _ALWAYS_SHOWN:
+            continue
+        value = getattr(settings, row.name)
+        shown = ("set" if value else "none") if row.is_secret else value
+        yield Finding(Level.OK, "sdk", f"{row.name} = {shown} ({source})")
+    for problem in settings.problems:
+        yield Finding(Level.WARN, "sdk", f"{problem}; the SDK passes over it")
 
 
 def check_folder(folder: DataFolder) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import click
 from rich.text import Text
@@ -26,6 +26,7 @@ from hansard_web.cli.checks import (
     check_doors,
     check_folder,
     check_offline,
+    check_sdk,
     check_store,
     check_versions,
 )
@@ -43,7 +44,7 @@ _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
 @click.option("--offline", is_flag=True, help="Prove that nothing leaves this machine.")
 @json_option
 def doctor(*, send_test_span: bool, offline: bool, as_json: bool, **arguments: str) -> None:
-    """Check ports, disk, permissions, versions and the server.
+    """Check ports, disk, permissions, versions, the server and the SDK's settings.
 
     Ends with 1 when something is wrong that keeps Hansard from working.
 
@@ -51,7 +52,9 @@ def doctor(*, send_test_span: bool, offline: bool, as_json: bool, **arguments: s
     """
     config = read_config(**arguments)
     findings = []
-    for finding in _examine(config, send_test_span=send_test_span, offline=offline):
+    given = {name: arguments.get(name) for name in ("data", "config")}
+    examined = _examine(config, given, send_test_span=send_test_span, offline=offline)
+    for finding in examined:
         findings.append(finding)
         if not as_json:
             _print(finding)
@@ -62,13 +65,16 @@ def doctor(*, send_test_span: bool, offline: bool, as_json: bool, **arguments: s
         raise Failed(f"{wrong} of {len(findings)} checks failed")
 
 
-def _examine(config: Config, *, send_test_span: bool, offline: bool) -> Iterator[Finding]:
+def _examine(
+    config: Config, given: Mapping[str, str | None], *, send_test_span: bool, offline: bool
+) -> Iterator[Finding]:
     folder, doors = DataFolder(config.data), find_server(config.data)
     yield from check_versions()
     yield from check_folder(folder)
     yield from check_disk(folder)
     yield from check_store(folder)
     yield from check_doors(config, doors)
+    yield from check_sdk(given)
     if send_test_span:
         yield from _send_test_spans(config, doors)
     if offline:
