@@ -144,7 +144,10 @@ def _add_parts(recorder: Recorder) -> None:
     if find_spec("hansard.export") is not None:
         pipeline = import_module("hansard.export").SpanPipeline
         recorder.exporter = pipeline(
-            recorder.settings, recorder.provider.resource, instance_id=recorder.instance_id
+            recorder.settings,
+            recorder.provider.resource,
+            instance_id=recorder.instance_id,
+            redactor=recorder.redactor,
         )
     if find_spec("hansard.payloads") is not None:
         writer = import_module("hansard.payloads").PayloadWriter

@@ -1,0 +1,155 @@
+"""Sending through the stock OTLP exporters, one attempt at a time, with an answer in words."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import urlsplit
+
+from hansard.answers import ACCEPTED, BROKEN, Answer, Outcome, of_code
+from hansard.config_values import GRPC
+from hansard.quiet import listening
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk._logs import ReadableLogRecord
+    from opentelemetry.sdk.trace import ReadableSpan
+
+    from hansard.config import Settings
+    from hansard.http_session import WatchedSession
+
+_CLOSE_S: Final = 0.2  # at the end, for connections to be closed in good order
+
+
+class Sender(Protocol):
+    """One way to a collector. Used by one thread; `close` may be called by another."""
+
+    def send_spans(self, spans: Sequence[ReadableSpan]) -> Answer: ...
+
+    def send_logs(self, records: Sequence[ReadableLogRecord]) -> Answer: ...
+
+    def close(self) -> None: ...
+
+
+def make_sender(settings: Settings) -> Sender:
+    """Return the sender of the protocol; imports its exporter, up to 0.4 s."""
+    return GrpcSender(settings) if settings.protocol == GRPC else HttpSender(settings)
+
+
+class HttpSender:
+    """OTLP over HTTP with protobuf bodies."""
+
+    def __init__(self, settings: Settings) -> None:
+        from opentelemetry.exporter.otlp.proto.http import Compression
+        from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+        from hansard.http_session import WatchedSession
+
+        self._span_session, self._log_session = WatchedSession(), WatchedSession()
+        options: dict[str, Any] = {
+            "headers": dict(settings.headers),
+            "timeout": settings.timeout_s,
+            "compression": Compression(settings.compression),
+        }
+        self._spans = OTLPSpanExporter(
+            endpoint=settings.traces_endpoint, session=self._span_session, **options
+        )
+        self._logs = OTLPLogExporter(
+            endpoint=settings.logs_endpoint, session=self._log_session, **options
+        )
+
+    def send_spans(self, spans: Sequence[ReadableSpan]) -> Answer:
+        return self._send(self._spans, self._span_session, spans)
+
+    def send_logs(self, records: Sequence[ReadableLogRecord]) -> Answer:
+        return self._send(self._logs, self._log_session, records)
+
+    def _send(self, exporter: Any, session: WatchedSession, batch: Sequence[Any]) -> Answer:
+        session.answer = None
+        with listening():
+            try:
+                exporter.export(batch)
+            except Exception as error:  # exporting must never end the sender's thread
+                return Answer(Outcome.REFUSED, f"{type(error).__name__}: {error}")
+        return session.answer or BROKEN
+
+    def close(self) -> None:
+        _close_all(self._spans, self._logs)
+
+
+class GrpcSender:
+    """OTLP over gRPC."""
+
+    def __init__(self, settings: Settings) -> None:
+        import grpc
+        from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter
+        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+
+        compression = {"gzip": grpc.Compression.Gzip, "deflate": grpc.Compression.Deflate}
+        options: dict[str, Any] = {
+            "headers": tuple((name.lower(), text) for name, text in settings.headers.items()),
+            "timeout": settings.timeout_s,
+            "compression": compression.get(settings.compression, grpc.Compression.NoCompression),
+        }
+        if "retryable_error_codes" in inspect.signature(OTLPSpanExporter).parameters:
+            # None that fails: what fails goes to disk before it is tried again.
+            options["retryable_error_codes"] = (grpc.StatusCode.OK,)
+        spans, logs = settings.traces_endpoint, settings.logs_endpoint
+        self._spans = OTLPSpanExporter(endpoint=spans, insecure=_is_plain(spans), **options)
+        self._logs = OTLPLogExporter(endpoint=logs, insecure=_is_plain(logs), **options)
+
+    def send_spans(self, spans: Sequence[ReadableSpan]) -> Answer:
+        return self._send(self._spans, spans)
+
+    def send_logs(self, records: Sequence[ReadableLogRecord]) -> Answer:
+        return self._send(self._logs, records)
+
+    def _send(self, exporter: Any, batch: Sequence[Any]) -> Answer:
+        with listening() as lines:
+            try:
+                result = exporter.export(batch)
+            except Exception as error:  # exporting must never end the sender's thread
+                if type(error).__module__.partition(".")[0] == "grpc" or _is_closed(error):
+                    return Answer(Outcome.LATER, f"{type(error).__name__}: {error}"[:200])
+                return Answer(Outcome.REFUSED, f"{type(error).__name__}: {error}"[:200])
+        return ACCEPTED if result.name == "SUCCESS" else _told(lines)
+
+    def close(self) -> None:
+        _close_all(self._spans, self._logs)
+
+
+def _is_plain(endpoint: str) -> bool:
+    return urlsplit(endpoint).scheme == "http"
+
+
+def _is_closed(error: Exception) -> bool:
+    """A channel that was closed while it was used, at the end of the program."""
+    return isinstance(error, ValueError) and "closed" in str(error)
+
+
+def _told(lines: Sequence[logging.LogRecord]) -> Answer:
+    """Return the answer that the gRPC exporter logged; doubtful when nobody may log."""
+    for line in reversed(lines):
+        arguments = line.args if isinstance(line.args, tuple) else ()
+        for position, argument in enumerate(arguments):
+            code = getattr(argument, "name", None)
+            if type(argument).__name__ == "StatusCode" and code is not None:
+                details = arguments[position + 1] if position + 1 < len(arguments) else ""
+                return of_code(code, str(details or ""))
+    return Answer(Outcome.DOUBTFUL, "it did not take the batch")
+
+
+def _close_all(*exporters: Any) -> None:
+    """Close connections, beside: one that hangs must not hold up the end of the program."""
+
+    def close() -> None:
+        with listening():
+            for exporter in exporters:
+                exporter.shutdown()
+
+    thread = threading.Thread(target=close, name="hansard-close", daemon=True)
+    thread.start()
+    thread.join(_CLOSE_S)

@@ -1,0 +1,68 @@
+"""Programs with the SDK in them, run as processes of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.journeys.processes import environment
+
+# What every program does whatever becomes of its telemetry: one span with three below it.
+AGENT = """
+import sys
+import hansard
+
+hansard.init()
+from opentelemetry import trace
+
+tracer = trace.get_tracer("program")
+with tracer.start_as_current_span("work"):
+    for number in range(3):
+        tracer.start_span(f"part {number}").end()
+print("result 42")
+sys.exit(7)
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a program ended, and how long it took from first to last."""
+
+    status: int
+    output: str
+    errors: list[str]
+    seconds: float
+
+
+def settings(data: Path, endpoint: str, protocol: str = "http/protobuf") -> dict[str, str]:
+    """Return the environment that points the SDK of a program somewhere."""
+    return environment(
+        HANSARD_DATA=str(data),
+        HANSARD_ENDPOINT=endpoint,
+        HANSARD_PROTOCOL=protocol,
+        HANSARD_SERVICE_NAME="program",
+        HANSARD_EXPORT_DELAY_MS="100",
+    )
+
+
+def run(code: str, variables: dict[str, str], *, timeout_s: float = 60) -> Ended:
+    """Run a program to its end."""
+    started_s = time.monotonic()
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=variables,
+        timeout=timeout_s,
+    )
+    seconds = time.monotonic() - started_s
+    return Ended(ended.returncode, ended.stdout, ended.stderr.splitlines(), seconds)
+
+
+def spooled(data: Path) -> list[str]:
+    """Return the names of what waits in the spool, in order."""
+    found = (data / "spool").glob("[0-9a-f]*/*-*.*")
+    return sorted(path.name for path in found)
