@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -42,8 +42,11 @@ class Pipeline(Protocol):
 class PayloadSink(Protocol):
     """Where bytes go that are too large for an attribute; see `hansard.payloads`."""
 
-    def put(self, data: bytes, *, media_type: str) -> str:
-        """Return `sha256:<hex>`, or "" where nothing is kept. Never raises."""
+    def put(self, data: bytes, *, media_type: str, is_clean: bool = False) -> str:
+        """Return `sha256:<hex>`, or "" where nothing is kept. Never raises.
+
+        `is_clean`: the caller has redacted them already.
+        """
 
 
 @dataclass(slots=True)
@@ -60,6 +63,7 @@ class Recorder:
 
 
 _recorder: Recorder | None = None
+before_shutdown: list[Callable[[], None]] = []  # called while spans can still be ended
 
 
 def active() -> Recorder | None:

@@ -9,6 +9,7 @@ from weakref import WeakSet
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 
 from hansard._state import Pipeline, active
+from hansard.propagation import inherit
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -26,6 +27,8 @@ class Relay(SpanProcessor):
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         pipeline = _pipeline()
+        if active() is not None:
+            inherit(span, parent_context)
         if pipeline is not None:
             pipeline.on_start(span, parent_context)
 

@@ -13,10 +13,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from hansard import _state, semconv
+from hansard import _state, semconv, workers
 from hansard._state import Recorder, active
 from hansard.config import Settings, load_settings
 from hansard.data_folder import read_or_make_key
+from hansard.propagation import continue_environment
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
 
@@ -45,6 +46,7 @@ def init(
     export_delay_ms: int | None = None,
     exit_timeout_ms: int | None = None,
     spool_max_bytes: int | None = None,
+    continue_trace: bool | None = None,
     config: str | Path | None = None,
 ) -> Recorder | None:
     """Start recording, and return the recorder; None when `OTEL_SDK_DISABLED` is true.
@@ -70,6 +72,7 @@ def init(
             "export_delay_ms": export_delay_ms,
             "exit_timeout_ms": exit_timeout_ms,
             "spool_max_bytes": spool_max_bytes,
+            "continue_trace": continue_trace,
             "config": config,
         }
     )
@@ -85,6 +88,8 @@ def init(
         recorder = _make_recorder(settings)
         _state.install(recorder)
         _register_once()
+        if settings.continue_trace:
+            continue_environment()
         return recorder
 
 
@@ -106,6 +111,8 @@ def shutdown(timeout_s: float | None = None) -> None:
         recorder = active()
         if recorder is None:
             return
+        for close in _state.before_shutdown:
+            close()
         _state.install(None)
         if recorder.exporter is not None:
             limit_ms = recorder.settings.exit_timeout_ms
@@ -229,3 +236,4 @@ def _after_fork_in_child() -> None:
     recorder.instance_id = instance_id_of(recorder.provider.resource)
     if recorder.exporter is not None:
         recorder.exporter.after_fork(recorder.provider.resource, recorder.instance_id)
+    workers.after_fork_in_child()

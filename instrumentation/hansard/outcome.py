@@ -1,0 +1,54 @@
+"""How a run or step ended: completed, failed or cancelled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from hansard.observation import is_cancellation
+from hansard.trouble import warn_once
+
+Status = Literal["running", "completed", "failed", "cancelled"]
+Ended = Literal["completed", "failed", "cancelled"]
+
+_WORDS: Final[Mapping[str, Ended]] = {
+    "completed": "completed", "ok": "completed", "success": "completed", "done": "completed",
+    "failed": "failed", "failure": "failed", "error": "failed",
+    "cancelled": "cancelled", "canceled": "cancelled", "aborted": "cancelled",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of a run or step; `left_open` says that the program did not tell it."""
+
+    status: Ended
+    error: BaseException | str | None = None
+    left_open: bool = False
+
+
+def outcome_of(status: str | None = None, error: BaseException | str | None = None) -> Outcome:
+    """Return what a program means by a status and an error; never raises.
+
+    Without a status, the error says it. A word that is none of ours is told once on the logger and
+    passed over.
+    """
+    if isinstance(error, SystemExit) and error.code in (None, 0):
+        error = None  # the ordinary way out
+    if status is None:
+        return Outcome(_ended_by(error), error)
+    word = _WORDS.get(status.lower()) if isinstance(status, str) else None
+    if word is None:
+        warn_once(
+            "status",
+            "%.80r is no status of a run or step; expected completed, failed or cancelled",
+            status,
+        )
+    return Outcome(word or _ended_by(error), error)
+
+
+def _ended_by(error: BaseException | str | None) -> Ended:
+    if error is None:
+        return "completed"
+    return "cancelled" if isinstance(error, BaseException) and is_cancellation(error) else "failed"

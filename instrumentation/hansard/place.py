@@ -1,0 +1,72 @@
+"""Where new spans go: entering and leaving a place in OpenTelemetry's context.
+
+A run may end in another function, task or thread than it began in, where the token of
+`context.attach` is of no use. So a place remembers what was before it, and leaving restores that
+wherever the place, or one inside it, is the current one. A thread that another one left behind in a
+place finds out when it asks for the current context here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from opentelemetry import context as otel
+from opentelemetry.context import Context
+
+_PLACE: Final = otel.create_key("hansard-place")
+
+
+@dataclass(slots=True, eq=False)
+class Place:
+    """A context that was entered, and the one it was entered from."""
+
+    before: Context
+    outer: Place | None
+    is_left: bool = False
+
+
+def current_context() -> Context:
+    """Return the current context, after going back from places that were left elsewhere."""
+    place = _current_place()
+    if place is None or not place.is_left:
+        return otel.get_current()
+    while place.outer is not None and place.outer.is_left:
+        place = place.outer
+    otel.attach(place.before)
+    return place.before
+
+
+def enter(context: Context) -> Place:
+    """Make a context the current one until `leave`."""
+    before = current_context()
+    place = Place(before, _current_place())
+    otel.attach(otel.set_value(_PLACE, place, context))
+    return place
+
+
+def leave(place: Place) -> None:
+    """Go back to before a place; where it is not among the current ones, that happens later."""
+    place.is_left = True
+    current = _current_place()
+    while current is not None and current is not place:
+        current = current.outer
+    if current is place:
+        otel.attach(place.before)
+
+
+@contextmanager
+def entered(context: Context) -> Iterator[None]:
+    """Make a context the current one for a `with` block."""
+    place = enter(context)
+    try:
+        yield
+    finally:
+        leave(place)
+
+
+def _current_place() -> Place | None:
+    place = otel.get_value(_PLACE)
+    return place if isinstance(place, Place) else None

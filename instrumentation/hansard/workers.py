@@ -1,0 +1,138 @@
+"""Context that crosses threads, pools and worker processes.
+
+`await`, tasks and `asyncio.to_thread` carry it by themselves. Threads and pools do not.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Executor, Future
+from typing import Any, Generic, ParamSpec, TypeVar, cast
+
+from opentelemetry import context as otel
+from opentelemetry.context import Context
+
+from hansard import place
+from hansard._state import active
+from hansard.propagation import context_of, inject
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _Propagated(Generic[P, R]):
+    """A function that runs where it was wrapped; pickled, it carries the W3C headers along."""
+
+    def __init__(self, function: Callable[P, R], context: Context) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._context = context
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        with place.entered(self._context):
+            return self._function(*args, **kwargs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (self._function, dict(inject(context=self._context)))
+
+
+def _unpickled(function: Callable[..., Any], headers: Mapping[str, str]) -> _Propagated[..., Any]:
+    return _Propagated(function, context_of(headers))
+
+
+def propagate(function: Callable[P, R]) -> Callable[P, R]:
+    """Return the function bound to the current context: what it records nests here.
+
+    For `Thread(target=…)`, `executor.submit(…)`, callbacks; in a process pool too, where `worker`
+    starts the SDK. It may be called any number of times, at once too.
+    """
+    context = otel.get_current()
+    if not inspect.iscoroutinefunction(function):
+        return _Propagated(function, context)
+
+    @functools.wraps(function)
+    async def run(*args: P.args, **kwargs: P.kwargs) -> Any:
+        with place.entered(context):
+            return await function(*args, **kwargs)
+
+    return cast("Callable[P, R]", run)
+
+
+class _PropagatingExecutor(Executor):
+    """An executor whose calls run in the context of whoever submits them."""
+
+    def __init__(self, inner: Executor) -> None:
+        self._inner = inner
+
+    def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        return self._inner.submit(propagate(fn), *args, **kwargs)
+
+    def map(self, fn: Callable[..., R], *iterables: Iterable[Any], **options: Any) -> Iterator[R]:
+        return self._inner.map(propagate(fn), *iterables, **options)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._inner.shutdown(wait, cancel_futures=cancel_futures)
+
+
+def propagating(executor: Executor) -> Executor:
+    """Return the executor, of threads or processes, with every call bound to its caller."""
+    return _PropagatingExecutor(executor)
+
+
+def worker(**options: Any) -> Callable[[], None]:
+    """Return an `initializer=` for a pool of processes: it starts the SDK where this one is.
+
+    Takes the arguments of `init()`; those that this process's `init()` was given are repeated. What
+    the workers record nests in the span that is current here, and is sent before a worker ends.
+    """
+    return functools.partial(_start_worker, _arguments() | options, dict(inject()))
+
+
+def _arguments() -> dict[str, Any]:
+    recorder = active()
+    if recorder is None:
+        return {}
+    settings = recorder.settings
+    given = [name for name, source in settings.sources.items() if source == "argument"]
+    return {name: getattr(settings, name) for name in given}
+
+
+def _start_worker(options: dict[str, Any], headers: dict[str, str]) -> None:
+    from hansard.setup import init
+
+    init(**options)
+    finish_with_process()
+    place.enter(context_of(headers))
+
+
+def finish_with_process() -> None:
+    """Send what is left when this worker ends: before Python 3.13 a forked one runs no `atexit`."""
+    from multiprocessing import util
+
+    from hansard.setup import shutdown
+
+    util.Finalize(None, shutdown, exitpriority=100)
+
+
+class _Hook:
+    """What multiprocessing's own fork hook hangs on; it holds it weakly."""
+
+    def __init__(self) -> None:
+        self.is_set = False
+
+
+_hook = _Hook()
+
+
+def after_fork_in_child() -> None:
+    """In a child that multiprocessing forks: see that it sends what it recorded before it ends.
+
+    Its own start clears all finalizers, and then calls what is registered here.
+    """
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None and not _hook.is_set:
+        _hook.is_set = True
+        util.register_after_fork(_hook, lambda _: finish_with_process())
