@@ -57,7 +57,7 @@ def attributes_and_leaves(pairs: Iterable[KeyValue]) -> tuple[dict[str, Value], 
         text = value.string_value
         if text:
             result[key] = text
-            leaves.append((key, value))
+            leaves.append((key, value, text))
         else:
             result[key] = python_value(value)
             add_leaves(key, value, leaves)

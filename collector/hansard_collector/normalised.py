@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
+from hansard_collector.views import NOTHING
 from hansard_compiler.calls import Call, CallError, Tokens, Tool
 
 ROLES = (
@@ -24,8 +25,7 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Normalised:
+class Normalised(NamedTuple):
     """Everything the projections need to know about one span, whatever dialect it spoke.
 
     `call` is set for roles llm and embedding only. A span of another role that repeats the usage
@@ -52,11 +52,11 @@ class Normalised:
     documents: tuple[Document, ...] = ()
     query: str | None = None  # of a retriever or reranker
     tags: tuple[str, ...] = ()
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    prompt: Mapping[str, Any] = field(default_factory=dict)  # template name, version, variables
+    metadata: Mapping[str, Any] = NOTHING
+    prompt: Mapping[str, Any] = NOTHING  # template name, version, variables
     evaluations: tuple[Mapping[str, Any], ...] = ()
     cancelled: bool = False  # ended before it was done, and nothing failed
     duplicate: bool = False  # the dialect itself says this repeats another span's call
     pending_of: bytes | None = None  # Logfire: this record announces the span with this parent
     notes: tuple[str, ...] = ()  # what a person should know, e.g. attributes were dropped
-    sources: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, str] = NOTHING

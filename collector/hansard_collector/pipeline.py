@@ -3,9 +3,11 @@
     decode -> validate -> redact -> dialect -> rows -> group commit -> acknowledge
 
 The first five are `requests.take_apart`, outside the transaction; `ItemWriter` is the rows.
-What queued while the last commit ran shares the next transaction, at most `_BATCH_ITEMS` items,
-about 100 ms of writing, so that an approval's write never waits long for the lock. A request may
-span several transactions and is acknowledged after the last: sent again, its parts are known.
+What queued while the last transaction was written shares the next, at most 512 items or about
+100 ms of writing, so that an approval's write never waits long for the lock. A request may span
+several transactions and is acknowledged after the last: sent again, its parts are known. A second
+thread does nothing but commit: half a dozen statements that hold no lock of Python's, under which
+the next items are decoded and prepared.
 """
 
 from __future__ import annotations
@@ -14,29 +16,27 @@ import contextlib
 import logging
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 
 import apsw
 
 from hansard_collector.derive import DERIVED_VERSION
 from hansard_collector.errors import MalformedRequest, StoreBusy
 from hansard_collector.ingest import IngestRequest, IngestResult, RefusedRequest
+from hansard_collector.jobs import Chunk, Chunks, Job, Tally
 from hansard_collector.payload_records import PayloadStage
 from hansard_collector.prepare import Preparer
 from hansard_collector.redact import RetentionPolicy
-from hansard_collector.refusals import Refusals, sender_key
-from hansard_collector.requests import Prepared, TakenApart, take_apart
+from hansard_collector.refusals import Refusals
+from hansard_collector.requests import take_apart
 from hansard_collector.write import ItemWriter, dialect_of
 from hansard_store.database import DataFolder, open_for_ingest
 from hansard_store.errors import StoreBusyError
-from hansard_store.ledger import Count, LedgerBatch, Refusal
 from hansard_store.writer import IngestWriter
 
-_BATCH_ITEMS = 512
-_PREPARE_S = 0.25  # most time spent preparing one transaction: senders wait for their answers
 _TAKE_BYTES = 4 * 1024 * 1024  # of requests decoded before the next transaction
 _QUEUE_BYTES = 192 * 1024 * 1024  # a request of the largest size always fits when it is alone
 _QUEUE_REQUESTS = 10_000
@@ -45,33 +45,11 @@ _log = logging.getLogger("hansard.pipeline")
 
 
 @dataclass(slots=True)
-class _Job:
-    """A request on its way: its items as far as they are written, and what became of them."""
+class _Work:
+    """What one transaction is to hold: items, and refusals that are to be counted."""
 
-    request: IngestRequest
-    future: Future[IngestResult]
-    taken: TakenApart | None = None
-    count: Count = field(default_factory=Count)
-    failed: str = ""
-
-
-@dataclass(slots=True)
-class _Tally:
-    """What became of a job's items in one transaction."""
-
-    job: _Job
-    outcomes: Counter[str] = field(default_factory=Counter)
-    dialect: str = ""
-
-    def count_in(self, ledger: LedgerBatch) -> None:
-        """Add to the ledger of the transaction that stores what is counted."""
-        request = self.job.request
-        key = sender_key(request.sender, _service(self.job))
-        count = ledger.of(key, request.signal, address=request.sender.address)
-        count.received += self.outcomes.total()
-        count.add(self.outcomes)
-        if self.dialect:
-            ledger.dialects[key] = self.dialect
+    chunk: Chunk
+    refusals: Refusals
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +83,17 @@ class Pipeline:
         self._payloads = PayloadStage(folder, retention.mode)
         self._max_bytes = queue_bytes
         self._condition = threading.Condition()
-        self._queue: deque[_Job] = deque()
+        self._queue: deque[Job] = deque()
         self._queued_bytes = 0
         self._refusals = Refusals()
         self._closing = False
-        # Of the pipeline thread: what could not be counted while the store was busy.
+        # Of the pipeline thread: what is prepared next, refusals that are to be counted, and those
+        # that could not be while the store was busy: they are counted with the next requests.
+        self._chunks = Chunks(())
         self._uncounted = Refusals()
+        self._owed = Refusals()
+        # Commits, while the pipeline thread prepares; only one of them uses the writer at a time.
+        self._committer = ThreadPoolExecutor(1, thread_name_prefix="hansard-commit")
         self._thread = threading.Thread(target=self._run, name="hansard-pipeline", daemon=True)
 
     # ---- what receivers call, from any thread
@@ -121,7 +104,7 @@ class Pipeline:
 
     def submit(self, request: IngestRequest) -> Future[IngestResult]:
         """Queue a request; raises StoreBusy when the queue is full or the server is stopping."""
-        job = _Job(request, Future())
+        job = Job(request, Future())
         size = len(request.body)
         with self._condition:
             if self._closing:
@@ -152,6 +135,7 @@ class Pipeline:
             self._condition.notify()
         if self._thread.ident is not None:
             self._thread.join()
+        self._committer.shutdown()
         with contextlib.suppress(apsw.BusyError):  # somebody reads: the next opening takes it in
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         self._connection.close()
@@ -159,23 +143,43 @@ class Pipeline:
     # ---- the pipeline thread
 
     def _run(self) -> None:
+        work = self._next(wait=True)
+        while work is not None:
+            commit = self._begin(work)
+            # Prepared while the disk takes the one before.
+            following = self._next(wait=False)
+            self._settle(commit, work)
+            work = following or self._next(wait=True)
+
+    def _next(self, *, wait: bool) -> _Work | None:
+        """Return what the next transaction is to hold; None when there is nothing, or the end."""
         while True:
-            jobs, refusals = self._take()
-            if not jobs and not refusals:
-                return
             try:
-                self._process(jobs, refusals)
+                chunk = self._chunks.next()
+                if chunk or self._uncounted:
+                    return self._work(chunk)
+                jobs, refusals = self._take(wait=wait)
+                if not jobs and not refusals:
+                    return None
+                self._uncounted.merge(refusals)
+                self._chunks = Chunks([job for job in jobs if self._open(job)])
             except Exception as error:
                 # The last border: whatever it was, the thread goes on and the senders are told.
-                _log.exception("requests could not be processed")
-                _answer_all(jobs, error)
+                _log.exception("requests could not be taken apart")
+                self._chunks.abandon(error)
 
-    def _take(self) -> tuple[list[_Job], Refusals]:
-        """Wait for work, and return what is queued up to some megabytes; nothing when closing."""
+    def _work(self, chunk: Chunk) -> _Work:
+        work = _Work(chunk, self._uncounted)
+        work.refusals.merge(self._owed)
+        self._uncounted, self._owed = Refusals(), Refusals()
+        return work
+
+    def _take(self, *, wait: bool) -> tuple[list[Job], Refusals]:
+        """Return what is queued, up to some megabytes; nothing when closing, or not waiting."""
         with self._condition:
-            while not (self._queue or self._refusals or self._closing):
+            while wait and not (self._queue or self._refusals or self._closing):
                 self._condition.wait()
-            jobs: list[_Job] = []
+            jobs: list[Job] = []
             taken = 0
             while self._queue and (taken < _TAKE_BYTES or not jobs):
                 job = self._queue.popleft()
@@ -186,187 +190,94 @@ class Pipeline:
             refusals, self._refusals = self._refusals, Refusals()
             return jobs, refusals
 
-    def _process(self, jobs: Sequence[_Job], refusals: Refusals) -> None:
-        ready = [job for job in jobs if self._open(job)]
-        refusals.merge(self._uncounted)
-        refusals.merge(Refusals(_failure(job) for job in jobs if job.failed))
-        self._uncounted = Refusals()
-        items = _items_of(ready)
-        pending: list[tuple[_Job, Prepared | None]] = []
-        while True:
-            pending = _next_chunk(items)
-            if not pending and not refusals:
-                break
-            if not self._commit(pending, refusals):
-                # Counted with the next requests; until then nobody is answered either.
-                self._uncounted = refusals
-                _answer_all(
-                    ready, StoreBusy("the store cannot be written now; send it again in a second")
-                )
-                return
-            refusals = Refusals()
-            for job, item in pending:
-                if item is None:
-                    _acknowledge(job)
-            if not pending:
-                break
-
-    def _open(self, job: _Job) -> bool:
+    def _open(self, job: Job) -> bool:
         """Decode a job's request; False when it cannot be, which its sender is told at once."""
         if not job.future.set_running_or_notify_cancel():
             return False  # nobody waits for it any more; its sender will send it again
         try:
             job.taken = take_apart(job.request, self._preparer, self._retention, self._payloads)
+            return True
         except MalformedRequest as error:
             job.failed = str(error)
-            job.future.set_exception(error)
-            return False
+            job.refuse(error)
         except Exception as error:  # a stage must not end the thread: the request is refused
             _log.exception("a request could not be taken apart")
             job.failed = f"internal error ({type(error).__name__})"
-            job.future.set_exception(error)
-            return False
-        return True
+            job.refuse(error)
+        self._uncounted.add(job.failure())
+        return False
 
-    def _commit(
-        self,
-        chunk: Sequence[tuple[_Job, Prepared | None]],
-        refusals: Refusals,
-    ) -> bool:
-        """Write a chunk in one transaction; False when the store cannot take it now."""
+    def _begin(self, work: _Work) -> Future[None]:
+        """Write a transaction's rows, and have it committed by the other thread."""
         try:
-            self._write(chunk, refusals)
+            tallies = self._write_rows(work.chunk, work.refusals)
+        except Exception as error:
+            failed: Future[None] = Future()
+            failed.set_exception(error)
+            return failed
+        return self._committer.submit(self._commit, work.chunk, tallies)
+
+    def _settle(self, commit: Future[None], work: _Work) -> None:
+        """Wait for a commit; on failure see to it that every sender is told, and it is counted."""
+        try:
+            commit.result()
         except StoreBusyError as error:
-            _log.warning("%s", error)
-            return False
+            self._put_off(work, error)
         except Exception:
             _log.exception("a batch could not be written; its items are tried one by one")
-            return self._write_singly(chunk, refusals)
-        return True
+            try:
+                self._write_singly(work)
+            except Exception as error:
+                self._put_off(work, error)
 
-    def _write(
-        self,
-        chunk: Sequence[tuple[_Job, Prepared | None]],
-        refusals: Refusals,
-    ) -> None:
-        now_ns = time.time_ns()
-        tallies: dict[int, _Tally] = {}
-        with self._writer.batch(now_ns=now_ns) as batch:
+    def _put_off(self, work: _Work, error: Exception) -> None:
+        """Tell senders to try again; refusals are counted with the next requests."""
+        _log.warning("%s", error)
+        busy = StoreBusy("the store cannot be written now; send it again in a second")
+        for job, _ in work.chunk:
+            job.refuse(busy)
+        self._owed.merge(work.refusals)
+
+    def _write_rows(self, chunk: Chunk, refusals: Refusals) -> list[Tally]:
+        """Write a chunk's rows into a transaction that waits for its commit."""
+        tallies: dict[int, Tally] = {}
+        with self._writer.rows(now_ns=time.time_ns()) as batch:
             items = ItemWriter(self._writer, batch, self._preparer.messages)
             for job, item in chunk:
                 if item is None:
-                    _count_request(batch.ledger, job)
+                    job.count_in(batch.ledger)
                     continue
-                tally = tallies.setdefault(id(job), _Tally(job))
+                tally = tallies.setdefault(id(job), Tally(job))
                 tally.outcomes[items.write(item)] += 1
                 tally.dialect = dialect_of(item) or tally.dialect
             items.join_logs()
             for tally in tallies.values():
                 tally.count_in(batch.ledger)
             refusals.write(batch.ledger)
-        for tally in tallies.values():
-            tally.job.count.add(tally.outcomes)
+        return list(tallies.values())
 
-    def _write_singly(
-        self,
-        chunk: Sequence[tuple[_Job, Prepared | None]],
-        refusals: Refusals,
-    ) -> bool:
-        """Write items one by one, so that one that cannot be written costs only itself."""
-        try:
-            self._write((), refusals)
-        except StoreBusyError:
-            return False
+    def _commit(self, chunk: Chunk, tallies: Sequence[Tally]) -> None:
+        """End the transaction, and acknowledge the jobs that end in it."""
+        self._writer.commit()
+        for tally in tallies:
+            tally.job.count.add(tally.outcomes)
         for job, item in chunk:
+            if item is None:
+                job.acknowledge()
+
+    def _write_singly(self, work: _Work) -> None:
+        """Write items one by one, so that one that cannot be written costs only itself."""
+        self._commit([], self._write_rows([], work.refusals))
+        work.refusals = Refusals()
+        for job, item in work.chunk:
+            one: Chunk = [(job, item)]
             try:
-                self._write([(job, item)], Refusals())
+                self._commit(one, self._write_rows(one, Refusals()))
             except StoreBusyError:
-                return False
+                raise
             except Exception as error:
                 _log.error("an item could not be written and is refused: %s", error)
-                if job.taken is not None:
+                if item is None:
+                    job.refuse(error)
+                elif job.taken is not None:
                     job.taken.reasons[f"internal error ({type(error).__name__})"] += 1
-        return True
-
-
-def _answer_all(jobs: Sequence[_Job], error: Exception) -> None:
-    """Tell every sender that was not answered yet."""
-    for job in jobs:
-        if not job.future.done():
-            job.future.set_exception(error)
-
-
-def _items_of(jobs: Sequence[_Job]) -> Iterator[tuple[_Job, Prepared | None]]:
-    """Yield every item of every job, and after a job's last item the job with None."""
-    for job in jobs:
-        assert job.taken is not None  # only opened jobs come here
-        for item in job.taken.items:
-            yield job, item
-        yield job, None
-
-
-def _next_chunk(
-    items: Iterator[tuple[_Job, Prepared | None]],
-) -> list[tuple[_Job, Prepared | None]]:
-    """Prepare the next items for one transaction: a number of them, or some time's worth."""
-    chunk: list[tuple[_Job, Prepared | None]] = []
-    started = time.monotonic()
-    for one in items:
-        chunk.append(one)
-        if len(chunk) >= _BATCH_ITEMS or time.monotonic() - started > _PREPARE_S:
-            break
-    return chunk
-
-
-def _acknowledge(job: _Job) -> None:
-    assert job.taken is not None  # only opened jobs come here
-    count = job.count
-    accepted = count.stored + count.duplicate + count.opened + count.deleted
-    rejected = job.taken.rejected
-    job.future.set_result(IngestResult(accepted, rejected, job.taken.message()))
-
-
-# ---- counting, inside the transaction that stores what is counted
-
-
-def _service(job: _Job) -> str:
-    """Return the service that most items of a request name."""
-    services = job.taken.services if job.taken else None
-    return services.most_common(1)[0][0][:200] if services else ""
-
-
-def _count_request(ledger: LedgerBatch, job: _Job) -> None:
-    """Count a request as a whole, with what of it was refused."""
-    request, taken = job.request, job.taken
-    assert taken is not None  # only opened jobs come here
-    key = sender_key(request.sender, _service(job))
-    count = ledger.of(key, request.signal, address=request.sender.address)
-    count.requests += 1
-    count.bytes += len(request.body)
-    count.received += taken.rejected
-    count.rejected += taken.rejected
-    for reason, items in taken.reasons.items():
-        ledger.refuse(
-            Refusal(
-                sender=key,
-                address=request.sender.address,
-                signal=request.signal,
-                code="rejected_item",
-                message=reason,
-                items=items,
-                size_bytes=len(request.body),
-                time_ns=request.received_ns,
-            )
-        )
-
-
-def _failure(job: _Job) -> RefusedRequest:
-    request = job.request
-    return RefusedRequest(
-        signal=request.signal,
-        sender=request.sender,
-        code="malformed",
-        message=job.failed,
-        size_bytes=len(request.body),
-        received_ns=request.received_ns,
-    )

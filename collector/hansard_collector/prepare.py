@@ -10,7 +10,7 @@ import hashlib
 import hmac
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
@@ -48,8 +48,7 @@ class Envelope:
         return name if isinstance(name, str) else None
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedSpan:
+class PreparedSpan(NamedTuple):
     """A span ready to be written, but for the ids that a transaction gives."""
 
     envelope: Envelope

@@ -8,7 +8,6 @@ payload under `<key>`. What was sent stays as it was sent: attributes, filters a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import apsw
@@ -66,7 +65,7 @@ def with_contents(connection: apsw.Connection, view: SpanView, *, most_bytes: in
 
 def add_contents(view: SpanView, contents: Mapping[str, str]) -> SpanView:
     """Return the view with these texts among its attributes."""
-    return replace(view, attributes={**view.attributes, **contents}) if contents else view
+    return view._replace(attributes={**view.attributes, **contents}) if contents else view
 
 
 def read_contents(

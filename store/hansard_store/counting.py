@@ -67,7 +67,7 @@ def add_sum(
     connection: apsw.Connection, run: RunState, *, span: int, usage: Usage, counted: bool
 ) -> None:
     """Store the sum that a span repeats, counting it while nothing below reports any."""
-    connection.execute(_ADD_SUM, (span, run.id, int(counted), *usage.values()))
+    connection.execute(_ADD_SUM, (span, run.id, int(counted), *usage))
     if counted:
         run.add_usage(usage)
 
@@ -111,7 +111,7 @@ def remove_call(connection: apsw.Connection, run: RunState, span: int) -> None:
 
 def _take_back(connection: apsw.Connection, run: RunState, usage: Usage) -> None:
     """Subtract numbers that no row counts any more; what nobody tells is unknown again, not 0."""
-    for column, value in zip(USAGE_COLUMNS, usage.values(), strict=True):
+    for column, value in zip(USAGE_COLUMNS, usage, strict=True):
         if value is None:
             continue
         rest = (getattr(run, column) or 0) - value

@@ -232,22 +232,35 @@ def transaction(connection: apsw.Connection) -> Iterator[None]:
 
     Raises StoreBusyError when the lock, the disk or the file refuses.
     """
+    begin(connection)
+    with rolled_back_on_error(connection):
+        yield
+        connection.execute("COMMIT")
+
+
+def begin(connection: apsw.Connection) -> None:
+    """Take the write lock; raises StoreBusyError when it cannot be had."""
     try:
         connection.execute("BEGIN IMMEDIATE")
     except apsw.Error as error:
         raise _as_store_error(error) from error
+
+
+@contextmanager
+def rolled_back_on_error(connection: apsw.Connection) -> Iterator[None]:
+    """Roll the transaction back when the block fails, by whatever; raises StoreBusyError."""
     try:
         yield
-        connection.execute("COMMIT")
     except apsw.Error as error:
-        _roll_back(connection)
+        roll_back(connection)
         raise _as_store_error(error) from error
     except BaseException:
-        _roll_back(connection)
+        roll_back(connection)
         raise
 
 
-def _roll_back(connection: apsw.Connection) -> None:
+def roll_back(connection: apsw.Connection) -> None:
+    """Undo the transaction, if there is one."""
     # SQLite itself rolls back on some errors (disk full); then there is nothing left to do.
     if connection.in_transaction:
         connection.execute("ROLLBACK")
@@ -299,4 +312,4 @@ def snapshot(connection: apsw.Connection) -> Iterator[None]:
     try:
         yield
     finally:
-        _roll_back(connection)
+        roll_back(connection)

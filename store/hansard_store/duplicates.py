@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -134,8 +134,7 @@ SELECT {_COLUMNS} FROM span JOIN call ON call.span = span.id WHERE span.id = ? A
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Near:
+class Near(NamedTuple):
     """A span close above or below, in the tree as far as it is known."""
 
     span: int

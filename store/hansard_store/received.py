@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
@@ -12,8 +12,7 @@ from hansard_store.flags import SpanFlag
 from hansard_store.records import LargeValue
 
 
-@dataclass(frozen=True, slots=True)
-class ReceivedSpan:
+class ReceivedSpan(NamedTuple):
     """A span as it came in, after redaction, with what identifies it."""
 
     trace_id: bytes
@@ -57,8 +56,7 @@ class Outcome(Enum):
     DELETED = "deleted"
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(NamedTuple):
     """Where a received span went."""
 
     outcome: Outcome

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import apsw
 from google.protobuf.message import DecodeError
@@ -39,13 +39,13 @@ _MESSAGE_KEYS = (
 )
 _TEXT, _LIST, _LIST_AND_TAIL, _BYTES = range(4)
 
-Leaf: TypeAlias = tuple[str, AnyValue]  # a value that holds text or bytes, with its key
+# A value that holds text or bytes, with its key and the text; reading it anew would copy it.
+Leaf: TypeAlias = tuple[str, AnyValue, str]
 
 Message = TypeVar("Message", Span, LogRecord, Metric)
 
 
-@dataclass(frozen=True, slots=True)
-class LargeValue:
+class LargeValue(NamedTuple):
     """A value to be kept apart: where it stands in the walk, and what it holds."""
 
     slot: int
@@ -65,8 +65,7 @@ def large_values(
     walked over the attributes already gives their leaves: the walk is most of the cost.
     """
     found = []
-    for slot, (key, value) in enumerate(_values(message, attribute_leaves)):
-        text = value.string_value
+    for slot, (key, value, text) in enumerate(_values(message, attribute_leaves)):
         if len(text) <= _LARGE_MESSAGE_CHARS:
             if not text and len(value.bytes_value) > _LARGE_CHARS:
                 found.append(LargeValue(slot, value, None))
@@ -217,7 +216,7 @@ def _read_references(data: bytes) -> tuple[dict[int, Reference], int]:
 def _fill(
     connection: apsw.Connection, message: Span | LogRecord, references: Mapping[int, Reference]
 ) -> None:
-    for slot, (_, value) in enumerate(_values(message)):
+    for slot, (_, value, _) in enumerate(_values(message)):
         reference = references.get(slot)
         if reference is None:
             continue
@@ -262,8 +261,9 @@ def _add_pairs(prefix: str, pairs: Iterable[KeyValue], found: list[Leaf]) -> Non
     add = found.append
     for pair in pairs:
         value = pair.value
-        if value.string_value:  # nearly all are; asking which field is set costs more
-            add((prefix + pair.key, value))
+        text = value.string_value
+        if text:  # nearly all are; asking which field is set costs more
+            add((prefix + pair.key, value, text))
         else:
             add_leaves(prefix + pair.key, value, found)
 
@@ -272,7 +272,7 @@ def add_leaves(key: str, value: AnyValue, found: list[Leaf]) -> None:
     """Add the values in a value that hold text or bytes, in the order of the walk."""
     kind = value.WhichOneof("value")
     if kind in ("string_value", "bytes_value"):
-        found.append((key, value))
+        found.append((key, value, value.string_value))
     elif kind == "array_value":
         for inner in value.array_value.values:
             add_leaves(key, inner, found)

@@ -81,7 +81,7 @@ class RunState:
 
     def add_usage(self, usage: Usage) -> None:
         """Add a call's numbers to the totals; an unknown one changes nothing."""
-        for column, value in zip(USAGE_COLUMNS, usage.values(), strict=True):
+        for column, value in zip(USAGE_COLUMNS, usage, strict=True):
             if value is not None:
                 setattr(self, column, (getattr(self, column) or 0) + value)
 

@@ -9,8 +9,7 @@ spoken against are acquitted and judged again.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -45,8 +44,7 @@ SELECT span_id, parent_span_id, role, tool_name, tool_call_id FROM span WHERE id
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a stored step stands in its run, and what it is."""
 
     span: int

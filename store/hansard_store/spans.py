@@ -192,7 +192,7 @@ class SpanWriter:
             span.trace_id, span.span_id, span.side, run.id, span.parent_span_id, span.name,
             made.label, span.kind, span.start_ns, span.end_ns, span.sort_ns, span.status,
             made.role, made.dialect, int(span.flags | made.flags), span.resource, span.scope,
-            made.agent_name, made.tool_name, _call_id(made), made.model, *made.usage.values(),
+            made.agent_name, made.tool_name, _call_id(made), made.model, *made.usage,
             made.summary, "\n".join((*span.notes, *made.notes)) or None,
             self._derived_version,
         )  # fmt: skip
@@ -281,7 +281,7 @@ class SpanWriter:
             call.request_model, call.response_model, call.response_id, call.finish_reason,
             self._texts.prefix(call.input, span=number),
             self._texts.prefix(call.output, span=number),
-            int(call.input_is_delta), *call.usage.values(), call.cost_source, call.first_token_ms,
+            int(call.input_is_delta), *call.usage, call.cost_source, call.first_token_ms,
         )  # fmt: skip
         self._execute(_ADD_CALL, row)
         if counted:

@@ -11,7 +11,7 @@ import apsw
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
 from hansard_store.contents import ContentWriter
-from hansard_store.database import transaction
+from hansard_store.database import begin, rolled_back_on_error
 from hansard_store.indexing import IndexWriter
 from hansard_store.ledger import LedgerBatch
 from hansard_store.logs import LogWriter
@@ -61,27 +61,49 @@ class IngestWriter:
         `now_ns` None: nothing came in, so what is written is no news of its runs.
         Raises StoreBusyError when the store cannot be written now.
         """
+        with self.rows(now_ns=now_ns) as batch:
+            yield batch
+        self.commit()
+
+    @contextmanager
+    def rows(self, *, now_ns: int | None) -> Iterator[Batch]:
+        """Run a block in a transaction that `commit` is to end; else like `batch`."""
+        begin(self.connection)
+        with self._undone_on_error():
+            self._check_epoch()
+            runs = RunWriter(self.connection, now_ns=now_ns)
+            spans = SpanWriter(
+                self.connection,
+                runs=runs,
+                contents=self._contents,
+                texts=self._texts,
+                index=self._index,
+                derived_version=self._derived_version,
+            )
+            logs = LogWriter(self.connection, runs=runs, contents=self._contents)
+            ledger = LedgerBatch()
+            yield Batch(spans, logs, runs, ledger, RedactionWriter(self.connection))
+            runs.flush()
+            self._contents.flush()
+            self._texts.flush()
+            if now_ns is not None:
+                ledger.flush(self.connection, now_ns=now_ns)
+
+    def commit(self) -> None:
+        """Index what the rows hold and commit: a few long statements that hold no Python lock.
+
+        May run in another thread while nobody else uses the writer. Raises what `batch` raises;
+        then nothing is stored.
+        """
+        with self._undone_on_error():
+            self._index.flush()
+            self.connection.execute("COMMIT")
+
+    @contextmanager
+    def _undone_on_error(self) -> Iterator[None]:
         try:
-            with transaction(self.connection):
-                self._check_epoch()
-                runs = RunWriter(self.connection, now_ns=now_ns)
-                spans = SpanWriter(
-                    self.connection,
-                    runs=runs,
-                    contents=self._contents,
-                    texts=self._texts,
-                    index=self._index,
-                    derived_version=self._derived_version,
-                )
-                logs = LogWriter(self.connection, runs=runs, contents=self._contents)
-                ledger = LedgerBatch()
-                yield Batch(spans, logs, runs, ledger, RedactionWriter(self.connection))
-                runs.flush()
-                self._contents.flush()
-                self._texts.flush()
-                self._index.flush()
-                if now_ns is not None:
-                    ledger.flush(self.connection, now_ns=now_ns)
+            with rolled_back_on_error(self.connection):
+                yield
         except BaseException:
             self._forget()
             raise

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import apsw
@@ -123,8 +122,7 @@ class StoreMaker:
         start_ns = NOW - 3600 * SECOND + round(start_s * SECOND)
         end_ns = None if duration_s is None else start_ns + round(duration_s * SECOND)
         made = projection or SpanProjection(role=role, dialect="otel")
-        made = replace(
-            made,
+        made = made._replace(
             role=role if projection is None else made.role,
             label=label or made.label,
             flags=made.flags | (SpanFlag.ERROR if status == 2 else 0),

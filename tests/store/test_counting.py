@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hansard_compiler.calls import Message, ToolCallPart
 from hansard_store.flags import SpanFlag
-from hansard_store.projections import CallProjection, SpanProjection, ToolProjection, Usage
+from hansard_store.projections import SpanProjection, ToolProjection, Usage
 from tests.store.maker import StoreMaker, call
 
 TOTALS = """
@@ -51,17 +51,16 @@ def llm(
 ) -> SpanProjection:
     usage = Usage(*tokens, cost_usd_nano=tokens[0]) if tokens else Usage()
     made = call(usage=usage)
-    values = {name: getattr(made, name) for name in CallProjection.__slots__}
-    values |= {"response_id": response_id, "is_candidate": output or tokens is not None}
+    made = made._replace(response_id=response_id, is_candidate=output or tokens is not None)
     if asks:
         parts = tuple(ToolCallPart(ask, "f", {}) for ask in asks)
-        values["output"] = (Message("assistant", parts),)
+        made = made._replace(output=(Message("assistant", parts),))
     return SpanProjection(
         role="llm",
         dialect="test",
         usage=usage,
         flags=SpanFlag.DUPLICATE if declared else 0,
-        call=CallProjection(**values),
+        call=made,
         requested=tuple(ToolProjection(ask, "f") for ask in asks),
     )
 

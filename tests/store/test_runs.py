@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,8 +22,7 @@ def run(store: StoreMaker, *columns: str) -> Any:
 
 def test_the_earliest_word_holds_and_of_the_last_answer_the_latest(store: StoreMaker) -> None:
     def saying(words: str) -> SpanProjection:
-        return replace(
-            OTHER,
+        return OTHER._replace(
             agent_name=words,
             conversation_id=words,
             user_id=words,
@@ -41,7 +39,7 @@ def test_the_earliest_word_holds_and_of_the_last_answer_the_latest(store: StoreM
 
 
 def test_who_tells_nothing_takes_no_word_away(store: StoreMaker) -> None:
-    store.span("teller", start_s=5, projection=replace(OTHER, agent_name="planner"))
+    store.span("teller", start_s=5, projection=OTHER._replace(agent_name="planner"))
     store.span("silent", start_s=1, projection=OTHER)
 
     assert run(store, "agent_name") == "planner"
@@ -50,11 +48,11 @@ def test_who_tells_nothing_takes_no_word_away(store: StoreMaker) -> None:
 def test_a_richer_report_tells_again_and_what_it_told_before_is_forgotten(
     store: StoreMaker,
 ) -> None:
-    poor = replace(OTHER, agent_name="guess", notes=("a note",))
+    poor = OTHER._replace(agent_name="guess", notes=("a note",))
     store.span("one", duration_s=1, projection=poor)
     assert run(store, "agent_name", "notes") == ("guess", '{"a note": 1}')
 
-    store.span("one", duration_s=2, projection=replace(OTHER, user_id="ann"))
+    store.span("one", duration_s=2, projection=OTHER._replace(user_id="ann"))
 
     assert run(store, "agent_name", "user_id", "notes") == (None, "ann", "{}")
 

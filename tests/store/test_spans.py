@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -107,8 +106,8 @@ def test_a_record_that_announces_a_span_is_folded_into_it(
 
 
 def test_a_folded_record_of_a_tool_is_subtracted_once(store: StoreMaker) -> None:
-    tool = replace(REAL, role="tool", tool_name="f")
-    store.span("announcement", "real", projection=replace(PENDING, role="tool", tool_name="f"))
+    tool = REAL._replace(role="tool", tool_name="f")
+    store.span("announcement", "real", projection=PENDING._replace(role="tool", tool_name="f"))
     store.span("real", projection=tool)
 
     assert store.db.execute("SELECT step_count FROM run").get == 1
