@@ -12,6 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
+from weakref import WeakSet
 
 from hansard import _state, semconv, workers
 from hansard._state import Recorder, active
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("hansard")
 # Held while a recorder is made or taken down, by whichever threads call init() and shutdown().
 _lock = threading.RLock()
+_ours: WeakSet[TracerProvider] = WeakSet()  # providers made here
 
 
 def init(
@@ -54,7 +56,10 @@ def init(
     An OpenTelemetry SDK that is set up already is kept: this adds a processor to its provider.
     What is not given is looked for in the environment (`HANSARD_…`, then `OTEL_…`), in
     `hansard.toml`, and has a default: `docs/configuration.md`. A second call changes nothing; it
-    warns when it asks for something else. Raises ConfigError for an argument that cannot be meant.
+    warns when it asks for something else.
+
+    Raises ConfigError for an argument that cannot be meant, and nothing else: where recording
+    cannot start, that is told on the logger `hansard`, and the program runs without.
     """
     settings = load_settings(
         {
@@ -85,7 +90,9 @@ def init(
             return None
         for problem in settings.problems:
             _log.warning("%s; it is passed over", problem)
-        recorder = _make_recorder(settings)
+        recorder = _try_to_make(settings)
+        if recorder is None:
+            return None
         _state.install(recorder)
         _register_once()
         if settings.continue_trace:
@@ -111,12 +118,19 @@ def shutdown(timeout_s: float | None = None) -> None:
         recorder = active()
         if recorder is None:
             return
-        for close in _state.before_shutdown:
-            close()
+        _close_what_is_open()
         _state.install(None)
         if recorder.exporter is not None:
             limit_ms = recorder.settings.exit_timeout_ms
             recorder.exporter.close(limit_ms if timeout_s is None else round(timeout_s * 1000))
+
+
+def _close_what_is_open() -> None:
+    for close in _state.before_shutdown:
+        try:
+            close()
+        except Exception as error:
+            _log.warning("something was not closed: %s: %s", type(error).__name__, error)
 
 
 def _compare(running: Settings, wanted: Settings) -> None:
@@ -128,6 +142,14 @@ def _compare(running: Settings, wanted: Settings) -> None:
 
 
 # ---- the parts of a recorder
+
+
+def _try_to_make(settings: Settings) -> Recorder | None:
+    try:
+        return _make_recorder(settings)
+    except Exception:  # a variable that OpenTelemetry itself chokes on, a broken installation
+        _log.exception("recording cannot start; the program runs without")
+        return None
 
 
 def _make_recorder(settings: Settings) -> Recorder:
@@ -180,10 +202,20 @@ def _provider_for(settings: Settings) -> TracerProvider:
     from opentelemetry.sdk.trace import TracerProvider
 
     present = trace.get_tracer_provider()
-    if callable(getattr(present, "add_span_processor", None)):
+    is_ours = present in _ours
+    if callable(getattr(present, "add_span_processor", None)) and not is_ours:
         return cast(TracerProvider, present)
+    resource = _resource_of(settings)
+    for made_before in _ours:
+        if made_before.resource == resource:
+            return made_before
     # Ended by `shutdown` here, in bounded time; not by a hook of its own.
-    ours = TracerProvider(resource=_resource_of(settings), shutdown_on_exit=False)
+    ours = TracerProvider(resource=resource, shutdown_on_exit=False)
+    _ours.add(ours)
+    if is_ours:
+        # A global provider stays for good. What others record goes on through it, under the name
+        # of the first `init()`; what is recorded here has the new one's.
+        return ours
     if isinstance(present, trace.ProxyTracerProvider):
         trace.set_tracer_provider(ours)
     else:
