@@ -128,6 +128,17 @@ def read_payload(folder: DataFolder, payload: Payload) -> bytes:
         raise StoreCorruptError(f"the file of payload {payload.ref} is missing") from error
 
 
+def peek_payload(folder: DataFolder, payload: Payload, *, most_bytes: int) -> bytes:
+    """Return the beginning of a payload; raises StoreCorruptError when its file is gone."""
+    if payload.inline is not None:
+        return payload.inline[:most_bytes]
+    try:
+        with blob_path(folder, payload.digest).open("rb") as file:
+            return file.read(most_bytes)
+    except FileNotFoundError as error:
+        raise StoreCorruptError(f"the file of payload {payload.ref} is missing") from error
+
+
 def verify_payload(folder: DataFolder, payload: Payload) -> PayloadState:
     """Read the stored bytes again and say whether they are what their digest promises."""
     try:

@@ -132,6 +132,22 @@ class Redaction(Body):
     count: int
 
 
+class NamedPayload(Body):
+    """Bytes that an attribute or a message names by digest; `size` is in bytes.
+
+    `missing`: not arrived, lost on the way or deleted. `withheld`: metadata_only keeps neither.
+    """
+
+    name: str
+    attribute: str | None
+    ref: str
+    state: Literal["stored", "redacted", "missing", "withheld"]
+    media_type: str | None
+    size: int | None
+    stored_ref: str | None
+    url: str | None
+
+
 class SameName(Body):
     """This duration among the last of the same span name."""
 
@@ -212,7 +228,7 @@ class Step(StepMention, Answer):
     logs: list[Log]
     context: Context | None
     receipts: list[dict[str, Any]]
-    payloads: list[dict[str, Any]]
+    payloads: list[NamedPayload]
     replays: list[dict[str, Any]]
     redactions: list[Redaction]
     same_name: SameName | None

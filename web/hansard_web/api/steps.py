@@ -8,6 +8,7 @@ import apsw
 from fastapi import APIRouter
 
 from hansard_collector.any_value import attributes_dict
+from hansard_collector.named_payloads import NamedPayload, named_payloads
 from hansard_collector.read import StepReading, read_step
 from hansard_store.redaction_queries import redactions_of
 from hansard_store.run_queries import get_run
@@ -54,7 +55,9 @@ def step_body(connection: apsw.Connection, step_id: str, *, now_ns: int) -> Body
         "logs": [log_body(log) for log in reading.view.logs],
         "context": context_body(connection, run, step, reading),
         "receipts": [],
-        "payloads": [],
+        "payloads": [
+            _payload(one) for one in named_payloads(connection, reading.view, reading.normal)
+        ],
         "replays": [],
         "redactions": [
             {"rule": one.rule, "field": one.field, "count": one.count}
@@ -128,6 +131,21 @@ def _meaning(reading: StepReading, step: StepSkeleton) -> Body:
         },
         "notes": [*reading.stored.notes, *normal.notes],
         "sources": dict(normal.sources),
+    }
+
+
+def _payload(named: NamedPayload) -> Body:
+    """Return a payload that the step names, with where its bytes are."""
+    stored = named.payload
+    return {
+        "name": named.name,
+        "attribute": named.attribute,
+        "ref": named.ref,
+        "state": named.standing.value,
+        "media_type": None if stored is None else stored.media_type,
+        "size": named.size,
+        "stored_ref": None if stored is None else stored.ref,
+        "url": None if stored is None else f"/v1/payloads/{named.ref}",
     }
 
 

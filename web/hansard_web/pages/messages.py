@@ -116,9 +116,13 @@ def show_message(
     number: str = "",
     facts: Sequence[str] = (),
     calls: CallFacts = CallFacts(),
+    rest: str | None = None,
 ) -> ShownMessage:
-    """Return a message for display; long texts are cut, with a way to all of them."""
-    rest = f"/texts/{message.hash.hex()}"
+    """Return a message for display; long texts are cut, with a way to all of them.
+
+    `rest` is that way for a message that has no row of its own.
+    """
+    rest = rest or f"/texts/{message.hash.hex()}"
     blocks = [_block(part, calls, rest=rest) for part in message.parts]
     named = (message.name,) if message.name else ()
     return ShownMessage(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
@@ -15,6 +15,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from hansard_collector.context import PlacedCall, place_call, said
 from hansard_collector.derive import plain_text
+from hansard_collector.named_payloads import NamedPayload, named_payloads
 from hansard_collector.read import StepReading, read_step
 from hansard_compiler.errors import NotFoundError
 from hansard_store.conversation_reads import find_text
@@ -25,9 +26,15 @@ from hansard_web.copy_as import FORMS, copy_as
 from hansard_web.format import plural
 from hansard_web.pages.context import ContextView, context_view
 from hansard_web.pages.run_state import TABS
-from hansard_web.pages.step_conversation import ConversationTab, conversation_tab
+from hansard_web.pages.step_conversation import (
+    ConversationTab,
+    conversation_tab,
+    is_unwritten,
+    unwritten_tab,
+)
 from hansard_web.pages.step_events import EventsTab, RawTab, events_tab, raw_tab
 from hansard_web.pages.step_facts import Among, Figure, among, step_figures
+from hansard_web.pages.step_payloads import PayloadRow, payload_notes, payload_rows
 from hansard_web.pages.step_values import (
     AttributesTab,
     Section,
@@ -90,6 +97,7 @@ class Pane:
     conversation: ConversationTab | None = None
     context: ContextView | None = None
     io: tuple[Section, ...] | None = None
+    payloads: tuple[PayloadRow, ...] = ()  # with `io`
     attributes: AttributesTab | None = None
     events: EventsTab | None = None
     raw: RawTab | None = None
@@ -119,17 +127,19 @@ def pane_of(
     query = query or {}
     reading = read_step(connection, step.id)
     placed = place_call(connection, run=run.id, span=step.id, conversation_id=run.conversation_id)
-    tab = _possible(tab, placed)
+    talks = placed is not None or is_unwritten(reading)
+    tab = _possible(tab, placed, talks=talks)
     address = around.address + urlencode({"tab": tab})
     events = events_tab(connection, step, reading, now_ns=now_ns)
+    named = named_payloads(connection, reading.view, reading.normal)
     return Pane(
         step=step,
         tab=tab,
-        tabs=_tabs(tab, placed, around, events),
+        tabs=_tabs(tab, placed, around, events, talks=talks),
         figures=step_figures(step, reading),
         among=among(step, recent_durations(connection, step)),
         problem=_problem(reading),
-        notes=_notes(connection, step, reading),
+        notes=_notes(connection, step, reading, named),
         redactions=tuple(list_redactions(connection, step.id)),
         copies=_copies(step, reading),
         address=address,
@@ -149,6 +159,7 @@ def pane_of(
             address,
             query,
             events,
+            named,
             is_page=around.close_href is None,
         ),
     )
@@ -164,6 +175,7 @@ def _content(
     address: str,
     query: Mapping[str, str],
     events: EventsTab,
+    named: Sequence[NamedPayload],
     *,
     is_page: bool,
 ) -> dict[str, Any]:
@@ -178,6 +190,8 @@ def _content(
                 all_href=f"{address}&all=1",
             )
         }
+    if tab == "conversation":
+        return {"conversation": unwritten_tab(reading)}
     if tab == "context" and placed is not None:
         view = context_view(
             connection,
@@ -197,18 +211,18 @@ def _content(
         return {"events": events}
     if tab == "raw":
         return {"raw": raw_tab(step, reading)}
-    return {"io": io_sections(step, reading)}
+    return {"io": io_sections(step, reading), "payloads": payload_rows(connection, named)}
 
 
-def _possible(tab: str, placed: PlacedCall | None) -> str:
+def _possible(tab: str, placed: PlacedCall | None, *, talks: bool) -> str:
     """Steps that are no model call have no conversation: what went in and out comes nearest."""
-    if placed is None and tab in ("conversation", "context"):
+    if (tab == "conversation" and not talks) or (tab == "context" and placed is None):
         return "io"
     return tab
 
 
 def _tabs(
-    current: str, placed: PlacedCall | None, around: Around, events: EventsTab
+    current: str, placed: PlacedCall | None, around: Around, events: EventsTab, *, talks: bool
 ) -> tuple[Tab, ...]:
     counts = {"events": events.count or None}
     if placed is not None:
@@ -222,7 +236,7 @@ def _tabs(
             counts.get(tab),
         )
         for tab in TABS
-        if placed is not None or tab not in ("conversation", "context")
+        if _possible(tab, placed, talks=talks) == tab
     )
 
 
@@ -238,9 +252,12 @@ def _problem(reading: StepReading) -> Problem | None:
 
 
 def _notes(
-    connection: apsw.Connection, step: StepSkeleton, reading: StepReading
+    connection: apsw.Connection,
+    step: StepSkeleton,
+    reading: StepReading,
+    named: Sequence[NamedPayload],
 ) -> tuple[str, ...]:
-    notes = [*reading.stored.notes, *reading.normal.notes]
+    notes = [*reading.stored.notes, *reading.normal.notes, *payload_notes(named)]
     if step.duplicate:
         notes.append("Another step reports the same call; this one is not counted.")
     losers = count_losers(connection, step.id)

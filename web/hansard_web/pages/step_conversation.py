@@ -10,7 +10,7 @@ import apsw
 from hansard_collector.alignment import common_subsequence
 from hansard_collector.context import PlacedCall
 from hansard_collector.read import StepReading
-from hansard_compiler.calls import ToolResultPart
+from hansard_compiler.calls import Message, ToolResultPart
 from hansard_store.conversation_reads import (
     MessageRef,
     list_tool_events,
@@ -23,6 +23,7 @@ from hansard_web.pages.messages import CallFacts, ShownMessage, results_by_call,
 
 _MOST_MESSAGES = 60  # new ones, in one look; the rest is a click away
 _MOST_AT_ALL = 1_000
+_INPUT, _OUTPUT = "gen_ai.input.messages_ref", "gen_ai.output.messages_ref"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ def conversation_tab(
         for at, ref in zip(shown, refs, strict=True)
     ]
     call = reading.normal.call
+    if call is not None and not placed.messages:
+        messages = _unwritten(call.input, reading, _INPUT)
     model = (call.response_model or call.request_model) if call else None
     facts = [model] if model else []
     if call and call.tokens.output is not None:
@@ -79,6 +82,8 @@ def conversation_tab(
         )
         for at, ref in enumerate(answer, 1)
     ]
+    if call is not None and not answers:
+        answers = _unwritten(call.output, reading, _OUTPUT)
     earlier = len(placed.messages) - len(new)
     return ConversationTab(
         earlier_count=earlier,
@@ -90,6 +95,39 @@ def conversation_tab(
         no_answer=_no_answer(reading),
         is_delta=placed.call.input_is_delta,
     )
+
+
+def is_unwritten(reading: StepReading) -> bool:
+    """Whether a call has messages only in payloads, which were too large to make rows of."""
+    call = reading.normal.call
+    if call is None or not (call.input or call.output):
+        return False
+    return not reading.view.attributes.keys().isdisjoint({_INPUT, _OUTPUT})
+
+
+def unwritten_tab(reading: StepReading) -> ConversationTab:
+    """Return the conversation of such a call, read from its payloads for this look."""
+    call = reading.normal.call
+    messages = _unwritten(call.input if call else (), reading, _INPUT)
+    answers = _unwritten(call.output if call else (), reading, _OUTPUT)
+    return ConversationTab(
+        earlier_count=0,
+        earlier_from="",
+        all_href=None,
+        messages=tuple(messages),
+        left_out=len(call.input) - len(messages) if call else 0,
+        answers=tuple(answers),
+        no_answer=_no_answer(reading),
+        is_delta=False,
+    )
+
+
+def _unwritten(said: Sequence[Message], reading: StepReading, key: str) -> list[ShownMessage]:
+    """Return the last messages of a payload that was too large for rows: read for this look."""
+    ref = reading.view.attributes.get(key)
+    rest = f"/v1/payloads/{ref}" if isinstance(ref, str) else None
+    numbered = list(enumerate(said, 1))[-_MOST_MESSAGES:]
+    return [show_message(message, number=str(at), rest=rest) for at, message in numbered]
 
 
 def _new_messages(connection: apsw.Connection, placed: PlacedCall) -> list[int]:
