@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, MutableMapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from opentelemetry import baggage
-from opentelemetry import context as otel
 from opentelemetry.context import Context
 
 from hansard import place, semconv
+from hansard.capture import safe_repr
+from hansard.trouble import warn_once
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
@@ -24,7 +25,14 @@ RUN_ID: Final = "hansard.run.id"  # in baggage
 _LONGEST_VALUE: Final = 256  # of baggage: it goes out with every instrumented request
 ASKED: Final = "HANSARD_CONTINUE_TRACE"  # tells `init()` of a child to go on with the trace
 
-Headers = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
+
+class HasItems(Protocol):
+    """A mapping, or what many libraries have in place of one: `email.message.Message`."""
+
+    def items(self) -> Iterable[tuple[Any, Any]]: ...
+
+
+Headers = HasItems | Iterable[tuple[Any, Any]]
 
 
 def inject(
@@ -51,7 +59,12 @@ def context_of(headers: Headers) -> Context:
     """Return the current context with what headers say of another process's."""
     from opentelemetry import propagate
 
-    return propagate.extract(_lower(headers), context=otel.get_current())
+    current = place.current_context()
+    try:
+        return propagate.extract(_lower(headers), context=current)
+    except Exception as error:
+        warn_once("headers", "headers of an incoming request cannot be read: %s", safe_repr(error))
+        return current
 
 
 def inject_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -106,7 +119,7 @@ def _environment_names() -> dict[str, str]:
 
 
 def _lower(headers: Headers) -> dict[str, str]:
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    pairs = headers.items() if hasattr(headers, "items") else headers
     return {_text(name).lower(): _text(value) for name, value in pairs}
 
 

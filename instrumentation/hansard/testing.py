@@ -129,9 +129,11 @@ class Spans(SpanProcessor):
         nodes = {_span_id(span): _node(span, attributes) for span in self}
         roots: list[Node] = []
         for span in self:
-            parent = span.parent.span_id if span.parent is not None else None
-            siblings = nodes[parent].setdefault("children", []) if parent in nodes else roots
-            siblings.append(nodes[_span_id(span)])
+            own, parent = _span_id(span), span.parent.span_id if span.parent is not None else 0
+            # Of another block, where ids were counted from 1 too.
+            is_root = parent not in nodes or parent == own
+            siblings = roots if is_root else nodes[parent].setdefault("children", [])
+            siblings.append(nodes[own])
         return roots
 
     def text(self, *attributes: str) -> str:

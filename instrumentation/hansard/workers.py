@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
-from opentelemetry import context as otel
 from opentelemetry.context import Context
 
 from hansard import place
@@ -49,7 +48,7 @@ def propagate(function: Callable[P, R]) -> Callable[P, R]:
     For `Thread(target=…)`, `executor.submit(…)`, callbacks; in a process pool too, where `worker`
     starts the SDK. It may be called any number of times, at once too.
     """
-    context = otel.get_current()
+    context = place.current_context()
     if not inspect.iscoroutinefunction(function):
         return _Propagated(function, context)
 
