@@ -116,3 +116,14 @@ def test_a_caller_that_was_not_received_is_named_without_a_link(
     note = parse(client.get(f"/runs/{RUN}").text).one("ul", class_="run-note")
 
     assert "Linked to a step of run bbbbbbbb that was not received." in note.text
+
+
+def test_what_the_program_left_open_is_noted(pipeline: Pipeline, client: TestClient) -> None:
+    trace = Trace(RUN)
+    trace.agent(1)
+    trace.span(2, 1, "execute_tool search", hansard__left_open=True)
+    trace.send(pipeline)
+
+    note = parse(client.get(f"/runs/{RUN}").text).one("ul", class_="run-note")
+
+    assert "The program never ended it" in note.text
