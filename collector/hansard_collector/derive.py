@@ -31,6 +31,7 @@ _MAX_FACET_CHARS = 200
 _USD_NANO = 1_000_000_000
 # Whose input and output people search. A chain's are dumps of state that repeat its messages.
 _IO_ROLES = ("agent", "workflow", "task", "retriever", "rerank", "memory", "guardrail", "evaluator")
+_RUN_ROLES = ("agent", "workflow")  # whose input a run is asked with, and whose output answers
 _STATUS_ERROR = 2
 _REF_CHARS = len("sha256:") + 64
 _MOST = 1 << 44  # tokens, or 17,592 dollars: more was never reported of one step but by mistake
@@ -257,13 +258,17 @@ def _first_input(normal: Normalised) -> str | None:
     if normal.call is not None:
         users = [m.text for m in normal.call.input if m.role == "user" and m.text]
         return _clip(users[-1], _PREVIEW_CHARS) if users else None
-    return _words(normal.input, "user") if normal.role in ("agent", "workflow") else None
+    if normal.role not in _RUN_ROLES:
+        return None
+    return _words(normal.input, "user") or _clip(normal.asked, _PREVIEW_CHARS)
 
 
 def _last_output(normal: Normalised) -> str | None:
     if normal.call is not None:
         return _clip(_said(normal.call.output), _PREVIEW_CHARS)
-    return _words(normal.output, "assistant") if normal.role in ("agent", "workflow") else None
+    if normal.role not in _RUN_ROLES:
+        return None
+    return _words(normal.output, "assistant") or _clip(normal.answered, _PREVIEW_CHARS)
 
 
 def _words(value: Any, role: str) -> str | None:

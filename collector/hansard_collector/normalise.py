@@ -69,6 +69,8 @@ def normalise(view: SpanView, messages: MessageCache) -> Normalised:
         workflow_name=every.get("workflow_name"),
         domain=every.get("domain"),
         goal=every.get("goal"),
+        asked=every.get("asked"),
+        answered=every.get("answered"),
         cancelled=every.get("cancelled", False),
         documents=search.get("documents", ()),
         query=search.get("query"),

@@ -49,6 +49,8 @@ class Normalised(NamedTuple):
     workflow_name: str | None = None
     domain: str | None = None
     goal: str | None = None  # of a run, in its user's words
+    asked: str | None = None  # of the arguments of a decorated function, what a person would quote
+    answered: str | None = None  # of its result
     documents: tuple[Document, ...] = ()
     query: str | None = None  # of a retriever or reranker
     tags: tuple[str, ...] = ()

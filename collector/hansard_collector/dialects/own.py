@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+from hansard_collector.dialects.reading import Reading
 from hansard_collector.normalised import ROLES as ROLES_OF_STEPS
 
 SPAN_ROLES: Mapping[str, str] = {
@@ -20,3 +22,31 @@ ROLES: Mapping[str, str] = {
     "policy_check": "policy",
     "human_approval": "approval",
 }
+
+
+def words(reading: Reading, key: str) -> str | None:
+    """Return what a person would quote of the arguments or the result of a decorated function.
+
+    A text; the one argument that is a text; several with their names; of a list of messages what
+    the user said last.
+    """
+    value = reading.opened(key)
+    if not isinstance(value, Mapping):
+        return _text_of(value)
+    texts = {name: text for name, item in value.items() if (text := _text_of(item))}
+    if len(texts) == 1 == len(value):
+        return next(iter(texts.values()))
+    return ", ".join(f"{name}: {text}" for name, text in texts.items()) or None
+
+
+def _text_of(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value.strip() or None
+    if not isinstance(value, list):
+        return None
+    said = [
+        item.get("content")
+        for item in value
+        if isinstance(item, Mapping) and item.get("role") == "user"
+    ]
+    return _text_of(said[-1]) if said and isinstance(said[-1], str) else None

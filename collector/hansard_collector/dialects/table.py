@@ -154,6 +154,8 @@ _EVERY: Rows = {
     "agent_description": texts_of("gen_ai.agent.description"),
     "domain": texts_of("hansard.run.domain"),
     "goal": texts_of("hansard.run.goal"),
+    "asked": (Source("hansard.input", own.words),),
+    "answered": (Source("hansard.output", own.words),),
     "cancelled": flags_of("hansard.cancelled"),
     "workflow_name": (
         *texts_of("gen_ai.workflow.name", "traceloop.workflow.name", "workflow.name"),
@@ -166,6 +168,7 @@ _EVERY: Rows = {
         *lists_of("logfire.tags"),
     ),
     "duplicate": (
+        *flags_of("hansard.duplicate"),
         Source("span raw_gen_ai_request", others.said_so, needs="litellm"),
         Source("logfire.span_type", pydantic_ai.repeats_call),
     ),
