@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from opentelemetry.context import (
     _SUPPRESS_INSTRUMENTATION_KEY,  # what the SDK's own processors use: there is no public name
@@ -62,6 +62,24 @@ class _Flight:
     file: SpoolFile | None = None  # where it is on disk as well
 
 
+class Cargo(Protocol):
+    """What keeps itself on disk and is sent before spans: payloads."""
+
+    on_loss: Callable[[Reason, int], None]
+
+    @property
+    def waiting(self) -> int: ...
+
+    def look(self) -> None:
+        """Take in what dead processes left."""
+
+    def send_next(self, courier: Courier, resource: Resource) -> Answer: ...
+
+    def after_fork(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class Delivery:
     """Everything of one process that is on its way.
 
@@ -89,6 +107,8 @@ class Delivery:
             delay_s=self._delay_s, interval_s=settings.pulse_interval_ms / 1000
         )
         self._flight: _Flight | None = None
+        self._cargo: Cargo | None = None
+        self._cargo_since_s: float | None = None  # when the attempt under way began
         self._is_keeping = False
         self._is_ill = False
         self._is_known = False  # something was answered, well or not
@@ -115,6 +135,12 @@ class Delivery:
             ]
         for thread in self._threads:
             thread.start()
+
+    def carry(self, cargo: Cargo) -> None:
+        """Send what this holds as well, always before spans."""
+        cargo.on_loss = partial(self._backlog.lose, "payloads")
+        with self._lock:
+            self._cargo = cargo
 
     def put(self, kind: Kind, item: Any, size_bytes: int) -> None:
         """Queue an item; never waits, and counts it as lost when there is no room."""
@@ -176,6 +202,8 @@ class Delivery:
             self._leftover.leave()
         self._backlog.leave()
         self._courier.close()
+        if self._cargo is not None:
+            self._cargo.close()
 
     def forget(self) -> None:
         """In the child of a fork: leave everything to the parent, and touch no lock of its."""
@@ -208,9 +236,13 @@ class Delivery:
     def _choose_sending(self, now_s: float) -> tuple[_Step | None, float | None]:
         if self._is_ill and now_s < self._retry_s:
             return None, self._retry_s
+        due_s = self._waiting.due_s(self._delay_s)
+        # Spans that wait in memory have nowhere else to be; payloads are on disk.
+        is_late = due_s is not None and due_s + _STALL_S <= now_s and not self._is_keeping
+        if self._cargo is not None and self._cargo.waiting and not is_late:
+            return partial(self._send_cargo, self._cargo), None
         if (file := self._backlog.first()) is not None:
             return partial(self._send_file, file), None
-        due_s = self._waiting.due_s(self._delay_s)
         if due_s is not None and not self._is_keeping and (self._flushing or due_s <= now_s):
             batch = self._waiting.take()
             assert batch is not None  # something is due
@@ -261,6 +293,18 @@ class Delivery:
                 self._waiting.put_back(flight.batch)
             self._news.notify_all()
 
+    def _send_cargo(self, cargo: Cargo) -> None:
+        with self._lock:
+            self._cargo_since_s = time.monotonic()
+            self._news.notify_all()
+        try:
+            answer = cargo.send_next(self._courier, self._resource)
+        finally:
+            with self._lock:
+                self._cargo_since_s = None
+                self._news.notify_all()
+        self._after(answer, Kind.LOGS)
+
     def _send_file(self, file: SpoolFile) -> None:
         answer = forward(self._courier, self._backlog, file)
         self._backlog.release()
@@ -304,6 +348,8 @@ class Delivery:
 
     def _send_leftover(self) -> None:
         """Send one file of a dead process, or tell what it lost, or look for the next one."""
+        if self._leftover is None and self._cargo is not None:
+            self._cargo.look()
         if self._leftover is None:
             self._leftover = next(self._leftovers, None)
         found = self._leftover
@@ -386,6 +432,10 @@ class Delivery:
                 return partial(self._keep_flight, flight), None
             times.append(flight.since_s + _STALL_S)
         is_stalled = flight is not None and flight.file is not None
+        if self._cargo_since_s is not None:
+            stalls_s = self._cargo_since_s + _STALL_S
+            is_stalled = is_stalled or stalls_s <= now_s
+            times.append(stalls_s)
         if self._is_ill or is_stalled or len(self._backlog):
             due_s = self._waiting.due_s(self._delay_s)
             if due_s is not None and (self._flushing or due_s <= now_s):
@@ -497,16 +547,20 @@ class Delivery:
         return True
 
     def _is_flushed(self, wanted: int) -> bool:
-        return self._settled >= wanted and (self._is_ill or not len(self._backlog))
+        return self._settled >= wanted and (self._is_ill or not self._is_left())
 
     def _is_sent(self) -> bool:
-        return not self._is_ill and not len(self._backlog)
+        return not self._is_ill and not self._is_left()
+
+    def _is_left(self) -> bool:
+        """Something waits on disk."""
+        return bool(len(self._backlog) or (self._cargo is not None and self._cargo.waiting))
 
     def _is_at_rest(self) -> bool:
         """Nothing is to be sent any more, or nothing can be."""
         if self._is_ill:
             return True
-        is_empty = not len(self._waiting) and self._flight is None and not len(self._backlog)
+        is_empty = not len(self._waiting) and self._flight is None and not self._is_left()
         return is_empty and not self._is_keeping and not self._backlog.untold()
 
 

@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace import SpanProcessor
 
 from hansard import semconv
 from hansard.cleaning import BatchCleaner
-from hansard.delivery import Delivery
+from hansard.delivery import Cargo, Delivery
 from hansard.losses import Losses, Sender
 from hansard.records import make_record
 from hansard.spool import Kind
@@ -46,6 +46,7 @@ class SpanPipeline(SpanProcessor):
 
         self._settings = settings
         self._redactor = redactor
+        self._cargo: Cargo | None = None
         self._begin(resource, instance_id)
         self._delivery.start()
 
@@ -59,6 +60,13 @@ class SpanPipeline(SpanProcessor):
             losses=Losses(Sender(service, instance_id)),
             prepare=cleaner,
         )
+        if self._cargo is not None:
+            self._delivery.carry(self._cargo)
+
+    def carry(self, cargo: Cargo) -> None:
+        """Send what this holds before the spans that wait: they name it."""
+        self._cargo = cargo
+        self._delivery.carry(cargo)
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Follow a span, so that it can be shown while it runs."""
@@ -105,6 +113,8 @@ class SpanPipeline(SpanProcessor):
         """Begin afresh in the child of a fork: no threads, and nothing of the parent's queue."""
         _of_parents.append(self._delivery)
         self._delivery.forget()
+        if self._cargo is not None:
+            self._cargo.after_fork()
         self._begin(resource, instance_id)
 
 

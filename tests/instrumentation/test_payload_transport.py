@@ -1,0 +1,361 @@
+"""Payloads on their way: to a real collector, past others, and kept while nobody takes them."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.sdk.resources import Resource
+
+from hansard import trouble
+from hansard.answers import Answer, Outcome
+from hansard.config import Settings, load_settings
+from hansard.courier import Courier
+from hansard.payload_transport import RECORD_BYTES
+from hansard.payloads import PayloadWriter
+from hansard_compiler.redaction import Redactor
+from hansard_web.config import Config
+from hansard_web.server import Server, running
+
+RESOURCE = Resource({"service.name": "agent"})
+SMALL, EDGE, LARGE = b"small", b"e" * RECORD_BYTES, b"prompt " * 450_000
+SECRET = "sk-ant-api03-" + "Qx7Rm2Vp9Lk4" * 8 + "AA"
+
+
+def ref_of(data: bytes) -> str:
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Hansard itself, on free ports."""
+    data = tmp_path_factory.mktemp("server")
+    with running(Config(data=data, http_port=0, grpc_port=0)) as server:
+        yield server
+
+
+@dataclass
+class Agent:
+    """An instrumented program, as far as payloads go."""
+
+    settings: Settings
+    payloads: PayloadWriter = field(init=False)
+    courier: Courier = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.payloads = PayloadWriter(self.settings, Redactor(b"key"))
+        self.courier = Courier(self.settings)
+
+    def put(self, *data: bytes, media_type: str = "application/json") -> list[str]:
+        return [self.payloads.put(one, media_type=media_type) for one in data]
+
+    def send(self) -> Answer:
+        return self.payloads.transport.send_all(self.courier, RESOURCE)
+
+    def close(self) -> None:
+        self.payloads.transport.close()
+        self.courier.close()
+
+
+MakeAgent = Callable[..., Agent]
+
+
+@pytest.fixture
+def make_agent(tmp_path: Path) -> Iterator[MakeAgent]:
+    """Makes programs with given settings."""
+    made: list[Agent] = []
+
+    def make(**settings: Any) -> Agent:
+        found = load_settings({"data": str(tmp_path), "timeout_s": 5.0} | settings, {})
+        made.append(Agent(found))
+        return made[-1]
+
+    yield make
+    for agent in made:
+        agent.close()
+
+
+def stored(server: Server, ref: str) -> tuple[bytes, str]:
+    """Return the bytes and the media type that the server has."""
+    with urllib.request.urlopen(f"{server.doors.http}/v1/payloads/{ref}", timeout=10) as answer:
+        return answer.read(), answer.headers["content-type"]
+
+
+def doors(server: Server) -> dict[str, dict[str, str]]:
+    http, grpc = server.doors.http, f"http://{server.doors.grpc}"
+    return {
+        "http": {"endpoint": http, "protocol": "http/protobuf"},
+        "grpc": {"endpoint": grpc, "protocol": "grpc"},
+        "grpc with an HTTP door": {
+            "endpoint": grpc, "protocol": "grpc", "http_endpoint": http
+        },
+    }  # fmt: skip
+
+
+@pytest.mark.covers("OT-08")
+@pytest.mark.parametrize("door", ["http", "grpc", "grpc with an HTTP door"])
+def test_exact_bytes_arrive_and_leave_the_spool(
+    server: Server, make_agent: MakeAgent, door: str
+) -> None:
+    agent = make_agent(**doors(server)[door])
+    data = [door.encode() + one for one in (b"", SMALL, b"\0\xff", EDGE, LARGE)]
+    refs = agent.put(*data)
+    assert agent.payloads.transport.waiting == 5
+
+    assert agent.send().outcome is Outcome.ACCEPTED
+    assert agent.payloads.transport.waiting == 0
+    assert list(agent.settings.data.rglob("*.*")) == []
+    for ref, one in zip(refs, data, strict=True):
+        assert stored(server, ref) == (one, "application/json")
+
+
+def test_empty_payloads_arrive(server: Server, make_agent: MakeAgent) -> None:
+    agent = make_agent(**doors(server)["http"])
+    [ref] = agent.put(b"", media_type="text/plain")
+    agent.send()
+
+    assert stored(server, ref)[0] == b""
+
+
+def test_what_a_dead_process_left_is_sent_by_the_next_one(
+    server: Server, make_agent: MakeAgent
+) -> None:
+    gone = make_agent(endpoint="http://127.0.0.1:1")
+    data = b"said before the end", b"large before the end " * 100_000
+    refs = gone.put(*data)
+    assert gone.send().outcome is Outcome.LATER
+
+    later = make_agent(**doors(server)["http"])
+    assert later.send().outcome is Outcome.ACCEPTED
+    assert [stored(server, ref)[0] for ref in refs] == list(data)
+
+
+def test_what_another_process_sent_meanwhile_is_done(server: Server, make_agent: MakeAgent) -> None:
+    one, other = (make_agent(**doors(server)["http"]) for _ in range(2))
+    one.put(b"of both")
+    other.put(b"of both")
+    one.send()
+
+    assert other.payloads.transport.waiting == 1
+    assert other.send().outcome is Outcome.ACCEPTED
+    assert other.payloads.transport.waiting == 0
+    assert other.payloads.losses == {}
+
+
+def test_a_torn_file_is_counted_and_no_other_one_suffers(
+    server: Server, make_agent: MakeAgent
+) -> None:
+    agent = make_agent(**doors(server)["http"])
+    agent.put(b"will be torn", LARGE + b"torn too")
+    for waiting in agent.payloads.spool.first(10):
+        waiting.path.write_bytes(waiting.path.read_bytes()[:-4])
+    [good] = agent.put(b"whole")
+
+    assert agent.send().outcome is Outcome.ACCEPTED
+    assert agent.payloads.losses == {"spool file unreadable": 2}
+    assert stored(server, good)[0] == b"whole"
+
+
+@pytest.mark.parametrize("size", [100, 2_000_000], ids=["record", "upload"])
+def test_the_token_is_sent_along(
+    tmp_path_factory: pytest.TempPathFactory, make_agent: MakeAgent, size: int
+) -> None:
+    from hansard_web.config import load_config
+
+    data = tmp_path_factory.mktemp("guarded")
+    arguments = {"data": str(data), "http_port": "0", "grpc_port": "0", "token": "let-me-in-please"}
+    with running(load_config(arguments, {})) as guarded:
+        wrong = make_agent(endpoint=guarded.doors.http, token="wrong-token-12345")
+        wrong.put(b"x" * size)
+        assert wrong.send().outcome is Outcome.LATER
+
+        right = make_agent(endpoint=guarded.doors.http, token="let-me-in-please")
+        assert right.send().outcome is Outcome.ACCEPTED
+        assert right.payloads.transport.waiting == 0
+
+
+# ---- other ends
+
+
+@dataclass
+class OtherEnd:
+    """An HTTP server that is not Hansard: what it answers to what, and what it was sent."""
+
+    logs: int = 200
+    uploads: int = 404
+    headers: dict[str, str] = field(default_factory=dict)
+    requests: list[tuple[str, bytes]] = field(default_factory=list)
+    url: str = ""
+
+    def records(self) -> list[Any]:
+        """Return the log records that it was sent."""
+        found = []
+        for path, body in self.requests:
+            if path == "/v1/logs":
+                request = ExportLogsServiceRequest.FromString(body)
+                found += request.resource_logs[0].scope_logs[0].log_records
+        return found
+
+
+@contextmanager
+def other_end(end: OtherEnd) -> Iterator[OtherEnd]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            self._answer(end.logs if self.path == "/v1/logs" else 404)
+
+        def do_PUT(self) -> None:
+            self._answer(end.uploads)
+
+        def do_GET(self) -> None:
+            self._answer(404)
+
+        def _answer(self, status: int) -> None:
+            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            if self.headers.get("content-encoding") == "gzip":
+                body = gzip.decompress(body)
+            end.requests.append((self.path, body))
+            self.send_response(status)
+            for name, value in end.headers.items():
+                self.send_header(name, value)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    end.url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield end
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_record_says_what_it_carries(make_agent: MakeAgent) -> None:
+    with other_end(OtherEnd()) as end:
+        agent = make_agent(endpoint=end.url)
+        [ref] = agent.put(SMALL, media_type="text/plain")
+        agent.send()
+        [record] = end.records()
+
+    told = {one.key: one.value.string_value for one in record.attributes}
+    assert record.event_name == "hansard.payload"
+    assert record.body.bytes_value == SMALL
+    assert told == {"hansard.payload.digest": ref, "hansard.payload.media_type": "text/plain"}
+
+
+def test_a_collector_in_between_is_sent_large_ones_as_records(make_agent: MakeAgent) -> None:
+    with other_end(OtherEnd()) as end:
+        agent = make_agent(endpoint=end.url)
+        agent.put(LARGE, LARGE + b"again")
+        answer = agent.send()
+
+        assert answer.outcome is Outcome.ACCEPTED
+        assert [len(one.body.bytes_value) for one in end.records()] == [len(LARGE), len(LARGE) + 5]
+        # It is asked for an upload once, and not for each payload.
+        assert len([path for path, _ in end.requests if path.startswith("/v1/payloads")]) == 1
+
+
+def test_what_no_door_takes_is_counted_and_the_setting_is_named(
+    make_agent: MakeAgent, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trouble, "_told", type(trouble._told)())  # nobody was told before
+    with other_end(OtherEnd()) as end:
+        agent = make_agent(endpoint=end.url)
+        agent.put(b"x" * (17 << 20), b"small enough")
+        assert agent.send().outcome is Outcome.ACCEPTED
+
+        assert [one.body.bytes_value for one in end.records()] == [b"small enough"]
+    assert agent.payloads.losses == {"not received there": 1}
+    assert "HANSARD_HTTP_ENDPOINT" in caplog.text
+
+
+def test_large_ones_go_to_their_own_door(server: Server, make_agent: MakeAgent) -> None:
+    with other_end(OtherEnd()) as end:
+        agent = make_agent(endpoint=end.url, http_endpoint=server.doors.http)
+        [small, large] = agent.put(b"past a collector", LARGE + b"beside it")
+        agent.send()
+
+        assert [one.body.bytes_value for one in end.records()] == [b"past a collector"]
+    assert stored(server, large)[0] == LARGE + b"beside it"
+    assert small == ref_of(b"past a collector")
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504, 401, 403, 301, 307])
+def test_what_cannot_be_taken_now_waits(make_agent: MakeAgent, status: int) -> None:
+    end = OtherEnd(logs=status, uploads=status, headers={"location": "http://127.0.0.1:1/"})
+    with other_end(end):
+        agent = make_agent(endpoint=end.url)
+        agent.put(SMALL)
+        assert agent.send().outcome is Outcome.LATER
+        large = make_agent(endpoint=end.url, data=str(agent.settings.data / "large"))
+        large.put(LARGE)
+        assert large.send().outcome is Outcome.LATER
+
+        assert agent.payloads.transport.waiting == large.payloads.transport.waiting == 1
+        end.logs = end.uploads = 200
+        assert agent.send().outcome is large.send().outcome is Outcome.ACCEPTED
+        assert large.payloads.transport.waiting == 0
+
+
+@pytest.mark.parametrize("data", [SMALL, LARGE], ids=["record", "upload"])
+def test_what_is_refused_for_good_is_counted_and_the_next_is_sent(
+    make_agent: MakeAgent, data: bytes
+) -> None:
+    with other_end(OtherEnd(logs=400, uploads=400)) as end:
+        agent = make_agent(endpoint=end.url)
+        agent.put(data)
+        assert agent.send().outcome is Outcome.ACCEPTED
+
+        assert agent.payloads.losses == {"refused by the collector": 1}
+        assert agent.payloads.transport.waiting == 0
+        end.logs = 200
+        agent.put(b"the next")
+        assert agent.send().outcome is Outcome.ACCEPTED
+
+
+def test_an_upload_that_breaks_the_other_end_every_time_is_given_up(
+    make_agent: MakeAgent,
+) -> None:
+    with other_end(OtherEnd(uploads=500)) as end:
+        agent = make_agent(endpoint=end.url)
+        agent.put(LARGE)
+        outcomes = [agent.send().outcome for _ in range(3)]
+
+    assert outcomes == [Outcome.DOUBTFUL, Outcome.DOUBTFUL, Outcome.ACCEPTED]
+    assert agent.payloads.losses == {"refused by the collector": 1}
+
+
+def test_many_small_ones_share_requests(make_agent: MakeAgent) -> None:
+    with other_end(OtherEnd()) as end:
+        agent = make_agent(endpoint=end.url)
+        agent.put(*(b"number %d" % at for at in range(150)))
+        agent.send()
+
+        assert len(end.records()) == 150
+        assert len(end.requests) == 3
+
+
+def test_nobody_at_the_other_end_keeps_everything(make_agent: MakeAgent) -> None:
+    agent = make_agent(endpoint="http://127.0.0.1:1")
+    agent.put(SMALL, LARGE)
+    assert agent.send().outcome is Outcome.LATER
+
+    assert agent.payloads.transport.waiting == 2
+    assert agent.payloads.losses == {}
