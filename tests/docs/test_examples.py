@@ -1,0 +1,145 @@
+"""Every example is run as its first lines say, against a real server, and keeps its word."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.journeys.processes import Serving, environment, serving
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What an example printed, and the runs that the server has of it, oldest first."""
+
+    output: str
+    errors: str
+    runs: list[dict[str, Any]]
+    trees: list[str]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    with serving(tmp_path_factory.mktemp("server")) as running:
+        yield running
+
+
+def tree(server: Serving, run_id: str) -> str:
+    steps = json.loads(server.get(f"/v1/runs/{run_id}/steps"))["items"]
+    return "".join(
+        f"{'  ' * step['depth']}{step['name']}"
+        f"{' ' + step['status'] if step['status'] != 'unset' else ''}\n"
+        for step in steps
+    )
+
+
+def show(server: Serving, folder: Path, name: str, *arguments: str) -> Shown:
+    """Run an example to its end."""
+    known = {run["run_id"] for run in runs_of(server)}
+    ended = subprocess.run(
+        [sys.executable, str(EXAMPLES / name), *arguments],
+        capture_output=True,
+        text=True,
+        env=environment(
+            HANSARD_DATA=str(folder),
+            HANSARD_ENDPOINT=server.http,
+            OTEL_EXPORTER_OTLP_ENDPOINT=server.http,
+        ),
+        timeout=60,
+    )
+    assert ended.returncode == 0, ended.stderr
+    runs = [run for run in reversed(runs_of(server)) if run["run_id"] not in known]
+    trees = [tree(server, run["run_id"]) for run in runs]
+    return Shown(ended.stdout, ended.stderr, runs, trees)
+
+
+def runs_of(server: Serving) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(server.get("/v1/runs?limit=500"))["items"]
+    return found
+
+
+@pytest.mark.covers("DC-07")
+def test_a_decorated_agent_is_a_run_with_its_tools(server: Serving, tmp_path: Path) -> None:
+    shown = show(server, tmp_path, "decorated_agent.py", "Where is order 8?")
+
+    assert (shown.output, shown.errors) == ("Your order is waiting for stock.\n", "")
+    assert shown.trees == [
+        "invoke_agent clerk\n  chat rules-1\n  execute_tool find_order\n  chat rules-1\n"
+    ]
+
+
+def test_a_failing_tool_of_it_shows_as_failed(server: Serving, tmp_path: Path) -> None:
+    shown = show(server, tmp_path, "decorated_agent.py", "Where is order 9?")
+
+    assert shown.output == "We are sorry: there is no order 9.\n"
+    assert shown.trees == [
+        "invoke_agent clerk\n  chat rules-1\n  execute_tool find_order error\n"
+        "  execute_tool apologise\n"
+    ]
+
+
+def test_a_program_with_opentelemetry_needs_only_the_endpoint(
+    server: Serving, tmp_path: Path
+) -> None:
+    shown = show(server, tmp_path, "existing_otel.py")
+
+    assert (shown.output, shown.errors) == ("There are 3 left of: lamp.\n", "")
+    assert shown.trees == ["invoke_agent stock\n  SELECT stock\n"]
+
+
+@pytest.mark.covers("OT-13")
+def test_with_the_sdk_both_back_ends_get_the_spans(server: Serving, tmp_path: Path) -> None:
+    shown = show(server, tmp_path, "existing_otel.py", "--hansard")
+
+    assert shown.output == "There are 3 left of: lamp.\n"
+    assert shown.errors.split("\n")[:-1] == [
+        "SELECT stock", "execute_tool count_stock", "invoke_agent stock",
+    ]  # fmt: skip
+    assert shown.trees == ["invoke_agent stock\n  execute_tool count_stock\n    SELECT stock\n"]
+    assert shown.runs[0]["service_names"] == ["stock"]
+
+
+def test_a_back_end_of_ones_own_tells_its_runs_step_by_step(
+    server: Serving, tmp_path: Path
+) -> None:
+    shown = show(server, tmp_path, "custom_backend.py")
+
+    assert (shown.output, shown.errors) == ("s-1 completed\ns-2 cancelled\n", "")
+    lisbon, oslo = sorted(shown.runs, key=lambda run: run["conversation_id"])
+    assert (lisbon["status"], oslo["status"]) == ("ok", "cancelled")
+    assert (lisbon["domain"], lisbon["user_id"]) == ("travel", "ada")
+    assert lisbon["first_input"] == "Book me a train to Lisbon."
+    assert lisbon["last_output"] == "The 09:10 has a seat, but the card was refused."
+    assert (lisbon["tokens"]["input"], lisbon["tool_calls"]) == (310, 2)
+    assert sorted(shown.trees) == [
+        "invoke_agent travel-desk\n  chat planner-1\n  execute_tool find_train\n"
+        "  execute_tool pay error\n",
+        "invoke_agent travel-desk cancelled\n  execute_tool find_train cancelled\n",
+    ]
+
+
+def test_a_service_answers_in_the_trace_of_whoever_asked(server: Serving, tmp_path: Path) -> None:
+    shown = show(server, tmp_path, "http_service.py")
+
+    assert (shown.output, shown.errors) == ("lampe\n", "")
+    assert shown.trees == [
+        "invoke_agent reader\n  invoke_agent translator\n    execute_tool translate\n"
+    ]
+    assert shown.runs[0]["domain"] == "language"
+
+
+def test_every_example_is_run_by_a_test() -> None:
+    tests = "".join(
+        path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py")
+    ) + (EXAMPLES.parent / "docs" / "quickstart.md").read_text(encoding="utf-8")
+
+    assert [path.name for path in EXAMPLES.glob("*.py") if path.name not in tests] == []
