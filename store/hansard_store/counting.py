@@ -47,6 +47,10 @@ _NO_STEP = SpanFlag.DUPLICATE | SpanFlag.FOLDED
 
 def mark_above(connection: apsw.Connection, run: RunState, parent_span_id: bytes | None) -> None:
     """Mark a usage's ancestors, from its parent up to the first that is marked already."""
+    if run.fresh is not None:
+        for span in run.fresh.mark_above(parent_span_id):
+            _uncount_sum(connection, run, span)
+        return
     execute = connection.execute
     while parent_span_id is not None:
         execute(_MARK, (run.trace_id, parent_span_id))
@@ -60,6 +64,8 @@ def mark_above(connection: apsw.Connection, run: RunState, parent_span_id: bytes
 
 def is_marked(connection: apsw.Connection, run: RunState, span_id: bytes) -> bool:
     """Return whether something below this span has a counted usage."""
+    if run.fresh is not None:
+        return run.fresh.is_marked(span_id)
     return connection.execute(_IS_MARKED, (run.trace_id, span_id)).get is not None
 
 
@@ -68,6 +74,8 @@ def add_sum(
 ) -> None:
     """Store the sum that a span repeats, counting it while nothing below reports any."""
     connection.execute(_ADD_SUM, (span, run.id, int(counted), *usage))
+    if run.fresh is not None:
+        run.fresh.add_sum(span)
     if counted:
         run.add_usage(usage)
 

@@ -1,20 +1,16 @@
 """Two spans about one call: an instrumentor's and the SDK's own, or a tool's two ends.
 
 A pure verdict over two calls of which one stands above the other in the tree, and the search for
-such pairs around a span that has just arrived, in both directions.
+calls side by side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
-
-# How far apart in the tree two spans about one call may stand: wrapper, retry, client.
-REACH = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +104,6 @@ _COLUMNS = """
 span.id, span.role, span.model, call.response_id, call.tokens_input, call.tokens_output,
 span.sort_ns, span.end_ns, span.scope
 """
-_ABOVE = """
-SELECT id, role, tool_name, tool_call_id, parent_span_id
-FROM span WHERE trace_id = ? AND span_id = ?
-"""
-_MOST_PARENTS = 64
-_BELOW = """
-SELECT id, role, tool_name, tool_call_id, span_id
-FROM span WHERE trace_id = ? AND parent_span_id = ?
-LIMIT 64 -- more than that below one call and it is a sum, whatever the rest is
-"""
 # An instrumentor that wraps an SDK which records itself, where the wrapper gives no context (a
 # streamed call): two scopes, one parent, begun at nearly the same time.
 _BESIDE = """
@@ -132,42 +118,6 @@ _TWINS_BEGIN_WITHIN_NS = 1_000_000_000
 _FACTS = f"""
 SELECT {_COLUMNS} FROM span JOIN call ON call.span = span.id WHERE span.id = ? AND candidate = 1
 """
-
-
-class Near(NamedTuple):
-    """A span close above or below, in the tree as far as it is known."""
-
-    span: int
-    role: str
-    tool_name: str | None
-    call_id: str | None  # of a tool step
-    level: int  # how many levels apart
-
-
-def near_above(
-    connection: apsw.Connection, trace_id: bytes, parent_span_id: bytes | None
-) -> Iterator[Near]:
-    """Yield the ancestors at most `REACH` levels up, nearest first."""
-    for level in range(1, REACH + 1):
-        if parent_span_id is None:
-            return
-        row: Any = connection.execute(_ABOVE, (trace_id, parent_span_id)).fetchone()
-        if row is None:
-            return
-        span, role, tool_name, call_id, parent_span_id = row
-        yield Near(span, role, tool_name, call_id, level)
-
-
-def near_below(connection: apsw.Connection, trace_id: bytes, span_id: bytes) -> Iterator[Near]:
-    """Yield the descendants at most `REACH` levels down, level by level."""
-    parents = [span_id]
-    for level in range(1, REACH + 1):
-        rows: list[Any] = [
-            row for above in parents for row in connection.execute(_BELOW, (trace_id, above))
-        ]
-        for span, role, tool_name, call_id, _ in rows:
-            yield Near(span, role, tool_name, call_id, level)
-        parents = [row[-1] for row in rows if row[-1] not in parents][:_MOST_PARENTS]
 
 
 def call_facts(connection: apsw.Connection, span: int) -> CallFacts | None:

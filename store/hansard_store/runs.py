@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import apsw
 
+from hansard_store.fresh import FreshRun
 from hansard_store.projections import Usage
 
 NO_ROOT = 9
@@ -66,11 +67,18 @@ class RunState:
     call_scope: int | None
     has_receipts: int
     notes: str
-    # Not stored: when the root and those who told a fact started, read with them; and whether
-    # there is anything to write.
+    # Not stored: when the root and those who told a fact started, read with them; whether there is
+    # anything to write; and, of a run that began in this transaction, its steps.
     root_sort_ns: int = 0
     told_ns: dict[str, int] = field(default_factory=dict)
     changed: bool = False
+    fresh: FreshRun | None = None
+
+    def ask_tables(self, connection: apsw.Connection) -> None:
+        """Write what is held of a fresh run; from now on it is one like any other."""
+        if self.fresh is not None:
+            self.fresh.write(connection, run=self.id, trace_id=self.trace_id)
+            self.fresh = None
 
     def tell_call_scope(self, scope: int) -> None:
         """Note who tells of a call: while it is one scope, no call is told twice side by side."""
@@ -137,7 +145,7 @@ USAGE_COLUMNS = (
     "tokens_reasoning",
     "cost_usd_nano",
 )
-_UNSTORED = ("root_sort_ns", "told_ns", "changed")
+_UNSTORED = ("root_sort_ns", "told_ns", "changed", "fresh")
 _COLUMNS = [column.name for column in fields(RunState) if column.name not in _UNSTORED]
 _LIST = ", ".join(_COLUMNS)
 # A run that is being deleted, slice by slice, has its tombstone already: nothing is added to it.
@@ -194,6 +202,7 @@ class RunWriter:
     """The runs that one transaction touches."""
 
     def __init__(self, connection: apsw.Connection, *, now_ns: int | None) -> None:
+        self._connection = connection
         self._execute = connection.execute
         self._now_ns = now_ns
         self._touched: dict[bytes, RunState | None] = {}
@@ -247,6 +256,7 @@ class RunWriter:
     def drop(self, run: RunState) -> None:
         """Forget a run that has no spans any more; its number is not to be found anywhere."""
         keep_numbers(self._execute)
+        run.fresh = None
         for sql in _DROP:
             self._execute(sql, (run.id,))
         self._execute(_DROP_MARKS, (run.trace_id,))
@@ -255,6 +265,7 @@ class RunWriter:
 
     def blank(self, run: RunState) -> None:
         """Make a run as it was before its first span was derived; how many it has stays."""
+        run.fresh = None
         for sql in _DROP_DERIVED:
             self._execute(sql, (run.id,))
         self._execute(_DROP_MARKS, (run.trace_id,))
@@ -280,6 +291,7 @@ class RunWriter:
             return None
         change = int(self._execute(_LAST_CHANGE).get)
         for run in changed:
+            run.ask_tables(self._connection)
             change += 1
             run.change_seq, run.version = change, run.version + 1
             run.news_ns = run.news_ns if self._now_ns is None else self._now_ns
@@ -308,4 +320,4 @@ def _new_run(number: int, trace_id: bytes, *, start_ns: int, synthetic: bool) ->
     blank |= {"synthetic": int(synthetic), "root_rank": NO_ROOT, "name": "", "status": "ok"}
     blank |= {"started_ns": start_ns, "ended_ns": start_ns, "has_receipts": 0, "notes": "{}"}
     blank |= {"times_rank": NO_TIMES}
-    return RunState(**blank, changed=True)
+    return RunState(**blank, changed=True, fresh=FreshRun())

@@ -15,18 +15,15 @@ import apsw
 
 from hansard_store import counting, tool_events
 from hansard_store.duplicates import (
-    REACH,
     CallFacts,
-    Near,
     Verdict,
     are_twins,
     call_facts,
     judge,
-    near_above,
-    near_below,
     near_beside,
 )
 from hansard_store.flags import SpanFlag
+from hansard_store.near import REACH, Near, near_above, near_below
 from hansard_store.runs import MANY_SCOPES, RunState
 
 CALL_ROLES = ("llm", "embedding")
@@ -102,7 +99,11 @@ def _pairs(connection: apsw.Connection, run: RunState, place: Place) -> Iterator
     above = _above(connection, run, place)
     if not any(near.role in _JUDGED for near in (me, *above)):
         return  # it joins nothing; what comes above it later finds what is below it
-    found = near_below(connection, run.trace_id, place.span_id)
+    fresh = run.fresh
+    if fresh is None:
+        found = near_below(connection, run.trace_id, place.span_id)
+    else:
+        found = fresh.below(place.span_id)
     below = [near for near in found if near.span != place.span]
     if {near.span for near in above} & {near.span for near in below}:
         return  # in a cycle everything is above and below itself: nothing can be told from that
@@ -114,7 +115,9 @@ def _pairs(connection: apsw.Connection, run: RunState, place: Place) -> Iterator
 
 def _above(connection: apsw.Connection, run: RunState, place: Place) -> list[Near]:
     above: list[Near] = []
-    for near in near_above(connection, run.trace_id, place.parent_span_id):
+    fresh, parent = run.fresh, place.parent_span_id
+    found = near_above(connection, run.trace_id, parent) if fresh is None else fresh.above(parent)
+    for near in found:
         if near.span in (place.span, *(one.span for one in above)):
             break  # a span that is its own parent
         above.append(near)
@@ -170,6 +173,8 @@ def _possible_twins(connection: apsw.Connection, run: RunState, span: int) -> li
 
 
 def _same_response(connection: apsw.Connection, run: RunState, span: int) -> list[int]:
+    if run.fresh is not None:
+        return run.fresh.same_response(span)
     response = connection.execute(_RESPONSE, (span,)).get
     if response is None:
         return []

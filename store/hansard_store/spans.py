@@ -9,6 +9,7 @@ import apsw
 from hansard_store import counting, tool_events
 from hansard_store.contents import ContentWriter
 from hansard_store.flags import SpanFlag
+from hansard_store.fresh import Kin
 from hansard_store.indexing import IndexWriter
 from hansard_store.projections import CallProjection, SpanProjection, Usage
 from hansard_store.received import Outcome, Placed, ReceivedSpan
@@ -145,6 +146,7 @@ class SpanWriter:
         self, number: int, span: ReceivedSpan, projection: SpanProjection, run: RunState
     ) -> None:
         """Put a richer report in the place of a stored one, under the same id."""
+        run.ask_tables(self._connection)
         accused = uncounted_near(self._connection, run, place_of(self._connection, number))
         self._retract(number, run)
         self._execute(_DROP_RECORD, (number,))
@@ -177,6 +179,7 @@ class SpanWriter:
 
         What it told of the run is told again when the run's other steps are made again.
         """
+        run.ask_tables(self._connection)
         accused = uncounted_near(self._connection, run, place_of(self._connection, number))
         self._retract(number, run)
         self._execute(_DROP_RECORD, (number,))
@@ -209,6 +212,7 @@ class SpanWriter:
         self, number: int, span: ReceivedSpan, projection: SpanProjection, run: RunState
     ) -> None:
         """Make the derived rows of a stored span again; its record stays as it is."""
+        run.ask_tables(self._connection)
         accused = uncounted_near(self._connection, run, place_of(self._connection, number))
         self._retract(number, run)
         self._execute(_REPLACE, (*self._row(span, projection, run), number))
@@ -220,12 +224,15 @@ class SpanWriter:
 
         Meanwhile it is a step without a meaning: no rule about its neighbours finds it.
         """
+        run.ask_tables(self._connection)
         self._retract(number, run)
         self._execute(_INERT, (number,))
         run.changed = True
 
     def _derive(self, number: int, span: ReceivedSpan, made: SpanProjection, run: RunState) -> None:
         run.changed = True
+        if run.fresh is not None and not run.fresh.add(_kin(number, span, made)):
+            run.ask_tables(self._connection)
         for ordinal, (trace_id, span_id) in enumerate(span.links):
             self._execute(_ADD_LINK, (number, ordinal, trace_id, span_id))
         self._index.add_attributes(number, made.attribute_tokens)
@@ -284,6 +291,8 @@ class SpanWriter:
             int(call.input_is_delta), *call.usage, call.cost_source, call.first_token_ms,
         )  # fmt: skip
         self._execute(_ADD_CALL, row)
+        if run.fresh is not None and call.response_id is not None:
+            run.fresh.add_response(call.response_id, number)
         if counted:
             run.model_calls += 1
             run.add_usage(call.usage)
@@ -304,6 +313,13 @@ class SpanWriter:
         run.step_count -= counting.is_step(flags)
         run.error_count -= 1 if flags & SpanFlag.ERROR else 0
         run.open_count -= 1 if end_ns is None and not flags & SpanFlag.TIME_HUGE else 0
+
+
+def _kin(number: int, span: ReceivedSpan, made: SpanProjection) -> Kin:
+    return Kin(
+        span.sort_ns, number, span.span_id, span.parent_span_id, made.role, made.tool_name,
+        _call_id(made),
+    )  # fmt: skip
 
 
 def _call_id(made: SpanProjection) -> str | None:

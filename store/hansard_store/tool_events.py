@@ -38,6 +38,9 @@ _SWEEP = "DELETE FROM tool_event WHERE run = ? AND requested IS NULL AND ran IS 
 
 def add_ran(connection: apsw.Connection, run: RunState, tool: ToolProjection, *, span: int) -> None:
     """Note that a span ran a tool, joining the request it answers."""
+    if run.fresh is not None:
+        run.tool_calls += run.fresh.add_ran(tool, span=span)
+        return
     found = _find(connection, run, tool, _UNRUN, _UNRUN_WITHOUT_ID)
     if found is not None:
         connection.execute(_SET_RAN, (span, found))
@@ -51,6 +54,9 @@ def add_requested(
 ) -> None:
     """Note the tool calls that a model asked for."""
     for tool in tools:
+        if run.fresh is not None:
+            run.tool_calls += run.fresh.add_requested(tool, span=span)
+            continue
         found = _find(connection, run, tool, _UNREQUESTED, _UNREQUESTED_WITHOUT_ID)
         if found is not None:
             connection.execute(_SET_REQUESTED, (span, found))
@@ -61,6 +67,7 @@ def add_requested(
 
 def remove(connection: apsw.Connection, run: RunState, span: int) -> None:
     """Take back what a span said about tool calls."""
+    run.ask_tables(connection)
     connection.execute(_DROP_RAN, (span,))
     connection.execute(_DROP_REQUESTED, (span,))
     connection.execute(_SWEEP, (run.id,))
@@ -69,6 +76,7 @@ def remove(connection: apsw.Connection, run: RunState, span: int) -> None:
 
 def hand_over(connection: apsw.Connection, run: RunState, *, inner: int, outer: int) -> None:
     """Let the outer of two steps about one tool run stand for both."""
+    run.ask_tables(connection)
     theirs: Any = connection.execute(_BY_RAN, (inner,)).fetchone()
     if theirs is None:
         return
