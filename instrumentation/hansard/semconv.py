@@ -1,4 +1,4 @@
-"""Every attribute, event and link name the SDK writes, with its type and meaning.
+"""The attribute, event and link names the SDK writes; `convention` tells what each means.
 
 Upstream names where there are any: `gen_ai.*` as of the GenAI conventions' own repository in
 November 2026 (it has no numbered release), which the package opentelemetry-semantic-conventions
