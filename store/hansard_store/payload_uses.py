@@ -48,6 +48,16 @@ WHERE NOT EXISTS (SELECT 1 FROM payload WHERE digest = payload_use.payload)
   AND NOT EXISTS (SELECT 1 FROM payload_alias WHERE sent = payload_use.payload)
 GROUP BY payload ORDER BY payload
 """
+_ALL = """
+SELECT digest FROM payload WHERE NOT EXISTS (SELECT 1 FROM payload_alias WHERE stored = digest)
+UNION ALL SELECT sent FROM payload_alias ORDER BY 1
+"""
+
+
+def list_payloads(connection: apsw.Connection) -> list[bytes]:
+    """Return the digest of every payload that is here, as it was sent."""
+    rows: list[Any] = connection.execute(_ALL).fetchall()
+    return [row[0] for row in rows]
 
 
 def spans_naming(

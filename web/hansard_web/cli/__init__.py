@@ -31,6 +31,7 @@ COMMANDS: Final = (
     Entry("tail", "tail", "Follow runs as they happen."),
     Entry("runs", "runs", "Runs: list, show, export, delete, pin."),
     Entry("steps", "steps", "Steps: show one, whole or as it came in."),
+    Entry("payload", "payload", "Payloads: get the bytes of one, verify them."),
     Entry("search", "search", "Find what was said, in any run."),
     Entry("usage", "usage", "Sum tokens and money."),
     Entry("doctor", "doctor", "Check ports, disk, permissions, versions and the server."),
