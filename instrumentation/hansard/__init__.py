@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
+from hansard.clients import instrument, record_http, uninstrument, unrecord_http
 from hansard.decorators import agent, tool, trace
 from hansard.handle import SpanHandle, span
 from hansard.propagation import extract, inject, inject_environment
@@ -37,8 +38,10 @@ __all__ = [
     "init",
     "inject",
     "inject_environment",
+    "instrument",
     "propagate",
     "propagating",
+    "record_http",
     "record_tool_call",
     "record_tool_result",
     "shutdown",
@@ -47,6 +50,8 @@ __all__ = [
     "testing",
     "tool",
     "trace",
+    "uninstrument",
+    "unrecord_http",
     "worker",
 ]
 

@@ -1,0 +1,39 @@
+"""Server-sent events, read from the whole bytes of a response (HTML standard, section 9.2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+# Only these end a line. `splitlines` would also cut at U+2028 and others inside a JSON text.
+_LINE_END = re.compile(r"\r\n|\n|\r")
+
+
+class Event(NamedTuple):
+    """One event; `name` is empty where the stream gives none."""
+
+    name: str
+    data: str
+
+
+def events_of(body: bytes) -> Iterator[Event]:
+    """Yield the events of a body in order.
+
+    An event that was cut off before its empty line is left out, as a browser does. Bytes that are
+    no UTF-8 become U+FFFD: the exact bytes are kept elsewhere.
+    """
+    name, data = "", list[str]()
+    lines = _LINE_END.split(body.decode("utf-8", "replace").removeprefix("\ufeff"))
+    for line in lines[:-1]:  # what follows the last line end is no whole line
+        if not line:
+            if data:
+                yield Event(name, "\n".join(data))
+            name, data = "", []
+            continue
+        key, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if key == "event":
+            name = value
+        elif key == "data":
+            data.append(value)

@@ -1,0 +1,166 @@
+"""Switching on the instrumentors that others keep well: OpenTelemetry's, OpenInference's."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from hansard._state import active
+from hansard.clients import found as installed_packages
+from hansard.clients.content_hook import ContentHook
+from hansard.clients.found import Found, installed, is_of_models, package_for
+from hansard.clients.guard import tell
+
+_log = logging.getLogger("hansard")
+
+
+class State(StrEnum):
+    """What became of a library that `instrument` was asked for."""
+
+    ON = "on"  # switched on now
+    ALREADY_ON = "already on"  # by an earlier call, by the program, or by opentelemetry-instrument
+    OFF = "off"  # switched off now
+    NOT_INSTALLED = "not installed"  # no instrumentor of this library is there
+    NOT_STARTED = "not started"  # hansard.init() was not called, or recording is switched off
+    FAILED = "failed"  # the instrumentor refused: `detail` says why
+
+
+@dataclass(frozen=True, slots=True)
+class Instrumentation:
+    """One library, and the instrumentor that watches it."""
+
+    library: str
+    state: State
+    package: str  # of the instrumentor; where none is installed, the one to install
+    version: str = ""
+    detail: str = ""
+    others: tuple[str, ...] = ()  # installed for the same library, and left off
+
+    def __str__(self) -> str:
+        what = f"{self.package} {self.version}".strip()
+        text = f"{self.library}: {self.state} ({what})"
+        if self.detail:
+            text += f": {self.detail}"
+        return text + (f"; left off: {', '.join(self.others)}" if self.others else "")
+
+
+# Those that we switched on; only these are switched off again.
+_switched_on: dict[str, Found] = {}
+
+
+def instrument(*libraries: str) -> list[Instrumentation]:
+    """Switch on one installed instrumentor for each library; without names, for all of models.
+
+    `hansard.instrument("openai", "anthropic")`. Of several that are installed for a library one is
+    taken: OpenTelemetry's GenAI one, then OpenInference's, then OpenLLMetry's; a library that is
+    instrumented already is left alone, so no call has two spans. Returns what became of each
+    library, with versions. Never raises: what is not installed is told on the logger `hansard`,
+    with the package to install.
+    """
+    there = installed()
+    wanted = [installed_packages.named(one) for one in libraries] or _of_models(there)
+    if not wanted:
+        _log.warning(
+            "hansard.instrument() found no instrumentor; for the openai package: pip install %s",
+            package_for("openai"),
+        )
+    return [_instrument(library, there.get(library, [])) for library in dict.fromkeys(wanted)]
+
+
+def uninstrument(*libraries: str) -> list[Instrumentation]:
+    """Switch off what `instrument` switched on; without names, all of it. Never raises."""
+    wanted = [installed_packages.named(one) for one in libraries] or list(_switched_on)
+    return [_uninstrument(_switched_on[name]) for name in wanted if name in _switched_on]
+
+
+def instrumentations() -> list[Instrumentation]:
+    """Return the installed instrumentors of models, and whether each is on; loads none that is not.
+
+    This is what `hansard doctor` shows.
+    """
+    return [
+        _told(several[0], State.ALREADY_ON if library in _switched_on else State.OFF, several)
+        for library, several in installed().items()
+        if is_of_models(library)
+    ]
+
+
+def _of_models(there: Iterable[str]) -> list[str]:
+    return [library for library in there if is_of_models(library)]
+
+
+def _instrument(library: str, several: list[Found]) -> Instrumentation:
+    if not several:
+        package = package_for(library)
+        _log.warning("no instrumentor for %r is installed: pip install %s", library, package)
+        return Instrumentation(library, State.NOT_INSTALLED, package)
+    recorder = active()
+    if recorder is None:
+        _log.warning("hansard.instrument(%r) needs hansard.init() first", library)
+        return _told(several[0], State.NOT_STARTED, several)
+    on = _already_on(several)
+    if on is not None:
+        return _told(on, State.ALREADY_ON, several)
+    for one in several:  # the next best, where one does not work with what is installed
+        tried = _switch_on(one, several, recorder.provider)
+        if tried.state is State.ON:
+            return tried
+        _log.warning("%s cannot be switched on: %s", tried.package, tried.detail)
+    return tried
+
+
+def _switch_on(chosen: Found, several: list[Found], provider: Any) -> Instrumentation:
+    try:
+        instrumentor = chosen.entry.load()()
+        instrumentor.instrument(tracer_provider=provider, completion_hook=ContentHook())
+        is_on = instrumentor.is_instrumented_by_opentelemetry
+        # One that refuses has logged why: a version of the library that it does not know.
+        refused = "" if is_on else f"it needs {_needs(instrumentor)}"
+    except Exception as error:
+        is_on, refused = False, f"{type(error).__name__}: {error}"
+    if not is_on:
+        return _told(chosen, State.FAILED, several, detail=refused)
+    _switched_on[chosen.library] = chosen
+    return _told(chosen, State.ON, several)
+
+
+def _needs(instrumentor: Any) -> str:
+    return ", ".join(instrumentor.instrumentation_dependencies())
+
+
+def _already_on(several: list[Found]) -> Found | None:
+    """Return the instrumentor of a library that is on, whoever switched it on."""
+    for one in several:
+        if one.entry.module not in sys.modules:
+            continue  # nobody has used it
+        try:
+            if one.entry.load()().is_instrumented_by_opentelemetry:
+                return one
+        except Exception as error:
+            tell(f"look at {one.package}", error)
+    return None
+
+
+def _uninstrument(one: Found) -> Instrumentation:
+    _switched_on.pop(one.library, None)
+    try:
+        instrumentor = one.entry.load()()
+        if instrumentor.is_instrumented_by_opentelemetry:
+            instrumentor.uninstrument()
+    except Exception as error:
+        tell(f"uninstrument {one.library}", error)
+        return _told(one, State.FAILED, [one], detail=type(error).__name__)
+    return _told(one, State.OFF, [one])
+
+
+def _told(
+    chosen: Found, state: State, several: list[Found], *, detail: str = ""
+) -> Instrumentation:
+    others = tuple(one.package for one in several if one is not chosen)
+    return Instrumentation(
+        chosen.library, state, chosen.package, chosen.version, detail=detail, others=others
+    )

@@ -1,0 +1,80 @@
+"""A recorder whose spans and payloads a test can look at."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from hansard import _state, semconv
+from hansard._state import Recorder
+from hansard.config import load_settings
+from hansard.payloads import PayloadWriter
+from hansard_compiler.redaction import Redactor
+
+DEADLINE_S = 10.0
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What was recorded."""
+
+    recorder: Recorder
+    exporter: InMemorySpanExporter
+    data: Path
+
+    @property
+    def spans(self) -> list[ReadableSpan]:
+        return list(self.exporter.get_finished_spans())
+
+    @property
+    def span(self) -> ReadableSpan:
+        [span] = self.spans
+        return span
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        return dict(self.span.attributes or {})
+
+    def await_span(self) -> ReadableSpan:
+        """Return the one span, as soon as another thread has ended it."""
+        deadline = time.monotonic() + DEADLINE_S
+        while not self.spans and time.monotonic() < deadline:
+            time.sleep(0.005)
+        return self.span
+
+    def payload(self, ref: str) -> bytes:
+        """Return the bytes that a reference names."""
+        [path] = (self.data / "spool" / "payloads").glob(ref.removeprefix("sha256:") + ".*")
+        return path.read_bytes()
+
+
+@contextmanager
+def recording(data: Path, *, retention: str = "redacted_payloads") -> Iterator[Recorded]:
+    """Record, without sending, until the block ends."""
+    settings = load_settings({"data": data, "retention": retention})
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    redactor = Redactor(b"k" * 32)
+    recorder = Recorder(
+        settings=settings,
+        provider=provider,
+        tracer=provider.get_tracer(semconv.SCOPE_NAME),
+        redactor=redactor,
+        instance_id="test",
+        payloads=PayloadWriter(settings, redactor),
+    )
+    before = _state.active()
+    _state.install(recorder)
+    try:
+        yield Recorded(recorder, exporter, data)
+    finally:
+        _state.install(before)
