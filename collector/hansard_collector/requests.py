@@ -28,13 +28,16 @@ from hansard_collector.prepare_logs import (
     prepare_point,
     single_points,
 )
+from hansard_collector.presence import PreparedLoss, PreparedPulse, read_presence
 from hansard_collector.redact import RetentionPolicy
 from hansard_collector.validate import refuse_span
 from hansard_store.attributes import resource_tokens_of
 from hansard_store.payloads import PreparedPayload
 from hansard_store.redactions import RemovedSecret
 
-Prepared = PreparedSpan | PreparedLog | PreparedPoint | PreparedPayload
+Prepared = (
+    PreparedSpan | PreparedLog | PreparedPoint | PreparedPayload | PreparedPulse | PreparedLoss
+)
 
 _MAX_MESSAGE_CHARS = 1000
 _log = logging.getLogger("hansard.pipeline")
@@ -211,7 +214,14 @@ def _prepare_log(
     ordinals: Counter[bytes],
     received_ns: int,
     removed: _Removed,
-) -> Iterator[PreparedLog]:
+) -> Iterator[PreparedLog | PreparedPulse | PreparedLoss]:
+    told = read_presence(item.message, item.envelope, received_ns=received_ns)
+    if told is not None:
+        if isinstance(told, str):
+            taken.reasons[told] += 1
+        else:
+            yield told
+        return
     ordinal = ordinals[item.mac]
     ordinals[item.mac] += 1
     yield prepare_log(

@@ -12,13 +12,16 @@ from hansard_collector.messages import MessageCache
 from hansard_collector.payload_joining import PayloadJoiner
 from hansard_collector.prepare import Envelope, PreparedSpan
 from hansard_collector.prepare_logs import PreparedLog, PreparedPoint
+from hansard_collector.presence import PreparedLoss, PreparedPulse
 from hansard_collector.rederive import rederive_span
 from hansard_collector.requests import Prepared
 from hansard_collector.sessions.marks import SessionEvent
 from hansard_collector.sessions.table import AGENTS
 from hansard_collector.sessions.writer import SessionWriter
 from hansard_store.logs import ReceivedLog, ReceivedPoint
+from hansard_store.losses import keep_loss
 from hansard_store.payloads import PreparedPayload
+from hansard_store.pulses import Pulse
 from hansard_store.received import Outcome, ReceivedSpan
 from hansard_store.writer import Batch, IngestWriter
 
@@ -45,7 +48,13 @@ class ItemWriter:
         """Store an item and return its column of the ledger."""
         if isinstance(item, PreparedPayload):
             return self._payloads.add(item)
+        if isinstance(item, PreparedLoss):
+            keep_loss(self._writer.connection, item.loss, now_ns=item.received_ns)
+            return "stored"
         resource, scope = self._ids_of(item.envelope)
+        if isinstance(item, PreparedPulse):
+            self._batch.pulses.append(Pulse(resource, item.traces, item.alive_until_ns))
+            return "stored"
         if isinstance(item, PreparedSpan):
             return self._write_span(item, resource=resource, scope=scope)
         if isinstance(item, PreparedLog):

@@ -146,7 +146,7 @@ hansard.item.decisions hansard.item.passes hansard.item.reasons hansard.item.sec
 hansard.item.rule_ids hansard.approval.id hansard.approval.status hansard.replay.of
 hansard.replay.mode hansard.policy.rule_ids hansard.policy.versions hansard.policy.effect
 hansard.payload.media_type hansard.item.tokens_before hansard.item.tokens_after
-hansard.item.scores
+hansard.item.scores hansard.pulse.trace_ids hansard.loss.signal hansard.loss.reason
 """
 
 _NUMBERS = """

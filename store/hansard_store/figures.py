@@ -9,6 +9,8 @@ from hansard_store.flags import SpanFlag
 
 # A span or run that is open without news for so long will get no end any more (DESIGN §6).
 NO_NEWS_NS = 15 * 60 * 1_000_000_000
+# Until when a run that is open may be believed to be: by the pulses of its processes, if any.
+ALIVE_UNTIL = f"coalesce(run.alive_until_ns, run.news_ns + {NO_NEWS_NS})"
 # As plain integers: `&` with an enum costs a microsecond, a tree has 50,000 rows.
 _TIME_HUGE, _ERROR = int(SpanFlag.TIME_HUGE), int(SpanFlag.ERROR)
 _CANCELLED = int(SpanFlag.CANCELLED)
@@ -37,22 +39,22 @@ def token_sums(columns: Sequence[int | None]) -> TokenSums | None:
     return TokenSums(*columns)
 
 
-def run_status(stored: str, *, news_ns: int, now_ns: int) -> str:
-    """Return ok, error, open or no_end: open runs without news for 15 minutes get no end."""
-    if stored == "open" and news_ns < now_ns - NO_NEWS_NS:
+def run_status(stored: str, *, alive_until_ns: int, now_ns: int) -> str:
+    """Return ok, error, open or no_end: an open run that nobody is alive for gets no end."""
+    if stored == "open" and alive_until_ns < now_ns:
         return "no_end"
     return stored
 
 
 def step_status(
-    status_code: int, *, flags: int, end_ns: int | None, news_ns: int, now_ns: int
+    status_code: int, *, flags: int, end_ns: int | None, alive_until_ns: int, now_ns: int
 ) -> str:
     """Return ok, unset, error, cancelled, open or no_end.
 
-    `news_ns` is when the run of the step last had news.
+    `alive_until_ns` is how long its process may be believed to live (ALIVE_UNTIL).
     """
     if end_ns is None and not flags & _TIME_HUGE:
-        return run_status("open", news_ns=news_ns, now_ns=now_ns)
+        return run_status("open", alive_until_ns=alive_until_ns, now_ns=now_ns)
     if flags & _CANCELLED:
         return "cancelled"
     if flags & _ERROR or status_code == 2:

@@ -15,7 +15,7 @@ import apsw
 
 from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import BadQueryError
-from hansard_store.figures import NO_NEWS_NS
+from hansard_store.figures import ALIVE_UNTIL
 
 RUN_STATUSES = ("ok", "error", "open", "no_end", "blocked", "cancelled")
 FACET_KINDS = ("agent", "model", "tool", "service", "role")
@@ -172,10 +172,10 @@ _STATUS = {
     for status in RUN_STATUSES
 } | {
     "open": _column(
-        "run.status = 'open' AND run.news_ns >= :alive_ns", "run_status", in_order=True
+        f"run.status = 'open' AND {ALIVE_UNTIL} >= :now_ns", "run_status", in_order=True
     ),
     "no_end": _column(
-        "run.status = 'open' AND run.news_ns < :alive_ns", "run_status", in_order=True
+        f"run.status = 'open' AND {ALIVE_UNTIL} < :now_ns", "run_status", in_order=True
     ),
 }
 _FACET = {kind: _facet(kind) for kind in FACET_KINDS}
@@ -248,7 +248,7 @@ def run_query(
 
 
 def _bindings(wanted: RunFilter, *, now_ns: int) -> dict[str, object]:
-    bindings: dict[str, object] = {"alive_ns": now_ns - NO_NEWS_NS}
+    bindings: dict[str, object] = {"now_ns": now_ns}
     for name in _COLUMNS:
         bindings[name] = getattr(wanted, name)
     for kind, values in wanted.facets():

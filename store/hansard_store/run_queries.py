@@ -12,7 +12,7 @@ import apsw
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.database import snapshot
-from hansard_store.figures import TokenSums, run_status, token_sums
+from hansard_store.figures import ALIVE_UNTIL, TokenSums, run_status, token_sums
 from hansard_store.run_candidates import candidate_runs
 from hansard_store.run_filters import (
     NEWEST_FIRST,
@@ -60,6 +60,7 @@ class RunItem:
     has_receipts: bool
     pinned: bool
     synthetic: bool
+    has_pulse: bool  # its process says that it lives, as long as it does
     notes: Mapping[str, int]  # what was repaired, missing or refused -> how many spans
     models: tuple[str, ...]
     service_names: tuple[str, ...]
@@ -98,13 +99,14 @@ class RunFacets:
     counts: Mapping[str, list[FacetCount]]
 
 
-_COLUMNS = """
+_COLUMNS = f"""
   run.id, run.trace_id, run.version, run.change_seq, run.name, run.agent_name, run.domain,
   run.status, run.started_ns, run.ended_ns, run.news_ns, run.span_count, run.step_count,
   run.open_count, run.error_count, run.model_calls, run.tool_calls, run.tokens_input,
   run.tokens_output, run.tokens_cache_read, run.tokens_cache_write, run.tokens_reasoning,
   run.cost_usd_nano, run.conversation_id, run.user_id, run.first_input, run.last_output,
-  run.has_receipts, run.pinned, run.synthetic, run.notes
+  run.has_receipts, run.pinned, run.synthetic, run.notes, {ALIVE_UNTIL},
+  run.alive_until_ns IS NOT NULL
 """
 _BY_TRACE = f"SELECT {_COLUMNS} FROM run WHERE trace_id = ?"
 _BY_NUMBER = f"""
@@ -264,7 +266,7 @@ def run_facets(
         rows = _matching(
             connection,
             wanted,
-            "run.status, run.news_ns",
+            f"run.status, {ALIVE_UNTIL}",
             sort=sort,
             after=first_page(sort),
             now_ns=now_ns,
@@ -277,8 +279,8 @@ def run_facets(
         if len(kept := counts.setdefault(kind, [])) < values:
             kept.append(FacetCount(value, runs))
     statuses: dict[str, int] = {}
-    for _, stored, news_ns in rows[:FACET_SAMPLE]:
-        status = run_status(stored, news_ns=news_ns, now_ns=now_ns)
+    for _, stored, alive_until_ns in rows[:FACET_SAMPLE]:
+        status = run_status(stored, alive_until_ns=alive_until_ns, now_ns=now_ns)
         statuses[status] = statuses.get(status, 0) + 1
     by_count = sorted(statuses.items(), key=lambda counted: (-counted[1], counted[0]))
     counts["status"] = [FacetCount(status, runs) for status, runs in by_count]
@@ -308,7 +310,7 @@ def _with_names(
 def _item(
     row: tuple[Any, ...], *, now_ns: int, models: Sequence[str], services: Sequence[str]
 ) -> RunItem:
-    status = run_status(row[7], news_ns=row[10], now_ns=now_ns)
+    status = run_status(row[7], alive_until_ns=row[31], now_ns=now_ns)
     return RunItem(
         id=row[0],
         run_id=row[1].hex(),
@@ -337,6 +339,7 @@ def _item(
         pinned=bool(row[28]),
         synthetic=bool(row[29]),
         notes=json.loads(row[30]),
+        has_pulse=bool(row[32]),
         models=tuple(models),
         service_names=tuple(services),
     )

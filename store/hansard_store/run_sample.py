@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 
 from hansard_store.database import snapshot
-from hansard_store.figures import run_status
+from hansard_store.figures import ALIVE_UNTIL, run_status
 from hansard_store.run_filters import NEWEST_FIRST, RunFilter, first_page, run_query
 
 
@@ -30,7 +30,8 @@ def sample_runs(
     with snapshot(connection):
         query = run_query(connection, wanted, sort=sort, after=first_page(sort), now_ns=now_ns)
         sql = (
-            "SELECT run.started_ns, run.ended_ns, run.status, run.news_ns, run.cost_usd_nano"
+            "SELECT run.started_ns, run.ended_ns, run.status, "
+            f"{ALIVE_UNTIL}, run.cost_usd_nano"
             f" FROM {query.source} WHERE {query.where} ORDER BY {query.order} LIMIT :limit"
         )
         rows = connection.execute(sql, {**query.bindings, "limit": limit}).fetchall()
@@ -38,8 +39,8 @@ def sample_runs(
 
 
 def _dot(row: Any, *, now_ns: int) -> RunDot:
-    started_ns, ended_ns, stored, news_ns, cost_usd_nano = row
-    status = run_status(stored, news_ns=news_ns, now_ns=now_ns)
+    started_ns, ended_ns, stored, alive_until_ns, cost_usd_nano = row
+    status = run_status(stored, alive_until_ns=alive_until_ns, now_ns=now_ns)
     has_end = status not in ("open", "no_end")
     return RunDot(
         started_ns, max(ended_ns - started_ns, 0) if has_end else None, status, cost_usd_nano

@@ -11,7 +11,7 @@ import apsw
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.database import snapshot
-from hansard_store.figures import TokenSums, step_status, token_sums
+from hansard_store.figures import ALIVE_UNTIL, TokenSums, step_status, token_sums
 from hansard_store.flags import SpanFlag
 from hansard_store.run_queries import find_trace_id
 from hansard_store.sides import shared_side
@@ -106,7 +106,8 @@ _COLUMNS = f"""
   span.kind, span.role, span.dialect, span.status, span.start_ns, span.end_ns, span.sort_ns,
   span.flags, span.resource, span.scope, span.agent_name, span.tool_name, span.model,
   span.tokens_input, span.tokens_output, span.tokens_cache_read, span.tokens_cache_write,
-  span.tokens_reasoning, span.cost_usd_nano, span.summary, run.news_ns,
+  span.tokens_reasoning, span.cost_usd_nano, span.summary,
+  coalesce((SELECT alive_until_ns FROM pulse WHERE pulse.resource = span.resource), {ALIVE_UNTIL}),
   {shared_side("span")}
 """
 _STEPS = f"""
@@ -283,7 +284,9 @@ def recent_durations(
 
 def _skeleton(row: Any, *, now_ns: int) -> StepSkeleton:
     run_id, span_id = row[1].hex(), row[2].hex()
-    status = step_status(row[10], flags=row[14], end_ns=row[12], news_ns=row[27], now_ns=now_ns)
+    status = step_status(
+        row[10], flags=row[14], end_ns=row[12], alive_until_ns=row[27], now_ns=now_ns
+    )
     return StepSkeleton(
         id=row[0],
         step_id=f"{run_id}-{span_id}{_SERVER if row[28] else ''}",

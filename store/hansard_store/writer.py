@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import apsw
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
@@ -16,6 +16,7 @@ from hansard_store.indexing import IndexWriter
 from hansard_store.ledger import LedgerBatch
 from hansard_store.logs import LogWriter
 from hansard_store.packing import pack
+from hansard_store.pulses import Pulse, keep_pulse
 from hansard_store.redactions import RedactionWriter
 from hansard_store.runs import RunWriter
 from hansard_store.spans import SpanWriter
@@ -40,6 +41,7 @@ class Batch:
     runs: RunWriter
     ledger: LedgerBatch
     redactions: RedactionWriter
+    pulses: list[Pulse] = field(default_factory=list)
 
 
 class IngestWriter:
@@ -82,11 +84,14 @@ class IngestWriter:
             )
             logs = LogWriter(self.connection, runs=runs, contents=self._contents)
             ledger = LedgerBatch()
-            yield Batch(spans, logs, runs, ledger, RedactionWriter(self.connection))
+            batch = Batch(spans, logs, runs, ledger, RedactionWriter(self.connection))
+            yield batch
             runs.flush()
             self._contents.flush()
             self._texts.flush()
             if now_ns is not None:
+                for pulse in batch.pulses:
+                    keep_pulse(self.connection, pulse, now_ns=now_ns)
                 ledger.flush(self.connection, now_ns=now_ns)
 
     def commit(self) -> None:

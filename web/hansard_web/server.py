@@ -38,6 +38,7 @@ from hansard_collector.receivers.grpc import (
 )
 from hansard_collector.receivers.status import STORE_WAIT_S, Refusal
 from hansard_collector.redact import RetentionPolicy
+from hansard_collector.silence import SilenceWatch
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.redaction import Redactor
 from hansard_store.database import DataFolder, open_for_ingest
@@ -152,6 +153,7 @@ class Server:
             )
             opened.callback(self._grpc.stop)
             pipeline.start()
+            opened.enter_context(SilenceWatch(folder).working())
             limits = Limits(config.keep, config.max_disk)
             if limits.any:
                 opened.enter_context(Janitor(folder, limits).working())

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 import grpc
 
+from hansard.probe import HELLO, PRODUCT
 from hansard_collector.ingest import Encoding, Ingest, IngestRequest, Sender, Signal
 from hansard_collector.receivers.status import (
     MAX_BODY_BYTES,
@@ -169,6 +170,9 @@ class _OtlpMethods(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc ships n
         self._authorise = authorise
 
     def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
+        if details.method == HELLO:
+            # No token and no data: like /healthz, it only says who listens.
+            return grpc.unary_unary_rpc_method_handler(lambda _request, _context: PRODUCT.encode())
         signal = _SIGNALS.get(details.method)
         metadata = dict(details.invocation_metadata or ())
         refusal = self._authorise(metadata.get("authorization", ""))

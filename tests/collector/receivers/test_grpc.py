@@ -21,6 +21,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
+from hansard.probe import HELLO, PRODUCT
 from hansard_collector.errors import StoreBusy
 from hansard_collector.ingest import Encoding, Signal
 from hansard_collector.receivers.grpc import (
@@ -64,6 +65,13 @@ def trailers_of(error: Any) -> dict[str, Any]:
 
 def details_of(error: Any) -> Status:
     return Status.FromString(trailers_of(error)["grpc-status-details-bin"])
+
+
+def test_who_listens_is_told_to_everybody_and_nothing_else(open_grpc: OpenGrpc) -> None:
+    receiver = open_grpc(authorise=require_bearer("secret"))
+
+    assert call(receiver, b"", HELLO) == PRODUCT.encode()
+    assert call(receiver, traces()).code() is grpc.StatusCode.UNAUTHENTICATED
 
 
 @pytest.mark.parametrize("signal", Signal)

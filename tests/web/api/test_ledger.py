@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from hansard import semconv
+from tests.collector.ingesting import pairs
 from tests.web.api.conftest import Api, api_routes
 from tests.web.api.otlp import log, logs, span, traces
 
@@ -47,8 +49,27 @@ def test_the_ledger_adds_up_by_signal_and_sender(api: Api) -> None:
 def test_health_tells_that_the_store_can_be_written_and_nothing_else(api: Api) -> None:
     health = api.get("/healthz")
 
-    assert set(health) == {"schema_version", "status", "version", "up_seconds"}
-    assert health["status"] == "ok"
+    assert set(health) == {"schema_version", "status", "product", "version", "up_seconds"}
+    assert (health["status"], health["product"]) == ("ok", "hansard")
+
+
+@pytest.mark.covers("OT-12")
+def test_what_a_sender_lost_is_in_the_ledger(api: Api) -> None:
+    lost = log("3 spans were lost", "a")
+    lost.event_name = semconv.EVENT_LOSS
+    told = {
+        semconv.LOSS_SIGNAL: "spans",
+        semconv.LOSS_REASON: "spool full",
+        semconv.LOSS_ITEMS: 3,
+    }
+    lost.attributes.extend(pairs(told))
+    api.send(logs(lost, service="bot"))
+
+    [loss] = api.get("/v1/ledger")["losses"]
+
+    assert (loss["service"], loss["signal"], loss["reason"]) == ("bot", "spans", "spool full")
+    assert (loss["items"], loss["processes"]) == (3, 1)
+    assert loss["last_at"].endswith("Z")
 
 
 def test_health_is_503_when_the_store_is_gone(api: Api) -> None:

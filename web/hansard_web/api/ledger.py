@@ -9,6 +9,7 @@ from importlib.metadata import version
 
 from fastapi import APIRouter
 
+from hansard.probe import PRODUCT
 from hansard_collector.pipeline import Pipeline
 from hansard_store.ledger_queries import (
     LedgerCount,
@@ -18,6 +19,7 @@ from hansard_store.ledger_queries import (
     list_refusals,
     list_senders,
 )
+from hansard_store.losses import LossSum, list_losses
 from hansard_store.writable import why_not_writable
 from hansard_web.api import models
 from hansard_web.api.answers import Answer, Body, time_text
@@ -39,11 +41,13 @@ def ledger(site: SiteDep) -> Answer:
         totals = ledger_totals(connection)
         senders = list_senders(connection)
         refusals = list_refusals(connection)
+        losses = list_losses(connection)
     return Answer(
         {
             **{name: asdict(totals[signal]) for signal, name in _ITEMS.items()},
             "senders": [_sender(one) for one in senders],
             "refusals": [_refusal(one) for one in refusals],
+            "losses": [_loss(one) for one in losses],
             "queue": _queue(site),
         }
     )
@@ -81,6 +85,18 @@ def _refusal(refusal: LedgerRefusal) -> Body:
     }
 
 
+def _loss(loss: LossSum) -> Body:
+    return {
+        "service": loss.service,
+        "signal": loss.signal,
+        "reason": loss.reason,
+        "items": loss.items,
+        "processes": loss.processes,
+        "first_at": time_text(loss.first_ns),
+        "last_at": time_text(loss.last_ns),
+    }
+
+
 def _queue(site: Site) -> Body | None:
     """Return how full the queue of this process is; None where it only reads."""
     return asdict(site.ingest.queue_state()) if isinstance(site.ingest, Pipeline) else None
@@ -91,7 +107,19 @@ def health(site: SiteDep) -> Answer:
     """Say whether the store can be written; 503 when it cannot. Tells nothing of its content."""
     reason = why_not_writable(site.folder)
     if reason is not None:
-        body = {"status": "unavailable", "reason": reason, "version": version("hansard")}
+        body = {
+            "status": "unavailable",
+            "product": PRODUCT,
+            "reason": reason,
+            "version": version("hansard"),
+        }
         return Answer(body, status_code=HTTPStatus.SERVICE_UNAVAILABLE)
     up_s = (time.time_ns() - site.started_ns) / 1e9
-    return Answer({"status": "ok", "version": version("hansard"), "up_seconds": round(up_s, 1)})
+    return Answer(
+        {
+            "status": "ok",
+            "product": PRODUCT,
+            "version": version("hansard"),
+            "up_seconds": round(up_s, 1),
+        }
+    )

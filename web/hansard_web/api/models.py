@@ -287,17 +287,29 @@ class Queue(Body):
     max_bytes: int
 
 
+class Loss(Body):
+    service: str
+    signal: str = Field(description="spans or logs")
+    reason: str
+    items: int
+    processes: int
+    first_at: str
+    last_at: str
+
+
 class Ledger(Answer):
     spans: LedgerCount
     logs: LedgerCount
     metric_points: LedgerCount
     senders: list[Sender]
     refusals: list[Refusal]
+    losses: list[Loss] = Field(description="what senders say that they lost on the way here")
     queue: Queue | None = Field(description="of this process; null where it only reads")
 
 
 class Health(Answer):
     status: Literal["ok", "unavailable"]
+    product: Literal["hansard"] = Field(description="who answers: senders of open spans ask")
     version: str
     up_seconds: float | None = None
     reason: str | None = None

@@ -18,6 +18,7 @@ from hansard_collector.pipeline import Pipeline
 from hansard_store.database import schema_version
 from hansard_store.ledger_periods import PeriodLine, ledger_lines
 from hansard_store.ledger_queries import SIGNALS, LedgerCount, LedgerRefusal, list_refusals
+from hansard_store.losses import LossSum, list_losses
 from hansard_store.writable import why_not_writable
 from hansard_web import format as figures
 from hansard_web.site import Site, SiteDep
@@ -28,6 +29,7 @@ _NS_PER_S: Final = 1_000_000_000
 _PERIODS: Final = {"1h": ("1 hour", 3600), "24h": ("24 hours", 86_400), "7d": ("7 days", 604_800)}
 _DEFAULT: Final = "24h"
 _REFUSALS: Final = 50
+_LOSSES: Final = 20
 _SPARK_POINTS: Final = 96
 _SPARK_HEIGHT: Final = 22
 _ITEMS: Final = {"traces": "spans", "logs": "log records", "metrics": "metric points"}
@@ -90,6 +92,7 @@ class HealthPage:
     sums: tuple[Sum, ...]
     rows: tuple[LedgerRow, ...]
     refusals: tuple[LedgerRefusal, ...]
+    losses: tuple[LossSum, ...]  # what senders lost on the way here, the latest first
     gauges: tuple[Gauge, ...]
     facts: tuple[tuple[str, str, str], ...]  # (label, value, what it means)
 
@@ -117,6 +120,7 @@ def _health_page(site: Site, period: str) -> HealthPage:
     with site.readers.read() as connection:
         lines = ledger_lines(connection, since_ns=now_ns - length_s * _NS_PER_S, until_ns=now_ns)
         refusals = list_refusals(connection, limit=_REFUSALS)
+        losses = list_losses(connection, limit=_LOSSES)
         facts = _facts(site, connection)
     return HealthPage(
         problem=why_not_writable(site.folder) or "",
@@ -131,6 +135,7 @@ def _health_page(site: Site, period: str) -> HealthPage:
         sums=tuple(_sums(lines)),
         rows=tuple(_row(line) for line in lines),
         refusals=tuple(refusals),
+        losses=tuple(losses),
         gauges=tuple(_gauges(site)),
         facts=tuple(facts),
     )

@@ -1,0 +1,250 @@
+"""What processes say of themselves: that they live, and what they lost."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+
+from hansard import semconv
+from hansard_collector.presence import BAD_LOSS, BAD_PULSE
+from hansard_collector.silence import SilenceWatch, tell_silence
+from hansard_store.database import open_for_maintenance
+from hansard_store.figures import NO_NEWS_NS
+from hansard_store.losses import list_losses
+from hansard_store.run_filters import RunFilter
+from hansard_store.run_queries import get_run, last_change, list_runs
+from hansard_store.step_queries import get_step
+from tests.collector.ingesting import TRACE, Ingesting, logs, pairs, span, traces
+
+_S = 1_000_000_000
+_OTHER = bytes(reversed(TRACE))
+
+
+def of_process(request: Any, instance: str) -> Any:
+    """Let a request come from a process of our SDK."""
+    levels = (
+        request.resource_spans
+        if isinstance(request, ExportTraceServiceRequest)
+        else request.resource_logs
+    )
+    levels[0].resource.attributes.extend(pairs({"service.instance.id": instance}))
+    return request
+
+
+def strings(texts: list[str]) -> AnyValue:
+    return AnyValue(array_value=ArrayValue(values=[AnyValue(string_value=text) for text in texts]))
+
+
+def pulse(
+    instance: str, *trace_ids: bytes, last: bool = False, interval_ms: int = 10_000
+) -> ExportLogsServiceRequest:
+    told = {
+        semconv.PULSE_TRACES: strings([one.hex() for one in trace_ids]),
+        semconv.PULSE_INTERVAL_MS: interval_ms,
+        semconv.PULSE_LAST: last,
+    }
+    return record(semconv.EVENT_PULSE, told, instance=instance)
+
+
+def record(
+    event: str, told: Mapping[str, Any], *, instance: str = "one"
+) -> ExportLogsServiceRequest:
+    request = logs([LogRecord(time_unix_nano=1, event_name=event, attributes=pairs(told))])
+    found: ExportLogsServiceRequest = of_process(request, instance)
+    return found
+
+
+def open_span(number: int, instance: str, *, trace_id: bytes = TRACE, parent: int = 0) -> Any:
+    request = traces([span(number, parent, duration_s=None, trace_id=trace_id)])
+    return of_process(request, instance)
+
+
+def loss(items: int, *, reason: str = "spool full", instance: str = "one") -> Any:
+    told = {
+        semconv.LOSS_SIGNAL: "spans",
+        semconv.LOSS_REASON: reason,
+        semconv.LOSS_ITEMS: items,
+    }
+    return record(semconv.EVENT_LOSS, told, instance=instance)
+
+
+def run_status(ingesting: Ingesting, later_s: float, trace_id: bytes = TRACE) -> str:
+    now_ns = time.time_ns() + round(later_s * _S)
+    status = get_run(ingesting.db, trace_id.hex(), now_ns=now_ns).status
+    listed = list_runs(ingesting.db, RunFilter(status=(status,)), now_ns=now_ns)
+    assert trace_id.hex() in [item.run_id for item in listed.items]
+    return status
+
+
+def step_status(ingesting: Ingesting, number: int, later_s: float) -> str:
+    now_ns = time.time_ns() + round(later_s * _S)
+    return get_step(ingesting.db, f"{TRACE.hex()}-{number:016x}", now_ns=now_ns).status
+
+
+def test_a_run_whose_process_stops_to_pulse_has_no_end_after_half_a_minute(
+    ingesting: Ingesting,
+) -> None:
+    ingesting.send(open_span(1, "one"))
+    ingesting.send(pulse("one", TRACE))
+
+    assert [run_status(ingesting, later) for later in (0, 29, 46)] == ["open", "open", "no_end"]
+    assert step_status(ingesting, 1, 29) == "open"
+    assert step_status(ingesting, 1, 46) == "no_end"
+
+
+def test_an_open_run_without_a_pulse_is_waited_for_a_quarter_of_an_hour(
+    ingesting: Ingesting,
+) -> None:
+    ingesting.send(open_span(1, "one"))
+
+    assert run_status(ingesting, NO_NEWS_NS / _S - 60) == "open"
+    assert run_status(ingesting, NO_NEWS_NS / _S + 60) == "no_end"
+
+
+def test_a_process_that_says_goodbye_leaves_its_steps_without_an_end_at_once(
+    ingesting: Ingesting,
+) -> None:
+    ingesting.send(open_span(1, "one"))
+    ingesting.send(open_span(2, "two", parent=1))
+    ingesting.send(pulse("one", TRACE))
+    ingesting.send(pulse("two", TRACE))
+
+    ingesting.send(pulse("two", TRACE, last=True))
+
+    assert (step_status(ingesting, 1, 0), step_status(ingesting, 2, 0)) == ("open", "no_end")
+    assert run_status(ingesting, 0) == "open"
+    ingesting.send(pulse("one", TRACE, last=True))
+    assert run_status(ingesting, 0) == "no_end"
+
+
+def test_a_pulse_after_silence_shows_the_run_as_open_again(ingesting: Ingesting) -> None:
+    ingesting.send(open_span(1, "one"))
+    ingesting.send(pulse("one", TRACE, last=True))
+    before = last_change(ingesting.db)
+    assert run_status(ingesting, 0) == "no_end"
+
+    ingesting.send(pulse("one", TRACE))
+
+    assert run_status(ingesting, 0) == "open"
+    assert last_change(ingesting.db) > before
+    again = last_change(ingesting.db)
+    ingesting.send(pulse("one", TRACE))
+    assert last_change(ingesting.db) == again
+
+
+def test_a_span_of_another_back_end_keeps_its_run_open(ingesting: Ingesting) -> None:
+    ingesting.send(open_span(1, "one"))
+    ingesting.send(traces([span(9, duration_s=None)], service="foreign"))
+
+    ingesting.send(pulse("one", TRACE, last=True))
+
+    assert run_status(ingesting, 60) == "open"
+    assert step_status(ingesting, 1, 60) == "no_end"
+
+
+def test_pulses_and_losses_are_counted_and_are_no_logs(ingesting: Ingesting) -> None:
+    ingesting.send(open_span(1, "one"))
+    ingesting.send(pulse("one", TRACE, _OTHER))
+    ingesting.send(loss(3))
+
+    ledger = ingesting.ledger("logs")
+    assert (ledger["received"], ledger["stored"]) == (2, 2)
+    assert ingesting.one("SELECT count(*) FROM log_record") == 0
+
+
+@pytest.mark.covers("OT-12")
+def test_a_loss_is_told_with_its_largest_count(ingesting: Ingesting) -> None:
+    for items in (3, 12, 12, 5):
+        ingesting.send(loss(items))
+    ingesting.send(loss(1, instance="two"))
+    ingesting.send(loss(7, reason="queue full"))
+
+    told = {(one.service, one.signal, one.reason): one for one in list_losses(ingesting.db)}
+    assert told["svc", "spans", "spool full"].items == 13
+    assert told["svc", "spans", "spool full"].processes == 2
+    assert told["svc", "spans", "queue full"].items == 7
+
+
+@pytest.mark.parametrize(
+    ("event", "told", "reason"),
+    [
+        (semconv.EVENT_PULSE, {}, BAD_PULSE),
+        (semconv.EVENT_PULSE, {semconv.PULSE_TRACES: "text"}, BAD_PULSE),
+        (semconv.EVENT_LOSS, {}, BAD_LOSS),
+        (semconv.EVENT_LOSS, {semconv.LOSS_ITEMS: "many"}, BAD_LOSS),
+        (
+            semconv.EVENT_LOSS,
+            {semconv.LOSS_SIGNAL: "spans", semconv.LOSS_REASON: "x", semconv.LOSS_ITEMS: -1},
+            BAD_LOSS,
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_rejected_in_words(
+    ingesting: Ingesting, event: str, told: Mapping[str, Any], reason: str
+) -> None:
+    result = ingesting.send(record(event, told))
+
+    assert (result.rejected, reason in result.message) == (1, True)
+
+
+def test_a_pulse_that_names_nonsense_harms_nothing(ingesting: Ingesting) -> None:
+    told = {
+        semconv.PULSE_TRACES: strings(["", "xyz", "00", "f" * 64]),
+        semconv.PULSE_INTERVAL_MS: 2**62,
+    }
+
+    assert ingesting.send(record(semconv.EVENT_PULSE, told)).rejected == 0
+
+
+@pytest.mark.parametrize("retention", ["redacted_payloads", "metadata_only"])
+def test_pulses_and_losses_work_in_every_retention_mode(tmp_path: Any, retention: str) -> None:
+    with contextlib.closing(Ingesting(tmp_path / "data", retention=retention)) as ingesting:
+        ingesting.send(open_span(1, "one"))
+        ingesting.send(pulse("one", TRACE, last=True))
+        ingesting.send(loss(3))
+
+        assert run_status(ingesting, 0) == "no_end"
+        assert [one.reason for one in list_losses(ingesting.db)] == ["spool full"]
+
+
+@contextlib.contextmanager
+def maintenance(ingesting: Ingesting) -> Iterator[Any]:
+    with contextlib.closing(open_for_maintenance(ingesting.folder)) as connection:
+        yield connection
+
+
+def test_pages_are_told_once_of_a_run_that_fell_silent(ingesting: Ingesting) -> None:
+    ingesting.send(open_span(1, "one"))
+    ingesting.send(pulse("one", TRACE))
+    now_ns = time.time_ns()
+    with maintenance(ingesting) as connection:
+        told = [
+            tell_silence(connection, since_ns=now_ns + at * _S, now_ns=now_ns + (at + 20) * _S)
+            for at in (0, 20, 40)
+        ]
+
+    assert told == [0, 1, 0]
+
+
+def test_a_watch_tells_by_itself_and_stops(ingesting: Ingesting) -> None:
+    ingesting.send(open_span(1, "one"))
+    ingesting.send(pulse("one", TRACE, interval_ms=1))
+    before = last_change(ingesting.db)
+    changed = threading.Event()
+
+    with SilenceWatch(ingesting.folder, every_s=0.01).working():
+        deadline_s = time.monotonic() + 20
+        while last_change(ingesting.db) == before and time.monotonic() < deadline_s:
+            changed.wait(0.01)
+
+    assert last_change(ingesting.db) > before
+    assert run_status(ingesting, 0) == "no_end"
