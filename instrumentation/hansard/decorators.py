@@ -14,7 +14,7 @@ from typing import Any, TypeVar, overload
 from hansard import _state, plans
 from hansard._state import Recorder
 from hansard.errors import NotDecoratable
-from hansard.generators import ObservedAsyncGenerator, ObservedGenerator
+from hansard.generators import ObservedAsyncGenerator, ObservedGenerator, begun
 from hansard.observation import Observation, begin, tell
 from hansard.plans import Kind, Plan
 
@@ -238,10 +238,11 @@ def _wrapped_async_generator(function: Callable[..., Any], plan: Plan) -> Callab
         generator: Any
         if observed is None:
             generator = function(*args, **kwargs)
+            step = begun(generator)
         else:
             make = functools.partial(function, *args, **kwargs)
             generator = ObservedAsyncGenerator(make, observed, plan.output_key)
-        step = generator.asend(None)
+            step = generator.begin()
         while True:
             try:
                 item = await step

@@ -7,7 +7,8 @@ what the body opens across a `yield` is current again when the body goes on.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Generator
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from typing import Any
 
 from hansard import semconv
@@ -129,6 +130,20 @@ class ObservedGenerator(_Observed, Generator[Any, Any, Any]):
         return item
 
 
+def begun(generator: AsyncGenerator[Any, Any]) -> Awaitable[Any]:
+    """Return the first step of an async generator that is read by a decorated one.
+
+    The event loop does not learn of it. When the loop ends, it closes all the generators it knows
+    at once; the outer one closes the inner one, which must not be closing already.
+    """
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(firstiter=None, finalizer=None)
+    try:
+        return generator.asend(None)
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
+
+
 class ObservedAsyncGenerator(_Observed):
     """The same for async generators; `decorators` has the loop that drives it."""
 
@@ -143,6 +158,10 @@ class ObservedAsyncGenerator(_Observed):
             self._failed(error)
             raise
         observed.leave()
+
+    async def begin(self) -> Any:
+        """Run to the first value."""
+        return await self._resume(lambda: begun(self._generator))
 
     async def asend(self, value: Any) -> Any:
         return await self._resume(lambda: self._generator.asend(value))

@@ -6,7 +6,6 @@ its span. The exception of the program itself is looked at and never touched.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import traceback
 from collections.abc import Mapping
@@ -29,7 +28,8 @@ if TYPE_CHECKING:
 _MAX_MESSAGE_CHARS = 4_096
 _MAX_STACKTRACE_CHARS = 32_768
 _MAX_LOOKED_AT_CHARS = 1 << 20
-_CANCELLED = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt)
+# By name: importing asyncio takes as long as all else that is imported here.
+_CANCELLATIONS = frozenset({("asyncio", "CancelledError"), ("trio", "Cancelled")})
 
 
 class Observation:
@@ -213,9 +213,12 @@ def _clean(recorder: Recorder, text: str, key: str) -> str:
 
 def is_cancellation(error: BaseException) -> bool:
     """Whether the work was given up rather than failed: by a task, a generator, a person."""
-    if isinstance(error, _CANCELLED):
+    if isinstance(error, GeneratorExit | KeyboardInterrupt):
         return True
-    return type(error).__name__ == "Cancelled" and type(error).__module__.startswith("trio")
+    return any(
+        (kind.__module__.partition(".")[0], kind.__name__) in _CANCELLATIONS
+        for kind in type(error).__mro__
+    )
 
 
 def tell_error(recorder: Recorder, span: Span, error: BaseException) -> None:

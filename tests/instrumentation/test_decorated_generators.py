@@ -200,6 +200,26 @@ def test_an_async_generator_left_half_way_closes_its_span(how: str) -> None:
         assert_left_after_two(recorded)
 
 
+@pytest.mark.parametrize("is_started", [False, True])
+def test_a_loop_that_ends_closes_many_generators_left_half_way(is_started: bool) -> None:
+    kept: list[AsyncGenerator[int, None]] = []
+    closed = [asyncio.Event() for _ in range(20)]
+
+    async def leave() -> None:
+        for event in closed:
+            kept.append(async_counting(event))
+            await anext(kept[-1])
+
+    if is_started:
+        with recording() as recorded:
+            asyncio.run(leave())
+        assert len(recorded.spans) == len(closed)
+    else:
+        asyncio.run(leave())
+
+    assert all(event.is_set() for event in closed)
+
+
 def test_an_async_generator_dropped_without_a_loop_closes_its_span() -> None:
     @hansard.trace
     async def two() -> AsyncGenerator[int, None]:
