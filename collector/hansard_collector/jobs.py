@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from hansard_collector.courtesy import Courtesy
 from hansard_collector.ingest import IngestRequest, IngestResult, RefusedRequest
 from hansard_collector.refusals import sender_key
 from hansard_collector.requests import Prepared, TakenApart
@@ -110,8 +111,9 @@ Chunk: TypeAlias = list[tuple[Job, Prepared | None]]  # None: the job's items ar
 class Chunks:
     """The items of jobs, prepared as they are asked for, one transaction's worth at a time."""
 
-    def __init__(self, jobs: Sequence[Job]) -> None:
+    def __init__(self, jobs: Sequence[Job], *, courtesy: Courtesy) -> None:
         self._jobs = jobs
+        self._courtesy = courtesy
         self._items = _items_of(jobs)
         self._held: Chunk = []  # prepared while looking for the end of a job
 
@@ -120,6 +122,7 @@ class Chunks:
         chunk, self._held = self._held, []
         started = time.monotonic()
         for one in self._items:
+            self._courtesy.give_way()
             if len(chunk) >= _BATCH_ITEMS and one[1] is not None:
                 self._held = [one]
                 break

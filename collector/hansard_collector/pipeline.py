@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import apsw
 
+from hansard_collector.courtesy import Courtesy
 from hansard_collector.derive import DERIVED_VERSION
 from hansard_collector.errors import MalformedRequest, StoreBusy
 from hansard_collector.ingest import IngestRequest, IngestResult, RefusedRequest
@@ -87,9 +88,10 @@ class Pipeline:
         self._queued_bytes = 0
         self._refusals = Refusals()
         self._closing = False
+        self.courtesy = Courtesy()  # for those who answer people from this process
         # Of the pipeline thread: what is prepared next, refusals that are to be counted, and those
         # that could not be while the store was busy: they are counted with the next requests.
-        self._chunks = Chunks(())
+        self._chunks = Chunks((), courtesy=self.courtesy)
         self._uncounted = Refusals()
         self._owed = Refusals()
         # Commits, while the pipeline thread prepares; only one of them uses the writer at a time.
@@ -162,7 +164,8 @@ class Pipeline:
                 if not jobs and not refusals:
                     return None
                 self._uncounted.merge(refusals)
-                self._chunks = Chunks([job for job in jobs if self._open(job)])
+                opened = [job for job in jobs if self._open(job)]
+                self._chunks = Chunks(opened, courtesy=self.courtesy)
             except Exception as error:
                 # The last border: whatever it was, the thread goes on and the senders are told.
                 _log.exception("requests could not be taken apart")
@@ -244,6 +247,7 @@ class Pipeline:
         with self._writer.rows(now_ns=time.time_ns()) as batch:
             items = ItemWriter(self._writer, batch, self._preparer.messages)
             for job, item in chunk:
+                self.courtesy.give_way()
                 if item is None:
                     job.count_in(batch.ledger)
                     continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -171,15 +171,13 @@ def _prepared(
     for index, ((envelope, message), mac) in enumerate(zip(envelopes, macs, strict=True)):
         item = _Item(message, envelope, mac)
         try:
-            made = list(
-                prepare(
-                    preparer,
-                    item,
-                    taken=taken,
-                    ordinals=ordinals,
-                    received_ns=request.received_ns,
-                    removed=removed.get(index, ()),
-                )
+            made = prepare(
+                preparer,
+                item,
+                taken=taken,
+                ordinals=ordinals,
+                received_ns=request.received_ns,
+                removed=removed.get(index, ()),
             )
         except Exception as error:  # a stage must not end the thread: this item is refused
             _log.exception("an item could not be prepared and is refused")
@@ -196,14 +194,15 @@ def _prepare_span(
     ordinals: Counter[bytes],
     received_ns: int,
     removed: _Removed,
-) -> Iterator[PreparedSpan]:
+) -> Sequence[PreparedSpan]:
     reason = refuse_span(item.message)
     if reason is not None:
         taken.reasons[reason] += 1
-        return
-    yield preparer.span(
+        return ()
+    made = preparer.span(
         item.message, item.envelope, mac=item.mac, received_ns=received_ns, removed=removed
     )
+    return (made,)
 
 
 def _prepare_log(
@@ -214,17 +213,16 @@ def _prepare_log(
     ordinals: Counter[bytes],
     received_ns: int,
     removed: _Removed,
-) -> Iterator[PreparedLog | PreparedPulse | PreparedLoss]:
+) -> Sequence[PreparedLog | PreparedPulse | PreparedLoss]:
     told = read_presence(item.message, item.envelope, received_ns=received_ns)
+    if isinstance(told, str):
+        taken.reasons[told] += 1
+        return ()
     if told is not None:
-        if isinstance(told, str):
-            taken.reasons[told] += 1
-        else:
-            yield told
-        return
+        return (told,)
     ordinal = ordinals[item.mac]
     ordinals[item.mac] += 1
-    yield prepare_log(
+    made = prepare_log(
         preparer,
         item.message,
         item.envelope,
@@ -233,6 +231,7 @@ def _prepare_log(
         received_ns=received_ns,
         removed=removed,
     )
+    return (made,)
 
 
 def _prepare_metric(
@@ -243,22 +242,26 @@ def _prepare_metric(
     ordinals: Counter[bytes],
     received_ns: int,
     removed: _Removed,
-) -> Iterator[PreparedPoint]:
+) -> Sequence[PreparedPoint]:
+    made = []
     for metric, point in single_points(item.message):
         ordinal = ordinals[item.mac]
         ordinals[item.mac] += 1
-        yield prepare_point(
-            metric,
-            point,
-            item.envelope,
-            mac=item.mac,
-            ordinal=ordinal,
-            received_ns=received_ns,
-            removed=removed,
+        made.append(
+            prepare_point(
+                metric,
+                point,
+                item.envelope,
+                mac=item.mac,
+                ordinal=ordinal,
+                received_ns=received_ns,
+                removed=removed,
+            )
         )
+    return made
 
 
-_PREPARE: Mapping[Signal, Callable[..., Iterator[Prepared]]] = {
+_PREPARE: Mapping[Signal, Callable[..., Sequence[Prepared]]] = {
     Signal.TRACES: _prepare_span,
     Signal.LOGS: _prepare_log,
     Signal.METRICS: _prepare_metric,

@@ -16,6 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import Scope
 
 from hansard_collector.ingest import Ingest, Sender
+from hansard_collector.pipeline import Pipeline
 from hansard_collector.receivers.http import HttpSettings, otlp_routes
 from hansard_collector.receivers.http_answers import status_response
 from hansard_collector.receivers.paths import find_target, is_otlp_path
@@ -24,6 +25,7 @@ from hansard_store.database import DataFolder
 from hansard_web.api.ledger import router as ledger_router
 from hansard_web.api.routes import api_router
 from hansard_web.assets import Assets
+from hansard_web.first import PeopleFirst
 from hansard_web.heads import AnswerHead
 from hansard_web.live import RunFeed
 from hansard_web.pages import page_routers
@@ -93,6 +95,8 @@ def create_app(
         is_otlp=is_otlp_path,
         refuse=_refuse_with(app, ingest, settings),
     )
+    if isinstance(ingest, Pipeline):
+        app.add_middleware(PeopleFirst, courtesy=ingest.courtesy, is_otlp=is_otlp_path)
     app.add_middleware(AnswerHead)
     return app
 
