@@ -30,6 +30,9 @@ MAX_REPR_CHARS: Final = 1_000
 _MAX_BASE64_BYTES: Final = 3_072
 _MAX_INT_BITS: Final = 4_096  # Python refuses to write integers of more than 4,300 digits
 
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_ASCII_ENCODER: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+
 CIRCULAR: Final = "‹circular›"
 TOO_DEEP: Final = f"‹deeper than {MAX_DEPTH} levels›"
 
@@ -49,11 +52,12 @@ def to_json(value: Any, *, max_bytes: int = 16 << 20) -> str:
 
 def dumps(plain: Any) -> str:
     """Return JSON text of plain data, fit for UTF-8: lone surrogates are escaped."""
-    text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(plain, allow_nan=False, separators=(",", ":"))
+    text = _ENCODER.encode(plain)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return _ASCII_ENCODER.encode(plain)
     return text
 
 
@@ -197,7 +201,8 @@ class _Walk:
             if self._is_spent():
                 made["‹cut›"] = "further entries are left out"
                 break
-            made[self._key(key)] = self.plain(item, depth)
+            name = self._key(key)
+            made[name] = self.plain(item, depth)
         return made
 
     def _key(self, key: Any) -> str:

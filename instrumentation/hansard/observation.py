@@ -200,12 +200,21 @@ def clean_attribute(recorder: Recorder, key: str, value: object) -> AttributeVal
 
 def _clean(recorder: Recorder, text: str, key: str) -> str:
     mode = recorder.settings.retention
-    if mode is RetentionMode.METADATA_ONLY:
-        return f"‹withheld:{len(text.encode('utf-8', 'backslashreplace'))}›"
-    text = text.encode("utf-8", "backslashreplace").decode()
+    if not text.isascii():
+        text = text.encode("utf-8", "backslashreplace").decode()
+    if mode is RetentionMode.METADATA_ONLY and not _is_metadata(key, text):
+        return f"‹withheld:{len(text.encode())}›"
     if mode is RetentionMode.FULL_PAYLOADS:
         return text
     return recorder.redactor.redact_text(text, key=key).text
+
+
+def _is_metadata(key: str, text: str) -> bool:
+    # Imported here: who does not use this mode need not wait for its tables.
+    from hansard_compiler.metadata_keys import Kind, kind_of
+    from hansard_compiler.withhold import looks_like_metadata
+
+    return kind_of(key) is Kind.NAME and looks_like_metadata(text)
 
 
 # ---- exceptions
