@@ -19,6 +19,7 @@ from opentelemetry.util.types import AttributeValue
 
 from hansard import semconv
 from hansard.capture import safe_repr, to_json, type_name
+from hansard.place import current_context
 from hansard.trouble import warn_once
 from hansard_compiler.retention import RetentionMode
 
@@ -164,7 +165,9 @@ def begin(
 ) -> Observation | None:
     """Start a span; None when that failed, which was told."""
     try:
-        return Observation(recorder, recorder.tracer.start_span(name, None, kind, attributes))
+        # A run that ended in another thread is not this one's place any more.
+        context = current_context()
+        return Observation(recorder, recorder.tracer.start_span(name, context, kind, attributes))
     except Exception as error:
         tell("span", error)
         return None

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, cast
 
 from opentelemetry.trace import Link, SpanKind, StatusCode
 
 from hansard import semconv
 from hansard.capture import safe_repr, to_json
+from hansard.metadata import text_of
 from hansard.observation import put_content, tell_error
 from hansard.outcome import Outcome
 from hansard.trouble import warn_once
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from opentelemetry.util.types import AttributeValue
 
     from hansard._state import Recorder
-
-_MAX_MESSAGE_CHARS: Final = 4_096
 
 
 class OpenSpan:
@@ -106,17 +105,17 @@ class OpenSpan:
             self.span.end(end_ns)
 
     def _fail(self, error: BaseException | str | None) -> None:
-        if isinstance(error, BaseException):
-            tell_error(self.recorder, self.span, error)
+        if issubclass(type(error), BaseException):
+            tell_error(self.recorder, self.span, cast(BaseException, error))
             return
         self.span.set_attribute(semconv.ERROR_TYPE, "_OTHER")  # failed, and nothing says as what
         self.span.set_status(StatusCode.ERROR, None if error is None else self._told(error))
 
-    def _told(self, message: str) -> str | None:
+    def _told(self, message: object) -> str | None:
         retention = self.recorder.settings.retention
         if retention is RetentionMode.METADATA_ONLY:
             return None
-        text = str(message)[:_MAX_MESSAGE_CHARS].encode("utf-8", "backslashreplace").decode()
+        text = text_of(message)
         if retention is RetentionMode.FULL_PAYLOADS:
             return text
         return self.recorder.redactor.redact_text(text).text

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
+from hansard.capture import safe_repr
 from hansard.observation import is_cancellation
 from hansard.trouble import warn_once
 
@@ -34,16 +35,17 @@ def outcome_of(status: str | None = None, error: BaseException | str | None = No
     Without a status, the error says it. A word that is none of ours is told once on the logger and
     passed over.
     """
-    if isinstance(error, SystemExit) and error.code in (None, 0):
+    # `issubclass` of the type, here and below: `isinstance` asks the object, which may raise.
+    if issubclass(type(error), SystemExit) and getattr(error, "code", 1) in (None, 0):
         error = None  # the ordinary way out
     if status is None:
         return Outcome(_ended_by(error), error)
-    word = _WORDS.get(status.lower()) if isinstance(status, str) else None
+    word = _WORDS.get(status.lower()) if type(status) is str else None
     if word is None:
         warn_once(
             "status",
-            "%.80r is no status of a run or step; expected completed, failed or cancelled",
-            status,
+            "%s is no status of a run or step; expected completed, failed or cancelled",
+            safe_repr(status)[:80],
         )
     return Outcome(word or _ended_by(error), error)
 
@@ -51,4 +53,6 @@ def outcome_of(status: str | None = None, error: BaseException | str | None = No
 def _ended_by(error: BaseException | str | None) -> Ended:
     if error is None:
         return "completed"
-    return "cancelled" if isinstance(error, BaseException) and is_cancellation(error) else "failed"
+    if issubclass(type(error), BaseException):
+        return "cancelled" if is_cancellation(cast(BaseException, error)) else "failed"
+    return "failed"

@@ -21,8 +21,7 @@ from hansard.trouble import warn_once
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
-RUN_ID: Final = "hansard.run.id"  # in baggage
-_LONGEST_VALUE: Final = 256  # of baggage: it goes out with every instrumented request
+MAX_BAGGAGE_CHARS: Final = 256  # of baggage: it goes out with every instrumented request
 ASKED: Final = "HANSARD_CONTINUE_TRACE"  # tells `init()` of a child to go on with the trace
 
 
@@ -93,9 +92,9 @@ def continue_environment(environment: Mapping[str, str] | None = None) -> None:
 
 def with_run(context: Context, *, run_id: str, conversation_id: str | None) -> Context:
     """Return a context whose baggage names a run and its conversation."""
-    context = baggage.set_baggage(RUN_ID, run_id, context)
+    context = baggage.set_baggage(semconv.BAGGAGE_RUN_ID, run_id, context)
     if conversation_id:
-        told = conversation_id[:_LONGEST_VALUE]
+        told = conversation_id[:MAX_BAGGAGE_CHARS]
         context = baggage.set_baggage(semconv.CONVERSATION_ID, told, context)
     return context
 
@@ -107,7 +106,7 @@ def inherit(span: Span, parent: Context | None) -> None:
         return
     attributes = getattr(span, "attributes", None) or {}
     if semconv.CONVERSATION_ID not in attributes:
-        span.set_attribute(semconv.CONVERSATION_ID, conversation[:_LONGEST_VALUE])
+        span.set_attribute(semconv.CONVERSATION_ID, conversation[:MAX_BAGGAGE_CHARS])
 
 
 def _environment_names() -> dict[str, str]:

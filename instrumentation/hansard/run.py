@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
@@ -13,7 +14,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import INVALID_SPAN, Span, set_span_in_context
 
 from hansard import place, semconv
-from hansard.metadata import metadata_attributes
+from hansard.metadata import metadata_attributes, text_of
 from hansard.open_span import OpenSpan, quietly
 from hansard.outcome import Ended, Outcome, Status, outcome_of
 from hansard.propagation import with_run
@@ -49,7 +50,7 @@ class Run:
         self._made = made
         self._status: Status = "running"
         self._steps: dict[int, Step] = {}  # open ones, by id()
-        self._step_count = 0
+        self._step_numbers = itertools.count()
         self._place: place.Place | None = None
         self._context = base if made is None else self._inner_context(base, made)
         self.tools = ToolSteps(self.context)
@@ -115,25 +116,29 @@ class Run:
     ) -> Step:
         """Begin a step; what is recorded in this thread or task until its end nests in it."""
         made = None
+        name, told = text_of(name), text_of(kind)
         if self._made is not None:
             with quietly("start"):
-                made = self._begin_step(name, kind, metadata)
+                made = self._begin_step(name, told, metadata)
         if made is not None and input is not None:
             made.keep(semconv.INPUT, input)
-        step = Step(name, kind, made=made, on_end=self._note_end)
+        step = Step(name, told, made=made, on_end=self._note_end)
         if made is not None:
             self._steps[id(step)] = step
         return step.enter()
 
     def _begin_step(self, name: str, kind: str, metadata: Mapping[str, Any] | None) -> OpenSpan:
         assert self._made is not None
-        self._step_count, index = self._step_count + 1, self._step_count
         attributes = metadata_attributes(self._made.recorder, semconv.STEP_METADATA, metadata)
         return OpenSpan(
             self._made.recorder,
-            str(name),
+            name,
             context=self.context(),
-            attributes={semconv.KIND: str(kind), semconv.STEP_INDEX: index, **attributes},
+            attributes={
+                semconv.KIND: kind,
+                semconv.STEP_INDEX: next(self._step_numbers),
+                **attributes,
+            },
         )
 
     def record_tool_call(

@@ -75,4 +75,5 @@ STEP_INDEX: Final = "hansard.step.index"  # int; how many steps of the run were 
 LEFT_OPEN: Final = "hansard.left_open"  # bool; the program never ended it, its run or its end did
 TOOL_TOLD: Final = "hansard.tool.told"  # "call" or "result", where only one of the two was told
 LINK_TYPE: Final = "hansard.link.type"  # of a link: "caller", the span in which a run was started
+BAGGAGE_RUN_ID: Final = "hansard.run.id"  # in baggage, never on a span: that is its trace id
 EVENT_RESULT_AGAIN: Final = "hansard.tool.result_again"  # a second result for an answered call

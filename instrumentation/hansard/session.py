@@ -21,8 +21,11 @@ from opentelemetry.trace import INVALID_SPAN, Link, get_current_span, set_span_i
 
 from hansard import _state, place, semconv
 from hansard._state import active
-from hansard.metadata import metadata_attributes
+from hansard.capture import to_json
+from hansard.metadata import metadata_attributes, tags_of, text_or_none
 from hansard.open_span import OpenSpan, quietly
+from hansard.outcome import Outcome
+from hansard.propagation import MAX_BAGGAGE_CHARS
 from hansard.run import Run, current_run, open_runs
 from hansard.step import Step
 from hansard.tool_steps import ToolSteps
@@ -51,7 +54,10 @@ def start_run(
     """
     recorder = active()
     outer = place.current_context()
-    conversation_id = conversation_id or _conversation_of(outer)
+    agent_name = text_or_none(agent_name)
+    conversation_id = text_or_none(conversation_id) or _conversation_of(outer)
+    if conversation_id is not None:
+        conversation_id = conversation_id[:MAX_BAGGAGE_CHARS]
     made = None
     if recorder is not None:
         with quietly("start"):
@@ -64,14 +70,14 @@ def start_run(
                     semconv.OPERATION_NAME: semconv.OP_INVOKE_AGENT,
                     semconv.AGENT_NAME: agent_name,
                     semconv.CONVERSATION_ID: conversation_id,
-                    semconv.USER_ID: user_id,
-                    semconv.RUN_DOMAIN: domain,
-                    semconv.RUN_TAGS: [str(tag) for tag in tags] or None,
+                    semconv.USER_ID: text_or_none(user_id),
+                    semconv.RUN_DOMAIN: text_or_none(domain),
+                    semconv.RUN_TAGS: tags_of(tags) or None,
                     **metadata_attributes(recorder, semconv.RUN_METADATA, metadata),
                 },
             )
     if made is not None and user_goal is not None:
-        made.keep_text(semconv.RUN_GOAL, str(user_goal))
+        made.keep_text(semconv.RUN_GOAL, _goal_of(user_goal))
     _register_once()
     run = Run(made, agent_name=agent_name, conversation_id=conversation_id, base=outer)
     return run.enter()
@@ -131,6 +137,12 @@ def close_open_runs() -> None:
     error = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
     for run in open_runs():
         run.leave_open(error)
+    _outside.close(Outcome("cancelled"))
+
+
+def _goal_of(told: object) -> str:
+    """Return the goal as it is, whatever its length; of what is no text, its JSON."""
+    return told if type(told) is str else to_json(told)
 
 
 def _tools() -> ToolSteps:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from hansard.step import Step
@@ -51,8 +52,8 @@ class ToolCalls:
                 self._open.pop(number, None)
         if call.call_id is not None:
             self._answered[trace, call.call_id] = None
-            if len(self._answered) > MAX_ANSWERED:
-                self._answered.pop(list(self._answered)[0], None)  # noqa: RUF015 - one C call
+            while len(self._answered) > MAX_ANSWERED:
+                self._forget_oldest()
 
     def is_answered(self, call_id: str | None, *, trace: str) -> bool:
         """Whether a call of this id was answered already."""
@@ -62,6 +63,11 @@ class ToolCalls:
         """Return the calls that nobody answered, and forget them."""
         taken = (self._open.pop(number, None) for number in list(self._open))
         return [known.call for known in taken if known is not None]
+
+    def _forget_oldest(self) -> None:
+        # Another thread may add one between the two; then it is tried again.
+        with suppress(RuntimeError, StopIteration):
+            self._answered.pop(next(iter(self._answered)), None)
 
     def _take(self, calls: list[tuple[int, _Known]]) -> Step | None:
         for number, known in calls:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.trace import Span, get_current_span
 
 from hansard import semconv
 from hansard._state import active
+from hansard.metadata import text_of, text_or_none
 from hansard.open_span import OpenSpan, quietly
 from hansard.outcome import Ended, Outcome, outcome_of
 from hansard.step import Step
@@ -18,7 +19,8 @@ from hansard.tool_calls import ToolCalls
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
-_KIND = "tool_call"
+_KIND: Final = "tool_call"
+MAX_DURATION_MS: Final = 30 * 86_400_000
 
 
 class ToolSteps:
@@ -28,25 +30,16 @@ class ToolSteps:
         self._context = context  # where a step begins
         self._calls = ToolCalls()
 
-    def call(
-        self,
-        name: str,
-        arguments: Any,
-        *,
-        call_id: str | None,
-        type: str | None,
-        description: str | None,
-    ) -> Step:
+    def call(self, name: str, arguments: Any, *, call_id: str | None, **about: Any) -> Step:
         """Begin a step; it ends with its result, or by its own `end()`."""
-        context = self._context()
-        step = self._begin(
-            name, context, call_id=call_id, type=type, description=description, arguments=arguments
-        )
-        trace = _trace_of(context)
-        if step.is_recorded:
-            pushed_out = self._calls.add(step, trace=trace)
-            if pushed_out is not None:
-                _leave_open(pushed_out, "completed")
+        step = Step(text_of(name), _KIND, made=None, call_id=text_or_none(call_id))
+        with quietly("tool call"):
+            context = self._context()
+            step = self._begin(step, context, arguments=arguments, **about)
+            if step.is_recorded:
+                pushed_out = self._calls.add(step, trace=_trace_of(context))
+                if pushed_out is not None:
+                    _leave_open(pushed_out, "completed")
         return step
 
     def result(
@@ -61,23 +54,23 @@ class ToolSteps:
         duration_ms: float | None,
     ) -> Step:
         """End the step of the call this answers, or tell a step of its own."""
-        context = self._context()
-        trace = _trace_of(context)
-        outcome = outcome_of(status, error)
-        call = self._calls.take(trace=trace, call_id=call_id, name=name)
-        if call is None and self._calls.is_answered(call_id, trace=trace):
-            _tell_again(get_current_span(context), call_id)
-            return Step(name or "", _KIND, made=None, call_id=call_id)
-        if call is None:
-            now_ns = time.time_ns()
-            start_ns = now_ns - round(max(duration_ms or 0, 0) * 1e6)
-            call = self._begin(
-                name or "", context, call_id=call_id, arguments=arguments, start_ns=start_ns
-            )
-            if arguments is None:
-                call.span.set_attribute(semconv.TOOL_TOLD, "result")
-        call.close(outcome, output=result)
-        return call
+        step = Step(text_or_none(name) or "", _KIND, made=None, call_id=text_or_none(call_id))
+        with quietly("tool result"):
+            context = self._context()
+            trace = _trace_of(context)
+            call = self._calls.take(trace=trace, call_id=step.call_id, name=step.name or None)
+            if call is None and self._calls.is_answered(step.call_id, trace=trace):
+                _tell_again(get_current_span(context), step.call_id)
+                return step
+            if call is None:
+                call = self._begin(
+                    step, context, arguments=arguments, start_ns=_ago_ns(duration_ms)
+                )
+                if arguments is None:
+                    call.span.set_attribute(semconv.TOOL_TOLD, "result")
+            call.close(outcome_of(status, error), output=result)
+            return call
+        return step
 
     def close(self, outcome: Outcome) -> None:
         """End the calls that nobody answered: their run has ended."""
@@ -86,44 +79,52 @@ class ToolSteps:
 
     def _begin(
         self,
-        name: str,
+        told: Step,
         context: Context,
         *,
-        call_id: str | None,
         arguments: Any,
         type: str | None = None,
         description: str | None = None,
         start_ns: int | None = None,
     ) -> Step:
+        """Return the step that was told, with a span where one is recorded."""
         recorder = active()
-        made = None
-        if recorder is not None:
-            with quietly("start"):
-                made = OpenSpan(
-                    recorder,
-                    f"{semconv.OP_EXECUTE_TOOL} {name}".rstrip(),
-                    context=context,
-                    attributes={
-                        semconv.OPERATION_NAME: semconv.OP_EXECUTE_TOOL,
-                        semconv.TOOL_NAME: name or None,
-                        semconv.TOOL_CALL_ID: call_id,
-                        semconv.TOOL_TYPE: type,
-                    },
-                    start_ns=start_ns,
-                )
-        if made is not None and arguments is not None:
+        if recorder is None:
+            return told
+        made = OpenSpan(
+            recorder,
+            f"{semconv.OP_EXECUTE_TOOL} {told.name}".rstrip(),
+            context=context,
+            attributes={
+                semconv.OPERATION_NAME: semconv.OP_EXECUTE_TOOL,
+                semconv.TOOL_NAME: told.name or None,
+                semconv.TOOL_CALL_ID: told.call_id,
+                semconv.TOOL_TYPE: text_or_none(type),
+            },
+            start_ns=start_ns,
+        )
+        if arguments is not None:
             made.keep(semconv.TOOL_CALL_ARGUMENTS, arguments)
-        if made is not None and description is not None:
-            made.keep_text(semconv.TOOL_DESCRIPTION, description)
+        if description is not None:
+            made.keep_text(semconv.TOOL_DESCRIPTION, text_of(description))
         trace = _trace_of(context)
         return Step(
-            name,
+            told.name,
             _KIND,
             made=made,
             output_key=semconv.TOOL_CALL_RESULT,
-            call_id=call_id,
+            call_id=told.call_id,
             on_end=lambda step: self._calls.note_end(step, trace=trace),
         )
+
+
+def _ago_ns(duration_ms: float | None) -> int | None:
+    """Return when something began that took so long; None where that is not known."""
+    if type(duration_ms) not in (int, float) or duration_ms is None:
+        return None
+    if not 0 < duration_ms < MAX_DURATION_MS:
+        return None
+    return time.time_ns() - round(duration_ms * 1e6)
 
 
 def _leave_open(call: Step, status: Ended) -> None:

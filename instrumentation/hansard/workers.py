@@ -10,13 +10,16 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
 from opentelemetry.context import Context
 
 from hansard import place
 from hansard._state import active
 from hansard.propagation import context_of, inject
+
+if TYPE_CHECKING:
+    from hansard.config import Settings
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -86,17 +89,23 @@ def worker(**options: Any) -> Callable[[], None]:
 
     Takes the arguments of `init()`; those that this process's `init()` was given are repeated. What
     the workers record nests in the span that is current here, and is sent before a worker ends.
+
+    Where this process does not record, neither do its workers.
     """
-    return functools.partial(_start_worker, _arguments() | options, dict(inject()))
-
-
-def _arguments() -> dict[str, Any]:
     recorder = active()
     if recorder is None:
-        return {}
-    settings = recorder.settings
+        return _start_nothing
+    arguments = _arguments(recorder.settings) | options
+    return functools.partial(_start_worker, arguments, dict(inject()))
+
+
+def _arguments(settings: Settings) -> dict[str, Any]:
     given = [name for name, source in settings.sources.items() if source == "argument"]
     return {name: getattr(settings, name) for name in given}
+
+
+def _start_nothing() -> None:
+    """Initialize a worker of a process that does not record."""
 
 
 def _start_worker(options: dict[str, Any], headers: dict[str, str]) -> None:

@@ -9,12 +9,15 @@ import logging
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry import context as otel_context
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import INVALID_SPAN, get_current_span
 
@@ -293,6 +296,25 @@ def test_a_run_may_end_in_another_thread_than_it_began_in() -> None:
     assert spans.one("invoke_agent next").links == ()
 
 
+def test_what_goes_on_after_a_run_that_ended_elsewhere_is_not_in_it() -> None:
+    @hansard.tool
+    def afterwards() -> None:
+        pass
+
+    with capture() as spans:
+        run = hansard.start_run("clerk")
+        run.step("turn")
+        thread = threading.Thread(target=run.end)
+        thread.start()
+        thread.join()
+
+        afterwards()
+        with hansard.span("more"):
+            pass
+
+    assert spans.text() == "invoke_agent clerk\n  turn\nexecute_tool afterwards\nmore\n"
+
+
 def test_steps_of_other_threads_belong_to_the_run() -> None:
     def work(name: str) -> None:
         with run.activate(), hansard.span(name):
@@ -556,18 +578,51 @@ class Hostile:
     __repr__ = __str__
 
 
-def test_values_that_raise_are_kept_away_from_the_program(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    hostile: Any = Hostile()
-    caplog.set_level(logging.WARNING)
-    with capture() as spans, hansard.start_run("clerk") as run:
-        run.step("turn", input=hostile, metadata={"a": hostile}).end(output=hostile)
-        run.record_tool_call("t", hostile, call_id="1")
-        run.record_tool_result("t", hostile, call_id="1")
+_ODD: dict[str, Callable[[], Any]] = {
+    "hostile": Hostile,
+    "object": object,
+    "number": lambda: 7,
+    "bytes": lambda: b"bytes",
+    "list": lambda: ["a"],
+    "dict": lambda: {"a": 1},
+    "surrogate": lambda: "\ud800 lone",
+    "long": lambda: "x" * 100_000,
+    "nan": lambda: float("nan"),
+}
 
-    assert spans.text() == "invoke_agent clerk\n  turn\n  execute_tool t\n"
-    assert len(caplog.records) <= 1
+
+@pytest.mark.parametrize("kind", _ODD)
+def test_whatever_is_passed_nothing_is_raised_and_the_steps_are_recorded(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    odd = _ODD[kind]()
+    caplog.set_level(logging.WARNING)
+    with capture() as spans:
+        run = hansard.start_run(
+            odd, odd, odd, conversation_id=odd, user_id=odd, tags=odd, metadata=odd
+        )
+        run.step(odd, odd, input=odd, metadata={"a": odd, "k": 1}).end(
+            output=odd, error=odd, status=odd
+        )
+        run.record_tool_call(odd, odd, call_id=odd, type=odd, description=odd)
+        run.record_tool_result(odd, odd, call_id=odd, status=odd, error=odd)
+        run.record_tool_result(odd, odd, arguments=odd, duration_ms=odd)
+        run.end(output=odd, error=odd, status=odd)
+    list(map(ReadableSpan.to_json, spans))
+
+    assert len(spans) == 4
+    assert all(span.end_time is not None for span in spans)
+    kinds = [record.message.split(";")[0].split(":")[0] for record in caplog.records]
+    assert len(kinds) == len(set(kinds))
+
+
+@pytest.mark.parametrize("kind", _ODD)
+def test_what_is_recorded_of_anything_can_be_sent(kind: str) -> None:
+    odd = _ODD[kind]()
+    with capture() as spans, hansard.start_run(odd, odd, odd, tags=[odd], metadata={"a": odd}) as r:
+        r.record_tool_result(odd, odd, call_id=odd)
+
+    assert encode_spans(list(spans)).SerializeToString()
 
 
 def test_large_content_is_kept_by_reference() -> None:
