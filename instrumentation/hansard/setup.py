@@ -8,8 +8,6 @@ import os
 import secrets
 import threading
 from collections.abc import Mapping
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from weakref import WeakSet
@@ -169,18 +167,17 @@ def _make_recorder(settings: Settings) -> Recorder:
 
 
 def _add_parts(recorder: Recorder) -> None:
-    """Add what sends and what keeps payloads, as far as they are there."""
-    if find_spec("hansard.export") is not None:
-        pipeline = import_module("hansard.export").SpanPipeline
-        recorder.exporter = pipeline(
-            recorder.settings,
-            recorder.provider.resource,
-            instance_id=recorder.instance_id,
-            redactor=recorder.redactor,
-        )
-    if find_spec("hansard.payloads") is not None:
-        writer = import_module("hansard.payloads").PayloadWriter
-        recorder.payloads = writer(recorder.settings, recorder.redactor, recorder.exporter)
+    """Add what sends and what keeps payloads: with their imports, the larger part of starting."""
+    from hansard.export import SpanPipeline
+    from hansard.payloads import PayloadWriter
+
+    recorder.exporter = SpanPipeline(
+        recorder.settings,
+        recorder.provider.resource,
+        instance_id=recorder.instance_id,
+        redactor=recorder.redactor,
+    )
+    recorder.payloads = PayloadWriter(recorder.settings, recorder.redactor, recorder.exporter)
 
 
 def _key_of(settings: Settings) -> bytes:
