@@ -8,13 +8,12 @@ its order when the collector answers again. What dead processes left is sent in 
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.context import (
     _SUPPRESS_INSTRUMENTATION_KEY,  # what the SDK's own processors use: there is no public name
@@ -24,14 +23,17 @@ from opentelemetry.context import (
 
 from hansard.answers import Answer, Outcome
 from hansard.backlog import Backlog
-from hansard.courier import Courier, encode
-from hansard.errors import SpoolError
-from hansard.forwarding import Leftover, forward, leftovers, tell_refused
+from hansard.cargo import Cargo
+from hansard.contact import Contact
+from hansard.courier import Courier
+from hansard.disk import Disk
+from hansard.forwarding import forward
 from hansard.losses import Losses, Reason
 from hansard.pulse import OpenSpans
 from hansard.records import loss_records, pulse_records
+from hansard.replay import Replay, may_do_later
 from hansard.spool import Kind, SpoolFile
-from hansard.trouble import recovered, warn_once
+from hansard.trouble import warn_once
 from hansard.waiting import Batch, Waiting
 
 if TYPE_CHECKING:
@@ -42,11 +44,9 @@ if TYPE_CHECKING:
 Prepare = Callable[[Kind, Sequence[Any]], Sequence[Any]]
 
 _STALL_S: Final = 1.0  # an attempt that takes longer has its batch on disk
-_FIRST_WAIT_S: Final = 0.5  # after a failed attempt; doubled up to the longest
-_LONGEST_WAIT_S: Final = 30.0
-_SPOOL_WAIT_S: Final = 5.0  # after the spool could not be written
-_LOOK_S: Final = 60.0  # how often to look for what dead processes left
+_RETRY_S: Final = 5.0  # after keeping spans failed
 _TELL_S: Final = 5.0  # how often a growing loss is told
+_REPLAY_S: Final = 0.5  # at the end of a program, for what dead ones left
 _ASK_S: Final = 60.0  # how long a collector is believed not to be Hansard
 _log = logging.getLogger("hansard")
 _Step = Callable[[], None]
@@ -60,24 +60,6 @@ class _Flight:
     since_s: float
     is_ready: bool = False  # cleaned: it may be written down
     file: SpoolFile | None = None  # where it is on disk as well
-
-
-class Cargo(Protocol):
-    """What keeps itself on disk and is sent before spans: payloads."""
-
-    on_loss: Callable[[Reason, int], None]
-
-    @property
-    def waiting(self) -> int: ...
-
-    def look(self) -> None:
-        """Take in what dead processes left."""
-
-    def send_next(self, courier: Courier, resource: Resource) -> Answer: ...
-
-    def after_fork(self) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class Delivery:
@@ -102,6 +84,7 @@ class Delivery:
             max_items=settings.max_queue_spans, batch_items=settings.max_batch_spans
         )
         self._backlog = Backlog(self._root, max_bytes=settings.spool_max_bytes, losses=losses)
+        self._disk = Disk(self._backlog)
         self._courier = Courier(settings)
         self.open_spans = OpenSpans(
             delay_s=self._delay_s, interval_s=settings.pulse_interval_ms / 1000
@@ -110,16 +93,12 @@ class Delivery:
         self._cargo: Cargo | None = None
         self._cargo_since_s: float | None = None  # when the attempt under way began
         self._is_keeping = False
-        self._is_ill = False
-        self._is_known = False  # something was answered, well or not
-        self._wait_s = _FIRST_WAIT_S
-        self._retry_s = self._spool_s = self._tell_s = self._ask_s = 0.0
-        self._look_s = 0.0
-        self._leftovers = leftovers(self._root)
-        self._leftover: Leftover | None = None
+        self._contact = Contact(settings.endpoint, self._root)
+        self._tell_s = self._ask_s = 0.0
+        self._replay = Replay(self._root)
         self._queued = self._settled = 0
         self._flushing = 0
-        self._is_closed = False
+        self._is_closing = self._is_closed = False
         self._threads: list[threading.Thread] = []
 
     # ---- what the program's threads call
@@ -141,6 +120,8 @@ class Delivery:
         cargo.on_loss = partial(self._backlog.lose, "payloads")
         with self._lock:
             self._cargo = cargo
+            self._replay.due_s = 0.0  # dead processes may have left some
+            self._news.notify_all()
 
     def put(self, kind: Kind, item: Any, size_bytes: int) -> None:
         """Queue an item; never waits, and counts it as lost when there is no room."""
@@ -149,7 +130,7 @@ class Delivery:
                 return
             was_empty = not len(self._waiting)
             if not self._waiting.put(kind, item, size_bytes):
-                is_stuck = self._spool_s > time.monotonic()
+                is_stuck = self._disk.retry_s > time.monotonic()
                 reason = Reason.SPOOL_UNWRITABLE if is_stuck else Reason.QUEUE_FULL
                 self._backlog.lose(kind.signal, reason, 1)
                 lost = True
@@ -194,12 +175,15 @@ class Delivery:
             self._news.notify_all()
             self._queue_last_words()
             if self._threads:
-                self._wait_for(self._is_at_rest, until_s - timeout_s + patience_s)
+                self._is_closing = True
+                patient_s = until_s - timeout_s + patience_s
+                self._wait_for(self._is_at_rest, patient_s)
+                # What dead processes left is worth a moment too: programs may all be short.
+                self._wait_for(self._is_replayed, min(patient_s, time.monotonic() + _REPLAY_S))
             self._is_closed = True
             self._news.notify_all()
         self._keep_the_rest(until_s)
-        if self._leftover is not None:
-            self._leftover.leave()
+        self._replay.leave()
         self._backlog.leave()
         self._courier.close()
         if self._cargo is not None:
@@ -234,8 +218,8 @@ class Delivery:
         return None
 
     def _choose_sending(self, now_s: float) -> tuple[_Step | None, float | None]:
-        if self._is_ill and now_s < self._retry_s:
-            return None, self._retry_s
+        if self._contact.is_ill and now_s < self._contact.retry_s:
+            return None, self._contact.retry_s
         due_s = self._waiting.due_s(self._delay_s)
         # Spans that wait in memory have nowhere else to be; payloads are on disk.
         is_late = due_s is not None and due_s + _STALL_S <= now_s and not self._is_keeping
@@ -252,13 +236,13 @@ class Delivery:
         tell_s = self._tell_s if self._backlog.untold() else None
         if tell_s is not None and (self._flushing or tell_s <= now_s):
             return self._send_losses, None
-        open_s = None if self._is_ill else self.open_spans.next_due_s()
+        open_s = None if self._contact.is_ill else self.open_spans.next_due_s()
         open_s = None if open_s is None else max(open_s, self._ask_s)
         if open_s is not None and open_s <= now_s:
             return self._send_open, None
-        if self._look_s <= now_s and not self._flushing:
+        if self._replay.due_s <= now_s and (self._is_closing or not self._flushing):
             return self._send_leftover, None
-        times = [one for one in (due_s, tell_s, open_s, self._look_s) if one is not None]
+        times = [one for one in (due_s, tell_s, open_s, self._replay.due_s) if one is not None]
         return None, min(times)
 
     def _send_flight(self, flight: _Flight) -> None:
@@ -269,14 +253,14 @@ class Delivery:
             self._news.notify_all()
         delivered = self._courier.deliver(batch.kind, batch.items)
         answer = delivered.answer
-        is_done = not _may_do_later(answer, batch.kind)
+        is_done = not may_do_later(answer, batch.kind)
         if not is_done:
             self._failed(answer)
             self._keep_flight(flight)
         elif answer.outcome is Outcome.NOT_RECEIVED:
             self._not_received(batch)
         else:
-            self._refuse(answer, batch.kind, delivered.refused)
+            self._disk.refuse(answer, batch.kind, delivered.refused)
             self._arrived()
         self._land(flight, is_done=is_done)
 
@@ -312,7 +296,7 @@ class Delivery:
 
     def _after(self, answer: Answer, kind: Kind) -> None:
         """Note how the collector is, by its answer."""
-        if _may_do_later(answer, kind):
+        if may_do_later(answer, kind):
             self._failed(answer)
         else:
             self._arrived()
@@ -322,11 +306,11 @@ class Delivery:
         answer = self._courier.deliver(Kind.LOGS, loss_records(losses)).answer
         self._tell_s = time.monotonic() + _TELL_S
         self._after(answer, Kind.LOGS)
-        if not _may_do_later(answer, Kind.LOGS):
+        if not may_do_later(answer, Kind.LOGS):
             self._backlog.tell(losses)  # nobody takes them there: then nobody can be told
 
     def _send_open(self) -> None:
-        if not self._is_known:
+        if not self._contact.is_known:
             self._after(self._courier.deliver(Kind.TRACES, ()).answer, Kind.TRACES)
             return
         if not self._courier.is_hansard():
@@ -338,7 +322,7 @@ class Delivery:
             prepared = self._prepare(Kind.OPENS, spans)
             answer = self._courier.deliver(Kind.OPENS, prepared).answer
             self._after(answer, Kind.TRACES)
-            if self._is_ill:
+            if self._contact.is_ill:
                 self.open_spans.untell(spans)
                 return
         pulses = self.open_spans.take_pulse(at_once=bool(spans))
@@ -348,66 +332,35 @@ class Delivery:
 
     def _send_leftover(self) -> None:
         """Send one file of a dead process, or tell what it lost, or look for the next one."""
-        if self._leftover is None and self._cargo is not None:
+        if self._cargo is not None:
             self._cargo.look()
-        if self._leftover is None:
-            self._leftover = next(self._leftovers, None)
-        found = self._leftover
-        if found is None:
-            self._leftovers = leftovers(self._root)
-            self._look_s = time.monotonic() + _LOOK_S
-        elif found.files:
-            file = found.files[0]
-            self._after(forward(self._courier, found, file), file.kind)
-        elif not found.is_told:
-            self._after(found.tell(self._courier), Kind.LOGS)
-        else:
-            found.leave()
-            self._leftover = None
+        sent = self._replay.step(self._courier)
+        if sent is not None:
+            self._after(*sent)
+        with self._lock:
+            self._news.notify_all()
 
     def _arrived(self) -> None:
         with self._lock:
-            was_ill, self._is_ill, self._is_known = self._is_ill, False, True
-            self._wait_s = _FIRST_WAIT_S
-            self._ask_s = 0.0 if was_ill else self._ask_s
+            is_news = self._contact.arrived()
+            self._ask_s = 0.0 if is_news else self._ask_s
             self._news.notify_all()
-        if was_ill:
-            recovered("collector", "the collector at %s answers again", self._settings.endpoint)
+        if is_news:
+            self._contact.rejoice()
 
     def _failed(self, answer: Answer) -> None:
         with self._lock:
             if self._is_closed:
                 return
-            self._is_ill = self._is_known = True
-            wait_s = self._wait_s * random.uniform(0.8, 1.2)
-            if answer.retry_after_s is not None:
-                wait_s = min(max(answer.retry_after_s, wait_s), _LONGEST_WAIT_S)
-            self._retry_s = time.monotonic() + wait_s
-            self._wait_s = min(self._wait_s * 2, _LONGEST_WAIT_S)
+            self._contact.failed(answer)
             self._courier.lost_touch()
             self._news.notify_all()
-        self._complain(answer.reason)
-
-    def _complain(self, reason: str) -> None:
-        warn_once(
-            "collector",
-            "nothing can be sent to %s: %s; until it can, spans are kept in %s",
-            self._settings.endpoint,
-            reason,
-            self._root,
-        )
+        self._contact.complain(answer.reason)
 
     def _not_received(self, batch: Batch) -> None:
         lost = [one for one in batch.items if not _is_own_news(one)]
         self._backlog.lose(batch.kind.signal, Reason.NOT_RECEIVED, len(lost))
         self._arrived()
-
-    def _refuse(self, answer: Answer, kind: Kind, refused: Sequence[Any]) -> None:
-        if refused:
-            tell_refused(answer, kind, len(refused))
-            data, count = self._encode(kind, refused)
-            if count:
-                self._backlog.refuse(kind, count, data)
 
     # ---- the keeper's thread
 
@@ -420,13 +373,13 @@ class Delivery:
                 _log.debug("keeping failed", exc_info=True)
                 with self._lock:
                     self._is_keeping = False
-                    self._spool_s = time.monotonic() + _SPOOL_WAIT_S
+                    self._disk.retry_s = time.monotonic() + _RETRY_S
 
     def _choose_keeping(self, now_s: float) -> tuple[_Step | None, float | None]:
         flight = self._flight
         times: list[float] = []
-        if now_s < self._spool_s:
-            return None, self._spool_s
+        if now_s < self._disk.retry_s:
+            return None, self._disk.retry_s
         if flight is not None and flight.is_ready and flight.file is None:
             if flight.since_s + _STALL_S <= now_s:
                 return partial(self._keep_flight, flight), None
@@ -436,12 +389,12 @@ class Delivery:
             stalls_s = self._cargo_since_s + _STALL_S
             is_stalled = is_stalled or stalls_s <= now_s
             times.append(stalls_s)
-        if self._is_ill or is_stalled or len(self._backlog):
+        if self._contact.is_ill or is_stalled or len(self._backlog):
             due_s = self._waiting.due_s(self._delay_s)
             if due_s is not None and (self._flushing or due_s <= now_s):
                 self._is_keeping = True
                 return self._keep_batch, None
-            open_s = self.open_spans.next_due_s() if self._is_ill else None
+            open_s = self.open_spans.next_due_s() if self._contact.is_ill else None
             if open_s is not None and open_s <= now_s:
                 return self._keep_open, None
             times += [one for one in (due_s, open_s) if one is not None]
@@ -453,7 +406,7 @@ class Delivery:
             with self._lock:
                 if flight.file is not None or self._flight is not flight or self._is_closed:
                     return
-            file = self._write(flight.batch.kind, flight.batch.items)
+            file = self._disk.write(flight.batch.kind, flight.batch.items)
             with self._lock:
                 flight.file = file
                 self._news.notify_all()
@@ -464,7 +417,7 @@ class Delivery:
                 batch = None if self._is_closed else self._waiting.take()
             if batch is not None:
                 batch.items = self._prepare(batch.kind, batch.items)
-                file = self._write(batch.kind, batch.items)
+                file = self._disk.write(batch.kind, batch.items)
                 with self._lock:
                     if file is None and not self._is_closed:
                         self._waiting.put_back(batch)
@@ -482,36 +435,16 @@ class Delivery:
         """Keep start records too: a process that is killed now has no other trace of them."""
         with self._writing:
             spans = self.open_spans.take_due()
-            if spans and self._write(Kind.OPENS, self._prepare(Kind.OPENS, spans)) is None:
+            if spans and self._disk.write(Kind.OPENS, self._prepare(Kind.OPENS, spans)) is None:
                 self.open_spans.untell(spans)
             self.open_spans.take_pulse()  # nobody hears it now; the next one is due later
-
-    def _write(self, kind: Kind, items: Sequence[Any]) -> SpoolFile | None:
-        """Write items behind all others; None when nothing can be written now."""
-        data, count = self._encode(kind, items)
-        try:
-            return self._backlog.add(kind, data, items=count)
-        except SpoolError as error:
-            with self._lock:
-                self._spool_s = time.monotonic() + _SPOOL_WAIT_S
-            warn_once("spool", "%s: what cannot be sent is lost, and counted", error)
-            return None
-
-    def _encode(self, kind: Kind, items: Sequence[Any]) -> tuple[bytes, int]:
-        """Return the bytes of items, and of how many; what has none is counted as lost."""
-        try:
-            return encode(kind, items), len(items)
-        except Exception:  # one of them holds something that has no form on the wire
-            sound = [item for item in items if _has_form(kind, item)]
-            self._backlog.lose(kind.signal, Reason.BROKEN, len(items) - len(sound))
-            return encode(kind, sound), len(sound)
 
     # ---- the end
 
     def _queue_last_words(self) -> None:
         """Say that spans that are open now will not end; only where that is understood."""
         words = self.open_spans.last_words()
-        if words and self._is_known and not self._is_ill:
+        if words and self._contact.is_known and not self._contact.is_ill:
             for record in pulse_records(self._resource, words):
                 self.put(Kind.LOGS, record, 1024)
 
@@ -526,14 +459,14 @@ class Delivery:
                 while (batch := self._waiting.take()) is not None:
                     rest.append(batch)
             if rest or (flight is not None and flight.file is not None):
-                self._complain("it did not take everything before the program ended")
+                self._contact.complain("it did not take everything before the program ended")
             for batch in rest:
                 items = [one for one in batch.items if not _is_own_news(one)]
                 if time.monotonic() > until_s:
                     self._backlog.lose(batch.kind.signal, Reason.ENDED, len(items))
                 elif items:
                     items = list(self._prepare(batch.kind, items))
-                    if self._write(batch.kind, items) is None:
+                    if self._disk.write(batch.kind, items) is None:
                         self._backlog.lose(batch.kind.signal, Reason.SPOOL_UNWRITABLE, len(items))
 
     # ---- waiting, under the lock
@@ -547,39 +480,27 @@ class Delivery:
         return True
 
     def _is_flushed(self, wanted: int) -> bool:
-        return self._settled >= wanted and (self._is_ill or not self._is_left())
+        return self._settled >= wanted and (self._contact.is_ill or not self._is_left())
 
     def _is_sent(self) -> bool:
-        return not self._is_ill and not self._is_left()
+        return not self._contact.is_ill and not self._is_left()
 
     def _is_left(self) -> bool:
         """Something waits on disk."""
         return bool(len(self._backlog) or (self._cargo is not None and self._cargo.waiting))
 
+    def _is_replayed(self) -> bool:
+        return self._contact.is_ill or self._replay.due_s > time.monotonic()
+
     def _is_at_rest(self) -> bool:
         """Nothing is to be sent any more, or nothing can be."""
-        if self._is_ill:
+        if self._contact.is_ill:
             return True
         is_empty = not len(self._waiting) and self._flight is None and not self._is_left()
         return is_empty and not self._is_keeping and not self._backlog.untold()
-
-
-def _may_do_later(answer: Answer, kind: Kind) -> bool:
-    """Say whether the same batch is worth another attempt."""
-    if answer.outcome is Outcome.NOT_RECEIVED:
-        return kind is not Kind.LOGS  # an endpoint without logs is one; without traces, a mistake
-    return answer.outcome in (Outcome.LATER, Outcome.DOUBTFUL)
 
 
 def _is_own_news(item: Any) -> bool:
     """Say whether an item is of no use later: a pulse, which nobody misses."""
     record = getattr(item, "log_record", None)
     return record is not None and record.event_name == "hansard.pulse"
-
-
-def _has_form(kind: Kind, item: Any) -> bool:
-    try:
-        encode(kind, [item])
-    except Exception:  # whatever the encoder raises
-        return False
-    return True

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry.sdk.trace import SpanProcessor
 
 from hansard import semconv
+from hansard.cargo import Cargo
 from hansard.cleaning import BatchCleaner
-from hansard.delivery import Cargo, Delivery
+from hansard.delivery import Delivery
 from hansard.losses import Losses, Sender
 from hansard.records import make_record
 from hansard.spool import Kind
