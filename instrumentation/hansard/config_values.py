@@ -48,13 +48,16 @@ def read_disabled(given: Any) -> bool:
 
 def read_url(given: Any) -> str:
     """Read an endpoint: a URL, or `host:port` as gRPC's users write it."""
-    text = read_text(given).rstrip("/")
+    text = read_text(given)
     url = text if "://" in text else f"http://{text}"
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # the port is none
+        usable = False
+    if not usable:
         raise ValueError("an address such as http://127.0.0.1:4318")
-    _ = parts.port  # raises ValueError for what is no port
-    return url
+    return url.rstrip("/")
 
 
 def read_protocol(given: Any) -> str:
@@ -112,7 +115,10 @@ def read_token(given: Any) -> str:
 
 def read_seconds(given: Any) -> float:
     """Read a positive number of seconds."""
-    number = float(_text(given))
+    try:
+        number = float(_text(given))
+    except ValueError:
+        number = 0
     if not 0 < number < float("inf"):
         raise ValueError("a positive number of seconds")
     return number

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard.config import load_settings
+from hansard.config import SETTINGS, load_settings
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.retention import RetentionMode
 
@@ -44,3 +44,180 @@ def test_a_retention_mode_nobody_knows_keeps_as_little_as_possible(tmp_path: Pat
         "HANSARD_RETENTION: 'some' is no metadata_only, redacted_payloads, full_payloads; "
         "expected metadata_only, redacted_payloads, full_payloads",
     )
+
+
+# ---- endpoints
+
+BASE = "OTEL_EXPORTER_OTLP_ENDPOINT"
+TRACES = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+PROTOCOL = "OTEL_EXPORTER_OTLP_PROTOCOL"
+
+
+@pytest.mark.covers("OT-14")
+@pytest.mark.parametrize(
+    ("arguments", "environment", "protocol", "traces", "logs"),
+    [
+        (
+            {},
+            {},
+            "http/protobuf",
+            "http://127.0.0.1:4318/v1/traces",
+            "http://127.0.0.1:4318/v1/logs",
+        ),
+        ({"protocol": "grpc"}, {}, "grpc", "http://127.0.0.1:4317", "http://127.0.0.1:4317"),
+        ({"endpoint": "http://a:4317"}, {}, "grpc", "http://a:4317", "http://a:4317"),
+        ({"endpoint": "a:4317"}, {}, "grpc", "http://a:4317", "http://a:4317"),
+        (
+            {"endpoint": "https://a/x/"},
+            {},
+            "http/protobuf",
+            "https://a/x/v1/traces",
+            "https://a/x/v1/logs",
+        ),
+        (
+            {"endpoint": "http://a:1/v1/traces"},
+            {},
+            "http/protobuf",
+            "http://a:1/v1/traces",
+            "http://a:1/v1/logs",
+        ),
+        ({}, {BASE: "http://b:1"}, "http/protobuf", "http://b:1/v1/traces", "http://b:1/v1/logs"),
+        (
+            {},
+            {BASE: "http://b:1", TRACES: "http://c:2/spans"},
+            "http/protobuf",
+            "http://c:2/spans",
+            "http://b:1/v1/logs",
+        ),
+        (
+            {},
+            {TRACES: "http://c:2/v1/traces"},
+            "http/protobuf",
+            "http://c:2/v1/traces",
+            "http://c:2/v1/logs",
+        ),
+        (
+            {"endpoint": "http://a:1"},
+            {BASE: "http://b:1", TRACES: "http://c:2/spans"},
+            "http/protobuf",
+            "http://a:1/v1/traces",
+            "http://a:1/v1/logs",
+        ),
+        (
+            {},
+            {"HANSARD_ENDPOINT": "http://a:1", TRACES: "http://c:2/spans", PROTOCOL: "grpc"},
+            "grpc",
+            "http://a:1",
+            "http://a:1",
+        ),
+        (
+            {},
+            {BASE: "http://b:4317", PROTOCOL: "http/protobuf"},
+            "http/protobuf",
+            "http://b:4317/v1/traces",
+            "http://b:4317/v1/logs",
+        ),
+    ],
+)
+def test_where_telemetry_goes(
+    arguments: dict[str, str],
+    environment: dict[str, str],
+    protocol: str,
+    traces: str,
+    logs: str,
+    tmp_path: Path,
+) -> None:
+    settings = load_settings({"data": tmp_path, **arguments}, environment)
+
+    assert settings.protocol == protocol
+    assert (settings.traces_endpoint, settings.logs_endpoint) == (traces, logs)
+
+
+@pytest.mark.parametrize(
+    ("token", "headers", "sent"),
+    [
+        ("a-long-secret", None, {"authorization": "Bearer a-long-secret"}),
+        ("ingest:a-long-secret", None, {"authorization": "Bearer a-long-secret"}),
+        ("read:the-first read+ingest:two", None, {"authorization": "Bearer two"}),
+        ("one", "x-team=a%20b", {"x-team": "a b", "authorization": "Bearer one"}),
+        ("one", "Authorization=Basic%20abc", {"authorization": "Basic abc"}),
+        (None, {"X-Team": "red ones"}, {"x-team": "red ones"}),
+        (None, None, {}),
+    ],
+)
+def test_a_token_becomes_a_header(
+    token: str | None, headers: object, sent: dict[str, str], tmp_path: Path
+) -> None:
+    environment = {} if token is None else {"HANSARD_TOKEN": token}
+
+    settings = load_settings({"data": tmp_path, "headers": headers}, environment)
+
+    assert dict(settings.headers) == sent
+    assert not [value for value in sent.values() if value in repr(settings)]
+
+
+def test_a_token_that_may_not_ingest_is_told_without_showing_it(tmp_path: Path) -> None:
+    settings = load_settings({"data": tmp_path}, {"HANSARD_TOKEN": "read:a-long-secret"})
+
+    assert settings.problems == (
+        "HANSARD_TOKEN: the value is no token; expected a token that may ingest",
+    )
+    assert settings.token is None
+
+
+# ---- what makes no sense
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("endpoint", "ftp://a"),
+        ("endpoint", "http://"),
+        ("endpoint", "http://a:port"),
+        ("headers", "no pair"),
+        ("timeout_s", "0"),
+        ("timeout_s", "nan"),
+        ("timeout_s", "soon"),
+        ("compression", "zip"),
+        ("embedded", "perhaps"),
+        ("export_delay_ms", 0),
+        ("export_delay_ms", 1.5),
+        ("exit_timeout_ms", -1),
+        ("spool_max_bytes", "much"),
+        ("service_name", ""),
+        ("data", object()),
+        ("resource_attributes", "a"),
+    ],
+)
+def test_an_argument_that_makes_no_sense_names_itself(
+    name: str, given: object, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=rf"^{name}: .* is no .*; expected "):
+        load_settings({"data": tmp_path, name: given}, {})
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("not toml", "cannot read"),
+        ("[sdk]\ncolour = 1\n", "'colour' is no setting of [sdk]"),
+        ("[sdk]\nsampler = 'always_off'\n", "'sampler' is no setting of [sdk]"),
+        ("[sdk]\nexport_delay_ms = 'soon'\n", "expected a whole number of at least 1"),
+        ("sdk = 1\n", ""),
+    ],
+)
+def test_a_file_that_makes_no_sense_is_told_and_passed_over(
+    content: str, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "hansard.toml").write_text(content)
+
+    settings = load_settings({"data": tmp_path}, {})
+
+    assert settings.export_delay_ms == 500
+    assert [told in problem for problem in settings.problems] == [True] * bool(told)
+
+
+def test_empty_variables_are_as_good_as_none(tmp_path: Path) -> None:
+    names = {name: " " for row in SETTINGS for name in row.env}
+
+    assert load_settings({"data": tmp_path}, names) == load_settings({"data": tmp_path}, {})
