@@ -308,3 +308,51 @@ say(parent=json.loads(told), child=json.loads(os.read(read, 4096)))
     assert said["parent"]["names"] == ["invoke_agent answer", "invoke_agent forks"]
     assert said["child"]["names"] == ["invoke_agent answer"]
     assert said["parent"]["id"] != said["child"]["id"]
+
+
+def test_forks_while_other_threads_record_end_in_children_that_record(tmp_path: Path) -> None:
+    said, _ = run(
+        tmp_path,
+        """
+import threading, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+hansard.init()
+stop = threading.Event()
+
+def record():
+    while not stop.is_set():
+        answer("x" * 2000)
+
+threads = [threading.Thread(target=record) for _ in range(3)]
+for thread in threads:
+    thread.start()
+codes = []
+for _ in range(10):
+    child = os.fork()
+    if child == 0:
+        same = answer("in the child") == "IN THE CHILD"
+        hansard.shutdown(0.2)
+        os._exit(0 if same and hansard.init() is not None else 1)
+    codes.append(os.waitpid(child, 0)[1])
+stop.set()
+for thread in threads:
+    thread.join()
+say(codes=codes)
+""",
+    )
+
+    assert said == {"codes": [0] * 10}
+
+
+def test_threads_that_start_the_sdk_at_once_share_one_recorder(tmp_path: Path) -> None:
+    said, _ = run(
+        tmp_path,
+        """
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(8) as pool:
+    made = list(pool.map(lambda _: hansard.init(), range(8)))
+say(recorders=len({id(recorder) for recorder in made}))
+""",
+    )
+
+    assert said == {"recorders": 1}
