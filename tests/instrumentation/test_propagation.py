@@ -10,6 +10,7 @@ import os
 import pickle
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from email import message_from_string
 from typing import Any
 
@@ -21,7 +22,7 @@ from opentelemetry import context as otel_context
 from opentelemetry.trace import get_current_span
 
 import hansard
-from hansard import propagation
+from hansard import _state, propagation
 from hansard.testing import capture
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -274,3 +275,27 @@ def test_exceptions_pass_through_a_bound_function() -> None:
         hansard.propagate(fail)()
 
     assert otel_context.get_current() is before
+
+
+# ---- workers
+
+
+def test_a_worker_starts_as_this_process_did_and_where_it_is() -> None:
+    with capture(), hansard.start_run("clerk") as run:
+        recorder = _state.active()
+        assert recorder is not None
+        told = {"endpoint": "argument", "timeout_s": "environment X", "service_name": "argument"}
+        recorder.settings = replace(recorder.settings, service_name="mine", sources=told)
+        start: Any = pickle.loads(pickle.dumps(hansard.worker(service_name="theirs")))
+
+    options, headers = start.args
+    assert options == {"endpoint": recorder.settings.endpoint, "service_name": "theirs"}
+    assert headers["traceparent"] == f"00-{run.run_id}-{1:016x}-01"
+
+
+def test_workers_of_a_process_that_does_not_record_do_not_either() -> None:
+    start = pickle.loads(pickle.dumps(hansard.worker(service_name="mine")))
+
+    start()
+
+    assert _state.active() is None

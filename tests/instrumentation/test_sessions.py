@@ -9,7 +9,7 @@ import logging
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Generator
 from typing import Any
 
 import pytest
@@ -376,6 +376,42 @@ def test_a_cancelled_task_leaves_a_cancelled_run() -> None:
         asyncio.run(main())
 
     assert spans.text() == "invoke_agent clerk [cancelled]\n  wait [cancelled]\n"
+
+
+def test_a_stream_that_is_given_up_leaves_a_cancelled_run_and_nothing_else() -> None:
+    def stream() -> Generator[int, None, None]:
+        with hansard.start_run("streaming"):
+            yield from range(10)
+
+    with capture() as spans:
+        half = stream()
+        assert next(half) == 0
+        half.close()
+        with hansard.span("after"):
+            pass
+
+    assert spans.text() == "invoke_agent streaming [cancelled]\nafter\n"
+
+
+def test_an_async_stream_that_is_forgotten_does_too() -> None:
+    async def stream() -> AsyncIterator[int]:
+        async with hansard.start_run("streaming"):
+            for number in range(10):
+                yield number
+
+    async def main() -> None:
+        async for _ in stream():
+            break
+        gc.collect()
+        await asyncio.sleep(0)  # the loop closes what was forgotten, in a task of its own
+        await asyncio.sleep(0)
+        with hansard.span("after"):
+            pass
+
+    with capture() as spans:
+        asyncio.run(main())
+
+    assert spans.text() == "invoke_agent streaming [cancelled]\nafter\n"
 
 
 # ---- tools
