@@ -19,34 +19,44 @@ _MAX_ITEMS = 10_000  # kept of what a generator yielded; all are counted
 
 
 class _Yielded:
-    """What a generator yielded, as JSON made at once: the consumer may change the objects."""
+    """What a generator yielded, as JSON made at once: the consumer may change the objects.
 
-    __slots__ = ("_left", "_strings", "_texts", "count")
+    Pieces of text, which cannot change, are kept as they are and joined in the end.
+    """
+
+    __slots__ = ("_left", "_pieces", "_texts", "count")
 
     def __init__(self, most_bytes: int) -> None:
         self._left = most_bytes
-        self._texts: list[str] = []
-        self._strings: list[str] | None = []
+        self._pieces: list[str] = []
+        self._texts: list[str] | None = None  # from the first item on that is no text
         self.count = 0
 
     def add(self, item: Any) -> None:
         self.count += 1
-        if self._left <= 0 or len(self._texts) >= _MAX_ITEMS:
+        if self._left <= 0 or self.count > _MAX_ITEMS:
             return
+        if self._texts is None and type(item) is str:
+            piece = item if len(item) <= self._left else item[: self._left]
+            self._pieces.append(piece)
+            self._left -= len(piece)
+            return
+        if self._texts is None:
+            self._texts = [to_json(piece) for piece in self._pieces]
         text = to_json(item, max_bytes=self._left)
-        self._left -= len(text)
         self._texts.append(text)
-        if type(item) is not str:
-            self._strings = None
-        elif self._strings is not None:
-            self._strings.append(item)
+        self._left -= len(text)
 
     def json(self, returned: Any) -> str:
         """Return the output: pieces of text joined, other items as a list."""
-        shown = dumps("".join(self._strings)) if self._strings else f"[{','.join(self._texts)}]"
+        shown = self._text() if self._texts is None else f"[{','.join(self._texts)}]"
         if returned is None:
             return shown
         return f'{{"yielded":{shown},"returned":{to_json(returned, max_bytes=self._left)}}}'
+
+    def _text(self) -> str:
+        left_out = "‹cut›" if self._left <= 0 or self.count > _MAX_ITEMS else ""
+        return dumps("".join(self._pieces) + left_out) if self._pieces else "[]"
 
 
 class _Observed:

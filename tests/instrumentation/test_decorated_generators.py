@@ -142,7 +142,6 @@ def assert_left_after_two(recorded: Recorded) -> None:
     assert span.status.status_code is StatusCode.UNSET
 
 
-@pytest.mark.covers("OT-19")
 def test_a_generator_left_half_way_closes_its_span() -> None:
     cleaned: list[str] = []
     with recording() as recorded:
@@ -175,7 +174,6 @@ def test_a_generator_never_begun_leaves_no_span() -> None:
     assert recorded.spans == []
 
 
-@pytest.mark.covers("OT-19")
 @pytest.mark.parametrize("how", ["aclose", "dropped", "loop ends"])
 def test_an_async_generator_left_half_way_closes_its_span(how: str) -> None:
     kept: list[AsyncGenerator[int, None]] = []
@@ -342,3 +340,29 @@ def test_what_a_generator_yields_is_kept_as_it_was_and_in_bounds() -> None:
     kept = content(recorded.only(), "hansard.output")
     assert kept == [[number] for number in range(10_000)]
     assert attributes(recorded.only())["hansard.output.items"] == 20_000
+
+
+def test_texts_are_joined_and_mixed_items_are_a_list() -> None:
+    @hansard.trace
+    def items(*values: Any) -> Generator[Any, None, None]:
+        yield from values
+
+    with recording() as recorded:
+        for values in ([], ["a", "b"], ["a", 1, "b"], ["\ud83d", "\ude00"], [None]):
+            list(items(*values))
+
+    outputs = [attributes(span).get("hansard.output") for span in recorded.spans]
+    assert outputs == [None, '"ab"', '["a",1,"b"]', '"\\ud83d\\ude00"', "[null]"]
+
+
+def test_endless_pieces_of_text_are_kept_in_bounds() -> None:
+    @hansard.trace
+    def speak() -> Generator[str, None, None]:
+        for _ in range(12_000):
+            yield "word "
+
+    with recording() as recorded:
+        assert sum(1 for _ in speak()) == 12_000
+
+    assert content(recorded.only(), "hansard.output") == "word " * 10_000 + "‹cut›"
+    assert attributes(recorded.only())["hansard.output.items"] == 12_000
