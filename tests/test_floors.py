@@ -37,6 +37,17 @@ FOREIGN = {
 }  # fmt: skip
 
 
+# Providers are the compiler's one door to the outside: they time what they send, and read keys.
+DOORS = {"hansard_compiler": ("compiler/hansard_compiler/providers", {"os", "threading", "time"})}
+
+
+def foreign_to(package: str, path: Path) -> set[str]:
+    """Return what a module may not import."""
+    door, permitted = DOORS.get(package, ("none", set()))
+    is_door = path.is_relative_to(ROOT / door)
+    return FOREIGN[package] - permitted if is_door else FOREIGN[package]
+
+
 def modules(package: str) -> list[Path]:
     return sorted((ROOT / FOLDERS[package] / package).rglob("*.py"))
 
@@ -71,7 +82,7 @@ def test_what_belongs_to_another_floor_is_not_imported(package: str) -> None:
         f"{path.relative_to(ROOT)}:{line} imports {module}"
         for path in modules(package)
         for line, module in imports(path)
-        if module.partition(".")[0] in FOREIGN[package]
+        if module.partition(".")[0] in foreign_to(package, path)
     ]
 
     assert found == []

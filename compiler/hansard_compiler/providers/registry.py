@@ -1,0 +1,80 @@
+"""Adapters by name. Nothing of a provider is imported before its adapter sends something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from hansard_compiler.errors import ConfigError
+from hansard_compiler.providers.adapter import Adapter, Preflight
+from hansard_compiler.providers.anthropic_messages import AnthropicMessages
+from hansard_compiler.providers.base import Wire, WireFormat
+from hansard_compiler.providers.official import Connection, anthropic_wire, openai_wire
+from hansard_compiler.providers.openai_chat import OpenAIChat
+from hansard_compiler.providers.openai_responses import OpenAIResponses
+from hansard_compiler.providers.scripted import Script, ScriptedFormat, ScriptedWire
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterSettings:
+    """What adapters are made of; each takes what concerns it."""
+
+    connection: Connection = field(default_factory=Connection)
+    preflight: Preflight | None = None  # None: the provider's count for Anthropic, else an estimate
+    extended_thinking: bool = False
+    explicit_cache: bool = False  # OpenAI: breakpoints in place of its own caching
+    cache_ttl: str | None = "5m"  # Anthropic
+    script: Script | None = None
+    multiplier: float = 1.0
+
+
+def _responses(given: AdapterSettings) -> Adapter:
+    form = OpenAIResponses(explicit_cache=given.explicit_cache)
+    return _made(form, openai_wire(given.connection), given, "estimate")
+
+
+def _messages(given: AdapterSettings) -> Adapter:
+    form = AnthropicMessages(extended_thinking=given.extended_thinking, cache_ttl=given.cache_ttl)
+    return _made(form, anthropic_wire(given.connection), given, "provider")
+
+
+def _chat(given: AdapterSettings) -> Adapter:
+    if given.connection.base_url is None:
+        raise ConfigError("openai_compatible needs the address of the server: base_url")
+    form = OpenAIChat()
+    wire = openai_wire(given.connection, provider=form.provider, needs_key=False, environment={})
+    return _made(form, wire, given, "estimate")
+
+
+def _scripted(given: AdapterSettings) -> Adapter:
+    if given.script is None:
+        raise ConfigError("the scripted model needs a script")
+    return _made(ScriptedFormat(), ScriptedWire(given.script), given, "estimate")
+
+
+def _made(form: WireFormat, wire: Wire, given: AdapterSettings, preflight: Preflight) -> Adapter:
+    return Adapter(
+        form,
+        wire,
+        preflight=given.preflight or preflight,
+        multiplier=given.multiplier,
+    )
+
+
+ADAPTERS: Mapping[str, Callable[[AdapterSettings], Adapter]] = {
+    "openai": _responses,
+    "anthropic": _messages,
+    "openai_compatible": _chat,
+    "scripted": _scripted,
+}
+
+
+_DEFAULTS = AdapterSettings()
+
+
+def adapter_for(provider: str, settings: AdapterSettings = _DEFAULTS) -> Adapter:
+    """Return the adapter of a provider; ConfigError names those there are."""
+    make = ADAPTERS.get(provider)
+    if make is None:
+        raise ConfigError(f"no provider {provider!r}; there are {', '.join(ADAPTERS)}")
+    return make(settings)

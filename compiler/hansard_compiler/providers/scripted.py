@@ -1,0 +1,284 @@
+"""A model that answers from a file: deterministic, offline, without a key. For demos and tests.
+
+```json
+{"hansard_script": 1, "model": "scripted-1",
+ "answers": [{"when": {"last_user_contains": "weather"},
+              "call": [{"name": "get_weather", "arguments": {"city": "Oslo"}}]},
+             {"when": {"last_result_of": "get_weather"}, "say": "It rains in Oslo."}],
+ "otherwise": {"say": "I have no line for this."}}
+```
+
+The first answer whose `when` holds is given; `docs/providers.md` lists the conditions. Ids are
+hashes of the request, tokens are counted by the offline estimator.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hansard_compiler.calls import (
+    Call,
+    Json,
+    Message,
+    ToolCallPart,
+    ToolResultPart,
+    message_from_json,
+    message_json,
+)
+from hansard_compiler.canonical import canonical_json, stable_hash
+from hansard_compiler.errors import ConfigError
+from hansard_compiler.providers import failures
+from hansard_compiler.providers.base import OnEvent, RenderInput, neutral_tool
+from hansard_compiler.providers.exchange import Attempt, Exchange
+from hansard_compiler.providers.failures import CallFailed
+from hansard_compiler.providers.fields import result_text, tokens_from
+from hansard_compiler.providers.pairs import neutral_problems
+from hansard_compiler.providers.sse import event_bytes
+from hansard_compiler.token_requests import counter_for
+
+PROVIDER = "scripted"
+_CONDITIONS = {
+    "last_user_contains", "last_user_is", "any_contains", "last_result_of", "last_result_contains",
+    "answers_so_far", "has_tool", "model",
+}  # fmt: skip
+_ANSWER_KEYS = {"when", "say", "think", "call", "finish", "tokens", "fail", "note"}
+_FAILURES = {
+    kind.code: kind
+    for kind in vars(failures).values()
+    if isinstance(kind, type) and issubclass(kind, CallFailed)
+}
+_USAGE = {
+    "input": "usage.input",
+    "output": "usage.output",
+    "cache_read": "usage.cache_read",
+    "cache_write": "usage.cache_write",
+    "reasoning": "usage.reasoning",
+}
+
+
+class ScriptError(ConfigError):
+    """A script that cannot be used as it is."""
+
+    code = "bad_script"
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """The lines of a scripted model."""
+
+    model: str
+    answers: tuple[Json, ...]
+    otherwise: Json
+
+    def answer_to(self, request: Mapping[str, Any]) -> Json:
+        """Return the first answer whose conditions all hold for a request."""
+        for answer in self.answers:
+            if all(_holds(key, value, request) for key, value in answer.get("when", {}).items()):
+                return answer
+        return self.otherwise
+
+
+def read_script(data: bytes) -> Script:
+    """Read a script from a file's bytes. Raises ScriptError with the place in it."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ScriptError(f"the script is not JSON: {error}") from None
+    if not isinstance(value, Mapping) or value.get("hansard_script") != 1:
+        raise ScriptError('a script is a mapping that begins with "hansard_script": 1')
+    answers = value.get("answers", [])
+    if not isinstance(answers, list):
+        raise ScriptError("answers: expected a list")
+    otherwise = value.get("otherwise", {"fail": "bad_request"})
+    named = [*((f"answers[{i}]", one) for i, one in enumerate(answers)), ("otherwise", otherwise)]
+    for where, answer in named:
+        _check(answer, where)
+    return Script(str(value.get("model", "scripted-1")), tuple(answers), otherwise)
+
+
+def _check(answer: Any, where: str) -> None:
+    if not isinstance(answer, Mapping) or not set(answer) <= _ANSWER_KEYS:
+        raise ScriptError(f"{where}: expected a mapping of {sorted(_ANSWER_KEYS)}")
+    when = answer.get("when", {})
+    if not isinstance(when, Mapping) or not set(when) <= _CONDITIONS:
+        raise ScriptError(f"{where}.when: expected a mapping of {sorted(_CONDITIONS)}")
+    if "fail" in answer and answer["fail"] not in _FAILURES:
+        raise ScriptError(f"{where}.fail: expected one of {sorted(_FAILURES)}")
+    calls = answer.get("call", [])
+    if not isinstance(calls, list) or not all(
+        isinstance(call, Mapping) and isinstance(call.get("name"), str) for call in calls
+    ):
+        raise ScriptError(f"{where}.call: expected a list of calls with a name")
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedFormat:
+    """The scripted model's own wire form: the normal form as JSON."""
+
+    provider: str = PROVIDER
+    path: str = "/scripted"
+
+    def render(self, given: RenderInput) -> Json:
+        system = [{"role": "system", "parts": [{"type": "text", "text": t}]} for t in given.system]
+        body: Json = {
+            "model": given.model,
+            "messages": [*system, *(message_json(message) for message in given.messages)],
+        }
+        if given.tools:
+            body["tools"] = list(given.tools)
+        if given.stream:
+            body["stream"] = True
+        return {**body, **given.extra}
+
+    def problems(self, rendered: Mapping[str, Any]) -> list[str]:
+        return neutral_problems(_messages(rendered))
+
+    def parse(self, response: Mapping[str, Any], request: Mapping[str, Any]) -> Call:
+        tokens, sources = tokens_from(response, _USAGE)
+        return Call(
+            operation="chat",
+            provider=self.provider,
+            request_model=request.get("model"),
+            response_model=response.get("model"),
+            stream=bool(request.get("stream")),
+            output=tuple(message_from_json(one) for one in response.get("output", ())),
+            finish_reason=response.get("finish_reason"),
+            finish_reason_raw=response.get("finish_reason"),
+            tokens=tokens,
+            response_id=response.get("id"),
+            sources=sources,
+        )
+
+    def join_stream(self, events: Sequence[Json]) -> Json | None:
+        ends = [event["response"] for event in events if event.get("type") == "end"]
+        return ends[-1] if ends else None
+
+    def count_request(self, rendered: Mapping[str, Any]) -> tuple[str, Json] | None:
+        return None
+
+    def continuation(self, response: Mapping[str, Any]) -> Message:
+        return message_from_json(response["output"][0])
+
+    def notes(self, given: RenderInput) -> list[str]:
+        return []
+
+
+class ScriptedWire:
+    """Answers from a script in place of a network."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+
+    def post(
+        self, path: str, body: bytes, *, stream: bool, on_event: OnEvent | None = None
+    ) -> Exchange:
+        """Answer a request; a line with `fail` raises that failure."""
+        request = json.loads(body)
+        line = self._script.answer_to(request)
+        if "fail" in line:
+            attempt = Attempt(request=body, status=500, response=canonical_json(line).encode())
+            exchange = Exchange(PROVIDER, path, body, stream, (attempt,))
+            message = str(line.get("note", f"the script says {line['fail']}"))
+            raise _FAILURES[line["fail"]](message, exchange=exchange)
+        response = _response(self._script.model, line, request)
+        if not stream:
+            return _exchange(path, body, json.dumps(response, ensure_ascii=False).encode())
+        events = [*_deltas(line), {"type": "end", "response": response}]
+        for event in events:
+            if on_event is not None:
+                on_event(event)
+        return _exchange(path, body, b"".join(map(event_bytes, events)), is_stream=True)
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+def _exchange(path: str, body: bytes, response: bytes, *, is_stream: bool = False) -> Exchange:
+    first = 0.0 if is_stream else None
+    attempt = Attempt(request=body, status=200, response=response, first_chunk_ms=first)
+    return Exchange(PROVIDER, path, body, is_stream, (attempt,))
+
+
+def _deltas(line: Json) -> list[Json]:
+    words = str(line.get("say", "")).split(" ")
+    return [
+        {"type": "text", "text": word if index == 0 else f" {word}"}
+        for index, word in enumerate(words)
+        if word or index
+    ]
+
+
+def _response(model: str, line: Json, request: Mapping[str, Any]) -> Json:
+    identity = stable_hash(request).hex()[:24]
+    parts: list[Json] = []
+    if "think" in line:
+        parts.append({"type": "reasoning", "text": str(line["think"])})
+    if "say" in line:
+        parts.append({"type": "text", "text": str(line["say"])})
+    for index, call in enumerate(line.get("call", ())):
+        made = {"name": call["name"], "arguments": call.get("arguments", {})}
+        parts.append({"type": "tool_call", "id": f"call_{identity}_{index}", **made})
+    output = {"role": "assistant", "parts": parts}
+    finish = line.get("finish") or ("tool_call" if line.get("call") else "stop")
+    return {
+        "id": f"scripted_{identity}",
+        "model": model,
+        "output": [output],
+        "finish_reason": finish,
+        "usage": {**_usage(request, output), **line.get("tokens", {})},
+    }
+
+
+def _usage(request: Mapping[str, Any], output: Json) -> Json:
+    counter = counter_for(PROVIDER, str(request.get("model")))
+    asked = counter.count_request(_messages(request), request.get("tools") or ())
+    return {"input": asked.total, "output": counter.count_message(message_from_json(output))}
+
+
+# --- conditions -------------------------------------------------------------------------------
+
+
+def _messages(request: Mapping[str, Any]) -> list[Message]:
+    return [message_from_json(message) for message in request.get("messages", ())]
+
+
+def _holds(key: str, wanted: Any, request: Mapping[str, Any]) -> bool:
+    messages = _messages(request)
+    if key == "last_user_contains":
+        return str(wanted).lower() in _last_user(messages).lower()
+    if key == "last_user_is":
+        return bool(_last_user(messages) == wanted)
+    if key == "any_contains":
+        return str(wanted).lower() in canonical_json(request.get("messages", [])).lower()
+    if key == "last_result_of":
+        return bool(_last_result(messages)[0] == wanted)
+    if key == "last_result_contains":
+        return str(wanted).lower() in _last_result(messages)[1].lower()
+    if key == "answers_so_far":
+        return bool(sum(message.role == "assistant" for message in messages) == wanted)
+    if key == "has_tool":
+        tools = (neutral_tool(tool) for tool in request.get("tools") or ())
+        return wanted in [tool.name for tool in tools if tool is not None]
+    return bool(request.get("model") == wanted)
+
+
+def _last_user(messages: Sequence[Message]) -> str:
+    texts = [message.text for message in messages if message.role == "user"]
+    return texts[-1] if texts else ""
+
+
+def _last_result(messages: Sequence[Message]) -> tuple[str | None, str]:
+    """Return the name of the tool whose result ends the conversation, and the result's text."""
+    parts = messages[-1].parts if messages else ()
+    results = [part for part in parts if isinstance(part, ToolResultPart)]
+    if not results:
+        return None, ""
+    last = results[-1]
+    calls = (
+        part for message in messages for part in message.parts if isinstance(part, ToolCallPart)
+    )
+    names = [call.name for call in calls if call.id == last.id]
+    return last.name or (names[-1] if names else None), result_text(last.content)
