@@ -152,11 +152,7 @@ class Allocator:
         needed_by: str | None = None,
     ) -> bool:
         """Take members and all they need, whole or shortened; else say what was lacking."""
-        bundle = [
-            one
-            for one in closure(members, groups=self._state.groups, needs=self._state.needs)
-            if not done.has(one) and one not in self._withheld
-        ]
+        bundle = self._bundle(done, members)
         cost = sum(self._tokens[one] for one in bundle)
         if cost > done.free:
             allotted = self._allotted(bundle, done.free)
@@ -172,6 +168,16 @@ class Allocator:
             done.told[one] = self._told_in(one, members, needed_by)
         return True
 
+    def _bundle(self, done: Allocation, members: Sequence[str]) -> Sequence[str]:
+        groups, needs = self._state.groups, self._state.needs
+        if len(members) == 1 and members[0] not in needs:
+            return members  # most items: nothing comes with them
+        return [
+            one
+            for one in closure(members, groups=groups, needs=needs)
+            if not done.has(one) and one not in self._withheld
+        ]
+
     def _told_in(self, item_id: str, members: Sequence[str], needed_by: str | None) -> Told:
         if needed_by is not None or item_id not in members:
             return Told("include", ReasonCode.DEPENDENCY, related=needed_by or members[0])
@@ -181,6 +187,8 @@ class Allocator:
     def _allotted(self, bundle: Sequence[str], free: int) -> dict[str, int]:
         """Return what each item that may be shortened gets; nothing when that is not enough."""
         settings = self._config.compression
+        if free < settings.min_tokens:
+            return {}
         ratio = round(settings.ratio * MICRO)
         shrinking = {
             one: max(settings.min_tokens, self._tokens[one] * ratio // MICRO)

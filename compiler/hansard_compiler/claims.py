@@ -1,8 +1,9 @@
 """What a short text claims: enough to see that two texts cannot both hold.
 
-A claim has a subject, the words of its statement without numbers and negations, its numbers, and
-whether it is negated. Structured facts (`{"subject": …, "attribute": …, "value": …}`) are claims as
-they stand. No grammar is parsed: what two claims share decides whether they are compared at all.
+A claim has the words of its statement without numbers and negations, its numbers, whether it is
+negated and, where it reads "subject is value", the two apart. Structured facts
+(`{"subject": …, "attribute": …, "value": …}`) are claims as they stand. No grammar is parsed: what
+two claims share decides whether they are compared at all.
 """
 
 from __future__ import annotations
@@ -10,26 +11,39 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
 
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.items import Item
-from hansard_compiler.words import terms
+from hansard_compiler.words import terms, terms_of
 
 CLAIMING = frozenset(
-    {"memory", "summary", "retrieval_doc", "constraint", "handoff", "artifact", "other", "policy"}
+    {"memory", "summary", "retrieval_doc", "constraint", "handoff", "other", "policy"}
 )
-_MOST_SENTENCES = 40
-_LONGEST_CHARACTERS = 300
+# Contradictions stand in notes and openings; whole documents would find more noise than sense.
+_NOTES = frozenset({"memory", "constraint", "policy", "handoff", "other"})
+_NOTE_CHARACTERS, _NOTE_SENTENCES = 600, 8
+_OPENING_CHARACTERS, _OPENING_SENTENCES = 300, 2
+_LONGEST_SUBJECT, _LONGEST_VALUE = 6, 4
+_SHORTEST, _LONGEST = 8, 300
 
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
-_NUMBER = re.compile(
-    r"(?<![\w.])\$?(\d+(?:[.,]\d+)*)\s?(%|[a-zA-Z]{1,12}\b)?(?:\s+per\s+\w+)?", re.ASCII
+_ENDS = (". ", "! ", "? ", "; ")
+_TOKEN = re.compile(r"\d+(?:[.,:/-]\d+)*%?|[^\W\d](?:[\w'’-]*\w)?|[=:]")
+_DIGITS = re.compile(r"\d+(?:[.,]\d+)?|\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_CORRECTION = re.compile(
+    r"^\W*(?:correction|update|erratum)\b|\b(?:actually|no longer|instead of|rather than|"
+    r"has moved|was moved|moved to|changed (?:from|to)|renamed to|replaced by|superseded|"
+    r"correct(?:ed|s) (?:the|an?) earlier|not .{1,30} but)\b",
+    re.IGNORECASE | re.MULTILINE,
 )
-_NEGATION = re.compile(
-    r"\b(?:not|never|no longer|cannot|can't|won't|don't|doesn't|isn't|aren't|wasn't|mustn't|"
-    r"shouldn't|without|no)\b",
-    re.IGNORECASE,
+# Looked for first: the expression takes fifty times as long.
+_CORRECTION_HINTS = ("correct", "updat", "errat", "actual", "no longer", "instead", "rather",
+                     "moved", "changed", "renamed", "replaced", "supersed", " but ")  # fmt: skip
+_NEGATIONS = frozenset(
+    """not never cannot can't won't don't doesn't isn't aren't wasn't weren't mustn't shouldn't
+    without no neither nor""".split()  # noqa: SIM905  # a list of words reads best as words
 )
 # A word and its opposite are one word, said or denied.
 _OPPOSITES = {
@@ -41,36 +55,25 @@ _OPPOSITES = {
     "mutable": "immutable", "excludes": "includes", "excluded": "included", "lacks": "has",
     "rejects": "accepts", "fails": "passes", "decreased": "increased", "unpaid": "paid",
 }  # fmt: skip
-_OPPOSITE = re.compile(r"\b(?:" + "|".join(_OPPOSITES) + r")\b", re.IGNORECASE)
-_IS = re.compile(
-    r"^(?P<subject>.{3,100}?)\s*(?:\b(?:is now|are now|is|are|was|were|uses|use|equals|means|"
-    r"lives in|live in|runs on|run on|defaults to|must be|should be|goes to|go to|ends on|"
-    r"starts on|belongs to|prefers|requires)\b|=|:(?!/))\s*(?P<value>.{1,80}?)[.!;]?$",
-    re.IGNORECASE,
+_VERBS = frozenset(
+    """is are was were uses use equals means lives live runs run defaults goes ends starts belongs
+    prefers requires = :""".split()  # noqa: SIM905
 )
-_CORRECTION = re.compile(
-    r"^(?:correction|update|erratum)\b|\b(?:actually|no longer|instead of|rather than|"
-    r"has moved|was moved|moved to|changed (?:from|to)|renamed to|replaced by|superseded|"
-    r"correct(?:ed|s) (?:the|an?) earlier|not .{1,30} but)\b",
-    re.IGNORECASE,
-)
-_SPELLED = {"one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6",
-            "seven": "7", "eight": "8", "nine": "9", "ten": "10", "twelve": "12", "thirty": "30",
-            "sixty": "60"}  # fmt: skip
-_SPELLED_OUT = re.compile(r"\b(?:" + "|".join(_SPELLED) + r")\b", re.IGNORECASE)
+_SPELLED = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
+            "nine": 9, "ten": 10, "twelve": 12, "thirty": 30, "sixty": 60}  # fmt: skip
 _UNITS = {
-    "s": ("s", 1), "sec": ("s", 1), "second": ("s", 1), "seconds": ("s", 1),
-    "ms": ("s", 0.001), "milliseconds": ("s", 0.001),
-    "min": ("s", 60), "minute": ("s", 60), "minutes": ("s", 60),
-    "h": ("s", 3600), "hour": ("s", 3600), "hours": ("s", 3600),
-    "day": ("s", 86_400), "days": ("s", 86_400), "week": ("s", 604_800), "weeks": ("s", 604_800),
-    "kb": ("b", 1e3), "mb": ("b", 1e6), "gb": ("b", 1e9), "kib": ("b", 1024),
-    "mib": ("b", 1024**2), "gib": ("b", 1024**3),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), ("s", 1.0)),
+    **dict.fromkeys(("ms", "millisecond", "milliseconds"), ("s", 0.001)),
+    **dict.fromkeys(("min", "mins", "minute", "minutes"), ("s", 60.0)),
+    **dict.fromkeys(("h", "hour", "hours"), ("s", 3600.0)),
+    **dict.fromkeys(("day", "days"), ("s", 86_400.0)),
+    **dict.fromkeys(("week", "weeks"), ("s", 604_800.0)),
+    "kb": ("b", 1e3), "mb": ("b", 1e6), "gb": ("b", 1e9),
+    "kib": ("b", 1024.0), "mib": ("b", 1024.0**2), "gib": ("b", 1024.0**3),
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """One statement of an item, taken apart for comparing."""
 
     item_id: str
@@ -81,6 +84,11 @@ class Claim:
     subject: frozenset[str] = frozenset()  # of "subject is value"; empty when not of that form
     value: frozenset[str] = frozenset()
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether only a negation of it could contradict it."""
+        return not (self.numbers or self.negated or self.subject)
+
 
 @dataclass(frozen=True, slots=True)
 class Fact:
@@ -89,6 +97,12 @@ class Fact:
     item_id: str
     key: tuple[str, str]
     value: str
+
+
+# What one token of a sentence is, beside the terms it stands for.
+_TERM, _NEGATION, _VERB, _NUMBER, _UNIT = range(5)
+_Token: TypeAlias = tuple[int, tuple[str, ...], tuple[float, str]]  # kind, terms, amount and unit
+_NOTHING = (0.0, "")
 
 
 def fact_of(item: Item) -> Fact | None:
@@ -105,53 +119,82 @@ def fact_of(item: Item) -> Fact | None:
 
 
 def claims_of(item: Item, text: str) -> Iterator[Claim]:
-    """Return what the sentences of an item claim, the first forty."""
+    """Return what the sentences of a note claim, of a longer text those of its opening."""
+    is_note = item.kind in _NOTES and len(text) <= _NOTE_CHARACTERS
+    read = text if is_note else text[:_OPENING_CHARACTERS]
+    most = _NOTE_SENTENCES if is_note else _OPENING_SENTENCES
     tagged = "correction" in item.tags
-    for number, sentence in enumerate(_SENTENCE.split(text[:20_000], _MOST_SENTENCES)):
-        if number >= _MOST_SENTENCES:
-            return
-        if 8 <= len(sentence) <= _LONGEST_CHARACTERS:
-            claim = _claim(item.id, sentence.strip(" -*•\t"), tagged=tagged)
-            if len(claim.words) >= 2:
-                yield claim
+    lower = read.lower()
+    may_correct = tagged or any(hint in lower for hint in _CORRECTION_HINTS)
+    for end in _ENDS:
+        read = read.replace(end, "\n")
+    for sentence in read.split("\n", most)[:most]:
+        if not _SHORTEST <= len(sentence) <= _LONGEST:
+            continue
+        corrects = may_correct and (tagged or _CORRECTION.search(sentence) is not None)
+        claim = _claim(item.id, sentence, corrects=corrects)
+        if len(claim.words) >= 2:
+            yield claim
 
 
-def _claim(item_id: str, sentence: str, *, tagged: bool) -> Claim:
-    corrects = tagged or _CORRECTION.search(sentence) is not None
-    negations = len(_NEGATION.findall(sentence)) + len(_OPPOSITE.findall(sentence))
-    said = _NEGATION.sub(" ", sentence)
-    said = _OPPOSITE.sub(lambda found: _OPPOSITES[found[0].lower()], said)
-    said = _SPELLED_OUT.sub(lambda found: _SPELLED[found[0].lower()], said)
-    numbers = frozenset(_numbers(said))
-    words = frozenset(terms(_NUMBER.sub(_unit_only, said)))
-    form = _IS.match(said)
-    subject = frozenset(terms(form["subject"])) if form else frozenset()
-    value = frozenset(terms(form["value"])) if form else frozenset()
-    return Claim(item_id, words, numbers, negations % 2 == 1, corrects, subject, value)
-
-
-def _numbers(text: str) -> Iterator[tuple[float, str]]:
-    for digits, unit in _NUMBER.findall(text):
-        amount = _amount(digits)
-        name, factor = _UNITS.get(unit.lower(), (unit if unit == "%" else "", 1))
+def _claim(item_id: str, sentence: str, *, corrects: bool) -> Claim:
+    words: list[str] = []
+    numbers: set[tuple[float, str]] = set()
+    negated = False
+    verb_at: int | None = None
+    amount: float | None = None  # a number that waits for its unit
+    for kind, found, (size, unit) in map(_classified, _TOKEN.findall(sentence)):
         if amount is not None:
-            yield round(amount * factor, 6), name
+            numbers.add((round(amount * size, 6), unit) if kind == _UNIT else (amount, ""))
+            is_unit, amount = kind == _UNIT, None
+            if is_unit:
+                continue
+        words += found
+        if kind == _NUMBER:
+            amount = size
+        elif kind == _NEGATION:
+            negated = not negated
+        elif kind == _VERB and verb_at is None and len(words) > len(found):
+            verb_at = len(words) - len(found)
+    if amount is not None:
+        numbers.add((amount, ""))
+    said = frozenset(words), frozenset(numbers), negated, corrects
+    if verb_at is None:
+        return Claim(item_id, *said)
+    subject, value = frozenset(words[:verb_at]), frozenset(words[verb_at:])
+    if not 2 <= len(subject) <= _LONGEST_SUBJECT or len(value) > _LONGEST_VALUE:
+        return Claim(item_id, *said)
+    return Claim(item_id, *said, subject, value)
 
 
-def _amount(digits: str) -> float | None:
-    plain = digits.replace(",", "") if re.fullmatch(r"\d{1,3}(,\d{3})+", digits) else digits
-    try:
-        return float(plain.replace(",", "."))
-    except ValueError:
-        return None  # a version, a date: compared as a word
+@lru_cache(maxsize=65_536)
+def _classified(token: str) -> _Token:
+    plain = token.lower().replace("’", "'")
+    if plain in _NEGATIONS:
+        return _NEGATION, (), _NOTHING
+    if plain in _VERBS:
+        return _VERB, () if plain in "=:" else terms_of(plain), _NOTHING
+    if plain in _SPELLED:
+        return _NUMBER, (), (float(_SPELLED[plain]), "")
+    if token[0].isdigit():
+        return _number(token)
+    opposite = _OPPOSITES.get(plain)
+    if opposite is not None:
+        return _NEGATION, terms_of(opposite) or (opposite,), _NOTHING
+    found = terms_of(token) if token.isalnum() else tuple(terms(token))
+    if plain in _UNITS:
+        name, factor = _UNITS[plain]
+        return _UNIT, found, (factor, name)
+    return _TERM, found or ((plain,) if plain == "on" else ()), _NOTHING
 
 
-def _unit_only(found: re.Match[str]) -> str:
-    """Return what stays a word where a number stood: `3.11.2`, or the noun that it counted."""
-    if _amount(found[1]) is None:
-        return found[0]
-    unit = found[2] or ""
-    return " " if unit.lower() in _UNITS or unit == "%" else f" {unit} "
+def _number(token: str) -> _Token:
+    """Return a number, or a word for what only looks like one: a version, a date, a time."""
+    digits, percent = token.rstrip("%"), token.endswith("%")
+    if not _DIGITS.fullmatch(digits):
+        return _TERM, (token,), _NOTHING
+    amount = float(digits.replace(",", "" if _GROUPED.fullmatch(digits) else "."))
+    return _NUMBER, (), (amount * (0.01 if percent else 1), "")
 
 
 def _plain(text: str) -> str:

@@ -9,7 +9,7 @@ is much less trusted.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -19,7 +19,8 @@ from hansard_compiler.items import Item
 _ALIKE_PCT = 70  # of all words of two claims, how many both must have
 _SUBJECT_PCT = 75
 _RIVAL_VALUES = 3
-_MOST_IN_BUCKET = 200  # claims that share their rarest words; past it only the latest are compared
+_COMMON = 32  # a word in more claims than this does not suggest that two of them are alike
+_MOST_COMPARED = 8  # claims with one word in common, the latest
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,31 +154,64 @@ def _alike(claims: Sequence[Claim]) -> Iterator[tuple[Claim, Claim]]:
     """Return pairs of claims of different items that may be about one thing.
 
     Two sets that share a given part of their words share one of their rarest few (the prefix
-    filter of set-similarity joins), so only claims in one such bucket are compared.
+    filter of set-similarity joins), so only claims that have one of those in common are compared.
+    A word of very many claims finds nothing in particular and is left out; claims that agree in all
+    their words are found whatever those are. Linear in the number of claims.
     """
-    rarity = Counter(word for claim in claims for word in (*claim.words, *claim.subject))
-    buckets: dict[tuple[str, str], list[int]] = defaultdict(list)
+    claims = _comparable(claims)
+    rank, common = _ranked(claims)
+    holders: dict[Hashable, list[int]] = defaultdict(list)
     for number, claim in enumerate(claims):
         others: dict[int, None] = {}
-        for bucket in _buckets(claim, rarity):
-            others.update(dict.fromkeys(buckets[bucket][-_MOST_IN_BUCKET:]))
-            buckets[bucket].append(number)
+        for bucket in _buckets(claim, rank, common):
+            held = holders[bucket]
+            if held:
+                others.update(dict.fromkeys(held[-_MOST_COMPARED:]))
+            held.append(number)
         for other in others:
             if claims[other].item_id != claim.item_id:
                 yield claims[other], claim
 
 
-def _buckets(claim: Claim, rarity: Counter[str]) -> Iterator[tuple[str, str]]:
-    for kind, words, pct in (("w", claim.words, _ALIKE_PCT), ("s", claim.subject, _SUBJECT_PCT)):
-        rare = sorted(words, key=lambda word: (rarity[word], word))
-        yield from ((kind, word) for word in rare[: len(rare) - ceil(len(rare) * pct / 100) + 1])
+def _comparable(claims: Sequence[Claim]) -> list[Claim]:
+    """Leave out what nothing can contradict: plain claims without a negation of their words."""
+    denied = {word for claim in claims if claim.negated for word in claim.words}
+    return [
+        claim
+        for claim in claims
+        if not claim.is_plain or 100 * len(claim.words & denied) >= _ALIKE_PCT * len(claim.words)
+    ]
+
+
+def _ranked(claims: Sequence[Claim]) -> tuple[dict[str, int], int]:
+    """Return every word's place from the rarest, and from which place on words are common."""
+    counts = Counter(word for claim in claims for word in claim.words)
+    counts.update(word for claim in claims for word in claim.subject)
+    ranked = sorted(counts, key=lambda word: (counts[word], word))
+    rare = sum(1 for times in counts.values() if times <= _COMMON)
+    return {word: place for place, word in enumerate(ranked)}, rare
+
+
+def _buckets(claim: Claim, rank: Mapping[str, int], common: int) -> Iterator[Hashable]:
+    yield claim.words
+    words, subject = claim.words, claim.subject
+    for at in sorted([rank[word] for word in words])[: _prefix(len(words), _ALIKE_PCT)]:
+        if at < common:
+            yield at
+    for at in sorted([rank[word] for word in subject])[: _prefix(len(subject), _SUBJECT_PCT)]:
+        if at < common:
+            yield -1 - at
+
+
+def _prefix(size: int, pct: int) -> int:
+    return size - ceil(size * pct / 100) + 1 if size else 0
 
 
 def _differ(a: Claim, b: Claim) -> str | None:
     """Say in what two claims contradict each other; None when they may both hold."""
     common = len(a.words & b.words)
-    alike = 100 * common >= _ALIKE_PCT * len(a.words | b.words) and common >= 2
-    if alike:
+    either = len(a.words) + len(b.words) - common
+    if 100 * common >= _ALIKE_PCT * either and common >= 2:
         if a.negated != b.negated and a.numbers == b.numbers:
             return "negation"
         if not a.negated and not b.negated and _numbers_differ(a, b):

@@ -27,6 +27,8 @@ _WITHHELD_BY = {
     "deny": ReasonCode.POLICY_DENIED,
     "require_approval": ReasonCode.APPROVAL_REQUIRED,
 }
+_BLOCK = 32
+_NOTHING: tuple[str, ...] = ()
 _RANK: dict[str, int] = {name: rank for rank, name in enumerate(SENSITIVITIES)}
 
 
@@ -36,14 +38,29 @@ def guard_all(state: State) -> dict[str, Guarded]:
     redactor = state.ports.redactor
     policy = state.ports.policy
     found = {}
+    suspicious = _suspicious(redactor, state.live)
     for item in state.live:
-        original, removed = without_secrets(redactor, item.content, item.text)
+        original, removed = item.content, _NOTHING
+        if item.id in suspicious:
+            original, removed = without_secrets(redactor, item.content, item.text)
         if _RANK[item.sensitivity] > cleared:
             reason = ReasonCode.SENSITIVITY_WITHHELD
             found[item.id] = Guarded("", "", original, reason, removed=removed)
             continue
         verdict = ALLOWED if policy is None else _ask(policy, item, state)
         found[item.id] = _guarded(item, original, removed, verdict=verdict, redactor=redactor)
+    return found
+
+
+def _suspicious(redactor: Redactor, items: Sequence[Item]) -> set[str]:
+    """Return the items that may hold a secret; block by block, since most blocks hold none."""
+    found: set[str] = set()
+    for start in range(0, len(items), _BLOCK):
+        block = items[start : start + _BLOCK]
+        texts = [item.text.encode("utf-8", "surrogatepass") for item in block]
+        if redactor.scan_bytes(b"\n".join(texts)):
+            pairs = zip(block, texts, strict=True)
+            found.update(item.id for item, text in pairs if redactor.scan_bytes(text))
     return found
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import AwareDatetime, TypeAdapter
 
@@ -18,8 +17,7 @@ _EPOCH = TypeAdapter(AwareDatetime).validate_python("1970-01-01T00:00:00Z")
 _TOOL_SOURCE = "tool-spec:"
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """One candidate. Times are Unix microseconds; shares are millionths."""
 
     id: str

@@ -44,8 +44,7 @@ class Score(NamedTuple):
     total: int
 
 
-@dataclass(frozen=True, slots=True)
-class Guarded:
+class Guarded(NamedTuple):
     """What may be shown of an item: its content without what must not be, or nothing at all."""
 
     text: str
@@ -69,8 +68,7 @@ class Section:
     entries: tuple[Mapping[str, Any], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(NamedTuple):
     """What a compile did with one item. Scores are billionths of a point."""
 
     item_id: str

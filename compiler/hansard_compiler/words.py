@@ -48,6 +48,11 @@ def terms(text: str) -> list[str]:
     return [term for word in WORD.findall(text) for term in terms_of(word)]
 
 
+def is_dense(term: str) -> bool:
+    """Say whether a term is a pair of characters of a script without spaces."""
+    return _DENSE.fullmatch(term) is not None
+
+
 def _plain(word: str) -> tuple[str, ...]:
     if word in _STOP or (len(word) == 1 and word.isalpha()):
         return ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 
 from hansard_compiler.compile_config import SENSITIVITIES
 from hansard_compiler.items import Item
@@ -53,4 +52,4 @@ def _merged(best: Item, group: list[Item]) -> Item:
         return best
     strictest = max((item.sensitivity for item in group), key=SENSITIVITIES.index)
     tags = frozenset().union(*(item.tags for item in group))
-    return replace(best, sensitivity=strictest, tags=tags)
+    return best._replace(sensitivity=strictest, tags=tags)
