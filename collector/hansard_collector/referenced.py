@@ -30,6 +30,8 @@ CONTENT_OF: Mapping[str, str] = {
         "gen_ai.retrieval.documents",
         "hansard.input",
         "hansard.output",
+        "hansard.run.goal",
+        "gen_ai.tool.description",
     )
 }
 # Of one span. Rows hold each message once, but the ingest thread must not stand still for a

@@ -171,6 +171,7 @@ hansard.approval.arguments_hash hansard.payload.digest hansard.payload.ref syste
 traceloop.prompt.version_hash gen_ai.input.messages_ref gen_ai.output.messages_ref
 gen_ai.system_instructions_ref gen_ai.tool.definitions_ref gen_ai.tool.call.arguments_ref
 gen_ai.tool.call.result_ref gen_ai.retrieval.documents_ref hansard.input_ref hansard.output_ref
+hansard.run.goal_ref gen_ai.tool.description_ref
 litellm.api_key.hash
 metadata.user_api_key_hash
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import pytest
@@ -33,6 +34,21 @@ def test_the_run_page_shows_domain_goal_and_conversation(
     assert "agent librarian" in facts
     assert "Find out who wrote it." in page.one("h1").text
     assert "conversation c-1" in page.one("ol", class_="crumbs").text
+
+
+def test_a_goal_that_stands_in_a_payload_is_shown_too(
+    pipeline: Pipeline, client: TestClient
+) -> None:
+    goal = b"Find out who wrote it. " * 100
+    sent = client.put(f"/v1/payloads/sha256:{hashlib.sha256(goal).hexdigest()}", content=goal)
+    trace = Trace(RUN)
+    trace.agent(1, hansard__run__goal_ref=f"sha256:{hashlib.sha256(goal).hexdigest()}")
+    trace.send(pipeline)
+
+    run = client.get(f"/v1/runs/{RUN}").json()
+
+    assert sent.status_code in (200, 201), sent.text
+    assert run["first_input"].startswith("Find out who wrote it. Find")
 
 
 def test_the_goal_is_the_input_of_the_step_that_has_no_other(
