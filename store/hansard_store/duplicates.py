@@ -12,6 +12,8 @@ from typing import Any
 
 import apsw
 
+OURS = "hansard"  # the dialect of our own spans
+
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
@@ -26,6 +28,7 @@ class CallFacts:
     start_ns: int
     end_ns: int | None
     scope: int
+    dialect: str
 
     @property
     def has_tokens(self) -> bool:
@@ -63,6 +66,8 @@ def are_twins(one: CallFacts, other: CallFacts) -> bool:
         return False
     if one.role != other.role or not _same_model(one.model, other.model):
         return False
+    if one.scope == other.scope and one.dialect == other.dialect == OURS:
+        return False  # we record a call once
     if one.scope != other.scope and (_within(one, other) or _within(other, one)):
         return bool(one.response_id and other.response_id) or _same_output(one, other)
     overlap = one.start_ns <= (other.end_ns or one.start_ns) and other.start_ns <= (
@@ -102,7 +107,7 @@ def _same_model(one: str | None, other: str | None) -> bool:
 
 _COLUMNS = """
 span.id, span.role, span.model, call.response_id, call.tokens_input, call.tokens_output,
-span.sort_ns, span.end_ns, span.scope
+span.sort_ns, span.end_ns, span.scope, span.dialect
 """
 # An instrumentor that wraps an SDK which records itself, where the wrapper gives no context (a
 # streamed call): two scopes, one parent, begun at nearly the same time.

@@ -15,6 +15,7 @@ import apsw
 
 from hansard_store import counting, tool_events
 from hansard_store.duplicates import (
+    OURS,
     CallFacts,
     Verdict,
     are_twins,
@@ -150,7 +151,10 @@ def _settle_tools(connection: apsw.Connection, run: RunState, outer: Near, inner
 
 
 def _settle_twins(connection: apsw.Connection, run: RunState, span: int) -> None:
-    """Side by side at one time with one usage: the later span repeats the earlier."""
+    """Side by side at one time with one usage: the later span repeats the earlier.
+
+    A span of our own is the call whichever came first: it names the exact bytes.
+    """
     others = _possible_twins(connection, run, span)
     mine = call_facts(connection, span) if others else None
     if mine is None:
@@ -158,12 +162,12 @@ def _settle_twins(connection: apsw.Connection, run: RunState, span: int) -> None
     for other in others:
         facts = call_facts(connection, other)
         if facts is not None and are_twins(mine, facts):
-            later = max(mine, facts, key=_starts)
-            counting.set_call_counted(connection, run, later.span, counted=False)
+            repeat = max(mine, facts, key=_order)
+            counting.set_call_counted(connection, run, repeat.span, counted=False)
 
 
-def _starts(call: CallFacts) -> tuple[int, int]:
-    return call.start_ns, call.span
+def _order(call: CallFacts) -> tuple[bool, int, int]:
+    return call.dialect != OURS, call.start_ns, call.span
 
 
 def _possible_twins(connection: apsw.Connection, run: RunState, span: int) -> list[int]:

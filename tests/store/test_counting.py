@@ -244,6 +244,24 @@ def test_calls_that_two_instrumentations_began_side_by_side_are_one() -> None:
     ) == (1, 10)
 
 
+def test_of_an_instrumentor_and_our_own_span_side_by_side_ours_is_the_call() -> None:
+    own = llm((10, 5), response_id="r")._replace(dialect="hansard")
+    assert model_calls(
+        Step("root", None, 0, PLAIN),
+        Step("wrapper", "root", 1, llm((4, 5)), scope="instrumentor"),
+        Step("own", "root", 1, own, scope="hansard"),
+    ) == (1, 10)
+
+
+def test_parallel_calls_of_our_own_are_as_many_though_the_model_numbers_them_alike() -> None:
+    own = llm((10, 5), response_id="r")._replace(dialect="hansard")
+    assert model_calls(
+        Step("root", None, 0, PLAIN),
+        Step("one", "root", 1, own, scope="hansard"),
+        Step("two", "root", 1, own, scope="hansard"),
+    ) == (2, 20)
+
+
 def test_one_response_told_by_two_instrumentations_is_one_call_however_they_count() -> None:
     assert model_calls(
         Step("root", None, 0, PLAIN),

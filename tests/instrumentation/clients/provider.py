@@ -70,7 +70,6 @@ class Provider:
         self.address = address
         self.received: list[Received] = []
         self.replies: deque[Reply] = deque()
-        self.numbers_answers = False  # give each usual answer an id of its own
 
     def reply_to(self, request: Received) -> Reply:
         if self.replies:
@@ -78,10 +77,7 @@ class Provider:
         path = request.path.partition("?")[0]
         if request.json.get("stream"):
             return stream_reply(*STREAMS[path])
-        answer = ANSWERS[path]
-        if self.numbers_answers:
-            answer = {**answer, "id": f"{answer['id']}_{len(self.received)}"}
-        return json_reply(answer)
+        return json_reply(ANSWERS[path])
 
 
 @contextmanager

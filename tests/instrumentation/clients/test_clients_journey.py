@@ -49,7 +49,6 @@ class Journey:
 def journey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
     data = tmp_path_factory.mktemp("clients")
     with serving(data / "server") as server, providing() as provider:
-        provider.numbers_answers = True
         command = [sys.executable, "-m", "tests.instrumentation.clients.client_program"]
         ended = subprocess.run(
             [*command, server.http, provider.address, str(data / "sdk")],
