@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,18 @@ def test_a_server_that_crashed_is_not_believed(tmp_path: Path) -> None:
 
     assert (tmp_path / "server.json").exists()
     assert find_server(tmp_path) is None
+
+
+def test_the_instrumentors_that_are_installed_are_shown_with_their_versions(
+    anywhere: Cli, tmp_path: Path
+) -> None:
+    ended = anywhere("doctor", "--json", HANSARD_DATA=str(tmp_path))
+
+    found = json.loads(ended.stdout.partition("\nError")[0])
+    texts = [finding["text"] for finding in found if finding["what"] == "instrument"]
+    name = "opentelemetry-instrumentation-genai-openai"
+    wanted = f"openai by {name} {version(name)}; left off: openinference-instrumentation-openai"
+    assert wanted in texts
 
 
 def test_the_settings_of_the_sdk_are_shown_with_where_they_come_from(

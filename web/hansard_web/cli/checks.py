@@ -16,6 +16,7 @@ from pathlib import Path
 
 import apsw
 
+from hansard.clients import instrumentations
 from hansard.config import SETTINGS as SDK_SETTINGS
 from hansard.config import load_settings
 from hansard_compiler.errors import HansardError
@@ -74,6 +75,17 @@ def check_sdk(given: Mapping[str, str | None]) -> Iterator[Finding]:
         yield Finding(Level.OK, "sdk", f"{row.name} = {shown} ({source})")
     for problem in settings.problems:
         yield Finding(Level.WARN, "sdk", f"{problem}; the SDK passes over it")
+
+
+def check_instrumentors() -> Iterator[Finding]:
+    """What `hansard.instrument()` would switch on in a program of this environment."""
+    found = instrumentations()
+    for one in found:
+        others = f"; left off: {', '.join(one.others)}" if one.others else ""
+        text = f"{one.library} by {one.package} {one.version}{others}"
+        yield Finding(Level.OK, "instrument", text)
+    if not found:
+        yield Finding(Level.OK, "instrument", "no instrumentors of models are installed")
 
 
 def check_folder(folder: DataFolder) -> Iterator[Finding]:

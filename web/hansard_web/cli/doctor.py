@@ -25,6 +25,7 @@ from hansard_web.cli.checks import (
     check_disk,
     check_doors,
     check_folder,
+    check_instrumentors,
     check_offline,
     check_sdk,
     check_store,
@@ -75,6 +76,7 @@ def _examine(
     yield from check_store(folder)
     yield from check_doors(config, doors)
     yield from check_sdk(given)
+    yield from check_instrumentors()
     if send_test_span:
         yield from _send_test_spans(config, doors)
     if offline:
