@@ -10,6 +10,7 @@ from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 
 from hansard._state import Pipeline, active
 from hansard.propagation import inherit
+from hansard.trouble import warn_once
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -26,16 +27,22 @@ class Relay(SpanProcessor):
         self._stop = stop  # the provider of the application ends: so does the recorder
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        pipeline = _pipeline()
-        if active() is not None:
-            inherit(span, parent_context)
-        if pipeline is not None:
-            pipeline.on_start(span, parent_context)
+        try:
+            if active() is not None:
+                inherit(span, parent_context)
+            pipeline = _pipeline()
+            if pipeline is not None:
+                pipeline.on_start(span, parent_context)
+        except Exception as error:  # it would come out of the application's own `start_span`
+            warn_once("relay start", "a span that began was not followed: %r", error)
 
     def on_end(self, span: ReadableSpan) -> None:
-        pipeline = _pipeline()
-        if pipeline is not None:
-            pipeline.on_end(span)
+        try:
+            pipeline = _pipeline()
+            if pipeline is not None:
+                pipeline.on_end(span)
+        except Exception as error:
+            warn_once("relay end", "a span that ended was not sent: %r", error)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         pipeline = _pipeline()

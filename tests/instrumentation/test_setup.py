@@ -356,3 +356,25 @@ say(recorders=len({id(recorder) for recorder in made}))
     )
 
     assert said == {"recorders": 1}
+
+
+def test_a_pipeline_that_fails_harms_no_span_of_the_application(tmp_path: Path) -> None:
+    said, lines = run(
+        tmp_path,
+        _THEIRS
+        + """
+recorder = hansard.init()
+
+def fail(*arguments):
+    raise OSError("no pipeline")
+
+recorder.exporter.on_start = recorder.exporter.on_end = fail
+for _ in range(3):
+    with trace.get_tracer("app").start_as_current_span("of the application"):
+        answer("why")
+say(theirs=[span.name for span in theirs.get_finished_spans()])
+""",
+    )
+
+    assert said == {"theirs": ["invoke_agent answer", "of the application"] * 3}
+    assert len([line for line in lines if "no pipeline" in line]) == 2
