@@ -6,8 +6,8 @@ done raises before there is a result, so nothing of it can be recorded by halves
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hansard_compiler.budget import by_class
@@ -18,6 +18,10 @@ from hansard_compiler.items import unix_us
 from hansard_compiler.layout import STABLE, VOLATILE, shown_tokens
 from hansard_compiler.models import CompilationRequest, CompiledContext, Json
 from hansard_compiler.passes import PASSES
+from hansard_compiler.policy import Policy
+from hansard_compiler.policy_checks import PolicyCheck
+from hansard_compiler.policy_decider import RuleDecider
+from hansard_compiler.policy_rules import parse_rules
 from hansard_compiler.ports import Ports
 from hansard_compiler.reasons import ReasonCode
 from hansard_compiler.receipts import columns, content_bytes, decision_of, ref_of
@@ -52,6 +56,12 @@ class CompileResult:
 
     def section(self, name: str) -> Section:
         return next(section for section in self.state.sections if section.name == name)
+
+    @property
+    def policy_checks(self) -> Sequence[PolicyCheck]:
+        """Every check of this compile, allows included, when the request's own rules decided."""
+        policy = self.state.ports.policy
+        return policy.checks if isinstance(policy, RuleDecider) else ()
 
     def columns(self) -> dict[str, Any]:
         """Return the receipts as span attributes, cut at 4,000 items."""
@@ -118,13 +128,21 @@ def compile_context(request: CompilationRequest | Mapping[str, Any], ports: Port
     budget, reserve = checked.token_budget, checked.response_reserve
     if budget < 0 or reserve < 0 or reserve > budget:
         raise InvalidBudget(token_budget=budget, response_reserve=reserve)
-    state = State(checked, ports, unix_us(checked.now))
+    state = State(checked, _with_policy(ports, checked), unix_us(checked.now))
     for _, run in PASSES:
         state = run(state)
     allocation = _allocation(state)
     digest = "sha256:" + stable_hash(_identity(state, allocation)).hex()
     made_id = stable_hash([checked.request_id, checked.step_id, digest]).hex()[:32]
     return CompileResult(made_id, digest, allocation, state)
+
+
+def _with_policy(ports: Ports, request: CompilationRequest) -> Ports:
+    """Let the rules of the request decide where no policy was given; raises PolicyRuleError."""
+    if ports.policy is not None or not request.policy_rules:
+        return ports
+    rules = parse_rules([rule.model_dump() for rule in request.policy_rules])
+    return replace(ports, policy=RuleDecider(Policy(rules=rules)))
 
 
 def _allocation(state: State) -> Json:

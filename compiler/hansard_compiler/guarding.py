@@ -14,13 +14,13 @@ from hansard_compiler.canonical import canonical_bytes
 from hansard_compiler.compile_config import SENSITIVITIES
 from hansard_compiler.items import Item, text_of
 from hansard_compiler.models import Json
+from hansard_compiler.policy_masks import apply_mask
 from hansard_compiler.ports import ALLOWED, PolicyDecider, Subject, Verdict
 from hansard_compiler.reasons import ReasonCode
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.redaction_rules import PII_RULES, SECRET_RULES, Rule
 from hansard_compiler.state import Guarded, State
 
-ALL_CONTENT = "content"
 _GROUPS = {"secrets": SECRET_RULES, "pii": PII_RULES}
 _BY_NAME = {rule.name: rule for rule in (*SECRET_RULES, *PII_RULES)}
 _WITHHELD_BY = {
@@ -101,7 +101,7 @@ def _guarded(
         return Guarded("", "", original, withheld, verdict.rule_ids, removed)
     content, by_policy = original, verdict.effect == "redact"
     if by_policy:
-        content, cut = _redacted(redactor, original, verdict.redact)
+        content, cut = _redacted(redactor, original, verdict)
         removed = (*removed, *cut)
         by_policy = bool(cut)
     text = item.text if content is item.content else _text(content)
@@ -127,17 +127,26 @@ def without_secrets(
 
 
 def _redacted(
-    redactor: Redactor, content: Json | str, names: Sequence[str]
+    redactor: Redactor, content: Json | str, verdict: Verdict
 ) -> tuple[Json | str, tuple[str, ...]]:
-    rules = _rules_named(tuple(names))
-    if rules is None:
+    rules = _rules_named(verdict.redact)
+    whole = any(mask.is_whole for _, mask in verdict.masks)
+    if whole or (rules is None and (verdict.redact or not verdict.masks)):
         fingerprint = redactor.fingerprint(canonical_bytes(content))
         return _all_cut(content, f"‹redacted:policy:{fingerprint}›"), (f"policy:{fingerprint}",)
-    return without_secrets(_with_rules(redactor, rules), content, _text(content))
+    cut: tuple[str, ...] = ()
+    for rule_id, mask in verdict.masks:
+        masked = apply_mask(content, mask, rule_id)
+        if masked.count:
+            content, cut = masked.content, (*cut, f"mask:{rule_id}")
+    if rules is None:
+        return content, cut
+    clean, found = without_secrets(_with_rules(redactor, rules), content, _text(content))
+    return clean, (*cut, *found)
 
 
 def _rules_named(names: tuple[str, ...]) -> tuple[Rule, ...] | None:
-    """Return the rules a verdict names; None when all content goes: also for a name not known."""
+    """Return the rules a verdict names; None when it names none, or one not known."""
     rules: list[Rule] = []
     for name in names:
         if name not in _GROUPS and name not in _BY_NAME:

@@ -7,8 +7,8 @@ from hansard_compiler.policy_checks import PolicyCheck
 from hansard_compiler.policy_facts import ItemFacts, PolicyContext
 from hansard_compiler.ports import Subject, Verdict
 
-_HIGHEST_PRIORITY = 1_000  # what counts as 1.0 in the score; priorities have no other bound
 _WHOLE_CONTENT = ("content",)
+_HIGHEST_PRIORITY = 1_000  # what counts as 1.0 in the score; priorities have no other bound
 
 
 class RuleDecider:
@@ -29,11 +29,13 @@ class RuleDecider:
         self.checks.append(check)
         deciding = check.rule
         priority = deciding.priority if deciding else 0
+        masks = check.masks if check.must_redact else ()
         return Verdict(
             effect=check.effect.value,
             rule_ids=tuple(one.rule.id for one in check.outcomes if one.outcome != "lost"),
             priority_micro=min(max(priority, 0), _HIGHEST_PRIORITY) * 1_000,
-            redact=_WHOLE_CONTENT if check.must_redact else (),
+            masks=masks,
+            redact=_WHOLE_CONTENT if any(mask.is_whole for _, mask in masks) else (),
             failed=check.reason_code == "condition_error",
         )
 

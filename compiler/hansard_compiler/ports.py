@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from hansard_compiler.models import Effect
+from hansard_compiler.policy_masks import Mask
+from hansard_compiler.policy_masks import Mask
 from hansard_compiler.redaction import Redactor
 
 
@@ -50,7 +52,11 @@ class Verdict:
     effect: Effect = "allow"
     rule_ids: tuple[str, ...] = ()
     priority_micro: int = 0  # 0 to 1,000,000: the policy-priority term of the score
-    redact: tuple[str, ...] = ()  # what to cut: names of redaction rules, or `content` for all
+    # What to cut when the effect is `redact`: masks by rule id, names of redaction rules (`pii`,
+    # `email`, …). With neither, or with a name not known, all of the content goes.
+    masks: tuple[tuple[str, Mask], ...] = ()
+    redact: tuple[str, ...] = ()
+    masks: tuple[tuple[str, Mask], ...] = ()  # what rules take out besides, by rule id
     failed: bool = False  # a condition could not be evaluated, so it denies
 
 
