@@ -16,7 +16,8 @@ from hansard import semconv
 from hansard.answers import ACCEPTED, Answer, Outcome
 from hansard.config_values import GRPC
 from hansard.losses import Reason
-from hansard.payload_spool import OnLoss, PayloadSpool, WaitingPayload
+from hansard.payload_packs import WaitingPayload
+from hansard.payload_spool import OnLoss, PayloadSpool
 from hansard.records import make_record
 from hansard.spool import Kind
 from hansard.trouble import warn_once
@@ -85,7 +86,8 @@ class PayloadTransport:
         self._spool.after_fork()
 
     def close(self) -> None:
-        """Close connections."""
+        """Close connections, and leave what waits to the next process."""
+        self._spool.leave()
         if self._uploader is not None:
             self._uploader.close()
 
@@ -115,7 +117,7 @@ class PayloadTransport:
     def _load(self, payload: WaitingPayload) -> bytes | None:
         """Return the bytes; None when they are not there, or not those of their name."""
         try:
-            data = payload.path.read_bytes()
+            data = payload.read()
         except FileNotFoundError:
             self._spool.done(payload)  # another process has sent it
             return None

@@ -6,8 +6,10 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+import apsw
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -73,10 +75,22 @@ def chat(refs: Mapping[str, bytes], number: int = 1, *, attributes: Mapping[str,
 
 def kept_somewhere(ingesting: Ingesting, canary: bytes) -> list[str]:
     """Return where these bytes are kept: in which file as they are, in which table unpacked."""
-    folder = ingesting.folder.path
+    return [
+        *kept_in_files(ingesting.folder.path, canary),
+        *kept_in_tables(ingesting.db, canary),
+    ]
+
+
+def kept_in_files(folder: Path, canary: bytes) -> list[str]:
+    """Return the files below a folder that hold these bytes as they are."""
     files = [path for path in folder.rglob("*") if path.is_file()]
-    found = [path.name for path in files if canary in path.read_bytes()]
-    for table, rows in tables(ingesting.db).items():
+    return [path.name for path in files if canary in path.read_bytes()]
+
+
+def kept_in_tables(connection: apsw.Connection, canary: bytes) -> list[str]:
+    """Return the tables that hold these bytes, packed or not."""
+    found = []
+    for table, rows in tables(connection).items():
         if any(canary in value for row in rows for value in _readings(row)):
             found.append(table)
     return found

@@ -17,7 +17,6 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from hansard._state import Recorder
 from hansard.config import Settings
-from hansard.payload_spool import PayloadSpool
 from hansard.payloads import INLINE_BYTES, MAX_BYTES, PayloadWriter, set_content
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
@@ -47,40 +46,51 @@ def files(path: Path) -> list[Path]:
     return sorted(one for one in path.rglob("*") if one.is_file())
 
 
-def kept(path: Path) -> dict[str, bytes]:
-    """Return what waits in the spool, by file name."""
-    return {one.name: one.read_bytes() for one in files(path)}
+def kept(payloads: PayloadWriter) -> dict[str, bytes]:
+    """Return what waits in the spool, by reference."""
+    return {one.ref: one.read() for one in payloads.spool.first(1_000)}
+
+
+def bytes_on_disk(path: Path) -> bytes:
+    """Return everything that a data folder holds."""
+    return b"".join(one.read_bytes() for one in files(path))
 
 
 @pytest.mark.parametrize("data", [b"", b"\0\xff\0", b"{}", b"x" * 3_000_000])
 def test_what_is_put_is_on_disk_by_its_digest_before_put_returns(
     tmp_path: Path, data: bytes
 ) -> None:
-    ref = writer(tmp_path).put(data, media_type=JSON)
+    payloads = writer(tmp_path)
+    ref = payloads.put(data, media_type=JSON)
 
     assert ref == ref_of(data)
-    assert kept(tmp_path) == {f"{ref.removeprefix('sha256:')}.application%2Fjson": data}
+    assert kept(payloads) == {ref: data}
+    assert data in bytes_on_disk(tmp_path)
 
 
 def test_the_spool_is_its_owners_alone(tmp_path: Path) -> None:
-    writer(tmp_path).put(b"private", media_type="text/plain")
+    payloads = writer(tmp_path)
+    for data in (b"private", b"private" * 20_000):
+        payloads.put(data, media_type="text/plain")
 
-    [file] = files(tmp_path)
-    assert file.stat().st_mode & 0o777 == 0o600
-    assert file.parent.stat().st_mode & 0o777 == 0o700
+    for file in files(tmp_path):
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert file.parent.stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize(
     "media_type",
     ["../../../etc/passwd", 'text/plain; charset="utf-8"', "", "a/" + "b" * 500, "x\0y", "Ω/ω"],
 )
-def test_no_media_type_leaves_the_folder(tmp_path: Path, media_type: str) -> None:
+@pytest.mark.parametrize("data", [b"data", b"data" * 20_000], ids=["packed", "a file"])
+def test_no_media_type_leaves_the_folder(tmp_path: Path, media_type: str, data: bytes) -> None:
     payloads = writer(tmp_path)
-    payloads.put(b"data", media_type=media_type)
+    payloads.put(data, media_type=media_type)
 
     [waiting] = payloads.spool.first(10)
-    assert waiting.path.parent == tmp_path / "spool" / "payloads"
-    assert waiting.path.read_bytes() == b"data"
+    assert waiting.path.is_relative_to(tmp_path / "spool" / "payloads")
+    assert ".." not in waiting.path.parts
+    assert waiting.read() == data
     assert waiting.media_type in (media_type, "application/octet-stream")
 
 
@@ -91,7 +101,7 @@ def test_equal_bytes_are_written_once(tmp_path: Path) -> None:
     payloads.spool.done(waiting)  # it arrived
 
     assert payloads.put(b"the same", media_type=JSON) == first
-    assert files(tmp_path) == []
+    assert kept(payloads) == {}
 
 
 @given(data=st.binary(max_size=200), media_type=st.text(max_size=60))
@@ -99,10 +109,15 @@ def test_any_bytes_under_any_type_come_back(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, media_type: str
 ) -> None:
     path = tmp_path_factory.mktemp("any")
-    ref = writer(path, retention=FULL).put(data, media_type=media_type)
+    payloads = writer(path, retention=FULL)
+    ref = payloads.put(data, media_type=media_type)
+    payloads.transport.close()
+    left = writer(path, retention=FULL)
+    left.transport.look()
 
     assert ref == ref_of(data)
-    assert list(kept(path).values()) == [data]
+    assert kept(left) == {ref: data}
+    left.transport.close()
 
 
 # ---- retention
@@ -114,16 +129,19 @@ def test_a_secret_is_cut_out_before_the_digest_is_taken(tmp_path: Path) -> None:
     payloads = writer(tmp_path)
     ref = payloads.put(text.encode(), media_type=JSON)
 
-    [data] = kept(tmp_path).values()
-    assert SECRET.encode() not in data
+    [data] = kept(payloads).values()
+    assert SECRET.encode() not in bytes_on_disk(tmp_path)
     assert data.startswith(text[:1000].encode())
     assert ref == ref_of(data) != ref_of(text.encode())
 
 
 def test_a_secret_in_a_media_type_becomes_no_file_name(tmp_path: Path) -> None:
-    writer(tmp_path).put(b"x", media_type=f"text/{SECRET}")
+    payloads = writer(tmp_path)
+    payloads.put(b"x", media_type=f"text/{SECRET}")
+    payloads.put(b"x" * 100_000, media_type=f"text/{SECRET}")
 
-    assert [name for name in kept(tmp_path) if "sk-ant" in name] == []
+    assert [one.name for one in files(tmp_path) if "sk-ant" in one.name] == []
+    assert b"sk-ant" not in bytes_on_disk(tmp_path)
 
 
 @pytest.mark.covers("RC-20")
@@ -138,8 +156,9 @@ def test_metadata_only_keeps_nothing_at_all(tmp_path: Path) -> None:
 def test_full_payloads_keeps_every_byte(tmp_path: Path) -> None:
     data = f"key {SECRET}".encode()
 
-    assert writer(tmp_path, retention=FULL).put(data, media_type=JSON) == ref_of(data)
-    assert list(kept(tmp_path).values()) == [data]
+    payloads = writer(tmp_path, retention=FULL)
+    assert payloads.put(data, media_type=JSON) == ref_of(data)
+    assert kept(payloads) == {ref_of(data): data}
 
 
 # ---- bounds and trouble
@@ -149,8 +168,7 @@ def test_the_oldest_makes_room_and_is_counted(tmp_path: Path) -> None:
     payloads = writer(tmp_path, spool_max_bytes=10_000)
     refs = [payloads.put(bytes([at]) * 4_000, media_type=JSON) for at in range(4)]
 
-    assert [one.ref for one in payloads.spool.first(10)] == refs[2:]
-    assert len(files(tmp_path)) == 2
+    assert list(kept(payloads)) == refs[2:]
     assert payloads.losses == {"spool full": 2}
 
 
@@ -195,15 +213,77 @@ def test_bytes_that_are_none_are_told_and_never_raised(tmp_path: Path) -> None:
     assert writer(tmp_path).put(wrong, media_type=JSON) == ""
 
 
+def left_by_a_process(path: Path, *data: bytes) -> list[str]:
+    """Put payloads as a process does that ends right after."""
+    gone = writer(path)
+    refs = [gone.put(one, media_type=JSON) for one in data]
+    gone.transport.close()
+    return refs
+
+
 def test_what_another_process_left_is_taken_in(tmp_path: Path) -> None:
-    left = writer(tmp_path).put(b"left behind", media_type=JSON)
+    refs = left_by_a_process(tmp_path, b"left behind", b"", b"large " * 20_000)
     (tmp_path / "spool/payloads/.half-written").write_bytes(b"to")
     (tmp_path / "spool/payloads/README").write_text("not one of ours")
-    spool = PayloadSpool(tmp_path / "spool", max_bytes=1_000, on_loss=lambda *_: None)
-    spool.look()
+    next_one = writer(tmp_path)
+    next_one.transport.look()
 
-    [found] = spool.first(10)
-    assert (found.ref, found.media_type, found.size_bytes) == (left, JSON, 11)
+    assert {one.media_type for one in next_one.spool.first(10)} == {JSON}
+    assert set(kept(next_one)) == set(refs)
+    for one in next_one.spool.first(10):
+        next_one.spool.done(one)
+    assert {one.name for one in files(tmp_path)} == {".half-written", "README"}
+
+
+def test_what_a_living_process_has_is_its_own(tmp_path: Path) -> None:
+    alive, other = writer(tmp_path), writer(tmp_path)
+    alive.put(b"in use", media_type=JSON)
+    other.transport.look()
+
+    assert (len(alive.spool), len(other.spool)) == (1, 0)
+
+
+@pytest.mark.parametrize("cut", [1, 5, 12, 90])
+def test_a_record_that_was_cut_off_is_counted_and_those_before_it_are_sound(
+    tmp_path: Path, cut: int
+) -> None:
+    [sound, _] = left_by_a_process(tmp_path, b"sound", b"cut off")
+    [pack] = tmp_path.rglob("*.pack")
+    pack.write_bytes(pack.read_bytes()[:-cut])
+    next_one = writer(tmp_path)
+    next_one.transport.look()
+
+    assert kept(next_one) == {sound: b"sound"}
+    assert next_one.losses == {"spool file unreadable": 1}
+
+
+@pytest.mark.parametrize("junk", [b"", b"\n", b"junk" * 100, b"0" * 64 + b" 99999999 a%2Fb\n"])
+def test_a_pack_of_junk_is_counted_at_most_and_removed(tmp_path: Path, junk: bytes) -> None:
+    left_by_a_process(tmp_path, b"one")
+    [pack] = tmp_path.rglob("*.pack")
+    pack.write_bytes(junk)
+    next_one = writer(tmp_path)
+    next_one.transport.look()
+
+    assert kept(next_one) == {}
+    assert files(tmp_path) == []
+    assert sum(next_one.losses.values()) <= 1
+
+
+def test_packs_are_filled_one_after_the_other_and_go_when_they_are_settled(
+    tmp_path: Path,
+) -> None:
+    payloads = writer(tmp_path, retention=FULL)
+    for at in range(150):
+        payloads.put(b"%06d" % at * 10_000, media_type=JSON)
+    packs = sorted(tmp_path.rglob("*.pack"))
+    assert len(packs) == 3
+
+    for one in payloads.spool.first(149):
+        payloads.spool.done(one)
+    assert sorted(tmp_path.rglob("*.pack")) == packs[2:]
+    [last] = payloads.spool.first(10)
+    assert last.read() == b"000149" * 10_000
 
 
 def test_many_threads_may_put_at_once(tmp_path: Path) -> None:
@@ -221,7 +301,7 @@ def test_many_threads_may_put_at_once(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
 
-    assert len(payloads.spool) == len(files(tmp_path)) == 40
+    assert sorted(kept(payloads).values()) == sorted(b"number %d" % at for at in range(40))
     assert payloads.losses == {}
 
 
@@ -237,8 +317,9 @@ def test_a_child_of_a_fork_keeps_payloads_even_while_a_thread_of_the_parent_held
             os._exit(0 if payloads.put(b"of the child", media_type=JSON) else 1)
     assert os.waitpid(child, 0)[1] == 0
 
-    assert sorted(kept(tmp_path).values()) == [b"of the child", b"of the parent"]
-    assert len(payloads.spool) == 1
+    assert list(kept(payloads).values()) == [b"of the parent"]
+    payloads.transport.look()
+    assert sorted(kept(payloads).values()) == [b"of the child", b"of the parent"]
 
 
 # ---- content of spans
@@ -249,14 +330,16 @@ def recorder(path: Path, retention: RetentionMode = REDACTED) -> Iterator[Record
     provider = TracerProvider(shutdown_on_exit=False)
     settings = Settings(data=path, retention=retention)
     redactor = Redactor(b"key")
+    payloads = PayloadWriter(settings, redactor)
     yield Recorder(
         settings=settings,
         provider=provider,
         tracer=provider.get_tracer("hansard"),
         redactor=redactor,
         instance_id="instance",
-        payloads=PayloadWriter(settings, redactor),
+        payloads=payloads,
     )
+    payloads.transport.close()
 
 
 def content_of(path: Path, text: str, retention: RetentionMode = REDACTED) -> dict[str, Any]:
@@ -285,18 +368,20 @@ def test_longer_content_stands_by_reference_with_its_size(tmp_path: Path) -> Non
         "hansard.input_ref": ref_of(text.encode()),
         "hansard.input_size": 5_000_000,
     }
-    assert list(kept(tmp_path).values()) == [text.encode()]
+    assert text.encode() in bytes_on_disk(tmp_path)
 
 
 def test_the_size_is_that_of_what_is_kept(tmp_path: Path) -> None:
     attributes = content_of(tmp_path, f'{{"key": "{SECRET}", "rest": "{"x" * 2000}"}}')
 
-    [data] = kept(tmp_path).values()
+    next_one = writer(tmp_path)
+    next_one.transport.look()
+    [data] = kept(next_one).values()
     assert attributes == {
         "hansard.input_ref": ref_of(data),
         "hansard.input_size": len(data),
     }
-    assert SECRET.encode() not in data
+    assert SECRET.encode() not in bytes_on_disk(tmp_path)
 
 
 def test_a_secret_in_short_content_is_cut_out(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ _SOUND: Final = frozenset({PayloadState.INTACT, PayloadState.REDACTED})
 
 @click.group(cls=Group)
 def payload() -> None:
-    """Payloads: get the bytes of one, verify that they are what their digest says."""
+    """Payloads: get the bytes of one, verify them."""
 
 
 _server_option = click.option(
