@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 from hansard_compiler.models import Effect
 from hansard_compiler.policy_masks import Mask
-from hansard_compiler.policy_masks import Mask
 from hansard_compiler.redaction import Redactor
 
 
@@ -56,7 +55,6 @@ class Verdict:
     # `email`, …). With neither, or with a name not known, all of the content goes.
     masks: tuple[tuple[str, Mask], ...] = ()
     redact: tuple[str, ...] = ()
-    masks: tuple[tuple[str, Mask], ...] = ()  # what rules take out besides, by rule id
     failed: bool = False  # a condition could not be evaluated, so it denies
 
 
