@@ -30,7 +30,6 @@ MAX_REPR_CHARS: Final = 1_000
 _MAX_BASE64_BYTES: Final = 3_072
 _MAX_INT_BITS: Final = 4_096  # Python refuses to write integers of more than 4,300 digits
 
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _ASCII_ENCODER: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 CIRCULAR: Final = "‹circular›"
@@ -52,13 +51,12 @@ def to_json(value: Any, *, max_bytes: int = 16 << 20) -> str:
 
 def dumps(plain: Any) -> str:
     """Return JSON text of plain data, fit for UTF-8: lone surrogates are escaped."""
-    text = _ENCODER.encode(plain)
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            return _ASCII_ENCODER.encode(plain)
-    return text
+    from pydantic_core import to_json as encode  # a fifth of the time of the standard library's
+
+    try:
+        return encode(plain).decode()
+    except Exception:
+        return _ASCII_ENCODER.encode(plain)
 
 
 def safe_repr(value: Any) -> str:
