@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from hansard_compiler.policy import ContextPolicy, Policy
 from hansard_compiler.policy_checks import PolicyCheck
 from hansard_compiler.policy_facts import ItemFacts, PolicyContext
+from hansard_compiler.policy_masks import Mask
+from hansard_compiler.policy_rules import RuleSet, parse_rules
 from hansard_compiler.ports import Subject, Verdict
 
 _WHOLE_CONTENT = ("content",)
@@ -23,6 +28,16 @@ class RuleDecider:
         self._asked: PolicyContext | None = None
         self._step: ContextPolicy | None = None
 
+    @classmethod
+    def of(
+        cls, rules: Sequence[Mapping[str, Any]], rule_sets: Sequence[RuleSet] = ()
+    ) -> RuleDecider:
+        """Return a decider for a compile request's own rules and the rule sets in force.
+
+        Raises PolicyRuleError where a rule cannot be used.
+        """
+        return cls(Policy(rule_sets, rules=parse_rules(rules, rule_set="request")))
+
     def decide(self, subject: Subject) -> Verdict:
         """Return what the rules say of an item, and note the check."""
         check = self._for(_context(subject)).check_item(_item(subject))
@@ -35,7 +50,7 @@ class RuleDecider:
             rule_ids=tuple(one.rule.id for one in check.outcomes if one.outcome != "lost"),
             priority_micro=min(max(priority, 0), _HIGHEST_PRIORITY) * 1_000,
             masks=masks,
-            redact=_WHOLE_CONTENT if any(mask.is_whole for _, mask in masks) else (),
+            redact=_redacted(masks),
             failed=check.reason_code == "condition_error",
         )
 
@@ -43,6 +58,13 @@ class RuleDecider:
         if self._step is None or context != self._asked:
             self._asked, self._step = context, self._policy.for_context(context)
         return self._step
+
+
+def _redacted(masks: Sequence[tuple[str, Mask]]) -> tuple[str, ...]:
+    """Return the names a compile's redaction is given; one whole mask takes everything."""
+    if any(mask.is_whole for _, mask in masks):
+        return _WHOLE_CONTENT
+    return tuple(dict.fromkeys(name for _, mask in masks for name in mask.rules))
 
 
 def _context(subject: Subject) -> PolicyContext:

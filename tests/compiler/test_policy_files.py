@@ -167,3 +167,34 @@ def test_a_masked_key_hides_its_name_too() -> None:
     masked = apply_mask({"user-1234": {"x": 1}}, parse_mask({"patterns": ["[0-9]{4}"]}), "r")
 
     assert masked.content == {"user-‹masked:r›": {"x": 1}}
+
+
+def test_masking_a_message_keeps_its_calls_and_results_together() -> None:
+    call = {"type": "tool_call", "id": "call_1234", "name": "pay1234", "arguments": {"pin": "1234"}}
+    result = {"type": "tool_result", "id": "call_1234", "content": {"card": {"no": 5, "name": "A"}}}
+    content = {"parts": [call, result]}
+
+    by_pattern = apply_mask(content, parse_mask({"patterns": ["[0-9]{4}"]}), "r")
+    by_field = apply_mask(content, parse_mask({"fields": ["card.no", "pin"]}), "r")
+
+    assert by_pattern.content["parts"][0] == {**call, "arguments": {"pin": "‹masked:r›"}}
+    assert by_field.content["parts"][1]["content"] == {"card": {"no": "‹masked:r›", "name": "A"}}
+    assert by_field.count == 2
+
+
+def test_a_mask_of_fields_reaches_into_lists_and_takes_whole_texts() -> None:
+    mask = parse_mask({"fields": ["people.email"]})
+
+    assert apply_mask({"people": [{"email": "a@b"}, {"name": "B"}]}, mask, "r").content == {
+        "people": [{"email": "‹masked:r›"}, {"name": "B"}]
+    }
+    assert apply_mask(["a text"], mask, "r").content == ["‹masked:r›"]
+
+
+def test_a_mask_may_name_rules_of_redaction_which_are_the_redactors_work() -> None:
+    mask = parse_mask({"rules": ["pii", "openai"]})
+
+    assert not mask.is_whole
+    assert apply_mask("a@b.example", mask, "r").content == "a@b.example"
+    with pytest.raises(PolicyRuleError, match="no redaction rule 'pi'"):
+        parse_mask({"rules": ["pi"]})
