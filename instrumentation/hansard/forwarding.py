@@ -77,7 +77,7 @@ class Leftover:
         self.path = folder.path
         self.files = folder.files()
         self._folder = folder
-        self._losses = load_losses(folder.path) or Losses(Sender("", folder.path.name))
+        self._losses = load_losses(folder.path) or Losses(sender_of(folder))
         self._open: dict[int, Any] = {}  # trace id -> resource of a span that had not ended
         self.is_told = False
 
@@ -85,7 +85,6 @@ class Leftover:
         if file.kind is Kind.OPENS:
             with contextlib.suppress(SpoolError, ValueError):
                 self._open |= {one.context.trace_id: one.resource for one in items_of(file)}
-        self._name_sender(file)
         remove(file)
         self.files.remove(file)
 
@@ -97,16 +96,6 @@ class Leftover:
     def refuse(self, kind: Kind, items: int, data: bytes) -> None:
         self._losses.add(kind.signal, Reason.REFUSED, items)
         self._folder.set_aside(kind, data, items=items)
-
-    def _name_sender(self, file: SpoolFile) -> None:
-        """Learn whose folder it is from what is in it, before a loss of it is told."""
-        if self._losses.sender.service:
-            return
-        with contextlib.suppress(SpoolError, ValueError, IndexError):
-            attributes = items_of(file)[0].resource.attributes
-            service = str(attributes.get(semconv.SERVICE_NAME, ""))
-            instance = str(attributes.get(semconv.SERVICE_INSTANCE_ID, self.path.name))
-            self._losses.sender = Sender(service, instance)
 
     def tell(self, courier: Courier) -> Answer:
         """Tell what it lost, and that its open spans will not end. Safe to tell twice."""
@@ -131,6 +120,17 @@ class Leftover:
         with contextlib.suppress(OSError):
             self._losses.save(self.path)
         self._folder.leave()
+
+
+def sender_of(folder: SpoolFolder) -> Sender:
+    """Return whose folder it is, from the first file in it that can be read."""
+    for file in folder.files():
+        with contextlib.suppress(SpoolError, ValueError, IndexError):
+            attributes = items_of(file)[0].resource.attributes
+            service = str(attributes.get(semconv.SERVICE_NAME, ""))
+            instance = str(attributes.get(semconv.SERVICE_INSTANCE_ID, folder.path.name))
+            return Sender(service, instance)
+    return Sender("", folder.path.name)
 
 
 def leftovers(root: Path) -> Iterator[Leftover]:

@@ -17,6 +17,7 @@ def answer(status: str, *headers: str, body: bytes = b"") -> bytes:
 
 ANSWERS = {
     "503": answer("503 Service Unavailable", "Retry-After: 30"),
+    "502": answer("502 Bad Gateway"),
     "429": answer("429 Too Many Requests", "Retry-After: 30"),
     "500": answer("500 Internal Server Error"),
     "400": answer("400 Bad Request"),
@@ -49,15 +50,21 @@ def listening(serve: Callable[[socket.socket], None]) -> Iterator[int]:
             except OSError:
                 return
             open_ones.append(connection)
-            threading.Thread(target=serve, args=(connection,), daemon=True).start()
+            threading.Thread(target=handle, args=(connection,), daemon=True).start()
 
-    threading.Thread(target=accept, daemon=True).start()
+    def handle(connection: socket.socket) -> None:
+        with connection:
+            serve(connection)
+
+    accepting = threading.Thread(target=accept, daemon=True)
+    accepting.start()
     try:
         yield server.getsockname()[1]
     finally:
         with contextlib.suppress(OSError):
             server.shutdown(socket.SHUT_RDWR)
         server.close()
+        accepting.join()
         for connection in open_ones:
             connection.close()
 

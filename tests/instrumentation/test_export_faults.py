@@ -1,0 +1,53 @@
+"""Whatever the collector does, a program ends with its own result, in time, with one line told."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.instrumentation.faulty import closed_port, faulty
+from tests.instrumentation.programs import AGENT, run, settings, spooled
+
+_EXIT_MS = 800
+# Measured from the last line of the program to its end as its parent sees it; the interpreter's
+# own end is in it, on a machine that others use.
+_MOST_S = 2.5
+_HTTP = ("stopped", "hanging", "503", "500", "401", "redirect", "page", "garbage", "nothing")
+_CASES = [("http/protobuf", kind) for kind in _HTTP] + [
+    ("grpc", kind) for kind in ("stopped", "hanging", "garbage")
+]
+_TIMED = AGENT.replace("print(", "import time; print(time.monotonic(), file=sys.stderr); print(")
+
+
+@pytest.mark.covers("OT-11")
+@pytest.mark.parametrize(("protocol", "kind"), _CASES)
+def test_a_program_ends_as_ever(tmp_path: Path, protocol: str, kind: str) -> None:
+    collector = contextlib.nullcontext(closed_port()) if kind == "stopped" else faulty(kind)
+    with collector as port:
+        variables = settings(tmp_path, f"http://127.0.0.1:{port}", protocol)
+        ended = run(_TIMED, variables | {"HANSARD_EXIT_TIMEOUT_MS": str(_EXIT_MS)})
+        now_s = time.monotonic()
+
+    assert (ended.status, ended.output) == (7, "result 42\n")
+    moment_s, *told = sorted(ended.errors, key=lambda line: "nothing can be sent" in line)
+    assert now_s - float(moment_s) < _MOST_S
+    assert [line.partition(": ")[0] for line in told] == [
+        f"nothing can be sent to http://127.0.0.1:{port}"
+    ]
+    assert spooled(tmp_path) == ["000001-4.traces"]
+
+
+@pytest.mark.covers("OT-11")
+def test_a_program_whose_spans_are_refused_for_ever_ends_as_ever(tmp_path: Path) -> None:
+    with faulty("400") as port:
+        ended = run(AGENT, settings(tmp_path, f"http://127.0.0.1:{port}"))
+
+    assert (ended.status, ended.output) == (7, "result 42\n")
+    [told] = ended.errors
+    assert told.startswith("the collector will not take 4 spans: it answered 400")
+    assert [path.name[33:] for path in (tmp_path / "spool" / "refused").iterdir()] == [
+        "000001-4.traces"
+    ]
