@@ -131,7 +131,7 @@ class Exchange:
     def forget(self) -> None:
         """Let go of the bytes; the client may keep its response, and so the stream, for long."""
         self._chunks.clear()
-        self._content = None
+        self._content = self.request = None
 
     # ---- facts for the span
 

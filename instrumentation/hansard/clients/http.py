@@ -224,7 +224,7 @@ def _sync_send(http: Any) -> Callable[..., Any]:
                 exchange.error = error
             raise
         if exchange is not None:
-            _answered(exchange, response)
+            _answered(exchange, response, is_async=False)
         return response
 
     return send
@@ -241,7 +241,7 @@ def _async_send(http: Any) -> Callable[..., Any]:
                 exchange.error = error
             raise
         if exchange is not None:
-            _answered(exchange, response)
+            _answered(exchange, response, is_async=True)
         return response
 
     return send
@@ -252,10 +252,10 @@ def _sending(request: Any) -> Exchange | None:
     return None if call is None else call.sending(request)
 
 
-def _answered(exchange: Exchange, response: Any) -> None:
+def _answered(exchange: Exchange, response: Any, *, is_async: bool) -> None:
     try:
         if not exchange.answered(response):
-            watch(response, exchange)
+            watch(response, exchange, is_async=is_async)
     except Exception as error:  # a response of another make
         tell("_answered", error)
         exchange.closed()

@@ -22,7 +22,7 @@ class Watcher(Protocol):
     def closed(self) -> None: ...
 
 
-def watch(response: Any, watcher: Watcher) -> None:
+def watch(response: Any, watcher: Watcher, *, is_async: bool) -> None:
     """Let a watcher see the body of a response as the client reads it, byte for byte.
 
     A body that is dropped without being read or closed counts as closed: when it is collected, or
@@ -30,7 +30,6 @@ def watch(response: Any, watcher: Watcher) -> None:
     """
     package = type(response).__module__.partition(".")[0]
     inner = response.stream
-    is_async = hasattr(inner, "__aiter__") and not hasattr(inner, "__iter__")
     stream = (_async_type if is_async else _sync_type)(package)(inner, watcher)
     _reaper.expect(stream, watcher)
     response.stream = stream

@@ -82,8 +82,7 @@ class Provider:
 
 @contextmanager
 def providing() -> Iterator[Provider]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), _Handler)
     provider = Provider(f"http://127.0.0.1:{server.server_address[1]}")
     server.provider = provider  # type: ignore[attr-defined]  # how a handler finds it
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
@@ -94,6 +93,13 @@ def providing() -> Iterator[Provider]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that goes away half-way is what some tests are about."""
 
 
 class _Handler(BaseHTTPRequestHandler):

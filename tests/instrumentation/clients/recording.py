@@ -28,6 +28,7 @@ class Recorded:
 
     recorder: Recorder
     exporter: InMemorySpanExporter
+    writer: PayloadWriter
     data: Path
 
     @property
@@ -52,8 +53,8 @@ class Recorded:
 
     def payload(self, ref: str) -> bytes:
         """Return the bytes that a reference names."""
-        [path] = (self.data / "spool" / "payloads").glob(ref.removeprefix("sha256:") + ".*")
-        return path.read_bytes()
+        [found] = [one for one in self.writer.spool.first(1_000) if one.ref == ref]
+        return found.read()
 
 
 @contextmanager
@@ -64,17 +65,18 @@ def recording(data: Path, *, retention: str = "redacted_payloads") -> Iterator[R
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     redactor = Redactor(b"k" * 32)
+    writer = PayloadWriter(settings, redactor)
     recorder = Recorder(
         settings=settings,
         provider=provider,
         tracer=provider.get_tracer(semconv.SCOPE_NAME),
         redactor=redactor,
         instance_id="test",
-        payloads=PayloadWriter(settings, redactor),
+        payloads=writer,
     )
     before = _state.active()
     _state.install(recorder)
     try:
-        yield Recorded(recorder, exporter, data)
+        yield Recorded(recorder, exporter, writer, data)
     finally:
         _state.install(before)
