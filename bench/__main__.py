@@ -1,4 +1,4 @@
-"""python -m bench ingest|kill9|start|queries|list-under-load|disk|peer|all"""
+"""python -m bench ingest|kill9|start|queries|list-under-load|disk|tokens|peer|all"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from bench import disk, ingest, kill9, peers, queries, start
+from bench import disk, ingest, kill9, peers, queries, start, tokens
 from bench.figures import Figure, print_figures
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
@@ -16,6 +16,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "queries": queries.run,
     "list-under-load": queries.run_under_load,
     "disk": disk.run,
+    "tokens": tokens.run,
 }
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench import tokens as token_bench
 from bench.token_counts import PUBLISHED, PublishedCount
 from hansard_compiler import tokens
 from hansard_compiler.calls import (
@@ -233,3 +234,10 @@ def test_a_scaled_estimator_says_by_what() -> None:
     assert scaled.count("one two three four") == 6
     assert scaled.count("") == 0
     assert scaled.margin_pct == 15
+
+
+def test_the_published_table_of_errors_holds_its_bars() -> None:
+    figures = token_bench.run()
+
+    assert len(figures) > 40
+    assert [figure.what for figure in figures if figure.is_met is False] == []
