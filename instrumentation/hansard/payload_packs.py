@@ -10,6 +10,7 @@ disk cut off is the last of its file, and is known by its length.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import secrets
@@ -26,6 +27,8 @@ PACKED_BYTES: Final = 64 * 1024  # larger payloads are files of their own
 _PACK_BYTES: Final = 4 << 20
 _PROCESS: Final = re.compile(r"[0-9a-f]{32}")
 _HEAD: Final = re.compile(rb"([0-9a-f]{64}) ([0-9]{1,8}) ([\w%.~-]{1,180})\n", re.ASCII)
+# On Windows files translate line ends unless told not to.
+NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _MOST_HEAD_BYTES: Final = 64 + 1 + 8 + 1 + 180 + 1
 
 
@@ -92,7 +95,7 @@ class PackFolder:
         if written < len(record):
             os.ftruncate(pack.descriptor, pack.size_bytes)
             self._drop_if_empty(pack)
-            raise OSError(28, "No space left on device")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         offset = pack.size_bytes + len(head)
         pack.size_bytes += len(record)
         pack.waiting += 1
@@ -149,8 +152,7 @@ class PackFolder:
             _close(pack)
         self._last += 1
         path = self.path / f"{self._last:06}.pack"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_EXCL
-        pack = _Pack(path, descriptor=os.open(path, flags, 0o600))
+        pack = _Pack(path, descriptor=os.open(path, NEW_FILE | os.O_APPEND, 0o600))
         self._packs[path] = self._current = pack
         return pack
 

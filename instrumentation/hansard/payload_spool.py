@@ -25,7 +25,14 @@ from urllib.parse import quote, unquote
 
 from hansard.errors import SpoolError
 from hansard.losses import Reason
-from hansard.payload_packs import PACKED_BYTES, PackFolder, WaitingPayload, abandoned, make_private
+from hansard.payload_packs import (
+    NEW_FILE,
+    PACKED_BYTES,
+    PackFolder,
+    WaitingPayload,
+    abandoned,
+    make_private,
+)
 
 FOLDER: Final = "payloads"
 BINARY: Final = "application/octet-stream"
@@ -208,13 +215,13 @@ class PayloadSpool:
         beside = self._folder / f".{os.getpid()}-{secrets.token_hex(4)}"
         try:
             try:
-                descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                descriptor = os.open(beside, NEW_FILE, 0o600)
             except FileNotFoundError:
                 make_private(self._folder)
-                descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                descriptor = os.open(beside, NEW_FILE, 0o600)
             with open(descriptor, "wb", buffering=0) as file:
                 _write_all(file.fileno(), data)
-            os.rename(beside, path)
+            os.replace(beside, path)
         except OSError:
             _unlink(beside)
             raise

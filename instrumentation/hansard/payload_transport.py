@@ -192,7 +192,7 @@ class PayloadTransport:
         return True
 
     def _door(self) -> Uploader | None:
-        if self._uploader is None:
+        if self._uploader is None and not self._settings.embedded:
             base = self._settings.http_endpoint
             if base is None and not self._is_grpc:
                 base = self._settings.endpoint
@@ -203,7 +203,9 @@ class PayloadTransport:
         return self._uploader
 
     def _most_in_a_record(self, courier: Courier) -> int:
-        return _MOST_AT_HANSARD if courier.is_hansard() else _MOST_IN_BETWEEN[self._is_grpc]
+        if self._settings.embedded or courier.is_hansard():
+            return _MOST_AT_HANSARD
+        return _MOST_IN_BETWEEN[self._is_grpc]
 
 
 def _batch_of(waiting: Sequence[WaitingPayload]) -> list[WaitingPayload]:

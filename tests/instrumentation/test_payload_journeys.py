@@ -208,3 +208,29 @@ def test_metadata_only_keeps_no_byte_of_a_payload_anywhere(tmp_path: Path, where
         assert [one["state"] for one in step["payloads"]] == ([] if in_program else ["withheld"])
         assert_nowhere("violet marmot", own, stored)
     assert_nowhere("violet marmot", own, stored)
+
+
+# ---- loss
+
+
+def test_a_payload_that_was_lost_is_counted_at_the_collector_and_said_on_its_step(
+    tmp_path: Path,
+) -> None:
+    with serving(tmp_path / "server") as server:
+        small = {"HANSARD_SPOOL_MAX_BYTES": "10000"}
+        variables = settings(tmp_path / "own", server.http) | small
+        ended = run(call("'ask ' * 500_000", f"{WORDS!r} * 99"), variables)
+        assert ended.status == 0
+
+        step = only_step(server)
+        assert {one["name"]: one["state"] for one in step["payloads"]} == {
+            "gen_ai.input.messages": "missing",
+            "gen_ai.output.messages": "stored",
+        }
+        [loss] = ask(server, "/v1/ledger")["losses"]
+        assert (loss["service"], loss["signal"], loss["reason"], loss["items"]) == (
+            "program",
+            "payloads",
+            "spool full",
+            1,
+        )

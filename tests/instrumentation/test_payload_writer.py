@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import resource
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -414,3 +416,24 @@ def test_content_that_cannot_be_kept_leaves_its_size(tmp_path: Path) -> None:
     in_the_way.write_text("no folder")
 
     assert content_of(in_the_way, "x" * 5_000) == {"hansard.input_size": 5_000}
+
+
+def test_a_disk_that_is_full_takes_nothing_by_half_and_later_all(tmp_path: Path) -> None:
+    payloads = writer(tmp_path, retention=FULL)
+    fits, too_much = b"fits", b"x" * 60_000
+    before = payloads.put(fits, media_type=JSON)
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # What a full disk does to a file, without filling one: writes past this size fail.
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limit[1]))
+    try:
+        assert payloads.put(too_much, media_type=JSON) == ""
+        assert payloads.put(b"x" * 100_000, media_type=JSON) == ""
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, ignored)
+
+    assert kept(payloads) == {before: fits}
+    assert payloads.losses == {"spool unwritable": 2}
+    after = payloads.put(too_much, media_type=JSON)
+    assert kept(payloads) == {before: fits, after: too_much}
