@@ -248,4 +248,9 @@ class RecordedCall:
         self.span.set_status(Status(StatusCode.ERROR, message))
 
     def _set(self, attributes: Attributes) -> None:
+        told = getattr(self.span, "attributes", None) or {}
+        if semconv.CONVERSATION_ID in attributes and semconv.CONVERSATION_ID in told:
+            # The program's own conversation goes before what the provider calls one.
+            attributes = {**attributes}
+            del attributes[semconv.CONVERSATION_ID]
         self.span.set_attributes(attributes)

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from hansard import _state, semconv
+from hansard import _state, relay, semconv
 from hansard._state import Recorder
 from hansard.config import load_settings
 from hansard.payloads import PayloadWriter
@@ -64,6 +64,7 @@ def recording(data: Path, *, retention: str = "redacted_payloads") -> Iterator[R
     exporter = InMemorySpanExporter()
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
+    relay.join(provider, stop=lambda: None)
     redactor = Redactor(b"k" * 32)
     writer = PayloadWriter(settings, redactor)
     recorder = Recorder(

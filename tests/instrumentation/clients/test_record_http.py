@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import openai
 import pytest
 from opentelemetry.trace import SpanKind, StatusCode
 
+import hansard
 from hansard import _state, record_http, unrecord_http
 from tests.instrumentation.clients.asking import (
     APIS,
@@ -178,6 +179,27 @@ def test_a_response_that_was_cut_short_tells_why(
     ask(RESPONSES, provider, is_async=False)
 
     assert recorded.attributes["gen_ai.response.finish_reasons"] == (reason,)
+
+
+@pytest.mark.parametrize(("own", "shown"), [(None, "conv_1"), ("order 7", "order 7")])
+def test_the_programs_conversation_goes_before_the_providers(
+    own: str | None, shown: str, opened: Opened, provider: Provider, recorded: Recorded
+) -> None:
+    provider.replies.append(json_reply({"id": "r", "conversation": {"id": "conv_1"}, "output": []}))
+    client = opened(openai_client(provider))
+
+    with started(own):
+        client.responses.create(model="m", input="hi", conversation="conv_1")
+
+    [call] = [span for span in recorded.spans if span.name == "chat m"]
+    assert (call.attributes or {})["gen_ai.conversation.id"] == shown
+
+
+def started(conversation: str | None) -> AbstractContextManager[Any]:
+    """A run of a conversation, or none."""
+    if conversation is None:
+        return nullcontext()
+    return hansard.start_run(agent_name="clerk", conversation_id=conversation)
 
 
 @sync_and_async
