@@ -108,7 +108,7 @@ def test_what_waits_while_the_collector_is_away_arrives_in_its_order(
         assert caplog.text.count("nothing can be sent") == 1
 
         switch.is_well = True
-        made.pipeline._delivery._contact.retry_s = 0  # it asked for 30 s
+        made.pipeline._delivery._at.contact.retry_s = 0  # it asked for 30 s
         made.spans("last")
         collector.wait_for(lambda: "last" in collector.names)
 
@@ -207,7 +207,7 @@ def test_a_spool_that_cannot_be_written_harms_nobody_and_is_told_once(
         made.close()
 
     assert caplog.text.count("cannot write") == 1
-    losses = made.pipeline._delivery._backlog._losses
+    losses = made.pipeline._delivery._at.backlog._losses
     assert losses.total == 200
     assert {reason for _, reason in losses.counts} <= {"spool unwritable", "queue full"}
 
@@ -226,7 +226,7 @@ def test_a_program_faster_than_its_queue_is_never_held_up(program: MakeProgram) 
         took_s = time.monotonic() - started_s
         stop.set()
         made.flush()
-        lost = made.pipeline._delivery._backlog._losses.counts["spans", "queue full"]
+        lost = made.pipeline._delivery._at.backlog._losses.counts["spans", "queue full"]
 
         assert took_s < 5
         assert lost > 0
@@ -261,7 +261,7 @@ def test_an_endpoint_without_logs_still_gets_its_spans(program: MakeProgram) -> 
         assert made.flush()
 
         assert collector.names == ["a", "b"]
-        losses = made.pipeline._delivery._backlog._losses
+        losses = made.pipeline._delivery._at.backlog._losses
         assert losses.counts["logs", "not received there"] == 1
 
 
