@@ -120,3 +120,19 @@ def test_what_the_retention_mode_does_not_keep_never_reaches_the_server(
     assert ("fail" in whole.replace("failures", "")) is (mode == "redacted_payloads")
     for file in [path for folder in (tmp_path, server.data) for path in folder.rglob("*")]:
         assert not file.is_file() or canary.encode() not in file.read_bytes(), file
+
+
+@pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
+def test_a_token_opens_the_server(protocol: str, tmp_path: Path) -> None:
+    question = "may I come in"
+    with serving(tmp_path / "server", "--token", "for-the-clerk") as server:
+        endpoint = f"http://{server.grpc}" if protocol == "grpc" else server.http
+        ended = run(
+            *(DECORATED, question, server, tmp_path / "program"),
+            OTEL_EXPORTER_OTLP_ENDPOINT=endpoint,
+            OTEL_EXPORTER_OTLP_PROTOCOL=protocol,
+            HANSARD_TOKEN="ingest:for-the-clerk",
+        )
+        stored = server.count_spans()
+
+    assert (ended.stdout, ended.stderr, stored) == ("in come I may\n", "", 1)
