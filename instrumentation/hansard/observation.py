@@ -40,11 +40,11 @@ class Observation:
 
     def __init__(self, recorder: Recorder, span: Span) -> None:
         self._recorder = recorder
+        self._ended = False
+        self._pid = os.getpid()
         self.span = span
         self._context: Context = set_span_in_context(span)
         self._token: Token[Context] | None = None
-        self._ended = False
-        self._pid = os.getpid()
 
     @property
     def is_recording(self) -> bool:
