@@ -57,12 +57,13 @@ def payload_notes(named: Iterable[NamedPayload]) -> Iterator[str]:
     missing = [one for one in named if one.standing is PayloadStanding.MISSING]
     for one in missing[:_MOST_NOTES]:
         size = "" if one.size is None else f", {file_size(one.size)}"
-        yield f"{one.name} is missing: the payload {one.ref[:_SHORT_REF]}…{size} is not here."
+        yield f"A payload is missing: {one.name} ({one.ref[:_SHORT_REF]}…{size}) is not here."
     if len(missing) > _MOST_NOTES:
         yield f"{plural(len(missing) - _MOST_NOTES, 'more payload')} of this step are missing."
     for one in named:
         if one.payload is not None and one.payload.size > READ_BYTES:
-            yield f"{one.name} is too large to be read here ({file_size(one.payload.size)})."
+            size = file_size(one.payload.size)
+            yield f"A payload is too large to be read here: {one.name} ({size})."
 
 
 def _row(connection: apsw.Connection, named: NamedPayload) -> PayloadRow:
