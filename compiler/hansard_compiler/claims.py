@@ -38,6 +38,13 @@ _CORRECTION = re.compile(
     r"correct(?:ed|s) (?:the|an?) earlier|not .{1,30} but)\b",
     re.IGNORECASE | re.MULTILINE,
 )
+_LEAD = re.compile(r"^\W*(?:correction|update|erratum|actually|note)\b\W*", re.IGNORECASE)
+_WAS = re.compile(r"\bfrom \S+(?: \S+)? to ", re.IGNORECASE)
+_CORRECTING = frozenset(
+    term
+    for word in ("now", "changed", "moved", "renamed", "replaced", "longer", "instead", "actually")
+    for term in terms_of(word)
+)
 # Looked for first: the expression takes fifty times as long.
 _CORRECTION_HINTS = ("correct", "updat", "errat", "actual", "no longer", "instead", "rather",
                      "moved", "changed", "renamed", "replaced", "supersed", " but ")  # fmt: skip
@@ -143,21 +150,32 @@ def _claim(item_id: str, sentence: str, *, corrects: bool) -> Claim:
     negated = False
     verb_at: int | None = None
     amount: float | None = None  # a number that waits for its unit
+    version: tuple[str, ...] = ()  # a decimal that is one unless a unit or a verb says otherwise
+    if corrects:
+        sentence = _WAS.sub("to ", _LEAD.sub("", sentence))
     for kind, found, (size, unit) in map(_classified, _TOKEN.findall(sentence)):
         if amount is not None:
-            numbers.add((round(amount * size, 6), unit) if kind == _UNIT else (amount, ""))
-            is_unit, amount = kind == _UNIT, None
+            is_unit = kind == _UNIT
+            if version and not is_unit and verb_at is None:
+                words += version
+            else:
+                numbers.add((round(amount * size, 6), unit) if is_unit else (amount, ""))
+            amount = None
             if is_unit:
                 continue
-        words += found
         if kind == _NUMBER:
-            amount = size
-        elif kind == _NEGATION:
+            amount, version = size, found
+            continue
+        words += found
+        if kind == _NEGATION:
             negated = not negated
         elif kind == _VERB and verb_at is None and len(words) > len(found):
             verb_at = len(words) - len(found)
     if amount is not None:
         numbers.add((amount, ""))
+    if corrects:
+        words = [word for word in words if word not in _CORRECTING]
+        verb_at = None if verb_at is None else min(verb_at, len(words))
     said = frozenset(words), frozenset(numbers), negated, corrects
     if verb_at is None:
         return Claim(item_id, *said)
@@ -194,7 +212,8 @@ def _number(token: str) -> _Token:
     if not _DIGITS.fullmatch(digits):
         return _TERM, (token,), _NOTHING
     amount = float(digits.replace(",", "" if _GROUPED.fullmatch(digits) else "."))
-    return _NUMBER, (), (amount * (0.01 if percent else 1), "")
+    version = (digits,) if "." in digits and not percent else ()
+    return _NUMBER, version, (amount * (0.01 if percent else 1), "")
 
 
 def _plain(text: str) -> str:

@@ -72,10 +72,11 @@ class Extract:
         wanted = frozenset(terms(query))
         ranked = sorted(range(len(pieces)), key=lambda at: (-_weight(pieces[at], at, wanted), at))
         costs = [counter.count(piece) for piece in pieces]
+        gap_cost = counter.count(_mark(len(text)))
         kept: set[int] = set()
         left = target_tokens
         for at in ranked:
-            cost = costs[at] + _GAP_TOKENS
+            cost = costs[at] + gap_cost
             if cost <= left and pieces[at].strip():
                 kept.add(at)
                 left -= cost
@@ -86,9 +87,6 @@ class Extract:
             # Joined pieces may count for more than their sum: give up the least of them.
             kept.discard(next(at for at in reversed(ranked) if at in kept))
         return None
-
-
-_GAP_TOKENS = 4
 
 
 def _pieces(text: str) -> list[str]:

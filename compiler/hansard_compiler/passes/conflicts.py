@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from hansard_compiler.conflicts import Settled, contradictions, settle
 from hansard_compiler.items import MICRO, Item, micro
 from hansard_compiler.reasons import ReasonCode
@@ -24,7 +27,36 @@ def run(state: State) -> State:
     for one in settled.values():
         if one.winner not in told:
             told[one.winner] = Told("include", ReasonCode.CONFLICT_WON)
-    return state.after("conflicts", usual, told)
+    return _without_losers(state.after("conflicts", usual, told), told)
+
+
+def _without_losers(state: State, told: Mapping[str, Told]) -> State:
+    """Let what depends on a loser depend on its winner; a group goes on without one."""
+    live = {item.id for item in state.live}
+    instead = {one: what.related for one, what in told.items() if what.decision == "exclude"}
+    if not instead:
+        return state
+    needs = {
+        item_id: tuple(
+            dict.fromkeys(
+                one
+                for wanted in needed
+                if (one := instead.get(wanted, wanted)) in live and one != item_id
+            )
+        )
+        for item_id, needed in state.needs.items()
+        if item_id in live
+    }
+    groups = {
+        item_id: tuple(one for one in group if one in live)
+        for item_id, group in state.groups.items()
+        if item_id in live
+    }
+    return replace(
+        state,
+        needs={item_id: needed for item_id, needed in needs.items() if needed},
+        groups={item_id: group for item_id, group in groups.items() if len(group) > 1},
+    )
 
 
 def _told(known: dict[str, Item], item_id: str, settled: Settled) -> Told:

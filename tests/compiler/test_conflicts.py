@@ -1,0 +1,164 @@
+"""Contradictions: found by structure, settled by trust and then time, never silently."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hansard_compiler.compile import CompileResult
+from tests.compiler.compiling import compiled, item, reasons
+
+_OLD, _NEW = "2026-03-01T12:00:00Z", "2026-03-03T12:00:00Z"
+
+
+def _memory(item_id: str, content: Any, trust: float = 0.5, at: str = _OLD, **more: Any) -> Any:
+    return item(item_id, "memory", content, trust_score=trust, created_at=at, **more)
+
+
+def _loser(result: CompileResult) -> Any:
+    return next(one for one in result.receipts if one.decision == "exclude")
+
+
+@pytest.mark.covers("CP-08", "CP-09", "TS-03")
+def test_the_more_trusted_item_is_believed_and_the_loser_points_to_it() -> None:
+    items = [
+        _memory("main", "The default branch is main.", 0.9),
+        _memory("trunk", "The default branch is trunk.", 0.4, _NEW),
+    ]
+
+    result = compiled(items)
+
+    assert reasons(result) == {"main": "within_budget", "trunk": "conflict_lost"}
+    assert _loser(result).related_item_id == "main"
+    assert _loser(result).note == "differ in value; trust 0.4 against 0.9"
+    assert "trunk" in result.context().excluded_items
+    assert result.trail("main")[4]["reason"] == "conflict_won"
+
+
+@pytest.mark.covers("CP-08", "TS-03")
+def test_of_equally_trusted_items_the_fresher_is_believed() -> None:
+    items = [
+        _memory("old", "The request timeout is 30 seconds.", at=_OLD),
+        _memory("new", "The request timeout is 45 seconds.", at=_NEW),
+    ]
+
+    result = compiled(items)
+
+    assert reasons(result) == {"old": "conflict_lost", "new": "within_budget"}
+    assert _loser(result).note == "differ in number; 172800 s apart"
+
+
+@pytest.mark.covers("CP-08", "CP-60")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The deploy region is eu-west-1.", "The deploy region is us-east-2."),
+        ("Uploads are limited to 10 MB per file.", "Uploads are limited to 25 MB per file."),
+        ("Retries stop after 3 attempts.", "Retries stop after five attempts."),
+        ("The export endpoint must not be cached.", "The export endpoint must be cached."),
+        ("Feature flags are enabled in staging.", "Feature flags are disabled in staging."),
+        ("Refunds above 200 euro never need a manager.", "Refunds above 200 euro need a manager."),
+    ],
+)
+def test_texts_that_cannot_both_hold_are_found(one: str, other: str) -> None:
+    result = compiled([_memory("a", one, 0.9), _memory("b", other, 0.2)])
+
+    assert reasons(result)["b"] == "conflict_lost"
+
+
+@pytest.mark.covers("CP-60")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The default branch is main.", "The release branch is stable."),
+        ("The request timeout is 30 seconds.", "The request timeout is 0.5 minutes."),
+        ("The service is written in Go.", "The service is deployed weekly."),
+        ("Uploads are limited to 10 MB.", "Downloads are limited to 25 MB."),
+        ("Python 3.11 is supported.", "Python 3.12 is supported."),
+        ("The default branch is main.", "The default branch is main."),
+    ],
+)
+def test_texts_that_may_both_hold_are_left_alone(one: str, other: str) -> None:
+    result = compiled([_memory("a", one), _memory("b", other, scope={})])
+
+    assert "conflict_lost" not in reasons(result).values()
+
+
+@pytest.mark.covers("CP-08")
+def test_structured_facts_contradict_by_key() -> None:
+    fact = {"subject": "Database", "attribute": "engine"}
+    items = [
+        _memory("a", {**fact, "value": "postgres"}, 0.9),
+        _memory("b", {**fact, "value": "mysql"}, 0.5),
+        _memory("c", {**fact, "value": "Postgres "}, 0.1),
+        _memory("d", {**fact, "attribute": "version", "value": "16"}, 0.1),
+    ]
+
+    assert reasons(compiled(items)) == {
+        "a": "within_budget", "b": "conflict_lost", "c": "within_budget", "d": "within_budget",
+    }  # fmt: skip
+
+
+@pytest.mark.covers("CP-60")
+def test_a_later_correction_replaces_what_it_corrects_unless_it_is_much_less_trusted() -> None:
+    def turn(trust: float, at: str) -> dict[str, str]:
+        return reasons(
+            compiled(
+                [
+                    _memory("said", "The staging port is 8080.", 0.8),
+                    _memory("fix", "Correction: the staging port is 9090.", trust, at),
+                ]
+            )
+        )
+
+    assert turn(0.6, _NEW) == {"said": "superseded", "fix": "within_budget"}
+    assert turn(0.4, _NEW) == {"said": "within_budget", "fix": "conflict_lost"}
+    assert turn(0.6, "2026-02-01T12:00:00Z") == {"said": "within_budget", "fix": "conflict_lost"}
+
+
+@pytest.mark.covers("CP-29")
+def test_what_may_not_be_dropped_never_loses() -> None:
+    items = [
+        item("rule", "constraint", "The output must not be cached.", trust_score=0.1),
+        _memory("note", "The output must be cached.", 1.0, _NEW),
+        item("other", "constraint", "The output must be cached.", trust_score=0.9),
+    ]
+
+    result = compiled(items)
+
+    assert reasons(result) == {
+        "rule": "hard_constraint", "note": "conflict_lost", "other": "hard_constraint",
+    }  # fmt: skip
+    assert "conflict_open" in [result.trail(one)[4]["reason"] for one in ("rule", "other")]
+
+
+def test_a_loser_makes_nothing_else_lose() -> None:
+    items = [
+        _memory("best", "The cache size is 100 MB.", 0.9),
+        _memory("mid", "The cache size is 200 MB.", 0.5),
+        _memory("low", "The cache size is 100 MB. It is kept in memory only.", 0.1),
+    ]
+
+    assert reasons(compiled(items)) == {
+        "best": "within_budget", "mid": "conflict_lost", "low": "within_budget",
+    }  # fmt: skip
+
+
+def test_conflict_detection_can_be_turned_off() -> None:
+    items = [
+        _memory("a", "The default branch is main.", 0.9),
+        _memory("b", "The default branch is trunk.", 0.4),
+    ]
+
+    result = compiled(items, compile_config={"detect_conflicts": False})
+
+    assert set(reasons(result).values()) == {"within_budget"}
+
+
+def test_a_thousand_notes_on_one_subject_are_settled() -> None:
+    notes = [_memory(f"n{at}", f"The queue length is {at}.", at / 1000) for at in range(1_000)]
+
+    result = compiled(notes, budget=10**6)
+
+    assert [one.item_id for one in result.receipts if one.section][-1:] == ["n999"]
