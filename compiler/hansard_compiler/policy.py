@@ -3,8 +3,9 @@
 Every rule that fits is judged, whatever its place. The most restrictive effect among them decides
 (deny, require_approval, redact, require_receipt, allow); among rules of that effect the one of
 highest priority is named, then by rule set and id. What weaker rules demand besides still holds: a
-call that needs approval is also redacted if a rule says so. Where no rule fits, the rule sets'
-defaults decide the same way; without any, allow. A rule that cannot be judged denies.
+call that needs approval is also redacted if a rule says so. Where no rule fits that allows, denies
+or asks for approval, the rule sets' defaults decide the same way; without any, allow. A rule that
+cannot be judged denies.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from hansard_compiler.policy_facts import (
 )
 from hansard_compiler.policy_rules import ACTIONS, Effect, Rule, RuleSet, fits, rule_json
 
+# Rules of these effects say whether; the others only add a demand, and permit nothing.
+_DECIDING = (Effect.DENY, Effect.REQUIRE_APPROVAL, Effect.ALLOW)
 _EFFECTS_TO_MEET = (Effect.REQUIRE_APPROVAL, Effect.REDACT, Effect.REQUIRE_RECEIPT)
 
 
@@ -102,15 +105,18 @@ class Policy:
         failed: Sequence[RuleOutcome],
     ) -> PolicyCheck:
         ranked = sorted(fitting, key=lambda rule: (rule.effect.rank, *_order(rule)))
+        rule: Rule | None = None
+        code: ReasonCode = "default"
         if failed:
-            code: ReasonCode = "condition_error"
-            effect, rule = Effect.DENY, failed[0].rule
-            outcomes = (*failed, *(RuleOutcome(one, "lost") for one in ranked))
-        elif ranked:
-            code, effect, rule = "rule", ranked[0].effect, ranked[0]
-            outcomes = tuple(RuleOutcome(one, _standing(one, ranked[0])) for one in ranked)
+            effect, rule, code = Effect.DENY, failed[0].rule, "condition_error"
+        elif any(one.effect in _DECIDING for one in ranked):
+            effect, rule, code = ranked[0].effect, ranked[0], "rule"
         else:
-            return self._default(action, facts)
+            effect = self.defaults[action]
+            if effect is Effect.ALLOW and ranked:
+                effect, rule, code = ranked[0].effect, ranked[0], "rule"
+        told = (RuleOutcome(one, _standing(one, effect, is_winner=one is rule)) for one in ranked)
+        outcomes = (*failed, *told)
         return PolicyCheck(
             action=action,
             effect=effect,
@@ -118,19 +124,6 @@ class Policy:
             rule=rule,
             outcomes=outcomes,
             obligations=_obligations(effect, outcomes),
-            facts=facts,
-            policy_hash=self.hash,
-        )
-
-    def _default(self, action: Action, facts: Facts) -> PolicyCheck:
-        effect = self.defaults[action]
-        return PolicyCheck(
-            action=action,
-            effect=effect,
-            reason_code="default",
-            rule=None,
-            outcomes=(),
-            obligations=_obligations(effect, ()),
             policy_hash=self.hash,
             facts=facts,
         )
@@ -175,11 +168,11 @@ def _strictest(effects: Iterable[Effect]) -> Effect:
     return min(effects, key=lambda effect: effect.rank, default=Effect.ALLOW)
 
 
-def _standing(rule: Rule, winner: Rule) -> Literal["won", "held", "lost"]:
-    if rule is winner:
+def _standing(rule: Rule, decided: Effect, *, is_winner: bool) -> Literal["won", "held", "lost"]:
+    if is_winner:
         return "won"
-    is_moot = winner.effect is Effect.DENY and rule.effect is not Effect.DENY
-    is_overruled = rule.effect is Effect.ALLOW and winner.effect is not Effect.ALLOW
+    is_moot = decided is Effect.DENY and rule.effect is not Effect.DENY
+    is_overruled = rule.effect is Effect.ALLOW and decided is not Effect.ALLOW
     return "lost" if is_moot or is_overruled else "held"
 
 

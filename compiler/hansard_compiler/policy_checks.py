@@ -77,7 +77,7 @@ class PolicyCheck:
     def reason(self) -> str:
         """The decision in a sentence."""
         if self.rule is None:
-            return f"no rule fits; {self.effect} is the default"
+            return f"no rule decides this; {self.effect} is the default"
         named = f"rule {self.rule.id!r} (version {self.rule.version or 'none'})"
         if self.reason_code == "condition_error":
             return f"{named} could not be judged, so this is denied: {self.outcomes[0].error}"

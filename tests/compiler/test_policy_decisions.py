@@ -103,6 +103,21 @@ def test_a_default_of_approval_is_an_obligation_too() -> None:
     assert Policy([rules]).check_tool(CONTEXT, tool()).needs_approval
 
 
+@pytest.mark.covers("PO-14")
+def test_a_demand_permits_nothing_where_the_default_does_not() -> None:
+    closed = parse_rule_set(
+        {"schema_version": 1, "name": "a", "version": "1", "defaults": {"do": "deny"}, "rules": []}
+    )
+    demands = [rule("mask", "redact"), rule("receipt", "require_receipt")]
+
+    refused = Policy([closed], rules=demands).check_tool(CONTEXT, tool())
+    allowed = Policy([closed], rules=[*demands, rule("a", "allow")]).check_tool(CONTEXT, tool())
+
+    assert (refused.effect, refused.reason_code) == (Effect.DENY, "default")
+    assert [one.outcome for one in refused.outcomes] == ["lost", "lost"]
+    assert (allowed.effect, allowed.needs_receipt) == (Effect.REDACT, True)
+
+
 def test_what_weaker_rules_demand_still_holds_beside_an_approval() -> None:
     rules = [rule(name, name) for name in ("require_approval", "redact", "require_receipt")]
 
