@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -78,8 +79,9 @@ if __name__ == "__main__":
 def until(find: Callable[[], Any], *, timeout_s: float = 40) -> Any:
     """Return what is found as soon as it is."""
     deadline_s = time.monotonic() + timeout_s
+    never = threading.Event()  # another process is watched: it sets nothing here
     while not (found := find()) and time.monotonic() < deadline_s:
-        time.sleep(0.02)  # another process is watched: there is nothing to wait on
+        never.wait(0.02)
     return found
 
 
@@ -163,37 +165,36 @@ def test_a_run_that_ends_well_is_shown_once(tmp_path: Path) -> None:
         assert json.loads(server.get("/v1/ledger"))["spans"]["opened"] == 1
 
 
+def _spool(own: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return hansard("spool", *arguments, "--data", str(own))
+
+
+def _killed(own: Path) -> None:
+    with living(settings(own, f"http://127.0.0.1:{closed_port()}")):
+        assert until(lambda: len(spooled(own)) == 2)
+
+
 @pytest.mark.covers("OT-12")
 def test_the_command_shows_sends_and_drops_what_waits(tmp_path: Path) -> None:
     own = tmp_path / "own"
-    for _ in range(2):
-        with living(settings(own, f"http://127.0.0.1:{closed_port()}")):
-            assert until(lambda: spooled(own))
-        with serving(tmp_path / "server") as server:
-            listed = json.loads(hansard("spool", "list", "--json", "--data", str(own)).stdout)
-            assert [one["spans"] for one in listed["processes"]] == [3]
-            assert [one["is_living"] for one in listed["processes"]] == [False]
-            refused = hansard(
-                "spool", "flush", "--data", str(own), "--endpoint",
-                f"http://127.0.0.1:{closed_port()}",
-            )  # fmt: skip
-            assert (refused.returncode, "nothing can be sent" in refused.stderr) == (1, True)
-
-            sent = hansard("spool", "flush", "--data", str(own), "--endpoint", server.http)
-
-            assert (sent.returncode, sent.stderr.splitlines()[-1]) == (
-                0, "3 sent or counted, 0 left",
-            )  # fmt: skip
-
-    with living(settings(own, f"http://127.0.0.1:{closed_port()}")):
-        assert until(lambda: spooled(own))
-    assert hansard("spool", "drop", "--yes", "--data", str(own)).returncode == 0
+    _killed(own)
     with serving(tmp_path / "server") as server:
-        assert hansard("spool", "flush", "--data", str(own), "--endpoint", server.http)
+        [listed] = json.loads(_spool(own, "list", "--json").stdout)["processes"]
+        assert (listed["spans"], listed["open_spans"], listed["is_living"]) == (3, 1, False)
+        failed = _spool(own, "flush", "--endpoint", f"http://127.0.0.1:{closed_port()}")
+        assert (failed.returncode, "nothing can be sent" in failed.stderr) == (1, True)
+
+        sent = _spool(own, "flush", "--endpoint", server.http)
+
+        assert sent.returncode == 0
+        assert sent.stderr.splitlines()[-1] == "3 sent or counted, 0 left"
+        assert runs(server) == {"root": ("no_end", 4)}
+        _killed(own)
+        assert _spool(own, "drop", "--yes").returncode == 0
+        assert _spool(own, "flush", "--endpoint", server.http).returncode == 0
         [loss] = json.loads(server.get("/v1/ledger"))["losses"]
-        assert (loss["service"], loss["items"], loss["reason"]) == (
-            "program", 3, "dropped by hand",
-        )  # fmt: skip
+        assert (loss["service"], loss["items"]) == ("program", 3)
+        assert loss["reason"] == "dropped by hand"
 
 
 @pytest.mark.covers("OT-10")
