@@ -146,7 +146,9 @@ hansard.item.decisions hansard.item.passes hansard.item.reasons hansard.item.sec
 hansard.item.rule_ids hansard.approval.id hansard.approval.status hansard.replay.of
 hansard.replay.mode hansard.policy.rule_ids hansard.policy.versions hansard.policy.effect
 hansard.payload.media_type hansard.item.tokens_before hansard.item.tokens_after
-hansard.item.scores hansard.pulse.trace_ids hansard.loss.signal hansard.loss.reason
+hansard.item.scores hansard.item.missed_tokens hansard.item.missed_scores hansard.item.related
+hansard.compilation.provider hansard.compilation.model hansard.pulse.trace_ids
+hansard.loss.signal hansard.loss.reason
 """
 
 _NUMBERS = """
@@ -167,6 +169,7 @@ hansard.compilation.hash hansard.stable_prefix_hash hansard.volatile_suffix_hash
 hansard.compilation.stable_prefix_hash hansard.compilation.volatile_suffix_hash
 hansard.request.ref hansard.response.ref hansard.request_ref hansard.result_ref
 hansard.compilation.request_ref hansard.compilation.result_ref hansard.item.payload_refs
+hansard.item.final_refs
 hansard.approval.arguments_hash hansard.payload.digest hansard.payload.ref system_prompt_hash
 traceloop.prompt.version_hash gen_ai.input.messages_ref gen_ai.output.messages_ref
 gen_ai.system_instructions_ref gen_ai.tool.definitions_ref gen_ai.tool.call.arguments_ref

@@ -156,6 +156,7 @@ def columns(receipts: Sequence[Receipt], *, limit: int = COLUMNS_LIMIT) -> dict[
     """Return receipts as span attributes `hansard.item.*`, arrays of equal length.
 
     Unknown tokens are -1 and an absent score or text is empty: attribute arrays hold no nulls.
+    `missed_scores` are billionths of a point; `final_refs` say only what differs from the original.
     """
     shown = receipts[:limit]
     return {
@@ -172,11 +173,21 @@ def columns(receipts: Sequence[Receipt], *, limit: int = COLUMNS_LIMIT) -> dict[
         "hansard.item.sections": [one.section or "" for one in shown],
         "hansard.item.payload_refs": [one.original_ref for one in shown],
         "hansard.item.rule_ids": [",".join(one.rule_ids) for one in shown],
+        "hansard.item.final_refs": [_other_ref(one) for one in shown],
+        "hansard.item.missed_tokens": [_known(one.missed_by_tokens) for one in shown],
+        "hansard.item.missed_scores": [_known(one.missed_by_score) for one in shown],
+        "hansard.item.related": [one.related_item_id or "" for one in shown],
     }
 
 
-def _known(tokens: int | None) -> int:
-    return UNKNOWN if tokens is None else tokens
+def _known(amount: int | None) -> int:
+    return UNKNOWN if amount is None else amount
+
+
+def _other_ref(receipt: Receipt) -> str:
+    """Return the reference of what was sent where that is not the original."""
+    final_ref = receipt.final_ref or ""
+    return "" if final_ref == receipt.original_ref else final_ref
 
 
 def _score_text(receipt: Receipt) -> str:
