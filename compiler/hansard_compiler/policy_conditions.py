@@ -108,19 +108,31 @@ def _parse_test(field: str, key: str, value: Any, where: str) -> Test:
 
 
 def holds(condition: Condition, facts: Mapping[str, Any]) -> bool:
-    """Say whether a condition holds; every part is judged, so that an error is never hidden.
+    """Say whether a condition holds. Raises ConditionError where that cannot be judged.
 
-    Raises ConditionError where a field is of a type its operator cannot judge.
+    A part that cannot be judged does no harm where the others decide alone: `all` with a part that
+    fails does not hold, `any` with a part that holds does. Order plays no role.
     """
+    judged = _judge(condition, facts)
+    if isinstance(judged, ConditionError):
+        raise judged
+    return judged
+
+
+def _judge(condition: Condition, facts: Mapping[str, Any]) -> bool | ConditionError:
     if isinstance(condition, Test):
         return _test(condition, facts)
-    results = [holds(part, facts) for part in condition.parts]
+    results = [_judge(part, facts) for part in condition.parts]
     if condition.kind == "not":
-        return not results[0]
-    return any(results) if condition.kind == "any" else all(results)
+        return results[0] if isinstance(results[0], ConditionError) else not results[0]
+    decides = condition.kind == "any"  # the result that one part alone brings about
+    if any(result is decides for result in results):
+        return decides
+    errors = [result for result in results if isinstance(result, ConditionError)]
+    return errors[0] if errors else not decides
 
 
-def _test(test: Test, facts: Mapping[str, Any]) -> bool:
+def _test(test: Test, facts: Mapping[str, Any]) -> bool | ConditionError:
     found = find_field(facts, test.field)
     if test.operator == "exists":
         return (found is not None) is test.prepared
@@ -128,8 +140,8 @@ def _test(test: Test, facts: Mapping[str, Any]) -> bool:
         return test.operator in ("not_equals", "not_in")
     try:
         return OPERATORS[test.operator].test(found, test.prepared)
-    except (TypeError, ValueError) as error:
-        raise ConditionError(test.field, f"{test.operator}: {error}") from None
+    except Exception as error:  # values are anyone's: whatever they raise, it cannot be judged
+        return ConditionError(test.field, f"{test.operator}: {error}")
 
 
 def find_field(facts: Mapping[str, Any], path: str) -> Any:

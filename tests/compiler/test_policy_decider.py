@@ -95,7 +95,7 @@ _NO_MAIL = {
 }
 
 
-@pytest.mark.covers("PO-01", "PO-03", "PO-04", "PO-15", "CP-13")
+@pytest.mark.covers("PO-03", "PO-04", "PO-15", "CP-13")
 @pytest.mark.parametrize("form", FORMATS, ids=lambda one: one.provider)
 def test_what_policy_withholds_or_masks_never_reaches_the_bytes_of_a_request(
     form: WireFormat,

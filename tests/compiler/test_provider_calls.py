@@ -95,7 +95,6 @@ def test_a_call_sends_the_rendered_bytes_and_reads_the_answer(name: str, opened:
     assert (spoken[1].name, spoken[1].arguments) == ("get", {"k": 1})
 
 
-@pytest.mark.covers("PA-08")
 @pytest.mark.parametrize(
     ("name", "tokens"),
     [
@@ -135,7 +134,7 @@ def test_usage_that_was_not_sent_is_unknown_and_not_zero(name: str, opened: Open
     assert call.sources == {}
 
 
-@pytest.mark.covers("PA-16", "OT-18")
+@pytest.mark.covers("PA-16")
 @by_provider
 def test_a_streamed_answer_is_read_to_the_same_call(name: str, opened: Opened) -> None:
     adapter, events = opened(name), list[Json]()
@@ -237,7 +236,7 @@ def test_the_second_call_carries_the_id_of_the_first_response(opened: Opened) ->
     assert opened.server.received[1].json["previous_response_id"] == "resp_1"
 
 
-@pytest.mark.covers("PA-09", "CP-62")
+@pytest.mark.covers("PA-09")
 def test_hashes_and_the_estimate_stand_beside_the_answer(opened: Opened) -> None:
     answer = opened("openai").call(GIVEN)
 

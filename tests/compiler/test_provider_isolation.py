@@ -35,7 +35,7 @@ def imported(path: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
 
 
-@pytest.mark.covers("PA-11", "DM-25")
+@pytest.mark.covers("PA-11")
 def test_the_core_imports_no_provider() -> None:
     core = [path for path in ROOT.rglob("*.py") if not path.is_relative_to(PROVIDERS)]
 
