@@ -16,6 +16,7 @@ from hansard_compiler.compile_errors import RequiredOverBudget
 from hansard_compiler.compression import may_compress
 from hansard_compiler.dependencies import closure
 from hansard_compiler.items import MICRO, Item
+from hansard_compiler.layout import is_persistent
 from hansard_compiler.reasons import ReasonCode
 from hansard_compiler.scoring import NANO, TERMS
 from hansard_compiler.state import State, Told
@@ -36,6 +37,8 @@ def class_of(item: Item) -> int:
     """Return the budget class of an item, 1 to 6; what is required is of class 1 besides."""
     if item.source is not None and item.source.source_type == "human_approval":
         return 2
+    if is_persistent(item):
+        return 3  # it stands in the stable prefix: losing it breaks the provider's cache
     return _CLASS_OF_KIND[item.kind]
 
 

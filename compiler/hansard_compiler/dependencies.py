@@ -7,7 +7,6 @@ what it depends on, as far as that is a candidate.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from hansard_compiler.compile_errors import OrphanToolResult
 from hansard_compiler.items import CONVERSATION, Item
@@ -78,51 +77,14 @@ def _reasoning_pairs(items: Sequence[Item]) -> Iterator[tuple[str, str]]:
             waiting = None
 
 
-@dataclass(frozen=True, slots=True)
-class Links:
-    """Which calls are made and answered among some items."""
-
-    made: Mapping[str, str]  # call id -> item id
-    answered: Mapping[str, str]
-
-
-def links(items: Iterable[Item]) -> Links:
-    """Index tool calls and results by call id."""
-    made: dict[str, str] = {}
-    answered: dict[str, str] = {}
-    for item in items:
-        made.update(dict.fromkeys(item.calls, item.id))
-        answered.update(dict.fromkeys(item.answers, item.id))
-    return Links(made, answered)
-
-
 def refuse_orphans(items: Sequence[Item]) -> None:
     """Raise OrphanToolResult when a result answers a call that no candidate makes."""
-    known = links(items)
+    made = {call_id for item in items for call_id in item.calls}
     orphans = [
-        (item.id, call_id)
-        for item in items
-        for call_id in item.answers
-        if call_id not in known.made
+        (item.id, call_id) for item in items for call_id in item.answers if call_id not in made
     ]
     if orphans:
-        raise OrphanToolResult(orphans, calls=len(known.made))
-
-
-def torn(live: Sequence[Item], candidates: Sequence[Item]) -> dict[str, str]:
-    """Return live items whose call or result was a candidate and is out, and the one that is."""
-    if not any(item.calls or item.answers for item in live):
-        return {}
-    now, before = links(live), links(candidates)
-    missing = {}
-    for item in live:
-        for call_id in item.answers:
-            if call_id not in now.made:
-                missing[item.id] = before.made[call_id]
-        for call_id in item.calls:
-            if call_id in before.answered and call_id not in now.answered:
-                missing[item.id] = before.answered[call_id]
-    return missing
+        raise OrphanToolResult(orphans, calls=len(made))
 
 
 def closure(

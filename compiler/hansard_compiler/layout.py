@@ -43,11 +43,16 @@ def section_of(item: Item, *, since_us: tuple[int, int] | None) -> str:
         return STABLE
     if item.tags & _VOLATILE_TAGS:
         return VOLATILE
-    if item.kind in _PERSISTENT and item.tags & _STABLE_TAGS:
+    if is_persistent(item):
         return STABLE
     if item.kind in CONVERSATION and since_us is not None:
         return VOLATILE if (item.created_us, item.position) >= since_us else TASK
     return TASK
+
+
+def is_persistent(item: Item) -> bool:
+    """Say whether an item is a profile or a workspace summary, which outlast the turn."""
+    return item.kind in _PERSISTENT and bool(item.tags & _STABLE_TAGS)
 
 
 def sections(state: State) -> tuple[Section, ...]:

@@ -32,7 +32,7 @@ def _included(result: CompileResult) -> list[str]:
 @pytest.mark.covers("CP-27", "TS-05")
 def test_classes_vanish_from_the_last_to_the_second_as_the_budget_shrinks() -> None:
     config = {**_UNCOMPRESSED, "required_kinds": []}
-    sizes = []
+    sizes: list[list[str]] = []
     for budget in range(300, 20, -1):
         try:
             chosen = _included(compiled(_one_of_each_class(), budget=budget, compile_config=config))

@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from hansard_compiler.compile import compile_context
 from hansard_compiler.passes import PASSES
-from tests.compiler.compiling import compiled, item
+from hansard_compiler.receipts import COLUMNS_LIMIT
+from tests.compiler.compiling import compiled, item, ports, request, request_data
 
+_ROOT = Path(__file__).parent.parent.parent
 _TWELVE = [
     "normalize", "validate", "dedupe", "dependencies", "conflicts", "score", "budget", "compress",
     "policy", "layout", "render", "record",
 ]  # fmt: skip
+_MIXED = [
+    item("system", "system", "Be careful."),
+    item("doc", content="Totals are rounded half even. " * 30),
+    item("twin", content="Totals are rounded half even. " * 30, trust_score=0.1),
+    item("late", ttl_seconds=0),
+    item("note", "memory", "The rounding mode is half even.", trust_score=0.9),
+    item("rumour", "memory", "The rounding mode is half up.", trust_score=0.2),
+    item("big", "file", "x " * 4_000),
+    item("asked", "user_msg", "how are totals rounded?"),
+]
 
 
 @pytest.mark.covers("CP-03")
 def test_the_twelve_passes_run_in_their_order_and_say_so() -> None:
-    result = compiled([item("a"), item("b", "user_msg", "what is a?")])
+    result = compiled(_MIXED)
 
     assert [name for name, _ in PASSES] == _TWELVE
     assert [report.name for report in result.state.reports] == _TWELVE
@@ -25,13 +48,203 @@ def test_the_twelve_passes_run_in_their_order_and_say_so() -> None:
 
 
 def test_every_pass_says_something_of_every_item_it_saw() -> None:
-    items = [item("a"), item("b", ttl_seconds=0), item("c", "user_msg", "what is a?")]
+    result = compiled(_MIXED, budget=400)
 
-    result = compiled(items)
-
+    live = {one["id"] for one in _MIXED}
     for report in result.state.reports:
+        assert set(report.seen) == live
         assert [item_id for item_id, _ in report] == list(report.seen)
-    assert result.state.reports[0].seen == ("a", "b", "c")
-    assert result.state.reports[2].seen == ("a", "c")
-    assert [one["pass"] for one in result.trail("b")] == ["normalize", "validate"]
-    assert [one["pass"] for one in result.trail("a")] == _TWELVE
+        live -= {item_id for item_id, told in report if told.decision == "exclude"}
+    assert live == set(result.context().selected_items)
+    assert [one["pass"] for one in result.trail("late")] == ["normalize", "validate"]
+    assert [one["pass"] for one in result.trail("asked")] == _TWELVE
+
+
+@pytest.mark.covers("CP-02")
+def test_a_compile_gives_its_five_outputs() -> None:
+    context = compiled(_MIXED, budget=400).context()
+
+    assert context.rendered_payload["messages"]
+    assert [one.item_id for one in context.decisions] == [one["id"] for one in _MIXED]
+    assert context.token_allocation["used"] <= 400
+    assert [one["name"] for one in context.layout] == [
+        "stable_prefix", "task_context", "volatile_suffix",
+    ]  # fmt: skip
+    assert all(one.reason_code and one.pass_name for one in context.decisions)
+
+
+@pytest.mark.covers("CP-15", "CP-57")
+def test_a_renderer_makes_the_request_of_the_neutral_payload() -> None:
+    def render(payload: Any) -> dict[str, Any]:
+        return {"model": "m", "turns": len(payload["messages"])}
+
+    result = compile_context(request(_MIXED), ports(renderer=render))
+
+    assert result.payload == {"model": "m", "turns": 2}
+
+
+# --- the same, always -------------------------------------------------------------------------
+
+_COMPILE = """
+import json, sys
+from tests.compiler.compiling import ports
+from hansard_compiler.compile import compile_context
+result = compile_context(json.load(sys.stdin), ports())
+print(result.compile_hash, result.context().model_dump_json())
+"""
+
+
+@pytest.mark.covers("CP-52", "TS-22")
+def test_the_same_input_has_the_same_result_in_every_process() -> None:
+    given_ = json.dumps(request_data(_MIXED, budget=400, tool_specs=[{"name": "grep"}]))
+
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", _COMPILE],
+            input=given_,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(_ROOT), "TZ": zone},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed, zone in (("0", "UTC"), ("1", "Asia/Tokyo"), ("4711", "America/Lima"))
+    }
+
+    assert len(found) == 1
+    assert compile_context(json.loads(given_), ports()).compile_hash in found.pop()
+
+
+@pytest.mark.covers("CP-52", "TS-22")
+@given(
+    importances=st.lists(st.integers(0, 100), min_size=1, max_size=6),
+    budget=st.integers(20, 500),
+)
+def test_the_same_input_and_configuration_have_one_hash(
+    importances: list[int], budget: int
+) -> None:
+    items = [
+        item(f"i{at}", content=f"text {at} " * 9, importance_score=importance / 100)
+        for at, importance in enumerate(importances)
+    ]
+
+    first = compiled(items, budget=budget)
+    again = compiled(items, budget=budget, request_id="other", run_id="other", step_id="other")
+
+    assert first.compile_hash == again.compile_hash
+    assert first.id != again.id
+    assert first.payload == again.payload
+
+
+@pytest.mark.covers("CP-52")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"now": "2026-03-05T12:00:00Z"},
+        {"token_budget": 399},
+        {"response_reserve": 1},
+        {"model": "other"},
+        {"compile_config": {"hysteresis_margin": 0.2}},
+        {"context_items": _MIXED[:-1]},
+        {"context_items": [*_MIXED[:-1], {**_MIXED[-1], "content": "how are totals rounded"}]},
+        {"tool_specs": [{"name": "grep"}]},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_another_input_has_another_hash(change: dict[str, Any]) -> None:
+    base = request_data(_MIXED, budget=400)
+
+    one = compile_context(base, ports()).compile_hash
+    other = compile_context({**base, **change}, ports()).compile_hash
+
+    assert one != other
+
+
+def test_the_compile_and_its_passes_know_no_provider_and_no_clock() -> None:
+    core = _ROOT / "compiler" / "hansard_compiler"
+    files = [core / "compile.py", *sorted((core / "passes").glob("*.py"))]
+    imported = {
+        name
+        for path in files
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else
+                     [alias.name for alias in node.names])
+    }  # fmt: skip
+
+    assert not [name for name in imported if "provider" in name or name in ("time", "datetime")]
+
+
+_IMPORTED = """
+import sys
+import hansard_compiler.compile
+print([name for name in sys.modules if "providers" in name or name in ("openai", "anthropic")])
+"""
+
+
+@pytest.mark.covers("CP-57")
+def test_importing_the_compile_brings_no_provider_along() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", _IMPORTED], capture_output=True, text=True, check=True
+    )
+
+    assert ended.stdout.strip() == "[]"
+
+
+# --- receipts ---------------------------------------------------------------------------------
+
+
+@pytest.mark.covers("CP-53", "CP-54")
+def test_receipts_of_five_thousand_items_arrive_whole() -> None:
+    items = [item(f"i{at}", content=f"number {at} of many") for at in range(5_000)]
+
+    result = compiled(items, budget=20_000)
+
+    columns = result.columns()
+    lengths = {name: len(column) for name, column in columns.items() if isinstance(column, list)}
+    assert set(lengths.values()) == {COLUMNS_LIMIT}
+    assert columns["hansard.item.total"] == 5_000
+    context = json.loads(result.context().model_dump_json())
+    assert [one["item_id"] for one in context["decisions"]] == [one["id"] for one in items]
+    assert len(context["selected_items"]) + len(context["excluded_items"]) == 5_000
+
+
+def test_columns_say_what_the_receipts_say() -> None:
+    result = compiled(_MIXED, budget=400)
+
+    columns = result.columns()
+
+    names = (
+        "ids", "kinds", "decisions", "passes", "reasons", "tokens_before", "tokens_after",
+        "scores", "sources", "sections", "payload_refs", "rule_ids",
+    )  # fmt: skip
+    lengths = {len(column) for column in columns.values() if isinstance(column, list)}
+    assert lengths == {len(_MIXED)}
+    by_item = {
+        row[0]: row[1:]
+        for row in zip(*(columns[f"hansard.item.{name}"] for name in names), strict=True)
+    }
+    kind, decision, pass_name, reason, before, after, score, source, section, ref, rules = by_item[
+        "twin"
+    ]
+    assert (kind, decision, pass_name, reason) == (
+        "retrieval_doc",
+        "exclude",
+        "dedupe",
+        "duplicate",
+    )
+    assert (before, after, score, section, rules) == (-1, 0, "", "", "")
+    assert source == "file docs/twin.md"
+    assert ref == by_item["doc"][9]
+    assert by_item["asked"][4] == by_item["asked"][5] > 0
+    assert by_item["asked"][8] == "volatile_suffix"
+
+
+@pytest.mark.covers("CP-12")
+def test_every_original_is_kept_by_reference_whatever_became_of_it() -> None:
+    result = compiled(_MIXED, budget=200)
+
+    stored = result.payloads()
+    texts = {one["id"]: one["content"] for one in _MIXED}
+    for receipt in result.receipts:
+        if receipt.pass_name not in ("validate", "dedupe", "conflicts"):
+            assert stored[receipt.original_ref].decode() == texts[receipt.item_id]

@@ -128,7 +128,9 @@ def test_an_item_grows_stale_as_its_time_to_live_is_spent() -> None:
     ("term", "field"), [("trust", "trust_score"), ("importance", "importance_score")]
 )
 def test_trust_and_importance_rank_by_themselves(term: str, field: str) -> None:
-    items = [item("low", **{field: 0.1}), item("high", **{field: 0.9})]
+    low: Any = {field: 0.1}
+    high: Any = {field: 0.9}
+    items = [item("low", **low), item("high", **high)]
 
     assert _scores(_with({term: 1}, items)) == {"low": 100_000_000, "high": 900_000_000}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hansard_compiler.compile_errors import DependencyCycle, RequiredWithheld
-from hansard_compiler.dependencies import Groups, inseparable, refuse_orphans, rings, torn
+from hansard_compiler.compile_errors import DependencyCycle
+from hansard_compiler.dependencies import Groups, inseparable, refuse_orphans, rings
 from hansard_compiler.reasons import ReasonCode
 from hansard_compiler.state import State, Told
 
@@ -29,8 +29,6 @@ def run(state: State) -> State:
                 note = "depends on what is no candidate: " + ", ".join(absent[:5])
                 told[item.id] = Told("include", ReasonCode.CONSIDERED, note)
     groups = _with_rings(state, needs)
-    for item_id, missing in _withheld(state, groups).items():
-        told[item_id] = Told("exclude", ReasonCode.GROUP_WITHHELD, related=missing)
     needs = {one: wanted for one, wanted in needs.items() if wanted}
     usual = Told("include", ReasonCode.CONSIDERED)
     after = state.after("dependencies", usual, told, needs=needs, groups=groups)
@@ -48,19 +46,6 @@ def _with_rings(state: State, needs: dict[str, tuple[str, ...]]) -> dict[str, tu
     for group in {*groups.values(), *map(tuple, found)}:
         joined.join(group)
     return joined.members([item.id for item in state.live])
-
-
-def _withheld(state: State, groups: dict[str, tuple[str, ...]]) -> dict[str, str]:
-    """Return what is out because its call or result is, with all of its group."""
-    missing = torn(state.live, state.items)
-    withheld: dict[str, str] = {}
-    for item_id, cause in missing.items():
-        for member in groups.get(item_id, (item_id,)):
-            withheld.setdefault(member, cause)
-    broken = [one for one in withheld if one in state.required]
-    if broken:
-        raise RequiredWithheld([(one, ReasonCode.GROUP_WITHHELD, ()) for one in broken])
-    return withheld
 
 
 def _required_groups(state: State) -> State:

@@ -6,7 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hansard_compiler.compile_errors import InvalidItem, ItemTooLarge, MissingProvenance
+from hansard_compiler.compile_errors import (
+    InvalidItem,
+    ItemTooLarge,
+    MissingProvenance,
+    RequiredWithheld,
+)
 from hansard_compiler.dependencies import inseparable
 from hansard_compiler.items import MICRO, Item
 from hansard_compiler.models import size_bytes
@@ -31,13 +36,27 @@ def run(state: State) -> State:
         if item.scope and not in_scope(item.scope, config.scope):
             told[item.id] = _out_of_scope(item, config.scope)
     inside = [item for item in state.live if item.id not in told]
-    required = required_of(inside, kinds=config.required_kinds, groups=inseparable(inside))
+    groups = inseparable(state.live)
+    required = required_of(inside, kinds=config.required_kinds, groups=groups)
     for item in inside:
         expires_us = item.expires_us
         if expires_us is not None and expires_us <= state.now_us and item.id not in required:
             late_s = (state.now_us - expires_us) // MICRO
             told[item.id] = Told("exclude", ReasonCode.EXPIRED, f"{late_s} s past its time")
+    _take_groups_out(told, groups, required)
     return state.after("validate", Told("include", ReasonCode.VALID), told, required=required)
+
+
+def _take_groups_out(
+    told: dict[str, Told], groups: Mapping[str, tuple[str, ...]], required: Mapping[str, ReasonCode]
+) -> None:
+    """Leave out what cannot be parted from what is out: results of a call, reasoning before it."""
+    for item_id in list(told):
+        for member in groups.get(item_id, ()):
+            told.setdefault(member, Told("exclude", ReasonCode.GROUP_WITHHELD, related=item_id))
+    broken = [one for one in required if one in told]
+    if broken:
+        raise RequiredWithheld([(one, ReasonCode.GROUP_WITHHELD, ()) for one in broken])
 
 
 def in_scope(wanted: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
