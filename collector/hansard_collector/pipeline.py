@@ -18,7 +18,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import apsw
@@ -76,6 +76,7 @@ class Pipeline:
         *,
         durability: str = "normal",
         queue_bytes: int = _QUEUE_BYTES,
+        committer: Executor | None = None,
     ) -> None:
         self._connection = open_for_ingest(folder, durability=durability)
         self._writer = IngestWriter(self._connection, derived_version=DERIVED_VERSION)
@@ -95,7 +96,7 @@ class Pipeline:
         self._uncounted = Refusals()
         self._owed = Refusals()
         # Commits, while the pipeline thread prepares; only one of them uses the writer at a time.
-        self._committer = ThreadPoolExecutor(1, thread_name_prefix="hansard-commit")
+        self._committer = committer or ThreadPoolExecutor(1, thread_name_prefix="hansard-commit")
         self._thread = threading.Thread(target=self._run, name="hansard-pipeline", daemon=True)
 
     # ---- what receivers call, from any thread
@@ -130,6 +131,14 @@ class Pipeline:
         with self._condition:
             return QueueState(len(self._queue), self._queued_bytes, self._max_bytes)
 
+    def work_off(self) -> None:
+        """Write what is queued on the caller's thread: for those who never `start`."""
+        self._write_all(wait=False)
+
+    def set_patience(self, wait_ms: int) -> None:
+        """Wait this long for other writers, and at the end for readers; 3 s where it is not set."""
+        self._connection.set_busy_timeout(wait_ms)
+
     def close(self) -> None:
         """Finish what was accepted, checkpoint and close; nothing is accepted any more."""
         with self._condition:
@@ -145,13 +154,16 @@ class Pipeline:
     # ---- the pipeline thread
 
     def _run(self) -> None:
-        work = self._next(wait=True)
+        self._write_all(wait=True)
+
+    def _write_all(self, *, wait: bool) -> None:
+        work = self._next(wait=wait)
         while work is not None:
             commit = self._begin(work)
             # Prepared while the disk takes the one before.
             following = self._next(wait=False)
             self._settle(commit, work)
-            work = following or self._next(wait=True)
+            work = following or self._next(wait=wait)
 
     def _next(self, *, wait: bool) -> _Work | None:
         """Return what the next transaction is to hold; None when there is nothing, or the end."""

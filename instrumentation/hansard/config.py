@@ -66,6 +66,11 @@ class Settings:
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
     problems: tuple[str, ...] = field(default=(), compare=False)  # values that were passed over
 
+    @property
+    def destination(self) -> str:
+        """Where telemetry goes, for people to read."""
+        return f"the store in {self.data}" if self.embedded else self.endpoint
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:

@@ -6,6 +6,8 @@ HansardError
     ├── NotDecoratable       what a decorator was put on is no function
     ├── SpoolError           the disk spool cannot be read or written
     └── PayloadError         a payload cannot be found, or is not what its digest says
+ConfigError
+└── EmbeddedMissing        `embedded=True`, and the packages for it are not installed
 
 Only what a program asks for in so many words can raise. Observing never does: what goes wrong while
 a span is made, kept or sent is counted and told once on the logger `hansard`.
@@ -14,7 +16,7 @@ A setting that cannot work is a ConfigError (hansard_compiler.errors).
 
 from __future__ import annotations
 
-from hansard_compiler.errors import HansardError
+from hansard_compiler.errors import ConfigError, HansardError
 
 
 class InstrumentationError(HansardError):
@@ -56,3 +58,15 @@ class PayloadError(InstrumentationError):
     """A payload cannot be found, or its bytes are not what its digest says."""
 
     code = "payload"
+
+
+class EmbeddedMissing(ConfigError):
+    """Embedded mode was asked for, and what it needs is not installed."""
+
+    code = "embedded_missing"
+
+    def __init__(self, missing: str) -> None:
+        super().__init__(
+            f"embedded mode needs the package {missing!r}: pip install 'hansard[embedded]'"
+        )
+        self.missing = missing

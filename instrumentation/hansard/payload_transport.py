@@ -36,6 +36,7 @@ _BATCH: Final = 64
 # What the OpenTelemetry Collector takes by default is 4 MiB over gRPC and 20 MiB over HTTP.
 _MOST_IN_BETWEEN: Final = {True: 7 << 19, False: 16 << 20}  # is it gRPC
 _MOST_AT_HANSARD: Final = 60 << 20  # of the 64 MiB that it takes in one request
+_MOST_EMBEDDED: Final = 64 << 20  # no request to fit into
 _MOST_DOUBTS: Final = 3
 _LOOK_AGAIN_S: Final = 60.0
 
@@ -203,7 +204,9 @@ class PayloadTransport:
         return self._uploader
 
     def _most_in_a_record(self, courier: Courier) -> int:
-        if self._settings.embedded or courier.is_hansard():
+        if self._settings.embedded:
+            return _MOST_EMBEDDED
+        if courier.is_hansard():
             return _MOST_AT_HANSARD
         return _MOST_IN_BETWEEN[self._is_grpc]
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _LOGGERS = (
+    "hansard.pipeline",
     "opentelemetry.exporter.otlp.common.http",
     "opentelemetry.exporter.otlp.proto.common._internal",
     "opentelemetry.exporter.otlp.proto.grpc.exporter",

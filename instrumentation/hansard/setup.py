@@ -8,6 +8,7 @@ import os
 import secrets
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from weakref import WeakSet
@@ -16,6 +17,7 @@ from hansard import _state, semconv, workers
 from hansard._state import Recorder, active
 from hansard.config import Settings, load_settings
 from hansard.data_folder import read_or_make_key
+from hansard.errors import EmbeddedMissing
 from hansard.propagation import continue_environment
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
@@ -79,6 +81,7 @@ def init(
             "config": config,
         }
     )
+    settings = _with_embedded_checked(settings)
     with _lock:
         running = active()
         if running is not None:
@@ -129,6 +132,23 @@ def _close_what_is_open() -> None:
             close()
         except Exception as error:
             _log.warning("something was not closed: %s: %s", type(error).__name__, error)
+
+
+def _with_embedded_checked(settings: Settings) -> Settings:
+    """Raise EmbeddedMissing where the program asked for it; a variable or file is passed over."""
+    if not settings.embedded or settings.disabled:
+        return settings
+    from hansard.embedded import find_pipeline
+
+    try:
+        find_pipeline()
+    except EmbeddedMissing as error:
+        source = settings.sources["embedded"]
+        if source == "argument":
+            raise
+        _log.warning("%s: %s; it is passed over", source, error)
+        return replace(settings, embedded=False)
+    return settings
 
 
 def _compare(running: Settings, wanted: Settings) -> None:

@@ -60,7 +60,7 @@ class Transit:
         self.open_spans = OpenSpans(
             delay_s=self.delay_s, interval_s=settings.pulse_interval_ms / 1000
         )
-        self.contact = Contact(settings.endpoint, root)
+        self.contact = Contact(settings.destination, root)
         self.replay = Replay(root)
         self.flight: Flight | None = None
         self.cargo: Cargo | None = None

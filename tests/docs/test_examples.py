@@ -137,6 +137,20 @@ def test_a_service_answers_in_the_trace_of_whoever_asked(server: Serving, tmp_pa
     assert shown.runs[0]["domain"] == "language"
 
 
+@pytest.mark.covers("SD-06")
+def test_three_kinds_of_programs_are_shown_by_one_server(server: Serving, tmp_path: Path) -> None:
+    """A back end of one's own, a service, and one that stores by itself."""
+    custom = show(server, tmp_path, "custom_backend.py")
+    service = show(server, tmp_path, "http_service.py")
+    embedded = show(server, server.data, "embedded.py")
+
+    assert [len(one.runs) for one in (custom, service, embedded)] == [2, 1, 1]
+    assert (embedded.output, embedded.errors) == ("lamp: 3, chair: none\n", "")
+    assert embedded.trees == [
+        "invoke_agent storekeeper\n  execute_tool count_stock\n  execute_tool count_stock\n"
+    ]
+
+
 def test_every_example_is_run_by_a_test() -> None:
     tests = "".join(
         path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py")
