@@ -1,7 +1,7 @@
 """What the retention mode does not keep is taken out before spans are sent or written to disk.
 
-Whoever made them: other instrumentation's spans go the same way. One scan of the encoded batch
-usually proves that there is nothing to do, and then the spans go as they are.
+Whoever made them: other instrumentation's spans go the same way. One scan of their texts usually
+proves that there is nothing to do, and then the spans go as they are.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from hansard import semconv
 from hansard.courier import encode
 from hansard.spans import remade, spans_of
 from hansard.spool import Kind
+from hansard.suspicion import Suspicion
 from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class BatchCleaner:
         self._mode = mode
         self._redactor = redactor
         self._instance_id = instance_id
+        self._suspicion = Suspicion(redactor)
         self._cleaner: MessageCleaner | None = None
         self._resources: dict[int, tuple[Resource, Resource]] = {}
 
@@ -58,21 +60,15 @@ class BatchCleaner:
         return known[1]
 
     def _cleaned(self, spans: Sequence[Any]) -> Sequence[Any]:
+        if self._mode is not RetentionMode.METADATA_ONLY and not self._suspicion.falls_on(spans):
+            return spans
         try:
             data = encode(Kind.TRACES, spans)
         except Exception:  # one of them has no form on the wire: each for itself
-            return [clean for span in spans for clean in self._cleaned_alone(span)]
-        is_clean = self._mode is not RetentionMode.METADATA_ONLY and not self._redactor.scan_bytes(
-            data
-        )
-        return spans if is_clean else self._without(data)
-
-    def _cleaned_alone(self, span: Any) -> Sequence[Any]:
-        try:
-            encode(Kind.TRACES, [span])
-        except Exception:  # it cannot leave the process anyway; whoever encodes it counts it
-            return [span]
-        return self._cleaned([span])
+            if len(spans) == 1:
+                return spans  # it cannot leave the process anyway; whoever encodes it counts it
+            return [clean for span in spans for clean in self._cleaned([span])]
+        return self._without(data)
 
     def _without(self, data: bytes) -> Sequence[Any]:
         from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (

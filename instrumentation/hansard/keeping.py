@@ -64,7 +64,7 @@ class KeepingLoop:
             with self._at.lock:
                 batch = None if self._at.is_closed else self._at.waiting.take()
             if batch is not None:
-                batch.items = self._at.prepare(batch.kind, batch.items)
+                batch.items = self._at.ready(batch.kind, batch.items)
                 file = self._at.disk.write(batch.kind, batch.items)
                 with self._at.lock:
                     if file is None and not self._at.is_closed:
@@ -74,7 +74,7 @@ class KeepingLoop:
                             batch.kind.signal, Reason.SPOOL_UNWRITABLE, len(batch.items)
                         )
                     else:
-                        self._at.settled += len(batch.items)
+                        self._at.settled += batch.taken
         with self._at.lock:
             self._at.is_keeping = False
             self._at.news.notify_all()
@@ -83,10 +83,7 @@ class KeepingLoop:
         """Keep start records too: a process that is killed now has no other trace of them."""
         with self._at.writing:
             spans = self._at.open_spans.take_due()
-            if (
-                spans
-                and self._at.disk.write(Kind.OPENS, self._at.prepare(Kind.OPENS, spans)) is None
-            ):
+            if spans and self._at.disk.write(Kind.OPENS, self._at.ready(Kind.OPENS, spans)) is None:
                 self._at.open_spans.untell(spans)
             self._at.open_spans.take_pulse()  # nobody hears it now; the next one is due later
 
@@ -107,8 +104,8 @@ class KeepingLoop:
                 if time.monotonic() > until_s:
                     self._at.backlog.lose(batch.kind.signal, Reason.ENDED, len(items))
                 elif items:
-                    items = list(self._at.prepare(batch.kind, items))
-                    if self._at.disk.write(batch.kind, items) is None:
+                    items = list(self._at.ready(batch.kind, items))
+                    if items and self._at.disk.write(batch.kind, items) is None:
                         self._at.backlog.lose(
                             batch.kind.signal, Reason.SPOOL_UNWRITABLE, len(items)
                         )

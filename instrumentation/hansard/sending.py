@@ -84,7 +84,7 @@ class SendingLoop:
 
     def _send_flight(self, flight: Flight) -> None:
         batch = flight.batch
-        batch.items = self._at.prepare(batch.kind, batch.items)
+        batch.items = self._at.ready(batch.kind, batch.items)
         with self._at.lock:
             flight.is_ready = True
             self._at.news.notify_all()
@@ -109,7 +109,7 @@ class SendingLoop:
             if is_done and flight.file is not None:
                 self._at.backlog.arrived(flight.file)
             if is_done or flight.file is not None:
-                self._at.settled += len(flight.batch.items)
+                self._at.settled += flight.batch.taken
             elif not self._at.is_closed:
                 self._at.waiting.put_back(flight.batch)
             self._at.news.notify_all()
@@ -156,7 +156,7 @@ class SendingLoop:
             return
         spans = self._at.open_spans.take_due()
         if spans:
-            prepared = self._at.prepare(Kind.OPENS, spans)
+            prepared = self._at.ready(Kind.OPENS, spans)
             answer = self._courier.deliver(Kind.OPENS, prepared).answer
             self._after(answer, Kind.TRACES)
             if self._at.contact.is_ill:

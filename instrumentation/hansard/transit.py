@@ -12,10 +12,11 @@ from hansard.backlog import Backlog
 from hansard.cargo import Cargo
 from hansard.contact import Contact
 from hansard.disk import Disk
-from hansard.losses import Losses
+from hansard.losses import Losses, Reason
 from hansard.pulse import OpenSpans
 from hansard.replay import Replay
 from hansard.spool import FOLDER, Kind, SpoolFile
+from hansard.trouble import warn_once
 from hansard.waiting import Batch, Waiting
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Transit:
 
     def __init__(self, settings: Settings, *, losses: Losses, prepare: Prepare) -> None:
         root = settings.data / FOLDER
-        self.prepare = prepare
+        self._prepare = prepare
         self.delay_s = settings.export_delay_ms / 1000
         self.lock = threading.RLock()
         self.news = threading.Condition(self.lock)
@@ -69,6 +70,16 @@ class Transit:
         self.queued = self.settled = 0
         self.flushing = 0
         self.is_closing = self.is_closed = False
+
+    def ready(self, kind: Kind, items: Sequence[Any]) -> Sequence[Any]:
+        """Return items as they may leave the process; none of them when that cannot be made."""
+        try:
+            return self._prepare(kind, items)
+        except Exception as error:  # not cleaned, they may hold anything: they are counted instead
+            warn_once("cleaning", "spans could not be made fit to be sent: %r", error)
+            lost = 0 if kind is Kind.OPENS else len(items)
+            self.backlog.lose(kind.signal, Reason.BROKEN, lost)
+            return []
 
     def next(self, choose: Choose) -> Step | None:
         """Wait until there is something to do and return it; None at the end."""

@@ -25,6 +25,7 @@ class Batch:
     kind: Kind
     items: Sequence[Any]  # ReadableSpan, or ReadableLogRecord
     size_bytes: int = 0
+    taken: int = 0  # how many items it was taken with
 
 
 @dataclass(slots=True)
@@ -96,7 +97,7 @@ class Waiting:
             size_bytes += item_bytes
         lane.size_bytes -= size_bytes
         lane.since_s = time.monotonic()
-        return Batch(kind, items, size_bytes)
+        return Batch(kind, items, size_bytes, len(items))
 
     def clear(self) -> int:
         """Forget everything; return how many items that were."""

@@ -354,3 +354,19 @@ def test_the_collector_is_reached_by_the_stock_exporter(program: MakeProgram) ->
 def _assert_named(collector: Collector) -> None:
     assert collector.requests == ["/v1/traces"]
     assert collector.names == ["a"]
+
+
+def test_what_cannot_be_cleaned_is_counted_and_never_sent(
+    program: MakeProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> bool:
+        raise RuntimeError("no")
+
+    with collecting() as collector:
+        made = program(collector.url)
+        monkeypatch.setattr("hansard_compiler.redaction.Redactor.scan_bytes", fail)
+        made.spans("a", api_key=SECRET)
+        made.flush()
+
+        assert collector.names == []
+        assert made.pipeline._delivery._at.backlog._losses.counts["spans", "could not be encoded"]
