@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
 
-.PHONY: demo test test-peers check fix bench clean browser
+.PHONY: demo test test-peers check fix bench schemas clean browser
 
 ## run a small real agent against a fresh server and open the result (ARGS=--exit ends by itself)
 demo: $(VENV)/.installed
@@ -31,6 +31,10 @@ fix: $(VENV)/.installed-dev
 ## figures of the README, each beside its limit
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m bench $(ARGS)
+
+## write docs/schemas from the models
+schemas: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.compiler.write_schemas
 
 # Chromium: what is installed, else by apt when root, else by Playwright's own installer.
 browser: $(VENV)/.installed-dev

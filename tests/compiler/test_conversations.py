@@ -38,7 +38,7 @@ def conversations(draw: st.DrawFn) -> list[Any]:
 
 def _tool_turn(draw: st.DrawFn, name: str) -> list[Any]:
     calls = [f"call{name}.{at}" for at in range(draw(st.integers(1, 3)))]
-    parts = [
+    parts: list[Any] = [
         {"type": "tool_call", "id": one, "name": "grep", "arguments": {"q": draw(_WORDS)}}
         for one in calls
     ]
