@@ -104,29 +104,27 @@ class Policy:
         fitting: Sequence[Rule],
         failed: Sequence[RuleOutcome],
     ) -> PolicyCheck:
-        ranked = sorted(fitting, key=lambda rule: (rule.effect.rank, *_order(rule)))
-        rule: Rule | None = None
-        code: ReasonCode = "default"
-        if failed:
-            effect, rule, code = Effect.DENY, failed[0].rule, "condition_error"
-        elif any(one.effect in _DECIDING for one in ranked):
-            effect, rule, code = ranked[0].effect, ranked[0], "rule"
-        else:
+        if not fitting and not failed:
             effect = self.defaults[action]
-            if effect is Effect.ALLOW and ranked:
-                effect, rule, code = ranked[0].effect, ranked[0], "rule"
+            obligations = _obligations(effect, ())
+            return PolicyCheck(action, effect, "default", None, (), obligations, self.hash, facts)
+        ranked = sorted(fitting, key=lambda rule: (rule.effect.rank, *_order(rule)))
+        effect, rule, code = self._outcome(action, ranked, failed)
         told = (RuleOutcome(one, _standing(one, effect, is_winner=one is rule)) for one in ranked)
         outcomes = (*failed, *told)
-        return PolicyCheck(
-            action=action,
-            effect=effect,
-            reason_code=code,
-            rule=rule,
-            outcomes=outcomes,
-            obligations=_obligations(effect, outcomes),
-            policy_hash=self.hash,
-            facts=facts,
-        )
+        obligations = _obligations(effect, outcomes)
+        return PolicyCheck(action, effect, code, rule, outcomes, obligations, self.hash, facts)
+
+    def _outcome(
+        self, action: Action, ranked: Sequence[Rule], failed: Sequence[RuleOutcome]
+    ) -> tuple[Effect, Rule | None, ReasonCode]:
+        if failed:
+            return Effect.DENY, failed[0].rule, "condition_error"
+        default = self.defaults[action]
+        is_decided = any(rule.effect in _DECIDING for rule in ranked)
+        if ranked and (is_decided or default is Effect.ALLOW):
+            return ranked[0].effect, ranked[0], "rule"
+        return default, None, "default"
 
     def _explain(self, action: Action, facts: Facts) -> Json:
         return {
@@ -153,7 +151,9 @@ class ContextPolicy:
 def _applies(rule: Rule, action: Action, facts: Facts) -> bool:
     if rule.action is not None and rule.action != action:
         return False
-    return all(fits(patterns, values_of(facts, key)) for key, patterns in rule.applies_to.items())
+    return not rule.applies_to or all(
+        fits(patterns, values_of(facts, key)) for key, patterns in rule.applies_to.items()
+    )
 
 
 def _without_context(applies_to: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:

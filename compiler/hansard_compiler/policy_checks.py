@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from hansard_compiler.calls import Json
 from hansard_compiler.policy_facts import Action, Facts, inputs_of
-from hansard_compiler.policy_masks import Mask, parse_mask
+from hansard_compiler.policy_masks import Mask
 from hansard_compiler.policy_rules import Effect, Rule, rule_json
 
 ReasonCode: TypeAlias = Literal["rule", "default", "condition_error"]
@@ -68,7 +68,7 @@ class PolicyCheck:
     def masks(self) -> tuple[tuple[str, Mask], ...]:
         """What to take out, by rule id, when the item must be redacted."""
         return tuple(
-            (one.rule.id, parse_mask(one.rule.metadata.get("mask")))
+            (one.rule.id, one.rule.mask)
             for one in self.outcomes
             if one.rule.effect is Effect.REDACT and one.outcome in ("won", "held")
         )

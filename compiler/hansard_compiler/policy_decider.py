@@ -25,7 +25,7 @@ class RuleDecider:
     def __init__(self, policy: Policy) -> None:
         self.checks: list[PolicyCheck] = []
         self._policy = policy
-        self._asked: PolicyContext | None = None
+        self._asked: object = None
         self._step: ContextPolicy | None = None
 
     @classmethod
@@ -40,7 +40,7 @@ class RuleDecider:
 
     def decide(self, subject: Subject) -> Verdict:
         """Return what the rules say of an item, and note the check."""
-        check = self._for(_context(subject)).check_item(_item(subject))
+        check = self._for(subject).check_item(_item(subject))
         self.checks.append(check)
         deciding = check.rule
         priority = deciding.priority if deciding else 0
@@ -54,9 +54,19 @@ class RuleDecider:
             failed=check.reason_code == "condition_error",
         )
 
-    def _for(self, context: PolicyContext) -> ContextPolicy:
-        if self._step is None or context != self._asked:
-            self._asked, self._step = context, self._policy.for_context(context)
+    def _for(self, subject: Subject) -> ContextPolicy:
+        """Return the policy of the step an item is asked about, the same one while it lasts."""
+        asked = (
+            subject.agent,
+            subject.task_type,
+            subject.environment,
+            subject.provider,
+            subject.model,
+            subject.compile_scope,
+        )
+        if self._step is None or asked != self._asked:
+            self._asked = asked
+            self._step = self._policy.for_context(_context(subject))
         return self._step
 
 
@@ -87,7 +97,7 @@ def _item(subject: Subject) -> ItemFacts:
         sensitivity=subject.sensitivity,
         source_type=subject.source_type,
         source_uri=subject.source_uri,
-        tags=sorted(subject.tags),
+        tags=sorted(subject.tags) if subject.tags else (),
         scope=subject.scope,
         metadata=subject.metadata,
     )

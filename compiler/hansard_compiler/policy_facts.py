@@ -104,6 +104,8 @@ def tool_facts(context: Facts, tool: ToolFacts) -> Facts:
 
 def scopes_of(scope: Mapping[str, Any], others: Sequence[str] = ()) -> list[str]:
     """Return a scope as rules name it: `user:alice`, `project:apollo`."""
+    if not scope:
+        return list(others)
     named = [f"{kind}:{name}" for kind, name in scope.items() if isinstance(name, str) and name]
     return [*others, *(one for one in named if one not in others)]
 

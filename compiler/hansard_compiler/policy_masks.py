@@ -37,6 +37,9 @@ class Mask:
         return not (self.fields or self.patterns or self.rules)
 
 
+WHOLE = Mask()
+
+
 @dataclass(frozen=True, slots=True)
 class Masked:
     """Content without what was masked, and how often something was."""
@@ -48,7 +51,7 @@ class Masked:
 def parse_mask(value: Any, where: str = "mask") -> Mask:
     """Read a mask; None masks everything. Raises PolicyRuleError."""
     if value is None:
-        return Mask()
+        return WHOLE
     if not isinstance(value, Mapping) or not value or not set(value) <= _KEYS:
         raise PolicyRuleError(where, f"expected a mapping of {sorted(_KEYS)}")
     for key, given in value.items():

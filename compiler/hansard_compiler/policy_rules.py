@@ -19,7 +19,7 @@ from hansard_compiler.canonical import stable_hash
 from hansard_compiler.policy_conditions import ALWAYS, Group, parse_condition
 from hansard_compiler.policy_errors import PolicyRuleError
 from hansard_compiler.policy_facts import Action
-from hansard_compiler.policy_masks import parse_mask
+from hansard_compiler.policy_masks import WHOLE, Mask, parse_mask
 
 SCHEMA_VERSION = 1
 
@@ -36,7 +36,10 @@ class Effect(StrEnum):
     @property
     def rank(self) -> int:
         """0 for the most restrictive."""
-        return list(Effect).index(self)
+        return _RANKS[self]
+
+
+_RANKS = {effect: rank for rank, effect in enumerate(Effect)}
 
 
 ACTIONS: tuple[Action, ...] = ("see", "do")  # an item in the prompt, a call of a tool
@@ -65,6 +68,7 @@ class Rule:
     conditions: Group = ALWAYS
     priority: int = 0
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    mask: Mask = WHOLE  # what a redacting rule takes out; everything unless said
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +84,13 @@ class RuleSet:
 
 def fits(patterns: Sequence[str], values: Sequence[str]) -> bool:
     """Say whether a value fits a pattern; `*` stands for any text, all else for itself."""
-    return any(
-        value == pattern or ("*" in pattern and fnmatchcase(value, pattern.replace("[", "[[]")))
-        for pattern in patterns
-        for value in values
-    )
+    for value in values:
+        if value in patterns:
+            return True
+        for pattern in patterns:
+            if "*" in pattern and fnmatchcase(value, pattern.replace("[", "[[]")):
+                return True
+    return False
 
 
 def parse_rule_set(value: Any, *, where: str = "rules") -> RuleSet:
@@ -129,8 +135,6 @@ def _rule(value: Any, where: str, rule_set: str, version: str) -> Rule:
     metadata = _mapping(given.get("metadata", {}), f"{where}.metadata", None)
     action, applies_to = _applies_to(given.get("applies_to", {}), f"{where}.applies_to")
     effect = _effect(given.get("effect"), f"{where}.effect", tuple(Effect))
-    if effect is Effect.REDACT:
-        parse_mask(metadata.get("mask"), f"{where}.metadata.mask")
     return Rule(
         id=_text(given, "id", where, needed=True),
         effect=effect,
@@ -143,6 +147,7 @@ def _rule(value: Any, where: str, rule_set: str, version: str) -> Rule:
         conditions=parse_condition(given.get("conditions", {}), f"{where}.conditions"),
         priority=priority,
         metadata=metadata,
+        mask=parse_mask(metadata.get("mask"), f"{where}.metadata.mask"),
     )
 
 

@@ -10,8 +10,8 @@ is an estimate by character class. `python -m bench tokens` prints what each was
 from __future__ import annotations
 
 import re
+import string
 import warnings
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -44,20 +44,39 @@ class TokenEstimator(Protocol):
 
 # --- by character class -----------------------------------------------------------------------
 
-_OPAQUE = re.compile(r"[A-Za-z0-9+/_=-]{20,}")  # what may be base64, a hash, an id
+_LONG_WORD = re.compile(rb"a{8,}")
+_DIGITS = re.compile(rb"0{1,3}")
+_OPAQUE = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_=-]{20,}")
 _HAS_LETTER_AND_DIGIT = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])")
-_WORD = re.compile(r"[A-Za-z]+")
-_NUMBER = re.compile(r"[0-9]+")
-_SPACES = re.compile(r"[ \t\r\f\v]*\n\s*|[ \t\r\f\v]{2,}|[\t\r\f\v]")
-_PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
 _DENSE = re.compile(
     r"[\u0e00-\u0eff\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef]"
 )
-_LONG_WORD = 7
 _OPAQUE_CHARACTERS = 1.45  # per token, measured on base64 against o200k_base
 _DENSE_TOKENS = 0.75  # Chinese, Japanese, Korean, Thai
 _WIDE_TOKENS = 0.35  # every other character outside ASCII
 _PUNCTUATION_TOKENS = 0.7
+
+_LETTER = bytes(string.ascii_letters, "ascii")
+_DIGIT = bytes(string.digits, "ascii")
+_PUNCTUATION = bytes(string.punctuation, "ascii")
+_OTHER_SPACE = b"\t\n\r\f\v"
+
+
+def _table(**members: bytes) -> bytes:
+    """Return a table for `bytes.translate`: each member's bytes become its name, all else a dot."""
+    table = bytearray(b"." * 256)
+    for name, values in members.items():
+        for value in values:
+            table[value] = ord(name)
+    return bytes(table)
+
+
+# Counting in translated bytes runs in C: three times as fast as a regular expression a class.
+_WORDS = _table(a=_LETTER)
+_NUMBERS = bytes(ord("0") if byte in _DIGIT else ord(".") for byte in range(256))
+_SPACES = _table(s=b" ", n=_OTHER_SPACE)
+_MAYBE_OPAQUE = _table(o=_LETTER + _DIGIT + b"+/_=-")
+_SHORTEST_OPAQUE = b"o" * 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +84,7 @@ class ClassWeighted:
     """An estimate without a vocabulary: words, numbers, spaces and scripts each by their weight.
 
     The weights were set against `o200k_base`; `multiplier` moves them to another tokenizer. A
-    megabyte takes about 0.1 s.
+    megabyte takes about 40 ms.
     """
 
     label: str = "class-weighted/1"
@@ -79,19 +98,32 @@ class ClassWeighted:
     def count(self, text: str) -> int:
         if not text:
             return 0
-        opaque, rest = _without_opaque(text)
-        words = Counter(map(len, _WORD.findall(rest)))
-        numbers = Counter(map(len, _NUMBER.findall(rest)))
-        total = opaque / _OPAQUE_CHARACTERS
-        total += sum(n * (1 if size <= _LONG_WORD else size / 5) for size, n in words.items())
-        total += sum(n * -(-size // 3) for size, n in numbers.items())
-        total += len(_SPACES.findall(rest)) + _PUNCTUATION_TOKENS * len(_PUNCTUATION.findall(rest))
-        total += _beyond_ascii(rest)
+        data = text.encode("utf-8", "surrogatepass")
+        total = 0.0
+        if _SHORTEST_OPAQUE in data.translate(_MAYBE_OPAQUE):
+            opaque, data = _without_opaque(text)
+            total = opaque / _OPAQUE_CHARACTERS
+        total += _words(data.translate(_WORDS)) + _spaces(data.translate(_SPACES))
+        total += len(_DIGITS.findall(data.translate(_NUMBERS)))
+        total += _PUNCTUATION_TOKENS * (len(data) - len(data.translate(None, _PUNCTUATION)))
+        total += _beyond_ascii(text)
         return max(1, round(total * self.multiplier))
 
 
-def _without_opaque(text: str) -> tuple[int, str]:
-    """Return how many characters stand in opaque runs, and the text without them."""
+def _words(classes: bytes) -> float:
+    """A word of up to seven letters is one token, a longer one a token for five letters."""
+    words = classes.count(b".a") + classes.startswith(b"a")
+    return words + sum(len(word) / 5 - 1 for word in _LONG_WORD.findall(classes))
+
+
+def _spaces(classes: bytes) -> int:
+    """A single space belongs to its word; any other run of white space is one token."""
+    runs = sum(map(classes.count, (b".n", b".ss", b".sn")))
+    return runs + classes.startswith((b"n", b"ss", b"sn"))
+
+
+def _without_opaque(text: str) -> tuple[int, bytes]:
+    """Return how many characters stand in opaque runs (base64, hashes, ids), and what is left."""
     size = 0
 
     def cut(found: re.Match[str]) -> str:
@@ -102,7 +134,7 @@ def _without_opaque(text: str) -> tuple[int, str]:
         return ""
 
     rest = _OPAQUE.sub(cut, text)
-    return size, rest
+    return size, rest.encode("utf-8", "surrogatepass")
 
 
 def _beyond_ascii(text: str) -> float:

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 import hansard_compiler
+from hansard_compiler.compile import compile_context
 from hansard_compiler.providers.adapter import Adapter
 from hansard_compiler.providers.base import ProviderAdapter, RecordingAdapter
 from hansard_compiler.providers.official import Connection
 from hansard_compiler.providers.registry import ADAPTERS, AdapterSettings, adapter_for
 from hansard_compiler.providers.scripted import read_script
+from tests.compiler.compiling import item, ports, request
 from tests.compiler.render_inputs import GIVEN
 
 ROOT = Path(hansard_compiler.__file__).parent
@@ -85,6 +87,20 @@ def test_what_is_rendered_is_sent_and_parsed_as_plain_values() -> None:
     told = adapter.parse_response(adapter.send(adapter.render_request(GIVEN)))
 
     assert told["output"] == [{"role": "assistant", "parts": [{"type": "text", "text": "Hello."}]}]
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_a_compile_renders_the_request_itself_when_it_is_given_a_renderer(name: str) -> None:
+    adapter = adapter_for(name, SETTINGS)
+    given = ports(renderer=adapter.renderer(model="model-1", stream=True))
+    items = [item("s", "system", "Be kind."), item("u", "user_msg", "Hello")]
+
+    result = compile_context(request(items), given)
+
+    body = dict(result.payload)
+    assert (body["model"], body["stream"]) == ("model-1", True)
+    assert b"Be kind." in adapter.request_bytes(body)
+    assert adapter.format.problems(body) == []
 
 
 _WITHOUT_EXTRAS = """

@@ -7,13 +7,13 @@ again as they are. Each step is also there by itself.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from hansard_compiler.calls import Call, Json, Message, TextPart, message_json
 from hansard_compiler.providers import failures
-from hansard_compiler.providers.base import OnEvent, RenderInput, Wire, WireFormat
+from hansard_compiler.providers.base import OnEvent, RenderInput, Wire, WireFormat, from_payload
 from hansard_compiler.providers.classify import made
 from hansard_compiler.providers.exchange import Answer, Exchange, read_json
 from hansard_compiler.providers.failures import BrokenPairs, NotRenderable, OverLimit
@@ -60,6 +60,20 @@ class Adapter:
     def render_request(self, compiled: RenderInput) -> Json:
         """Return the request's body. The same input gives the same body, and the same bytes."""
         return self.format.render(compiled)
+
+    def renderer(self, *, model: str, **more: Any) -> Callable[[Mapping[str, Any]], Json]:
+        """Return what a compile may be given as its renderer: from its payload to the request.
+
+        `more` are further fields of RenderInput. Pairs are checked, so that a compile whose request
+        no provider would take fails there and then.
+        """
+
+        def render(payload: Mapping[str, Any]) -> Json:
+            rendered = self.format.render(from_payload(payload, model=model, **more))
+            self.check_pairs(rendered)
+            return rendered
+
+        return render
 
     def request_bytes(self, rendered: Mapping[str, Any]) -> bytes:
         """Return the exact bytes a body is sent as."""
