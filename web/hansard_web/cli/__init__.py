@@ -34,7 +34,11 @@ COMMANDS: Final = (
     Entry("payload", "payload", "Payloads: get the bytes of one, verify them."),
     Entry("search", "search", "Find what was said, in any run."),
     Entry("usage", "usage", "Sum tokens and money."),
-    Entry("doctor", "doctor", "Check ports, disk, permissions, versions and the server."),
+    Entry(
+        "doctor",
+        "doctor",
+        "Check ports, disk, permissions, versions, the server and the SDK's settings.",
+    ),
     Entry("import", "transfer", "Read OTLP files into the store."),
     Entry("export", "transfer", "Write all runs as OTLP."),
     Entry("backup", "copies", "Copy the store while it is used."),
