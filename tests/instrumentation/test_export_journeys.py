@@ -205,7 +205,9 @@ def test_children_of_a_fork_send_their_own_spans_once(
 ) -> None:
     with serving(tmp_path / "server") as server:
         own = tmp_path / "own"
-        variables = settings(own, endpoint(server, protocol), protocol)
+        # However slow the machine: what is on its way at the end would be sent once more.
+        patient = {"HANSARD_EXIT_TIMEOUT_MS": "30000"}
+        variables = settings(own, endpoint(server, protocol), protocol) | patient
         code = _FORKING if after == "init" else f"import sys; sys.argv.append('x')\n{_FORKING}"
         ended = run(code, variables)
         assert (ended.status, ended.output) == (0, "[0, 0]\n")
