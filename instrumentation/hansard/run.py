@@ -14,11 +14,12 @@ from opentelemetry.context import Context
 from opentelemetry.trace import INVALID_SPAN, Span, set_span_in_context
 
 from hansard import place, semconv
-from hansard.metadata import metadata_attributes, text_of
+from hansard.metadata import text_of
 from hansard.open_span import OpenSpan, quietly
 from hansard.outcome import Ended, Outcome, Status, outcome_of
 from hansard.propagation import with_run
 from hansard.step import Step, StepKind
+from hansard.told import step_attributes
 from hansard.tool_steps import ToolSteps
 
 _RUN: Final = otel.create_key("hansard-run")
@@ -129,16 +130,13 @@ class Run:
 
     def _begin_step(self, name: str, kind: str, metadata: Mapping[str, Any] | None) -> OpenSpan:
         assert self._made is not None
-        attributes = metadata_attributes(self._made.recorder, semconv.STEP_METADATA, metadata)
+        recorder = self._made.recorder
+        index = next(self._step_numbers)
         return OpenSpan(
-            self._made.recorder,
+            recorder,
             name,
             context=self.context(),
-            attributes={
-                semconv.KIND: kind,
-                semconv.STEP_INDEX: next(self._step_numbers),
-                **attributes,
-            },
+            attributes=step_attributes(recorder, kind=kind, index=index, metadata=metadata),
         )
 
     def record_tool_call(

@@ -22,12 +22,13 @@ from opentelemetry.trace import INVALID_SPAN, Link, get_current_span, set_span_i
 from hansard import _state, place, semconv
 from hansard._state import active
 from hansard.capture import to_json
-from hansard.metadata import metadata_attributes, tags_of, text_or_none
+from hansard.metadata import text_or_none
 from hansard.open_span import OpenSpan, quietly
 from hansard.outcome import Outcome
 from hansard.propagation import MAX_BAGGAGE_CHARS
 from hansard.run import Run, current_run, open_runs
 from hansard.step import Step
+from hansard.told import run_attributes, run_name
 from hansard.tool_steps import ToolSteps
 
 # Told where no run is current: in a decorated agent, or in a span of someone else.
@@ -63,18 +64,18 @@ def start_run(
         with quietly("start"):
             made = OpenSpan(
                 recorder,
-                f"{semconv.OP_INVOKE_AGENT} {agent_name or ''}".rstrip(),
+                run_name(agent_name),
                 context=outer if nest else set_span_in_context(INVALID_SPAN, outer),
                 links=() if nest else _links_to(outer),
-                attributes={
-                    semconv.OPERATION_NAME: semconv.OP_INVOKE_AGENT,
-                    semconv.AGENT_NAME: agent_name,
-                    semconv.CONVERSATION_ID: conversation_id,
-                    semconv.USER_ID: text_or_none(user_id),
-                    semconv.RUN_DOMAIN: text_or_none(domain),
-                    semconv.RUN_TAGS: tags_of(tags) or None,
-                    **metadata_attributes(recorder, semconv.RUN_METADATA, metadata),
-                },
+                attributes=run_attributes(
+                    recorder,
+                    agent_name=agent_name,
+                    domain=domain,
+                    conversation_id=conversation_id,
+                    user_id=user_id,
+                    tags=tags,
+                    metadata=metadata,
+                ),
             )
     if made is not None and user_goal is not None:
         made.keep_text(semconv.RUN_GOAL, _goal_of(user_goal))

@@ -14,6 +14,7 @@ from hansard.metadata import text_of, text_or_none
 from hansard.open_span import OpenSpan, quietly
 from hansard.outcome import Ended, Outcome, outcome_of
 from hansard.step import Step
+from hansard.told import tool_attributes, tool_name
 from hansard.tool_calls import ToolCalls
 
 if TYPE_CHECKING:
@@ -93,14 +94,9 @@ class ToolSteps:
             return told
         made = OpenSpan(
             recorder,
-            f"{semconv.OP_EXECUTE_TOOL} {told.name}".rstrip(),
+            tool_name(told.name),
             context=context,
-            attributes={
-                semconv.OPERATION_NAME: semconv.OP_EXECUTE_TOOL,
-                semconv.TOOL_NAME: told.name or None,
-                semconv.TOOL_CALL_ID: told.call_id,
-                semconv.TOOL_TYPE: text_or_none(type),
-            },
+            attributes=tool_attributes(name=told.name, call_id=told.call_id, type=type),
             start_ns=start_ns,
         )
         if arguments is not None:
