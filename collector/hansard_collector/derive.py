@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hansard_collector.compilations import compilation_of
 from hansard_collector.dialects import pydantic_ai
 from hansard_collector.normalised import Normalised
 from hansard_collector.views import SpanView
@@ -22,7 +23,7 @@ from hansard_store.projections import (
 )
 
 # Raise it when a dialect reads more than before: `hansard rebuild` then makes old rows again.
-DERIVED_VERSION = 1
+DERIVED_VERSION = 2
 
 _PAYLOAD_REF = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 _SUMMARY_CHARS = 120
@@ -49,6 +50,7 @@ def derive(
     tool_name = (tool.name if tool else None) or None
     model = (call.response_model or call.request_model) if call else None
     error = _error_text(view, normal)
+    compilation = compilation_of(view) if normal.role == "compile" else None
     return SpanProjection(
         role=normal.role,
         dialect=normal.dialect,
@@ -73,8 +75,9 @@ def derive(
         domain=normal.domain,
         first_input=_first_input(normal),
         last_output=_last_output(normal),
+        compilation=compilation,
         may_have_pending="logfire.span_type" in view.attributes,
-        notes=normal.notes,
+        notes=normal.notes if compilation is None else (*normal.notes, *compilation.notes),
     )
 
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import apsw
 
+from hansard_collector.compile_results import with_result
 from hansard_collector.derive import DERIVED_VERSION
 from hansard_collector.messages import MessageCache
 from hansard_collector.prepare import PreparedSpan, project
@@ -17,9 +18,16 @@ from hansard_collector.referenced import (
     read_contents,
     references,
 )
+from hansard_store.compilations import spans_awaiting
 from hansard_store.database import DataFolder, open_for_accountability
 from hansard_store.payload_uses import spans_naming
-from hansard_store.payloads import PreparedPayload, add_payload, folder_of, write_file
+from hansard_store.payloads import (
+    PreparedPayload,
+    add_payload,
+    folder_of,
+    payload_ref,
+    write_file,
+)
 from hansard_store.projections import SpanProjection
 from hansard_store.writer import Batch, IngestWriter
 
@@ -49,11 +57,12 @@ class PayloadJoiner:
         contents = read_contents(self._connection, named, most_bytes=WRITTEN_BYTES)
         for key in named.keys() - contents.keys():
             self._named[named[key]].add((item.message.trace_id, item.message.span_id))
-        if not contents:
-            return item.projection
-        tokens = item.envelope.resource_tokens
-        meant = add_contents(item.view, contents)
-        return project(item.view, self._messages, resource_tokens=tokens, meant=meant)
+        made = item.projection
+        if contents:
+            tokens = item.envelope.resource_tokens
+            meant = add_contents(item.view, contents)
+            made = project(item.view, self._messages, resource_tokens=tokens, meant=meant)
+        return with_result(self._connection, made)
 
     def add(self, made: PreparedPayload) -> str:
         """Store a payload and return its column of the ledger."""
@@ -65,11 +74,12 @@ class PayloadJoiner:
 
     def join(self) -> None:
         """Derive again the spans that were stored before a payload they name."""
+        for span in spans_awaiting(self._connection, list(map(payload_ref, self._arrived))):
+            self._rederive(span)
         for digest in self._arrived:
             waiting = spans_naming(self._connection, digest, CONTENT_OF, most=MOST_WAITING)
             for span in waiting:
-                stored = read_span(self._connection, span)
-                rederive_stored(self._batch, stored, messages=self._messages)
+                self._rederive(span)
             for trace_id, span_id in sorted(self._named.get(digest, ())):
                 rederive_span(
                     self._connection,
@@ -79,6 +89,10 @@ class PayloadJoiner:
                     messages=self._messages,
                 )
         self._arrived.clear()
+
+    def _rederive(self, span: int) -> None:
+        stored = read_span(self._connection, span)
+        rederive_stored(self._connection, self._batch, stored, messages=self._messages)
 
 
 def store_payload(folder: DataFolder, made: PreparedPayload) -> bool:

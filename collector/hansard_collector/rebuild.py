@@ -209,7 +209,8 @@ class _Rebuild:
     def _derive(self, batch: Batch, span: int) -> None:
         if self._connection.execute(_IS_BARE, (span,)).get is None:
             return  # its logs came meanwhile, and it was derived with them
-        rederive_stored(batch, read_span(self._connection, span), messages=self._messages)
+        stored = read_span(self._connection, span)
+        rederive_stored(self._connection, batch, stored, messages=self._messages)
         self._spans += 1
 
     def _write(self, state: _State) -> None:

@@ -10,6 +10,7 @@ import apsw
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from hansard_collector.any_value import attributes_dict, log_view, span_view
+from hansard_collector.compile_results import with_result
 from hansard_collector.messages import MessageCache
 from hansard_collector.prepare import project
 from hansard_collector.referenced import (
@@ -160,16 +161,18 @@ def rederive_span(
     """Make the derived rows of a stored span again; nothing happens when there is no such span."""
     rows = connection.execute(_BY_IDENTITY, (trace_id, span_id)).fetchall()
     for row in rows:
-        rederive_stored(batch, _stored(connection, row), messages=messages)
+        rederive_stored(connection, batch, _stored(connection, row), messages=messages)
 
 
-def rederive_stored(batch: Batch, stored: StoredSpan, *, messages: MessageCache) -> None:
+def rederive_stored(
+    connection: apsw.Connection, batch: Batch, stored: StoredSpan, *, messages: MessageCache
+) -> None:
     """Make the derived rows of a span that was read back again."""
     run = batch.runs.get(stored.message.trace_id, start_ns=0)
     if run is None:
         return
     received = received_again(stored)
-    projection = project(stored.view(), messages, meant=stored.meant())
+    projection = with_result(connection, project(stored.view(), messages, meant=stored.meant()))
     batch.spans.rederive(stored.id, received, projection, run)
 
 

@@ -147,7 +147,8 @@ hansard.item.rule_ids hansard.approval.id hansard.approval.status hansard.replay
 hansard.replay.mode hansard.policy.rule_ids hansard.policy.versions hansard.policy.effect
 hansard.payload.media_type hansard.item.tokens_before hansard.item.tokens_after
 hansard.item.scores hansard.item.missed_tokens hansard.item.missed_scores hansard.item.related
-hansard.compilation.provider hansard.compilation.model hansard.pulse.trace_ids
+hansard.compilation.provider hansard.compilation.model hansard.compilation.counter
+hansard.compilation.ports hansard.pulse.trace_ids
 hansard.loss.signal hansard.loss.reason
 """
 

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import apsw
 
 from hansard_compiler.errors import NotFoundError
+from hansard_store.compilations import release_receipts
 from hansard_store.contents import log_user
 from hansard_store.database import snapshot, transaction, without_foreign_keys
 from hansard_store.payload_uses import release_payloads
@@ -178,12 +179,18 @@ class _Remover:
         self._progress = progress
 
     def remove(self) -> None:
-        for step in (self._spans, self._logs, self._payloads, self._uses, self._marks):
+        steps = (
+            self._receipts, self._spans, self._logs, self._payloads, self._uses, self._marks,
+        )  # fmt: skip
+        for step in steps:
             in_slices(self._connection, step, self._pace)
         with without_foreign_keys(self._connection), transaction(self._connection):
             keep_numbers(self._connection.execute)
             self._connection.execute(_FACETS, (self._run,))
             self._connection.execute(_DROP_RUN, (self._run,))
+
+    def _receipts(self) -> int:
+        return release_receipts(self._connection, self._run, most=_USES_AT_ONCE)
 
     def _spans(self) -> int:
         return self._items(_SPANS, _OF_SPAN)

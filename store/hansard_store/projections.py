@@ -5,7 +5,8 @@ NamedTuples, because every span makes half a dozen: a frozen dataclass takes fiv
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from hansard_compiler.calls import Message
 
@@ -57,6 +58,50 @@ class TextProjection(NamedTuple):
     text: str
 
 
+class CompilationRow(NamedTuple):
+    """What a compile span tells of its compile as a whole, in the order of the table."""
+
+    id: str
+    hash: str | None
+    stable_prefix_hash: str | None
+    volatile_suffix_hash: str | None
+    provider: str | None
+    model: str | None
+    budget_tokens: int | None
+    budget_reserve: int | None
+    budget_used: int | None
+    counter: str | None
+    ports: str | None
+    request_ref: str | None
+    result_ref: str | None
+    schema_version: str | None  # where it is not ours
+    started_ns: int
+    item_total: int
+    receipt_count: int
+    included: int
+    excluded: int
+    compressed: int
+    redacted: int
+    notes: str | None
+
+
+class CompilationProjection(NamedTuple):
+    """A compile and its receipts, column by column: a compile of thousands makes no objects."""
+
+    row: CompilationRow
+    receipts: tuple[Sequence[Any], ...]  # of equal length, in the order of RECEIPT_COLUMNS
+    facets: tuple[tuple[str, str], ...]  # kind and value
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(self.row.notes.split("\n")) if self.row.notes else ()
+
+    @property
+    def is_cut(self) -> bool:
+        """The span holds only a part of the receipts; the stored result has all."""
+        return self.row.receipt_count < self.row.item_total
+
+
 class SpanProjection(NamedTuple):
     """Everything derived from one span."""
 
@@ -82,5 +127,6 @@ class SpanProjection(NamedTuple):
     domain: str | None = None
     first_input: str | None = None
     last_output: str | None = None
+    compilation: CompilationProjection | None = None
     may_have_pending: bool = False  # its sender announces spans before they end (Logfire)
     notes: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ from typing import Any
 
 import apsw
 
-from hansard_store import counting, tool_events
+from hansard_store import compilations, counting, tool_events
 from hansard_store.contents import ContentWriter
 from hansard_store.flags import SpanFlag
 from hansard_store.fresh import Kin
@@ -63,7 +63,7 @@ finish_reason, input_prefix, output_prefix, input_is_delta, tokens_input, tokens
 tokens_cache_read, tokens_cache_write, tokens_reasoning, cost_usd_nano, cost_source, first_token_ms
 """
 _ADD_CALL = f"INSERT INTO call ({_CALL_COLUMNS}) VALUES ({', '.join('?' * 21)})"
-_OLD = "SELECT flags, end_ns, notes, derived_version FROM span WHERE id = ?"
+_OLD = "SELECT flags, end_ns, notes, derived_version, role FROM span WHERE id = ?"
 _INERT = f"""
 UPDATE span SET derived_version = 0, role = 'other', tool_name = NULL, tool_call_id = NULL,
   flags = flags & ~{int(SpanFlag.DUPLICATE | SpanFlag.PENDING | SpanFlag.FOLDED)}
@@ -243,6 +243,8 @@ class SpanWriter:
         for digest in made.payloads:
             self._runs.uses_payload(run.id, digest)
         _tell_run(run, number, span, made)
+        if made.compilation is not None:
+            compilations.add_compilation(self._connection, run, made.compilation, span=number)
         if made.may_have_pending:
             self._fold_pending(number, span, made, run)
         tool_events.add_requested(self._connection, run, made.requested, span=number)
@@ -300,9 +302,11 @@ class SpanWriter:
     def _retract(self, number: int, run: RunState) -> None:
         """Take a span's derived rows, and its part of the run's totals, back."""
         old: Any = self._execute(_OLD, (number,)).fetchone()
-        flags, end_ns, notes, version = old
+        flags, end_ns, notes, version, role = old
         if not version:
             return  # nothing is derived of it
+        if role == "compile":
+            compilations.remove_compilation(self._connection, run, span=number)
         counting.remove_call(self._connection, run, number)
         counting.remove_sum(self._connection, run, number)
         tool_events.remove(self._connection, run, number)

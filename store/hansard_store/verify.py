@@ -139,6 +139,21 @@ def _indexes(connection: apsw.Connection) -> _Found:
             yield index, str(stray), f"is in the index and not in {table}"
 
 
+def _receipts(connection: apsw.Connection) -> _Found:
+    sql = """
+    SELECT span FROM compilation
+    WHERE receipt_count <> (SELECT count(*) FROM receipt WHERE receipt.span = compilation.span)
+      AND NOT EXISTS (SELECT 1 FROM tombstone JOIN run USING (trace_id) WHERE run.id = run)
+    LIMIT 1
+    """
+    for (span,) in connection.execute(sql):
+        yield "compilation", str(span), "its count of receipts is wrong; rebuild makes it again"
+    for table in ("receipt", "receipt_facet"):
+        stray = connection.execute(f"SELECT span FROM {table} EXCEPT SELECT span FROM compilation")
+        for (span,) in islice(stray, 1):
+            yield table, str(span), "is of no compilation"
+
+
 def _records(connection: apsw.Connection) -> _Found:
     sql = "SELECT id FROM span EXCEPT SELECT span FROM span_record LIMIT 1"
     for (span,) in connection.execute(sql):
@@ -151,6 +166,7 @@ _WHOLE = {
     "ledger": _ledger,
     "records": _records,
     "runs": _runs,
+    "receipts": _receipts,
     "indexes": _indexes,
 }
 

@@ -14,6 +14,7 @@ from hansard_store.deletion import delete_run
 from hansard_store.errors import StoppedError
 from hansard_store.slices import Pace
 from hansard_store.verify import verify_store
+from tests.collector.compile_maker import Told, compiled_files, tell
 from tests.collector.ingesting import (
     TRACE,
     Ingesting,
@@ -65,6 +66,9 @@ DERIVED = {
     "text_fts": "SELECT hash FROM text_fts_docsize JOIN text USING (id)",
     "message_prefix": "SELECT hash, depth FROM message_prefix",
     "tool_event": "SELECT run, call_id, name, requested, ran FROM tool_event",
+    "compilation": "SELECT * FROM compilation",
+    "receipt": "SELECT * FROM receipt",
+    "receipt_facet": "SELECT * FROM receipt_facet",
     "span_link": "SELECT * FROM span_link",
     "payload_use": "SELECT * FROM payload_use",
     "attribute_fts": "SELECT term, doc FROM temp.attribute_terms",
@@ -80,6 +84,9 @@ DELETE FROM message_prefix;
 DELETE FROM text;
 DELETE FROM content_use WHERE run < 0 AND run % 2 = 0;
 DELETE FROM tool_event;
+DELETE FROM receipt;
+DELETE FROM receipt_facet;
+DELETE FROM compilation;
 DELETE FROM span_link;
 DELETE FROM payload_use;
 INSERT INTO text_fts (text_fts) VALUES ('delete-all');
@@ -130,6 +137,7 @@ def record_everything(ingesting: Ingesting) -> None:
     ingesting.send(traces([span(3, 1, attributes=CHAT | {"hansard.ref": f"sha256:{'ab' * 32}"})]))
     talk = {"gen_ai.input.messages": conversation(5), "gen_ai.conversation.id": "c"}
     ingesting.send(traces([span(4, 2, attributes=CHAT | talk, kind=2)]))
+    tell(ingesting, Told(compiled_files()))
 
 
 @pytest.mark.covers("CO-05")

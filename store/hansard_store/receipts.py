@@ -1,0 +1,226 @@
+"""Receipts: what compiles did with items, and why, across all runs or of one compile.
+
+Newest compile first, and within one in the order in which its candidates came. Every filter is
+driven by an index: a run by its compiles, an item or a file by its own receipts, anything else by
+the compiles that have such a receipt at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, get_args
+
+import apsw
+
+from hansard_compiler.models import SourceType
+from hansard_store.cursors import decode_cursor, encode_cursor
+from hansard_store.database import snapshot
+from hansard_store.run_queries import find_trace_id
+from hansard_store.sides import shared_side
+
+_MAX = (1 << 63) - 1
+_SOURCE_TYPES = frozenset(get_args(SourceType))
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptFilter:
+    """What is asked for; None = anything. `pass_name` and `rule` are names, times Unix ns."""
+
+    item: str | None = None
+    reason: str | None = None
+    rule: str | None = None
+    pass_name: str | None = None
+    decision: str | None = None
+    kind: str | None = None
+    source: str | None = None  # a type, a place, or both: `file docs/a.md`
+    run: str | None = None  # id, or a unique beginning of it
+    since_ns: int | None = None  # when the compile began
+    until_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What one compile did with one item; None is unknown, never zero."""
+
+    span: int  # span.id of the compile step
+    ordinal: int
+    item_id: str
+    kind: str | None
+    decision: str
+    pass_name: str | None
+    reason: str
+    source_type: str | None
+    source: str | None
+    section: str | None
+    tokens_before: int | None
+    tokens_after: int | None
+    score_nano: int | None
+    missed_tokens: int | None
+    missed_score_nano: int | None
+    related: str | None
+    rule_ids: str | None
+    original: bytes | None
+    other_final: bytes | None  # what was sent, where that is not the original
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        return tuple(self.rule_ids.split(",")) if self.rule_ids else ()
+
+    @property
+    def final(self) -> bytes | None:
+        """Return the digest of what was sent; None when nothing was, or it is not known."""
+        if self.other_final is not None or self.section is None:
+            return self.other_final
+        return self.original
+
+
+@dataclass(frozen=True, slots=True)
+class FoundReceipt:
+    """A receipt and the compile it is of."""
+
+    receipt: Receipt
+    compilation_id: str
+    step_id: str
+    run_id: str
+    run_name: str
+    started_ns: int
+    model: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptPage:
+    items: list[FoundReceipt]
+    next_cursor: str | None
+
+
+_RECEIPT = """
+receipt.span, receipt.ordinal, receipt.item_id, receipt.kind, receipt.decision, receipt.pass,
+  receipt.reason, receipt.source_type, receipt.source, receipt.section, receipt.tokens_before,
+  receipt.tokens_after, receipt.score_nano, receipt.missed_tokens, receipt.missed_score_nano,
+  receipt.related, receipt.rule_ids, receipt.original_ref, receipt.final_ref
+"""
+_WIDTH = len(fields(Receipt))
+_OF_SPAN = f"SELECT {_RECEIPT} FROM receipt WHERE receipt.span = :span ORDER BY receipt.ordinal"
+_FOUND = f"""
+SELECT {_RECEIPT}, compilation.id, span.trace_id, span.span_id, {shared_side("span")}, run.name,
+  compilation.started_ns, compilation.model
+FROM {{tables}}
+  CROSS JOIN span ON span.id = receipt.span
+  CROSS JOIN run ON run.id = compilation.run
+WHERE {{conditions}}
+ORDER BY {{key}} DESC, receipt.ordinal LIMIT :limit
+"""
+_FROM_RECEIPT = "receipt CROSS JOIN compilation ON compilation.span = receipt.span"
+_FROM_COMPILATION = "compilation CROSS JOIN receipt ON receipt.span = compilation.span"
+_FROM_FACET = f"receipt_facet AS facet CROSS JOIN {_FROM_COMPILATION}"
+_HAS_FACET = """EXISTS (
+  SELECT 1 FROM receipt_facet AS also
+  WHERE also.kind = '{kind}' AND also.value = :{name} AND also.span = compilation.span)"""
+# Rarest first: the first that is asked for drives the query.
+_FACETS = {
+    "rule": "instr(',' || receipt.rule_ids || ',', ',' || :rule || ',') > 0",
+    "reason": "receipt.reason = :reason",
+    "pass": "receipt.pass = :pass",
+    "kind": "receipt.kind = :kind",
+    "source_type": "receipt.source_type = :source_type",
+    "decision": "receipt.decision = :decision",
+}
+
+
+def list_receipts(
+    connection: apsw.Connection,
+    wanted: ReceiptFilter,
+    *,
+    limit: int = 50,
+    cursor: str | None = None,
+) -> ReceiptPage:
+    """Return receipts that meet a filter.
+
+    Raises NotFoundError or AmbiguousIdError for the run, BadCursorError for a broken cursor.
+    """
+    span, ordinal = decode_cursor("receipts", cursor, count=2) if cursor else (_MAX, -1)
+    with snapshot(connection):
+        sql, bindings = _query(connection, wanted)
+        place = {"span": span, "ordinal": ordinal, "limit": limit + 1}
+        rows: list[Any] = connection.execute(sql, bindings | place).fetchall()
+    items = [_found(row) for row in rows[:limit]]
+    more = len(rows) > limit
+    return ReceiptPage(items, encode_cursor("receipts", *rows[limit - 1][:2]) if more else None)
+
+
+def receipts_of(connection: apsw.Connection, span: int) -> list[Receipt]:
+    """Return all receipts of one compile (by the span.id of its step)."""
+    return [Receipt(*row) for row in connection.execute(_OF_SPAN, {"span": span})]
+
+
+def _query(connection: apsw.Connection, wanted: ReceiptFilter) -> tuple[str, dict[str, Any]]:
+    values = _values(wanted)
+    conditions = [_FACETS[name] for name in values if name in _FACETS]
+    conditions += [f"receipt.{at} = :{at}" for at in ("item_id", "source") if at in values]
+    tables, key = _FROM_COMPILATION, "compilation.span"
+    facets = [name for name in _FACETS if name in values]
+    if wanted.run is not None:
+        run = "SELECT id FROM run WHERE trace_id = ?"
+        values["run"] = connection.execute(run, (find_trace_id(connection, wanted.run),)).get
+        conditions.append("compilation.run = :run")
+    elif "item_id" in values or "source" in values:
+        tables, key, facets = _FROM_RECEIPT, "receipt.span", []
+    elif facets:
+        tables, key, driver = _FROM_FACET, "facet.span", facets.pop(0)
+        conditions.append(f"facet.kind = '{driver}' AND facet.value = :{driver}")
+        conditions.append("compilation.span = facet.span")
+    conditions += [_HAS_FACET.format(kind=name, name=name) for name in facets]
+    conditions += _times(wanted, values)
+    conditions.append(f"{key} <= :span AND (receipt.span < :span OR receipt.ordinal > :ordinal)")
+    sql = _FOUND.format(tables=tables, conditions="\n  AND ".join(conditions), key=key)
+    return sql, values
+
+
+def _values(wanted: ReceiptFilter) -> dict[str, Any]:
+    source_type, place = _parts_of_source(wanted.source)
+    given = {
+        "item_id": wanted.item,
+        "source": place,
+        "rule": wanted.rule,
+        "reason": wanted.reason,
+        "pass": wanted.pass_name,
+        "kind": wanted.kind,
+        "source_type": source_type,
+        "decision": wanted.decision,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _parts_of_source(source: str | None) -> tuple[str | None, str | None]:
+    """Return type and place of `file docs/a.md`, `file` or `docs/a.md`."""
+    if source is None:
+        return None, None
+    kind, _, place = source.partition(" ")
+    if kind in _SOURCE_TYPES:
+        return kind, place or None
+    return None, source
+
+
+def _times(wanted: ReceiptFilter, values: dict[str, Any]) -> list[str]:
+    conditions = []
+    if wanted.since_ns is not None:
+        values["since"] = wanted.since_ns
+        conditions.append("compilation.started_ns >= :since")
+    if wanted.until_ns is not None:
+        values["until"] = wanted.until_ns
+        conditions.append("compilation.started_ns < :until")
+    return conditions
+
+
+def _found(row: Any) -> FoundReceipt:
+    compilation_id, trace_id, span_id, is_server, name, started_ns, model = row[_WIDTH:]
+    run_id = trace_id.hex()
+    return FoundReceipt(
+        receipt=Receipt(*row[:_WIDTH]),
+        compilation_id=compilation_id,
+        step_id=f"{run_id}-{span_id.hex()}{'.server' if is_server else ''}",
+        run_id=run_id,
+        run_name=name,
+        started_ns=started_ns,
+        model=model,
+    )
