@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hansard_compiler.compile_config import CompileConfig
 from hansard_compiler.compile_errors import RequiredOverBudget
@@ -56,8 +57,7 @@ class Allocation:
         return item_id in self.classes
 
 
-@dataclass(frozen=True, slots=True)
-class _Unit:
+class _Unit(NamedTuple):
     """An item, or a group that goes in whole."""
 
     members: tuple[str, ...]
@@ -136,11 +136,15 @@ class Allocator:
         for item in self._state.live:
             if item.id in seen or item.id in self._withheld or item.id in self._state.required:
                 continue
-            members = groups.get(item.id, (item.id,))
-            seen.update(members)
-            score = max(scores[one].total for one in members)
-            rank = score + margin if before.issuperset(members) else score
-            class_ = min(class_of(self._items[one]) for one in members)
+            members, class_ = groups.get(item.id), class_of(item)
+            score = scores[item.id].total
+            if members is None:
+                members = (item.id,)
+            else:
+                seen.update(members)
+                score = max(scores[one].total for one in members)
+                class_ = min(class_of(self._items[one]) for one in members)
+            rank = score + margin if margin and before.issuperset(members) else score
             units.append(_Unit(members, max(class_, 2), score, rank, item.position))
         units.sort(key=lambda unit: (unit.class_, -unit.rank, unit.position))
         return units

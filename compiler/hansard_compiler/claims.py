@@ -30,6 +30,8 @@ _SHORTEST, _LONGEST = 8, 300
 
 _ENDS = (". ", "! ", "? ", "; ")
 _TOKEN = re.compile(r"\d+(?:[.,:/-]\d+)*%?|[^\W\d](?:[\w'’-]*\w)?|[=:]")
+# Of a document's opening only what gives a number or denies something is compared.
+_TELLING = re.compile(r"\d|\b(?:[Nn]ot?|[Nn]ever|cannot|without)\b|n't|n’t")
 _DIGITS = re.compile(r"\d+(?:[.,]\d+)?|\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _CORRECTION = re.compile(
@@ -138,21 +140,46 @@ def claims_of(item: Item, text: str) -> Iterator[Claim]:
     for sentence in read.split("\n", most)[:most]:
         if not _SHORTEST <= len(sentence) <= _LONGEST:
             continue
+        if not is_note and not _TELLING.search(sentence):
+            continue
         corrects = may_correct and (tagged or _CORRECTION.search(sentence) is not None)
         claim = _claim(item.id, sentence, corrects=corrects)
         if len(claim.words) >= 2:
             yield claim
 
 
+class _Read(NamedTuple):
+    """A sentence, token by token."""
+
+    words: list[str]
+    numbers: set[tuple[float, str]]
+    negated: bool
+    verb_at: int | None  # how many words stand before the verb
+
+
 def _claim(item_id: str, sentence: str, *, corrects: bool) -> Claim:
+    if corrects:
+        sentence = _WAS.sub("to ", _LEAD.sub("", sentence))
+    words, numbers, negated, verb_at = _read(sentence)
+    before, after = words[:verb_at], words[verb_at:] if verb_at is not None else []
+    if corrects:
+        before = [word for word in before if word not in _CORRECTING]
+        after = [word for word in after if word not in _CORRECTING]
+    subject, value = frozenset(before), frozenset(after)
+    said = subject | value, frozenset(numbers), negated, corrects
+    has_form = verb_at is not None and 2 <= len(subject) <= _LONGEST_SUBJECT
+    if not has_form or len(value) > _LONGEST_VALUE:
+        return Claim(item_id, *said)
+    return Claim(item_id, *said, subject, value)
+
+
+def _read(sentence: str) -> _Read:
     words: list[str] = []
     numbers: set[tuple[float, str]] = set()
     negated = False
     verb_at: int | None = None
     amount: float | None = None  # a number that waits for its unit
     version: tuple[str, ...] = ()  # a decimal that is one unless a unit or a verb says otherwise
-    if corrects:
-        sentence = _WAS.sub("to ", _LEAD.sub("", sentence))
     for kind, found, (size, unit) in map(_classified, _TOKEN.findall(sentence)):
         if amount is not None:
             is_unit = kind == _UNIT
@@ -173,16 +200,7 @@ def _claim(item_id: str, sentence: str, *, corrects: bool) -> Claim:
             verb_at = len(words) - len(found)
     if amount is not None:
         numbers.add((amount, ""))
-    if corrects:
-        words = [word for word in words if word not in _CORRECTING]
-        verb_at = None if verb_at is None else min(verb_at, len(words))
-    said = frozenset(words), frozenset(numbers), negated, corrects
-    if verb_at is None:
-        return Claim(item_id, *said)
-    subject, value = frozenset(words[:verb_at]), frozenset(words[verb_at:])
-    if not 2 <= len(subject) <= _LONGEST_SUBJECT or len(value) > _LONGEST_VALUE:
-        return Claim(item_id, *said)
-    return Claim(item_id, *said, subject, value)
+    return _Read(words, numbers, negated, verb_at)
 
 
 @lru_cache(maxsize=65_536)

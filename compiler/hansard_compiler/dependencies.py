@@ -47,9 +47,11 @@ def inseparable(items: Sequence[Item]) -> dict[str, tuple[str, ...]]:
     groups = Groups()
     of_link: dict[str, list[str]] = {}
     for item in items:
+        if item.kind not in CONVERSATION:
+            continue
         for call_id in (*item.calls, *item.answers):
             of_link.setdefault("call " + call_id, []).append(item.id)
-        answer = item.metadata.get("response_id") if item.kind in CONVERSATION else None
+        answer = item.metadata.get("response_id")
         if answer:
             of_link.setdefault(f"response {answer}", []).append(item.id)
     for linked in of_link.values():

@@ -15,6 +15,8 @@ CONVERSATION = frozenset({"user_msg", "assistant_msg", "tool_result"})
 
 _EPOCH = TypeAdapter(AwareDatetime).validate_python("1970-01-01T00:00:00Z")
 _TOOL_SOURCE = "tool-spec:"
+_NO_LINKS: tuple[tuple[str, ...], tuple[str, ...], bool] = ((), (), False)
+_NO_TAGS: frozenset[str] = frozenset()
 
 
 class Item(NamedTuple):
@@ -65,7 +67,8 @@ def from_context_item(given: ContextItem, position: int) -> Item:
     created_us = unix_us(given.created_at)
     fresh_us = created_us if given.freshness_ts is None else unix_us(given.freshness_ts)
     ttl = given.ttl_seconds
-    links = _links(given.kind, content, given.metadata)
+    is_said = given.kind in CONVERSATION
+    links = _links(given.kind, content, given.metadata) if is_said else _NO_LINKS
     return Item(
         given.id,
         given.kind,
@@ -83,7 +86,7 @@ def from_context_item(given: ContextItem, position: int) -> Item:
         tuple(given.dependencies),
         given.token_estimate,
         given.stable_hash,
-        frozenset(given.tags),
+        frozenset(given.tags) if given.tags else _NO_TAGS,
         given.metadata,
         *links,
     )
@@ -177,8 +180,6 @@ def _links(
     kind: str, content: Json | str, metadata: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
     """Return which tool calls an item makes and answers, and whether it is only reasoning."""
-    if kind not in CONVERSATION:
-        return (), (), False
     parts = content.get("parts") if isinstance(content, dict) else None
     if not isinstance(parts, list):
         call_id = metadata.get("call_id")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 
 from hansard_compiler.compile_config import SENSITIVITIES
 from hansard_compiler.items import Item
@@ -18,14 +19,12 @@ def run(state: State) -> State:
 
     The kept copy is as sensitive as the most sensitive one, and required when one of them is.
     """
-    copies: dict[object, list[Item]] = defaultdict(list)
-    for item in state.live:
-        copies[_identity(item)].append(item)
-    if len(copies) == len(state.live):
+    copies = _copies(state.live)
+    if not copies:
         return state.after("dedupe", Told("include", ReasonCode.UNIQUE))
     told, aliases = {}, {}
     required, kept = dict(state.required), {}
-    for group in copies.values():
+    for group in copies:
         best = min(group, key=lambda item: (-item.trust, -item.fresh_us, item.position))
         kept[best.id] = _merged(best, group)
         for item in group:
@@ -41,6 +40,18 @@ def run(state: State) -> State:
     return state.after("dedupe", usual, told, live=live, aliases=aliases, required=required)
 
 
+def _copies(items: Sequence[Item]) -> list[list[Item]]:
+    """Return the items that are there more than once, copies together."""
+    times = Counter([item.stable_hash for item in items])
+    if len(times) == len(items):
+        return []
+    copies: dict[object, list[Item]] = defaultdict(list)
+    for item in items:
+        if times[item.stable_hash] > 1:
+            copies[_identity(item)].append(item)
+    return [group for group in copies.values() if len(group) > 1]
+
+
 def _identity(item: Item) -> object:
     if item.kind in _SAID:
         return item.stable_hash, item.created_us, item.answers
@@ -48,8 +59,6 @@ def _identity(item: Item) -> object:
 
 
 def _merged(best: Item, group: list[Item]) -> Item:
-    if len(group) == 1:
-        return best
     strictest = max((item.sensitivity for item in group), key=SENSITIVITIES.index)
     tags = frozenset().union(*(item.tags for item in group))
     return best._replace(sensitivity=strictest, tags=tags)
