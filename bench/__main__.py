@@ -1,4 +1,4 @@
-"""python -m bench ingest|kill9|start|queries|list-under-load|disk|tokens|peer|all"""
+"""python -m bench ingest|kill9|start|queries|list-under-load|disk|tokens|compile|recall|peer|all"""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from bench import disk, ingest, kill9, peers, queries, start, tokens
+from bench import compile as compiling
+from bench import disk, ingest, kill9, peers, queries, recall, start, tokens
 from bench.figures import Figure, print_figures
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
@@ -17,6 +18,8 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "list-under-load": queries.run_under_load,
     "disk": disk.run,
     "tokens": tokens.run,
+    "compile": compiling.run,
+    "recall": recall.run,
 }
 
 
