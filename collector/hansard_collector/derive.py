@@ -259,8 +259,8 @@ def _first_input(normal: Normalised) -> str | None:
     if normal.goal is not None:
         return _clip(normal.goal, _PREVIEW_CHARS)
     if normal.call is not None:
-        users = [m.text for m in normal.call.input if m.role == "user" and m.text]
-        return _clip(users[-1], _PREVIEW_CHARS) if users else None
+        said = (m.text for m in reversed(normal.call.input) if m.role == "user")
+        return _clip(next(filter(None, said), None), _PREVIEW_CHARS)
     if normal.role not in _RUN_ROLES:
         return None
     return _words(normal.input, "user") or _clip(normal.asked, _PREVIEW_CHARS)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
@@ -63,8 +63,7 @@ class TakenApart:
         return "; ".join([*told, *self.warnings[:5]])[:_MAX_MESSAGE_CHARS]
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(NamedTuple):
     """One span, log record or metric of a request, before anything was changed in it."""
 
     message: Any

@@ -8,10 +8,11 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import apsw
 
+from hansard_store.bulk import as_json
 from hansard_store.cutting import cut, cut_after, element_of
 from hansard_store.errors import StoreCorruptError
 from hansard_store.packing import pack, unpack
@@ -34,8 +35,7 @@ class Piece:
         self.generation = 0
 
 
-@dataclass(frozen=True, slots=True)
-class CutValue:
+class CutValue(NamedTuple):
     """A value as pieces and a tail, in the order in which they join to the text."""
 
     pieces: tuple[Piece, ...]
@@ -111,8 +111,13 @@ _FIND = "SELECT id FROM content WHERE digest = ?"
 _ADD = "INSERT INTO content (digest, size, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _FIND_NODE = "SELECT id FROM content_list WHERE parent = ? AND content = ?"
 _ADD_NODE = "INSERT INTO content_list (parent, content) VALUES (?, ?) ON CONFLICT DO NOTHING"
-_USE = "INSERT OR IGNORE INTO content_use (content, run) VALUES (?, ?)"
-_USE_LIST = "INSERT OR IGNORE INTO content_list_use (list, run) VALUES (?, ?)"
+_USE = """
+INSERT OR IGNORE INTO content_use (content, run) SELECT value ->> 0, value ->> 1 FROM json_each(?)
+"""
+_USE_LIST = """
+INSERT OR IGNORE INTO content_list_use (list, run)
+SELECT value ->> 0, value ->> 1 FROM json_each(?)
+"""
 
 
 # Who uses a content, beside runs, as numbers below zero.
@@ -132,7 +137,6 @@ class ContentWriter:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._execute = connection.execute
-        self._executemany = connection.executemany
         self._ids: OrderedDict[bytes, int] = OrderedDict()
         self._generation = 1
         self._uses: set[tuple[int, int]] = set()  # of this transaction
@@ -189,8 +193,9 @@ class ContentWriter:
 
     def flush(self) -> None:
         """Write which runs use what; the last thing before the commit."""
-        self._executemany(_USE, self._uses)
-        self._executemany(_USE_LIST, self._list_uses)
+        for sql, uses in ((_USE, self._uses), (_USE_LIST, self._list_uses)):
+            if uses:
+                self._execute(sql, (as_json(sorted(uses)),))
         self._uses.clear()
         self._list_uses.clear()
 

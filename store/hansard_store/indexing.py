@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import apsw
-import orjson
+
+from hansard_store.bulk import as_json
 
 _JSON_CHARS = 4_000_000  # of texts handed over at once
 
@@ -18,8 +19,7 @@ _JSON_CHARS = 4_000_000  # of texts handed over at once
 # (ingest-measurements §5: worst commit 68 ms at 250,000 texts; other settings up to 1.1 s).
 _SETTINGS = (("automerge", 16), ("crisismerge", 64))
 
-# All rows in one statement: it costs what one statement a row costs, and lets other Python threads
-# run meanwhile. The next transaction's items are prepared in that time.
+# The next transaction's items are prepared while these run.
 _ADD_TEXTS = """
 INSERT INTO text_fts (rowid, body) SELECT value ->> 0, value ->> 1 FROM json_each(?)
 """
@@ -66,7 +66,7 @@ class IndexWriter:
             (_ADD_TEXTS, self._texts),
         ):
             for part in _in_parts(rows):
-                self._connection.execute(sql, (_as_json(part),))
+                self._connection.execute(sql, (as_json(part),))
         self.forget()
 
     def forget(self) -> None:
@@ -86,11 +86,3 @@ def _in_parts(rows: Sequence[tuple[int, str]]) -> Iterator[Sequence[tuple[int, s
             start, chars = at + 1, 0
     if start < len(rows):
         yield rows[start:]
-
-
-def _as_json(rows: Sequence[tuple[int, str]]) -> str:
-    try:
-        return orjson.dumps(rows).decode("utf-8")
-    except TypeError:  # a lone surrogate, from an escape in somebody's JSON
-        whole = [(row, text.encode("utf-8", "replace").decode("utf-8")) for row, text in rows]
-        return orjson.dumps(whole).decode("utf-8")

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import apsw
 
+from hansard_store.bulk import as_json
 from hansard_store.fresh import FreshRun
 from hansard_store.projections import Usage
 
@@ -194,7 +195,10 @@ _NOT_DERIVED = (
     "ended_ns",
 )  # fmt: skip
 _DROP_MARKS = "DELETE FROM usage_below WHERE trace_id = ?"
-_FACET = "INSERT OR IGNORE INTO run_facet (kind, value, run) VALUES (?, ?, ?)"
+_FACETS = """
+INSERT OR IGNORE INTO run_facet (kind, value, run)
+SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)
+"""
 _USE_PAYLOAD = "INSERT OR IGNORE INTO payload_use (payload, run) VALUES (?, ?)"
 
 
@@ -297,8 +301,7 @@ class RunWriter:
             run.news_ns = run.news_ns if self._now_ns is None else self._now_ns
             values = [getattr(run, column) for column in _COLUMNS[2:]]
             self._execute(_UPDATE, (*values, run.id))
-        for facet in self._facets:
-            self._execute(_FACET, facet)
+        self._execute(_FACETS, (as_json(sorted(self._facets)),))
         for payload in self._payloads:
             self._execute(_USE_PAYLOAD, payload)
         return change

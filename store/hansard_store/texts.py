@@ -11,12 +11,14 @@ import apsw
 
 from hansard_compiler.calls import Message, TextPart, ToolCallPart, ToolResultPart
 from hansard_compiler.canonical import canonical_json
+from hansard_store.bulk import as_json
 from hansard_store.contents import ContentWriter
 from hansard_store.indexing import IndexWriter
 from hansard_store.projections import TextProjection
 from hansard_store.text_bodies import BodyWriter
 
 _KNOWN = 200_000
+_KNOWN_NAMES, _NAME_CHARS = 20_000, 64
 # What one text adds to the index at most; the rest stays readable, and is said to be unindexed.
 INDEXED_CHARS = 1_000_000
 
@@ -26,7 +28,9 @@ INSERT INTO text (hash, field, role, match_hash, first_span, body)
 VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING
 """
-_USE = "INSERT OR IGNORE INTO text_use (text, run) VALUES (?, ?)"
+_USE = """
+INSERT OR IGNORE INTO text_use (text, run) SELECT value ->> 0, value ->> 1 FROM json_each(?)
+"""
 _FIND_NODE = "SELECT id FROM message_prefix WHERE parent = ? AND text = ?"
 _ADD_NODE = """
 INSERT INTO message_prefix (parent, text, depth, hash) VALUES (?, ?, ?, ?)
@@ -42,16 +46,20 @@ class TextWriter:
     ) -> None:
         self._connection = connection
         self._execute = connection.execute
-        self._executemany = connection.executemany
         self._contents = contents
         self._bodies = BodyWriter(contents)
         self._index = index
         self._ids: OrderedDict[bytes, int] = OrderedDict()
+        self._names: dict[TextProjection, int] = {}  # short texts that most spans repeat
         self._uses: set[tuple[int, int]] = set()  # of this transaction
         self._nodes: OrderedDict[tuple[int, bytes], tuple[int, bytes]] = OrderedDict()
 
     def add(self, text: TextProjection, *, span: int, run: int) -> None:
         """Store and index a text that is no message, the first time it is seen."""
+        known = self._names.get(text)
+        if known is not None:
+            self._uses.add((known, run))
+            return
         body = text.text.encode("utf-8", "replace")
         digest = hashlib.sha256(text.field.encode() + b"\0" + body).digest()
         found = self._ids.get(digest)
@@ -60,6 +68,10 @@ class TextWriter:
             row = (digest, text.field, None, None, span, packed)
             found = self._add(digest, row, text.text, named)
         self._uses.add((found, run))
+        if len(text.text) <= _NAME_CHARS:
+            self._names[text] = found
+            if len(self._names) > _KNOWN_NAMES:
+                self._names.clear()
 
     def prefix(self, messages: Sequence[Message], *, span: int) -> int | None:
         """Return the node of the last message, adding the nodes that are new; None for none."""
@@ -120,12 +132,14 @@ class TextWriter:
 
     def flush(self) -> None:
         """Write which runs use what; the last thing before the commit."""
-        self._executemany(_USE, self._uses)
+        if self._uses:
+            self._execute(_USE, (as_json(sorted(self._uses)),))
         self._uses.clear()
 
     def forget(self) -> None:
         """Drop what is known of ids: after a rollback, or when gc has removed texts."""
         self._ids.clear()
+        self._names.clear()
         self._nodes.clear()
         self._uses.clear()
 

@@ -87,8 +87,6 @@ class IngestWriter:
             batch = Batch(spans, logs, runs, ledger, RedactionWriter(self.connection))
             yield batch
             runs.flush()
-            self._contents.flush()
-            self._texts.flush()
             if now_ns is not None:
                 for pulse in batch.pulses:
                     keep_pulse(self.connection, pulse, now_ns=now_ns)
@@ -101,6 +99,8 @@ class IngestWriter:
         then nothing is stored.
         """
         with self._undone_on_error():
+            self._contents.flush()
+            self._texts.flush()
             self._index.flush()
             self.connection.execute("COMMIT")
 

@@ -1,0 +1,25 @@
+"""Many small rows in one statement, handed over as JSON.
+
+It costs what one statement a row costs, but no Python runs between the rows: other threads do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import orjson
+
+
+def as_json(rows: Iterable[Sequence[int | str]]) -> str:
+    """Return rows for `SELECT value ->> 0, value ->> 1, … FROM json_each(?)`."""
+    given = list(rows)
+    try:
+        return orjson.dumps(given).decode("utf-8")
+    except TypeError:  # a lone surrogate, from an escape in somebody's JSON
+        return orjson.dumps([[_plain(value) for value in row] for row in given]).decode("utf-8")
+
+
+def _plain(value: int | str) -> int | str:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    return value
