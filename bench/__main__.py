@@ -1,4 +1,4 @@
-"""python -m bench ingest|kill9|start|queries|list-under-load|disk|tokens|compile|recall|peer|all"""
+"""python -m bench [name]: one benchmark, or all but the comparison with a peer."""
 
 from __future__ import annotations
 
