@@ -1,7 +1,7 @@
 """Compiling 1,000 and 10,000 items: how long, and how the time grows.
 
-Processor time: a compile waits for nothing, so what else the machine does is no part of it. What was
-there before is frozen, as the server does it, or Python would walk over all of it every time.
+Processor time: a compile waits for nothing, so what else the machine does is no part of it. What
+was there before is frozen, as the server does it, or Python would walk over all of it every time.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from hansard_compiler.budget import by_class
 from hansard_compiler.canonical import stable_hash
 from hansard_compiler.coerce import request_from
 from hansard_compiler.compile_errors import InvalidBudget
+from hansard_compiler.guarding import is_shown
 from hansard_compiler.items import unix_us
 from hansard_compiler.layout import STABLE, VOLATILE, shown_tokens
 from hansard_compiler.models import CompilationRequest, CompiledContext, Json
@@ -24,7 +25,7 @@ from hansard_compiler.policy_decider import RuleDecider
 from hansard_compiler.policy_rules import parse_rules
 from hansard_compiler.ports import Ports
 from hansard_compiler.reasons import ReasonCode
-from hansard_compiler.receipts import columns, content_bytes, decision_of, ref_of
+from hansard_compiler.receipts import columns, content_bytes, decision_of
 from hansard_compiler.scoring import weights_milli
 from hansard_compiler.state import Receipt, Section, State
 
@@ -82,18 +83,17 @@ class CompileResult:
     def payloads(self) -> dict[str, bytes]:
         """Return what the receipts refer to: originals and what was sent, by reference.
 
-        Content above this compile's clearance has a reference and no bytes.
+        Content above this compile's clearance, or of another scope, has a reference and no bytes.
         """
-        found: dict[str, bytes] = {}
-        for receipt in self.receipts:
-            guarded = self.state.guarded.get(receipt.item_id)
-            if guarded is None or guarded.withheld is ReasonCode.SENSITIVITY_WITHHELD:
-                continue
-            sent = self.state.shortened.get(receipt.item_id, (guarded.content, 0))[0]
-            for content in (guarded.original, sent if receipt.final_ref else None):
-                if content is not None:
-                    data = content_bytes(content)
-                    found.setdefault(ref_of(data), data)
+        state, found = self.state, {}
+        for item, receipt in zip(state.items, self.receipts, strict=True):
+            if is_shown(item, state.request.compile_config.clearance) and (
+                receipt.reason is not ReasonCode.OUT_OF_SCOPE
+            ):
+                found[receipt.original_ref] = content_bytes(state.originals[item.id])
+            if receipt.final_ref is not None:
+                sent = state.shortened.get(item.id, (state.guarded[item.id].content, 0))[0]
+                found[receipt.final_ref] = content_bytes(sent)
         return found
 
     def context(self) -> CompiledContext:

@@ -6,6 +6,7 @@ Inside the compiler plain records are used (`items.py`, `receipts.py`).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
@@ -100,7 +101,16 @@ class ContextItem(Model):
 
     @model_validator(mode="after")
     def _hash_fits(self) -> ContextItem:
-        fitting = item_hash(self.kind, self.content)
+        try:
+            fitting = item_hash(self.kind, self.content)
+            if not isinstance(self.content, str):
+                json.dumps(self.content, ensure_ascii=False).encode("utf-8")
+        except UnicodeEncodeError:
+            raise ValueError("content holds half of a surrogate pair") from None
+        except TypeError:
+            raise ValueError("content holds what JSON cannot say") from None
+        except RecursionError:
+            raise ValueError("content is nested too deeply") from None
         if self.stable_hash and self.stable_hash != fitting:
             raise ValueError("stable_hash is not the hash of kind and content")
         self.__dict__["stable_hash"] = fitting

@@ -7,7 +7,7 @@ counted, and the whole is in the stored result.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hansard_compiler.canonical import canonical_bytes
@@ -23,14 +23,31 @@ UNKNOWN = -1
 _DECIDING = ("budget", "compress", "policy")  # a later one outweighs, if it changed anything
 
 
-def receipts_of(state: State) -> tuple[Receipt, ...]:
+def originals(state: State) -> dict[str, Any]:
+    """Return every candidate's content without secrets, whatever became of it."""
+    redactor, guarded = state.ports.redactor, state.guarded
+    return {
+        item.id: guarded[item.id].original
+        if item.id in guarded
+        else without_secrets(redactor, item.content, item.text)[0]
+        for item in state.items
+    }
+
+
+def receipts_of(state: State, kept: Mapping[str, Any]) -> tuple[Receipt, ...]:
     """Return the receipts of all candidates, in the order in which they came."""
     decided = _decided(state)
     of_item = {one: section.name for section in state.sections for one in section.item_ids}
     sources = _sources(state)
-    kept = {item.id: item for item in state.live}
     return tuple(
-        _receipt(state, kept.get(item.id, item), decided[item.id], of_item.get(item.id), source)
+        _receipt(
+            state,
+            item,
+            decided[item.id],
+            section=of_item.get(item.id),
+            source=source,
+            original_ref=ref_of(content_bytes(kept[item.id])),
+        )
         for item, source in zip(state.items, sources, strict=True)
     )
 
@@ -53,16 +70,16 @@ def _decided(state: State) -> dict[str, tuple[str, Told]]:
 
 
 def _receipt(
-    state: State, item: Item, decided: tuple[str, Told], section: str | None, source: str
+    state: State,
+    item: Item,
+    decided: tuple[str, Told],
+    *,
+    section: str | None,
+    source: str,
+    original_ref: str,
 ) -> Receipt:
     pass_name, told = decided
     guarded = state.guarded.get(item.id)
-    original = (
-        guarded.original
-        if guarded is not None
-        else without_secrets(state.ports.redactor, item.content, item.text)[0]
-    )
-    original_ref = ref_of(content_bytes(original))
     shortened = state.shortened.get(item.id)
     note = told.note
     if told.decision == "redact" and shortened is not None:

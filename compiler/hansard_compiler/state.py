@@ -114,6 +114,7 @@ class State:
     sections: tuple[Section, ...] = ()
     payload: Mapping[str, Any] = field(default_factory=dict)
     receipts: tuple[Receipt, ...] = ()
+    originals: Mapping[str, Any] = field(default_factory=dict)  # contents without secrets
 
     def after(
         self, name: str, usual: Told, told: Mapping[str, Told] | None = None, **changes: Any

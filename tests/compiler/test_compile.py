@@ -29,8 +29,8 @@ _MIXED = [
     item("doc", content="Totals are rounded half even. " * 30),
     item("twin", content="Totals are rounded half even. " * 30, trust_score=0.1),
     item("late", ttl_seconds=0),
-    item("note", "memory", "The rounding mode is half even.", trust_score=0.9),
-    item("rumour", "memory", "The rounding mode is half up.", trust_score=0.2),
+    item("note", "memory", "The rounding mode is bankers.", trust_score=0.9),
+    item("rumour", "memory", "The rounding mode is upward.", trust_score=0.2),
     item("big", "file", "x " * 4_000),
     item("asked", "user_msg", "how are totals rounded?"),
 ]
@@ -73,7 +73,7 @@ def test_a_compile_gives_its_five_outputs() -> None:
     assert all(one.reason_code and one.pass_name for one in context.decisions)
 
 
-@pytest.mark.covers("CP-15", "CP-57")
+@pytest.mark.covers("CP-57")
 def test_a_renderer_makes_the_request_of_the_neutral_payload() -> None:
     def render(payload: Any) -> dict[str, Any]:
         return {"model": "m", "turns": len(payload["messages"])}
@@ -245,6 +245,13 @@ def test_every_original_is_kept_by_reference_whatever_became_of_it() -> None:
 
     stored = result.payloads()
     texts = {one["id"]: one["content"] for one in _MIXED}
+    assert {receipt.pass_name for receipt in result.receipts} > {"validate", "dedupe", "conflicts"}
     for receipt in result.receipts:
-        if receipt.pass_name not in ("validate", "dedupe", "conflicts"):
-            assert stored[receipt.original_ref].decode() == texts[receipt.item_id]
+        assert stored[receipt.original_ref].decode() == texts[receipt.item_id]
+
+
+def test_what_is_of_another_scope_is_not_kept_with_a_compile() -> None:
+    result = compiled([item("theirs", content="their words", scope={"user": "other"})])
+
+    assert result.payloads() == {}
+    assert result.receipts[0].original_ref.startswith("sha256:")

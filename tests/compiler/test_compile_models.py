@@ -177,6 +177,27 @@ def test_values_outside_their_list_or_range_are_refused(change: dict[str, Any], 
     assert [problem.where for problem in refused.value.problems] == [where]
 
 
+def _nested(depth: int) -> Any:
+    value: Any = "deep"
+    for _ in range(depth):
+        value = {"in": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        ({"set": {1, 2}}, "what JSON cannot say"),
+        ({"half": "\ud800"}, "half of a surrogate pair"),
+        (_nested(100_000), "nested too deeply"),
+    ],
+    ids=["set", "surrogate", "deep"],
+)
+def test_content_that_cannot_be_stored_is_refused(content: Any, what: str) -> None:
+    with pytest.raises(InvalidInput, match=what):
+        parse(ContextItem, item("a", content=content))
+
+
 def test_a_refusal_does_not_repeat_what_was_given() -> None:
     with pytest.raises(InvalidInput) as refused:
         parse(ContextItem, {**item("a"), "kind": "hunter2-secret", "content": ["hunter2-secret"]})

@@ -107,7 +107,6 @@ def test_no_budget_makes_the_exempt_shrink(
     assert _receipt(result, "asked").decision == "include"
 
 
-@pytest.mark.covers("CP-58")
 @given(text=st.text(max_size=600), target=st.integers(1, 60), query=st.text(max_size=20))
 def test_an_extract_fits_and_says_nothing_new(text: str, target: int, query: str) -> None:
     counter = Quarter()
@@ -166,7 +165,6 @@ def _with(compressor: Compressor, *items: Any, budget: int = 230) -> CompileResu
     return compile_context(made, ports(compressor=compressor))
 
 
-@pytest.mark.covers("CP-58")
 def test_a_compressor_given_is_asked_first() -> None:
     result = _with(_Says("Totals are rounded half even."), item("long", content=_LONG))
 

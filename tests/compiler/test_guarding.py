@@ -57,7 +57,6 @@ def test_no_secret_is_in_anything_a_compile_lets_out(secret: str) -> None:
     assert "‹redacted:" in json.dumps(result.payload, ensure_ascii=False)
 
 
-@pytest.mark.covers("CP-44")
 def test_a_redacted_item_stays_visible_with_what_was_cut() -> None:
     result = compiled([item("text", content=f"The key is {CANARY}, keep it.")])
 
@@ -89,7 +88,7 @@ def test_a_compressor_never_sees_secrets_nor_what_is_withheld() -> None:
         item("closed", content="closed matter " * 400, sensitivity="secret"),
         item("denied", content="denied matter " * 400),
     ]
-    made = request(items, budget=300)
+    made = request(items, budget=300, task_summary=f"find out about {CANARY}")
 
     result = compile_context(made, ports(compressor=compressor, policy=_Says({"denied": "deny"})))
 
@@ -244,7 +243,7 @@ def test_what_is_never_dropped_and_may_not_be_shown_fails_the_compile(effect: st
     assert reason == {"deny": "policy_denied", "require_approval": "approval_required"}[effect]
 
 
-@pytest.mark.covers("CP-13", "CP-44")
+@pytest.mark.covers("CP-13")
 def test_content_that_a_rule_redacts_whole_leaves_only_its_links() -> None:
     call = {"type": "tool_call", "id": "c1", "name": "read", "arguments": {"path": "inner.txt"}}
     answer = {"type": "tool_result", "id": "c1", "content": "inner words"}

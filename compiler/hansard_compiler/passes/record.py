@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from hansard_compiler.reasons import ReasonCode
-from hansard_compiler.receipts import receipts_of
+from hansard_compiler.receipts import originals, receipts_of
 from hansard_compiler.state import State, Told
 
 
 def run(state: State) -> State:
     """Make one receipt for every candidate, those long out included."""
     usual = Told("include", ReasonCode.RECORDED)
-    return state.after("record", usual, receipts=receipts_of(state))
+    kept = originals(state)
+    return state.after("record", usual, receipts=receipts_of(state, kept), originals=kept)

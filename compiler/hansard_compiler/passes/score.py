@@ -26,12 +26,13 @@ def run(state: State) -> State:
 
 
 def query_of(state: State, guarded: Mapping[str, Guarded]) -> str:
-    """Return what relevance is measured against: the task, and what was asked last."""
+    """Return what relevance is measured against, without secrets: a compressor is given it too."""
     latest = latest_user_request(state.live)
     asked = [
         guarded[item.id].text for item in state.live if item is latest or item.kind in _QUERY_KINDS
     ]
-    return "\n".join([state.request.task_summary, *asked])
+    task = state.ports.redactor.redact_text(state.request.task_summary).text
+    return "\n".join([task, *asked])
 
 
 def _scores(state: State, guarded: Mapping[str, Guarded]) -> dict[str, Score]:
