@@ -16,34 +16,15 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 from hansard_collector.derive import DERIVED_VERSION
 from hansard_collector.messages import MessageCache
 from hansard_collector.rederive import read_span, rederive_span, rederive_stored
 from hansard_collector.sessions.again import settle_again
+from hansard_store import rebuilding
 from hansard_store.database import DataFolder, open_for_ingest
 from hansard_store.slices import Pace
 from hansard_store.writer import Batch, IngestWriter
-
-_ALL = "SELECT trace_id FROM run WHERE id > ? ORDER BY id"
-_OLD = """
-SELECT trace_id FROM run
-WHERE id > ? AND EXISTS (
-  SELECT 1 FROM span WHERE span.trace_id = run.trace_id AND derived_version < ?)
-ORDER BY id
-"""
-_SPANS = "SELECT id FROM span WHERE trace_id = ? ORDER BY id"
-_DERIVED = "SELECT id FROM span WHERE trace_id = ? AND derived_version <> 0"
-_IS_BARE = "SELECT 1 FROM span WHERE id = ? AND derived_version = 0"
-_IS_DUE = "SELECT 1 FROM span WHERE derived_version < ? LIMIT 1"
-_LOGS = "SELECT id FROM log_record WHERE id > ? ORDER BY id LIMIT 100"
-_READ_STATE = "SELECT value FROM setting WHERE name = 'rebuild'"
-_WRITE_STATE = """
-INSERT INTO setting (name, value) VALUES ('rebuild', ?)
-ON CONFLICT (name) DO UPDATE SET value = excluded.value
-"""
-_DROP_STATE = "DELETE FROM setting WHERE name = 'rebuild'"
 
 # Shorter than for deletion: the index rows of a slice are written at its end, on top.
 _PACE = Pace(hold_s=0.005)
@@ -76,8 +57,8 @@ def is_rebuild_due(folder: DataFolder) -> bool:
     """Return whether an older version derived something here, or a rebuild was cut off."""
     connection = open_for_ingest(folder)
     try:
-        cut_off = connection.execute(_READ_STATE).get is not None
-        return cut_off or connection.execute(_IS_DUE, (DERIVED_VERSION,)).get is not None
+        cut_off = rebuilding.read_progress(connection) is not None
+        return cut_off or rebuilding.is_older(connection, DERIVED_VERSION)
     finally:
         connection.close()
 
@@ -119,7 +100,7 @@ class _Rebuild:
         self._state = _State(only_old=False)
 
     def run(self, *, only_old: bool) -> Rebuilt:
-        found: Any = self._connection.execute(_READ_STATE).get
+        found = rebuilding.read_progress(self._connection)
         self._state = _State(*json.loads(found)) if found else _State(only_old)
         wanted = self._runs()
         for done, trace_id in enumerate(wanted):
@@ -129,14 +110,14 @@ class _Rebuild:
             self._make(trace_id)
         self._place_logs()
         with self._batch():
-            self._connection.execute(_DROP_STATE)
+            rebuilding.drop_progress(self._connection)
         self._progress(len(wanted), len(wanted))
         return Rebuilt(len(wanted), self._spans)
 
     def _runs(self) -> list[bytes]:
         state = self._state
-        bindings = (state.after, DERIVED_VERSION) if state.only_old else (state.after,)
-        found = self._column(_OLD if state.only_old else _ALL, bindings)
+        older_than = DERIVED_VERSION if state.only_old else None
+        found = rebuilding.runs_after(self._connection, state.after, older_than=older_than)
         # What was cut off first: parts of it may be made already.
         making = [bytes.fromhex(state.making)] if state.making else []
         return making + [one for one in found if one not in making]
@@ -153,7 +134,7 @@ class _Rebuild:
 
     def _take_back(self, trace_id: bytes) -> None:
         """Take back what is derived of a run; in the end, with spans that came meanwhile."""
-        spans = deque(self._column(_DERIVED, (trace_id,)))
+        spans = deque(rebuilding.derived_spans_of(self._connection, trace_id))
         made = False
         while not made:
             with self._batch() as batch:
@@ -163,14 +144,14 @@ class _Rebuild:
                 for span in self._slice(spans):
                     batch.spans.retract(span, run)
                 if not spans:
-                    for span in self._column(_DERIVED, (trace_id,)):
+                    for span in rebuilding.derived_spans_of(self._connection, trace_id):
                         batch.spans.retract(span, run)
                     batch.runs.blank(run)
                     self._write(replace(self._state, making=trace_id.hex()))
                     made = True
 
     def _make(self, trace_id: bytes) -> None:
-        spans = deque(self._column(_SPANS, (trace_id,)))
+        spans = deque(rebuilding.spans_of(self._connection, trace_id))
         made = False
         while not made:
             with self._batch() as batch:
@@ -191,7 +172,7 @@ class _Rebuild:
 
     def _place_logs(self) -> None:
         """Understand the records of log-only agents again, and make their steps."""
-        while logs := deque(self._column(_LOGS, (self._state.logs,))):
+        while logs := deque(rebuilding.logs_after(self._connection, self._state.logs)):
             with self._batch() as batch:
                 for log in self._slice(logs):
                     given = settle_again(self._connection, batch, self._messages, [log])
@@ -207,7 +188,7 @@ class _Rebuild:
                     self._write(replace(self._state, logs=log))
 
     def _derive(self, batch: Batch, span: int) -> None:
-        if self._connection.execute(_IS_BARE, (span,)).get is None:
+        if not rebuilding.is_bare(self._connection, span):
             return  # its logs came meanwhile, and it was derived with them
         stored = read_span(self._connection, span)
         rederive_stored(self._connection, batch, stored, messages=self._messages)
@@ -215,8 +196,4 @@ class _Rebuild:
 
     def _write(self, state: _State) -> None:
         self._state = state
-        self._connection.execute(_WRITE_STATE, (state.text(),))
-
-    def _column(self, sql: str, bindings: tuple[Any, ...]) -> list[Any]:
-        rows: list[Any] = self._connection.execute(sql, bindings).fetchall()
-        return [row[0] for row in rows]
+        rebuilding.write_progress(self._connection, state.text())

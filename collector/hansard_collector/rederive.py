@@ -22,29 +22,21 @@ from hansard_collector.referenced import (
 )
 from hansard_collector.validate import repair_span, span_times
 from hansard_collector.views import LogView, SpanView
-from hansard_store.errors import StoreCorruptError
 from hansard_store.flags import SpanFlag
-from hansard_store.packing import unpack
 from hansard_store.received import ReceivedSpan
 from hansard_store.records import restore_log, restore_span
+from hansard_store.stored import (
+    SpanRow,
+    get_span_row,
+    list_log_rows,
+    list_span_rows,
+    read_resource,
+    read_scope,
+)
 from hansard_store.writer import Batch
 
 # More log records than that on one span say nothing new about its call.
 _MOST_LOGS = 2000
-
-_SPAN = """
-SELECT span.id, span.side, span.resource, span.scope, span.flags, record, mac, received_ns,
-  attribute_count, span_record.notes, run.synthetic
-FROM span JOIN span_record ON span_record.span = span.id JOIN run ON run.id = span.run
-"""
-_BY_ID = _SPAN + "WHERE span.id = ?"
-_BY_IDENTITY = _SPAN + "WHERE span.trace_id = ? AND span.span_id = ? ORDER BY side"
-_LOGS = """
-SELECT record, resource, scope FROM log_record
-WHERE trace_id = ? AND span_id = ? ORDER BY time_ns, id LIMIT ?
-"""
-_RESOURCE = "SELECT record FROM resource WHERE id = ?"
-_SCOPE = "SELECT record FROM scope WHERE id = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,48 +76,25 @@ class StoredSpan:
 
 def read_span(connection: apsw.Connection, span: int) -> StoredSpan:
     """Return a stored span by its number; raises StoreCorruptError when a part is missing."""
-    row: Any = connection.execute(_BY_ID, (span,)).fetchone()
-    if row is None:
-        raise StoreCorruptError(f"span {span} is not stored")
-    return _stored(connection, row)
+    return _stored(connection, get_span_row(connection, span))
 
 
-def read_resource(connection: apsw.Connection, resource: int) -> ResourceSpans:
-    """Return a stored resource with its schema URL; nothing else is set."""
-    found: ResourceSpans = ResourceSpans.FromString(_envelope(connection, _RESOURCE, resource))
-    return found
-
-
-def read_scope(connection: apsw.Connection, scope: int) -> ScopeSpans:
-    """Return a stored scope with its schema URL; nothing else is set."""
-    found: ScopeSpans = ScopeSpans.FromString(_envelope(connection, _SCOPE, scope))
-    return found
-
-
-def _envelope(connection: apsw.Connection, sql: str, number: int) -> bytes:
-    packed = connection.execute(sql, (number,)).get
-    if packed is None:
-        raise StoreCorruptError(f"resource or scope {number} is not stored")
-    return unpack(packed)
-
-
-def _stored(connection: apsw.Connection, row: Any) -> StoredSpan:
-    number, side, resource, scope, flags, record, mac, received_ns, count, notes, synthetic = row
-    message = restore_span(connection, record)
+def _stored(connection: apsw.Connection, row: SpanRow) -> StoredSpan:
+    message = restore_span(connection, row.record)
     return StoredSpan(
-        id=number,
-        side=side,
-        resource_id=resource,
-        scope_id=scope,
-        flags=flags,
-        mac=mac,
-        received_ns=received_ns,
-        attribute_count=count,
-        notes=tuple(notes.split("\n")) if notes else (),
-        synthetic=bool(synthetic),
+        id=row.id,
+        side=row.side,
+        resource_id=row.resource,
+        scope_id=row.scope,
+        flags=row.flags,
+        mac=row.mac,
+        received_ns=row.received_ns,
+        attribute_count=row.attribute_count,
+        notes=tuple(row.notes.split("\n")) if row.notes else (),
+        synthetic=bool(row.synthetic),
         message=message,
-        resource=read_resource(connection, resource),
-        scope=read_scope(connection, scope),
+        resource=read_resource(connection, row.resource),
+        scope=read_scope(connection, row.scope),
         logs=tuple(_logs(connection, message)),
         contents=_contents(connection, message),
     )
@@ -139,15 +108,14 @@ def _contents(connection: apsw.Connection, span: Span) -> dict[str, str]:
 
 
 def _logs(connection: apsw.Connection, span: Span) -> Iterator[LogView]:
-    rows = connection.execute(_LOGS, (span.trace_id, span.span_id, _MOST_LOGS)).fetchall()
-    resources: dict[Any, Mapping[str, Any]] = {}
-    for record, resource, scope in rows:
-        if resource not in resources:
-            envelope = read_resource(connection, int(str(resource)))
-            resources[resource] = attributes_dict(envelope.resource.attributes)
-        scope_name = read_scope(connection, int(str(scope))).scope.name
-        message = restore_log(connection, bytes(record))  # type: ignore[arg-type]  # a BLOB column
-        yield log_view(message, resources[resource], scope_name=scope_name)
+    resources: dict[int, Mapping[str, Any]] = {}
+    for row in list_log_rows(connection, span.trace_id, span.span_id, most=_MOST_LOGS):
+        if row.resource not in resources:
+            envelope = read_resource(connection, row.resource)
+            resources[row.resource] = attributes_dict(envelope.resource.attributes)
+        scope_name = read_scope(connection, row.scope).scope.name
+        message = restore_log(connection, row.record)
+        yield log_view(message, resources[row.resource], scope_name=scope_name)
 
 
 def rederive_span(
@@ -159,8 +127,7 @@ def rederive_span(
     messages: MessageCache,
 ) -> None:
     """Make the derived rows of a stored span again; nothing happens when there is no such span."""
-    rows = connection.execute(_BY_IDENTITY, (trace_id, span_id)).fetchall()
-    for row in rows:
+    for row in list_span_rows(connection, trace_id, span_id):
         rederive_stored(connection, batch, _stored(connection, row), messages=messages)
 
 

@@ -28,12 +28,14 @@ class SilenceWatch:
     def __init__(self, folder: DataFolder, *, every_s: float = _EVERY_S) -> None:
         self._folder = folder
         self._every_s = every_s
+        self._since_ns = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hansard-silence", daemon=True)
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Watch for as long as the block lasts."""
+        """Watch for as long as the block lasts, for what falls silent in it."""
+        self._since_ns = time.time_ns()
         self._thread.start()
         try:
             yield
@@ -42,16 +44,15 @@ class SilenceWatch:
             self._thread.join()
 
     def _run(self) -> None:
-        since_ns = time.time_ns()
         with contextlib.closing(open_for_maintenance(self._folder)) as connection:
             while not self._stop.wait(self._every_s):
                 now_ns = time.time_ns()
                 try:
-                    tell_silence(connection, since_ns=since_ns, now_ns=now_ns)
+                    tell_silence(connection, since_ns=self._since_ns, now_ns=now_ns)
                 except (StoreError, apsw.Error) as error:
                     _log.warning("runs without a pulse are told of later: %s", error)
                     continue
-                since_ns = now_ns
+                self._since_ns = now_ns
 
 
 def tell_silence(connection: apsw.Connection, *, since_ns: int, now_ns: int) -> int:

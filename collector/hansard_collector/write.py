@@ -23,11 +23,8 @@ from hansard_store.losses import keep_loss
 from hansard_store.payloads import PreparedPayload
 from hansard_store.pulses import Pulse
 from hansard_store.received import Outcome, ReceivedSpan
+from hansard_store.stored import spans_with_logs
 from hansard_store.writer import Batch, IngestWriter
-
-_LOGGED_SPANS = """
-SELECT DISTINCT span_id FROM log_record WHERE trace_id = ? AND span_id IS NOT NULL
-"""
 
 
 class ItemWriter:
@@ -127,8 +124,7 @@ class ItemWriter:
             self._logged[trace_id] |= given
         for trace_id, arrived in self._spans.items():
             # One query a run; most runs have no logs at all.
-            logged = {span_id for (span_id,) in connection.execute(_LOGGED_SPANS, (trace_id,))}
-            self._logged[trace_id] |= arrived & logged
+            self._logged[trace_id] |= arrived & spans_with_logs(connection, trace_id)
         for trace_id, span_ids in self._logged.items():
             self._rederive(connection, trace_id, sorted(span_ids))
 

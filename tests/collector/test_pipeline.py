@@ -25,10 +25,11 @@ from hansard_collector.ingest import (
     Sender,
     Signal,
 )
-from hansard_collector.rederive import read_resource, read_scope, read_span
+from hansard_collector.rederive import read_span
 from hansard_store.database import open_for_accountability
 from hansard_store.flags import SpanFlag
 from hansard_store.records import restore_log, restore_metric
+from hansard_store.stored import read_resource, read_scope
 from tests.collector.ingesting import (
     SENDER,
     START_NS,

@@ -237,11 +237,11 @@ def test_pages_are_told_once_of_a_run_that_fell_silent(ingesting: Ingesting) -> 
 
 def test_a_watch_tells_by_itself_and_stops(ingesting: Ingesting) -> None:
     ingesting.send(open_span(1, "one"))
-    ingesting.send(pulse("one", TRACE, interval_ms=1))
-    before = last_change(ingesting.db)
     changed = threading.Event()
 
     with SilenceWatch(ingesting.folder, every_s=0.01).working():
+        ingesting.send(pulse("one", TRACE, interval_ms=150))
+        before = last_change(ingesting.db)
         deadline_s = time.monotonic() + 20
         while last_change(ingesting.db) == before and time.monotonic() < deadline_s:
             changed.wait(0.01)

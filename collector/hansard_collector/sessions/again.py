@@ -8,12 +8,12 @@ import apsw
 
 from hansard_collector.any_value import attributes_dict, log_view
 from hansard_collector.messages import MessageCache
-from hansard_collector.rederive import read_resource, read_scope
 from hansard_collector.sessions.table import recognise
 from hansard_collector.sessions.writer import SessionWriter
 from hansard_collector.validate import bad_trace_id
 from hansard_store.records import restore_log
 from hansard_store.session_logs import is_repeated, record_of
+from hansard_store.stored import read_resource, read_scope
 from hansard_store.writer import Batch
 
 

@@ -11,7 +11,6 @@ import apsw
 from hansard_collector.any_value import attributes_dict, log_view
 from hansard_collector.messages import MessageCache
 from hansard_collector.prepare import project, view_of
-from hansard_collector.rederive import read_resource, read_scope
 from hansard_collector.sessions.marks import LLM, Agent, Entry, Place, Step, root_id, step_id
 from hansard_collector.sessions.spans import received, span_of
 from hansard_store.contents import ContentCutter
@@ -29,6 +28,7 @@ from hansard_store.session_logs import (
     record_of,
     records_of_step,
 )
+from hansard_store.stored import read_resource, read_scope
 from hansard_store.writer import Batch
 
 # More records than that on one step say nothing new about it.
