@@ -97,16 +97,21 @@ def _look_up(
     connection: apsw.Connection, view: SpanView, name: str, key: str | None, ref: str
 ) -> NamedPayload | None:
     refers = key is None or key.endswith(_REFERRING)
-    size = _told_size(view.attributes, name)
-    if ref.startswith(_KEYED):
-        standing = PayloadStanding.WITHHELD
+    standing, payload = standing_of(connection, ref)
+    if payload is None:
+        size = _told_size(view.attributes, name)
         return NamedPayload(name, key, ref, standing, size) if refers else None
+    return NamedPayload(name, key, ref, standing, payload.size, payload)
+
+
+def standing_of(connection: apsw.Connection, ref: str) -> tuple[PayloadStanding, Payload | None]:
+    """Return whether the bytes of a reference are here, and what is stored of them."""
+    if ref.startswith(_KEYED):
+        return PayloadStanding.WITHHELD, None
     payload = _stored(connection, ref)
     if payload is None:
-        standing = PayloadStanding.MISSING
-        return NamedPayload(name, key, ref, standing, size) if refers else None
-    standing = PayloadStanding.REDACTED if payload.redacted else PayloadStanding.STORED
-    return NamedPayload(name, key, ref, standing, payload.size, payload)
+        return PayloadStanding.MISSING, None
+    return PayloadStanding.REDACTED if payload.redacted else PayloadStanding.STORED, payload
 
 
 def _stored(connection: apsw.Connection, ref: str) -> Payload | None:

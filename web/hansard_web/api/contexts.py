@@ -7,20 +7,59 @@ import apsw
 from hansard_collector.context import PlacedCall, derive_context, place_call
 from hansard_collector.provenance import Comparison, Row
 from hansard_collector.read import StepReading, read_step
+from hansard_store.compilations import (
+    ID_KEY,
+    Compilation,
+    compilation_below,
+    compilation_named,
+    compilation_of_span,
+)
 from hansard_store.run_queries import RunItem
 from hansard_store.step_queries import StepSkeleton
 from hansard_web.api.answers import Body
+from hansard_web.api.compilations import notes_of, summary_body
 
 _CALL_ROLES = ("llm", "embedding")
 
 
 def context_body(
+    connection: apsw.Connection,
+    run: RunItem,
+    step: StepSkeleton,
+    reading: StepReading,
+    native: Compilation | None,
+) -> Body | None:
+    """Return the compile that a step is about; else how a call's messages came to be.
+
+    None for a step without a compile that is no model call, or shows no messages.
+    """
+    derived = _derived(connection, run, step, reading)
+    if native is None:
+        return derived
+    return {
+        "kind": "native",
+        **summary_body(native),
+        "notes": notes_of(native),
+        "derived": derived,
+    }
+
+
+def native_compilation(
+    connection: apsw.Connection, step: StepSkeleton, reading: StepReading, *, run: int
+) -> Compilation | None:
+    """Return the compile that a step made, that it names, or the last one directly below it."""
+    if step.role == "compile":
+        return compilation_of_span(connection, step.id)
+    named = reading.view.attributes.get(ID_KEY)
+    if isinstance(named, str) and named:
+        return compilation_named(connection, named, run=run)
+    return compilation_below(connection, bytes.fromhex(step.run_id), bytes.fromhex(step.span_id))
+
+
+def _derived(
     connection: apsw.Connection, run: RunItem, step: StepSkeleton, reading: StepReading
 ) -> Body | None:
-    """Return how a call's messages differ from those of the call it continues.
-
-    None for steps that are no model call, or one that shows no messages.
-    """
+    """Return how a call's messages differ from those of the call it continues."""
     if step.role not in _CALL_ROLES or reading.normal.call is None:
         return None
     placed = place_call(connection, run=run.id, span=step.id, conversation_id=run.conversation_id)

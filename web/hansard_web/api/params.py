@@ -115,6 +115,11 @@ def read_window(
     return Window(since_ns or 0, (1 << 63) - 1 if until_ns is None else until_ns)
 
 
+def read_times(since: str | None, until: str | None) -> tuple[int | None, int | None]:
+    """Return two times as Unix nanoseconds; None where one is not given."""
+    return _time("since", since), _time("until", until)
+
+
 def _given(values: Sequence[str]) -> tuple[str, ...]:
     return tuple(value for value in values if value)
 

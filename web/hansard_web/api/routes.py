@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Depends
 
-from hansard_web.api import export, ledger, models, payloads, runs, search, steps, usage
+from hansard_web.api import (
+    compilations,
+    export,
+    ledger,
+    models,
+    payloads,
+    receipts,
+    runs,
+    search,
+    steps,
+    usage,
+)
 from hansard_web.api.params import check_schema_version
 
 ROUTERS = (
@@ -15,6 +26,8 @@ ROUTERS = (
     usage.router,
     payloads.router,
     ledger.router,
+    compilations.router,
+    receipts.router,
 )
 
 

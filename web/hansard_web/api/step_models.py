@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from hansard_web.api.models import Answer, Body, LinkEnd, StepMention, TokenSums
+from hansard_web.api.receipt_models import CompilationSummary, Receipt
 
 
 class CallTokens(TokenSums):
@@ -192,6 +193,14 @@ class Context(Body):
     cache_break: CacheBreak | None
 
 
+class NativeContext(CompilationSummary):
+    """The compile that the step made, named, or has below it; `derived` as for any other call."""
+
+    kind: Literal["native"]
+    notes: list[str]
+    derived: Context | None
+
+
 class Step(StepMention, Answer):
     """Everything about a step; attributes are as sent, after redaction."""
 
@@ -226,8 +235,8 @@ class Step(StepMention, Answer):
     links: list[StepLink]
     linked_from: list[StepMention]
     logs: list[Log]
-    context: Context | None
-    receipts: list[dict[str, Any]]
+    context: NativeContext | Context | None
+    receipts: list[Receipt]
     payloads: list[NamedPayload]
     replays: list[dict[str, Any]]
     redactions: list[Redaction]

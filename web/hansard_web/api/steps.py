@@ -10,6 +10,7 @@ from fastapi import APIRouter
 from hansard_collector.any_value import attributes_dict
 from hansard_collector.named_payloads import NamedPayload, named_payloads
 from hansard_collector.read import StepReading, read_step
+from hansard_store.receipts import receipts_of
 from hansard_store.redaction_queries import redactions_of
 from hansard_store.run_queries import get_run
 from hansard_store.step_queries import (
@@ -21,8 +22,9 @@ from hansard_store.step_queries import (
 )
 from hansard_web.api.answers import Answer, Body, milliseconds, plain, time_text
 from hansard_web.api.bodies import skeleton_body
-from hansard_web.api.contexts import context_body
+from hansard_web.api.contexts import context_body, native_compilation
 from hansard_web.api.meaning import call_body, error_body, event_body, log_body, tool_body
+from hansard_web.api.receipts import receipt_body
 from hansard_web.api.step_models import Step
 from hansard_web.site import SiteDep
 
@@ -44,6 +46,7 @@ def step_body(connection: apsw.Connection, step_id: str, *, now_ns: int) -> Body
     step = get_step(connection, step_id, now_ns=now_ns)
     run = get_run(connection, step.run_id, now_ns=now_ns)
     reading = read_step(connection, step.id)
+    native = native_compilation(connection, step, reading, run=run.id)
     return {
         **skeleton_body(step),
         **_record(reading),
@@ -53,8 +56,10 @@ def step_body(connection: apsw.Connection, step_id: str, *, now_ns: int) -> Body
             skeleton_body(other) for other in links_to_step(connection, step, now_ns=now_ns)
         ],
         "logs": [log_body(log) for log in reading.view.logs],
-        "context": context_body(connection, run, step, reading),
-        "receipts": [],
+        "context": context_body(connection, run, step, reading, native),
+        "receipts": []
+        if native is None
+        else [receipt_body(one) for one in receipts_of(connection, native.span)],
         "payloads": [
             _payload(one) for one in named_payloads(connection, reading.view, reading.normal)
         ],
