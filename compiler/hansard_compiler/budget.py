@@ -31,6 +31,7 @@ _CLASS_OF_KIND = {
     "retrieval_doc": 5, "artifact": 5, "file": 5,
     "summary": 6, "other": 6,
 }  # fmt: skip
+_MOST_WALKED = 256
 _PIN = TERMS.index("pin")
 
 
@@ -159,13 +160,13 @@ class Allocator:
         needed_by: str | None = None,
     ) -> bool:
         """Take members and all they need, whole or shortened; else say what was lacking."""
-        bundle = self._bundle(done, members)
+        bundle, is_whole = self._bundle(done, members)
         cost = sum(self._tokens[one] for one in bundle)
         if cost > done.free:
-            allotted = self._allotted(bundle, done.free)
+            allotted = self._allotted(bundle, done.free) if is_whole else {}
             if not allotted:
                 if unit is not None:
-                    self._lacks(done, unit, cost)
+                    self._lacks(done, unit, cost, at_least=not is_whole)
                 return False
             done.allotted.update(allotted)
             cost = sum(allotted.get(one, self._tokens[one]) for one in bundle)
@@ -175,15 +176,33 @@ class Allocator:
             done.told[one] = self._told_in(one, members, needed_by)
         return True
 
-    def _bundle(self, done: Allocation, members: Sequence[str]) -> Sequence[str]:
+    def _bundle(self, done: Allocation, members: Sequence[str]) -> tuple[Sequence[str], bool]:
+        """Return what would have to go in, and whether that is all of it.
+
+        Of what cannot fit any more the first 256 are enough to know: the rest is not walked, or a
+        long chain would be walked for every link.
+        """
         groups, needs = self._state.groups, self._state.needs
         if len(members) == 1 and members[0] not in needs:
-            return members  # most items: nothing comes with them
-        return [
-            one
-            for one in closure(members, groups=groups, needs=needs)
-            if not done.has(one) and one not in self._withheld
-        ]
+            return members, True  # most items: nothing comes with them
+        bundle: list[str] = []
+        least = 0
+        for one in closure(members, groups=groups, needs=needs, without=self._has(done)):
+            bundle.append(one)
+            least += self._least(one)
+            if len(bundle) >= _MOST_WALKED and least > done.free:
+                return bundle, False
+        return bundle, True
+
+    def _has(self, done: Allocation) -> Callable[[str], bool]:
+        return lambda one: one in done.classes or one in self._withheld
+
+    def _least(self, item_id: str) -> int:
+        """Return the fewest tokens an item may be brought down to."""
+        settings, tokens = self._config.compression, self._tokens[item_id]
+        if tokens < settings.long_tokens or not self._shrinks(self._items[item_id]):
+            return tokens
+        return settings.min_tokens
 
     def _told_in(self, item_id: str, members: Sequence[str], needed_by: str | None) -> Told:
         if needed_by is not None or item_id not in members:
@@ -210,10 +229,12 @@ class Allocator:
         (only,) = shrinking
         return {only: free - whole} if free - whole >= settings.min_tokens else {}
 
-    def _lacks(self, done: Allocation, unit: _Unit, cost: int) -> None:
+    def _lacks(self, done: Allocation, unit: _Unit, cost: int, *, at_least: bool) -> None:
         last = done.last_in.get(unit.class_)
         score = None if last is None else max(0, last - unit.score)
-        self._leave_out(done, unit, ReasonCode.OVER_BUDGET, tokens=cost - done.free, score=score)
+        tokens = cost - done.free
+        note = f"needs more than {_MOST_WALKED} others: lacks at least this" if at_least else None
+        self._leave_out(done, unit, ReasonCode.OVER_BUDGET, tokens=tokens, score=score, note=note)
 
     def _leave_out(
         self,
@@ -223,8 +244,9 @@ class Allocator:
         *,
         score: int | None,
         tokens: int | None = None,
+        note: str | None = None,
     ) -> None:
-        told = Told("exclude", reason, missed_tokens=tokens, missed_score=score)
+        told = Told("exclude", reason, note, missed_tokens=tokens, missed_score=score)
         done.told.update(dict.fromkeys(unit.members, told))
 
 

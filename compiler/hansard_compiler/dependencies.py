@@ -6,7 +6,7 @@ what it depends on, as far as that is a candidate.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from hansard_compiler.compile_errors import OrphanToolResult
 from hansard_compiler.items import CONVERSATION, Item
@@ -94,18 +94,22 @@ def closure(
     *,
     groups: Mapping[str, tuple[str, ...]],
     needs: Mapping[str, tuple[str, ...]],
-) -> list[str]:
-    """Return all that must go in with `start`: groups whole, dependencies at any depth."""
-    found: dict[str, None] = {}
+    without: Callable[[str], bool],
+) -> Iterator[str]:
+    """Return all that must go in with `start`: groups whole, dependencies at any depth.
+
+    What `without` says yes to is left out, and so is whatever only it needs.
+    """
+    found: set[str] = set()
     waiting = list(start)
     while waiting:
         item_id = waiting.pop()
-        if item_id in found:
+        if item_id in found or without(item_id):
             continue
-        found[item_id] = None
+        found.add(item_id)
+        yield item_id
         waiting.extend(groups.get(item_id, ()))
         waiting.extend(needs.get(item_id, ()))
-    return list(found)
 
 
 def rings(needs: Mapping[str, tuple[str, ...]]) -> list[list[str]]:

@@ -165,6 +165,20 @@ def test_small_movements_never_swap_what_is_in(importances: list[int]) -> None:
         assert _included(turn) == chosen
 
 
+def test_a_long_chain_that_cannot_fit_is_not_walked_for_every_link() -> None:
+    chain = [item(f"i{at}", dependencies=[f"i{at + 1}"]) for at in range(999)]
+
+    result = compiled([*chain, item("i999", content="the end")], budget=1_000)
+
+    first = result.receipts[0]
+    assert first.reason == "over_budget"
+    assert first.note == "needs more than 256 others: lacks at least this"
+    assert first.missed_by_tokens is not None
+    assert first.missed_by_tokens > 0
+    assert _included(result)[-1] == "i999"
+    assert result.token_allocation["used"] > 900
+
+
 # --- properties -------------------------------------------------------------------------------
 
 _KINDS = st.sampled_from(
