@@ -149,7 +149,10 @@ hansard.payload.media_type hansard.item.tokens_before hansard.item.tokens_after
 hansard.item.scores hansard.item.missed_tokens hansard.item.missed_scores hansard.item.related
 hansard.compilation.provider hansard.compilation.model hansard.compilation.counter
 hansard.compilation.ports hansard.pulse.trace_ids
-hansard.loss.signal hansard.loss.reason
+hansard.loss.signal hansard.loss.reason hansard.compilation.counter hansard.compilation.ports
+hansard.policy.hash hansard.policy.actions hansard.policy.subjects hansard.policy.effects
+hansard.policy.rule_sets hansard.policy.reasons hansard.policy.obligations
+hansard.tokens.estimator hansard.call.shortfall hansard.error.code hansard.error.provider_code
 """
 
 _NUMBERS = """
@@ -169,8 +172,9 @@ _DIGESTS = """
 hansard.compilation.hash hansard.stable_prefix_hash hansard.volatile_suffix_hash
 hansard.compilation.stable_prefix_hash hansard.compilation.volatile_suffix_hash
 hansard.request.ref hansard.response.ref hansard.request_ref hansard.result_ref
-hansard.compilation.request_ref hansard.compilation.result_ref hansard.item.payload_refs
-hansard.item.final_refs
+hansard.compilation.request_ref hansard.compilation.result_ref hansard.recipe.ref
+hansard.policy.checks_ref hansard.item.payload_refs
+hansard.item.final_refs hansard.step.input_refs
 hansard.approval.arguments_hash hansard.payload.digest hansard.payload.ref system_prompt_hash
 traceloop.prompt.version_hash gen_ai.input.messages_ref gen_ai.output.messages_ref
 gen_ai.system_instructions_ref gen_ai.tool.definitions_ref gen_ai.tool.call.arguments_ref

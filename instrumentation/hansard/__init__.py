@@ -23,14 +23,24 @@ from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
     from hansard import testing
+    from hansard.answer import ModelAnswer
+    from hansard.calling import acall_model, call_model
+    from hansard.compiled import CompiledStep
+    from hansard.compiling import compile_step
+    from hansard.compressing import model_compressor
 
 __all__ = [
+    "CompiledStep",
+    "ModelAnswer",
     "RetentionMode",
     "Run",
     "SpanHandle",
     "Step",
     "__version__",
+    "acall_model",
     "agent",
+    "call_model",
+    "compile_step",
     "current_run",
     "end_run",
     "extract",
@@ -39,6 +49,7 @@ __all__ = [
     "inject",
     "inject_environment",
     "instrument",
+    "model_compressor",
     "propagate",
     "propagating",
     "record_http",
@@ -56,7 +67,20 @@ __all__ = [
 ]
 
 
+# With the compiler, which not every program needs.
+_LAZY = {
+    "CompiledStep": "compiled",
+    "ModelAnswer": "answer",
+    "acall_model": "calling",
+    "call_model": "calling",
+    "compile_step": "compiling",
+    "model_compressor": "compressing",
+}
+
+
 def __getattr__(name: str) -> object:
+    if name in _LAZY:
+        return getattr(import_module(f"hansard.{_LAZY[name]}"), name)
     if name == "testing":  # with the SDK of OpenTelemetry, which a program needs in `init()` first
         return import_module("hansard.testing")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 from weakref import WeakSet
 
 from opentelemetry import context as otel
@@ -21,6 +21,13 @@ from hansard.propagation import with_run
 from hansard.step import Step, StepKind
 from hansard.told import step_attributes
 from hansard.tool_steps import ToolSteps
+
+if TYPE_CHECKING:
+    from hansard.answer import ModelAnswer
+    from hansard.calling import CallModelOptions
+    from hansard.compiled import CompiledStep
+    from hansard.compiling import CompileOptions
+    from hansard_compiler.providers.base import RenderInput
 
 _RUN: Final = otel.create_key("hansard-run")
 # Held weakly: a run that the program forgot is closed when nothing holds it any more.
@@ -179,6 +186,37 @@ class Run:
             status=status,
             duration_ms=duration_ms,
         )
+
+    # ---- what the model is shown and asked
+
+    def compile_step(
+        self, inputs: Iterable[Any], *, step: Step | None = None, **options: Unpack[CompileOptions]
+    ) -> CompiledStep:
+        """Compile the context of one model call: see `hansard.compile_step`. Raises CompileError.
+
+        It belongs to the step given, else to what is current inside the run.
+        """
+        from hansard.compiling import compile_step
+
+        return compile_step(self, step, inputs, **options)
+
+    def call_model(
+        self, compiled: CompiledStep | RenderInput, **options: Unpack[CallModelOptions]
+    ) -> ModelAnswer:
+        """Ask a model: see `hansard.call_model`. Raises RequestRefused and CallFailed."""
+        from hansard.calling import call_model
+
+        with place.entered(self.context()):
+            return call_model(compiled, **options)
+
+    async def acall_model(
+        self, compiled: CompiledStep | RenderInput, **options: Unpack[CallModelOptions]
+    ) -> ModelAnswer:
+        """Ask a model without holding up the event loop: see `hansard.acall_model`."""
+        from hansard.calling import acall_model
+
+        with place.entered(self.context()):
+            return await acall_model(compiled, **options)
 
     # ---- its end
 

@@ -40,6 +40,9 @@ OP_EXECUTE_TOOL: Final = "execute_tool"
 
 # ---- ours
 
+SPAN_COMPILE: Final = "hansard.compile"
+SPAN_POLICY_CHECK: Final = "hansard.policy.check"
+
 HANSARD_SCHEMA_VERSION: Final = "hansard.schema_version"
 INPUT: Final = "hansard.input"
 OUTPUT: Final = "hansard.output"
@@ -66,12 +69,33 @@ LOSS_SIGNAL: Final = "hansard.loss.signal"  # "spans" or "logs"
 LOSS_REASON: Final = "hansard.loss.reason"  # one of hansard.losses.Reason
 LOSS_ITEMS: Final = "hansard.loss.items"  # int; only ever grows
 
+# Of compiles, and of the calls made of them; the columns are named in hansard_compiler.
+COMPILE_ID: Final = "hansard.compilation.id"
+COMPILE_STABLE_PREFIX_HASH: Final = "hansard.compilation.stable_prefix_hash"
+COMPILE_VOLATILE_SUFFIX_HASH: Final = "hansard.compilation.volatile_suffix_hash"
+COMPILE_REQUEST_REF: Final = "hansard.compilation.request_ref"
+COMPILE_RESULT_REF: Final = "hansard.compilation.result_ref"
+COMPILE_WHOLE: Final = "hansard.compilation.request_whole"  # bool; see convention
+COMPILE_PORTS: Final = "hansard.compilation.ports"  # string[]
+POLICY_CHECKS_REF: Final = "hansard.policy.checks_ref"
+RECIPE: Final = "hansard.recipe"  # .ref
+REQUEST_LEFT_OUT: Final = "hansard.request.left_out"  # content; a list of sentences
+TOKENS_ESTIMATED: Final = "hansard.tokens.estimated"  # int; of the input, before sending
+TOKENS_ESTIMATOR: Final = "hansard.tokens.estimator"
+CALL_SHORTFALL: Final = "hansard.call.shortfall"  # code of an answer that is not whole
+ERROR_CODE: Final = "hansard.error.code"  # of a HansardError
+ERROR_RETRYABLE: Final = "hansard.error.retryable"  # bool
+ERROR_RETRY_AFTER_S: Final = "hansard.error.retry_after_s"  # double
+ERROR_PROVIDER_CODE: Final = "hansard.error.provider_code"
+EVENT_TOKEN_COUNT: Final = "hansard.token_count"  # the provider was asked to count
+
 # Of sessions: what `start_run`, `step` and `record_tool_…` tell.
 USER_ID: Final = "user.id"
 RUN_TAGS: Final = "hansard.run.tags"  # string[]
 RUN_METADATA: Final = "hansard.run.metadata."  # prefix; the rest is the key, text, number or flag
 STEP_METADATA: Final = "hansard.step.metadata."  # prefix, the same of a step
 STEP_INDEX: Final = "hansard.step.index"  # int; how many steps of the run were begun before
+STEP_INPUT_REFS: Final = "hansard.step.input_refs"  # string[]; payloads, each a list of items
 LEFT_OPEN: Final = "hansard.left_open"  # bool; the program never ended it, its run or its end did
 TOOL_TOLD: Final = "hansard.tool.told"  # "call" or "result", where only one of the two was told
 LINK_TYPE: Final = "hansard.link.type"  # of a link: "caller", the span in which a run was started

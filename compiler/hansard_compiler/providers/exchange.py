@@ -6,9 +6,11 @@ import gzip
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from hansard_compiler.calls import Call, Json
 from hansard_compiler.providers.failures import CallFailed
@@ -21,6 +23,13 @@ KEPT_HEADERS = frozenset(
     }
 )  # fmt: skip
 _KEPT_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
+# What another request like it needs, and which package in which version sent it. Never a key.
+SENT_HEADERS = frozenset(
+    {
+        "content-type", "accept", "anthropic-version", "anthropic-beta", "openai-beta",
+        "user-agent", "x-stainless-package-version",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +43,8 @@ class Attempt:
     first_chunk_ms: float | None = None
     duration_ms: float = 0.0
     error: str | None = None  # what broke the connection, by its type
+    address: str = ""  # scheme, host, port and path; no user, password or query
+    sent_headers: Mapping[str, str] = field(default_factory=dict)  # those of SENT_HEADERS
 
     @property
     def body(self) -> bytes:
@@ -87,6 +98,45 @@ class Exchange:
         return self.last.first_chunk_ms if self.last else None
 
 
+class Watcher(Protocol):
+    """Is told of what goes over the wire, as it goes. Must not raise."""
+
+    def sending(self, path: str, body: bytes) -> None: ...
+
+    def exchanged(self, exchange: Exchange) -> None: ...
+
+
+_watcher: ContextVar[Watcher | None] = ContextVar("hansard_exchanges", default=None)
+
+
+@contextmanager
+def watching(watcher: Watcher) -> Iterator[None]:
+    """Be told of every exchange made in this block, however it ends.
+
+    That is what an answer and a CallFailed hold too, and besides: a provider's count of tokens, and
+    a stream that the caller left before its end.
+    """
+    token = _watcher.set(watcher)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
+def tell_sending(path: str, body: bytes) -> None:
+    """Tell whoever watches that a body is about to be sent; wires call this once for each."""
+    watcher = _watcher.get()
+    if watcher is not None:
+        watcher.sending(path, body)
+
+
+def tell_exchange(exchange: Exchange) -> None:
+    """Tell whoever watches how it went; wires call this once for each exchange."""
+    watcher = _watcher.get()
+    if watcher is not None:
+        watcher.exchanged(exchange)
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A call that came back: its normal form, the response as JSON, and the exchange itself.
@@ -110,6 +160,12 @@ def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
         for name, value in named.items()
         if name in KEPT_HEADERS or name.startswith(_KEPT_PREFIXES)
     }
+
+
+def sent_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers of a request that belong in a record, names in lower case."""
+    named = {name.lower(): value for name, value in headers.items()}
+    return {name: named[name] for name in sorted(SENT_HEADERS & named.keys())}
 
 
 def read_json(body: bytes) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 import httpx2
 
 from hansard_compiler.providers.classify import retry_after_s
-from hansard_compiler.providers.exchange import Attempt, kept_headers
+from hansard_compiler.providers.exchange import Attempt, kept_headers, sent_headers
 
 _current: ContextVar[Recording | None] = ContextVar("hansard_recording", default=None)
 
@@ -29,9 +29,11 @@ class Recording:
     attempts: list[Attempt] = field(default_factory=list)
     started_ns: int = 0  # of the last attempt, on the monotonic clock
 
-    def begin(self, request: bytes) -> None:
+    def begin(self, request: httpx2.Request) -> None:
         self.started_ns = time.monotonic_ns()
-        self.attempts.append(Attempt(request=request))
+        address = str(request.url.copy_with(username=None, password=None, query=None))
+        headers = sent_headers(request.headers)
+        self.attempts.append(Attempt(request.read(), address=address, sent_headers=headers))
 
     def change(self, index: int, **fields: Any) -> None:
         self.attempts[index] = replace(self.attempts[index], **fields)
@@ -73,7 +75,7 @@ def event_hooks(most_wait_s: float) -> dict[str, list[Callable[..., Any]]]:
 def _on_request(request: httpx2.Request) -> None:
     made = _current.get()
     if made is not None:
-        made.begin(request.read())
+        made.begin(request)
 
 
 def _keep_response(made: Recording, response: httpx2.Response) -> None:

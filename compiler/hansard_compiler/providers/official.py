@@ -18,7 +18,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.providers import failures
 from hansard_compiler.providers.base import OnEvent
 from hansard_compiler.providers.classify import failure_in_stream, failure_of, made
-from hansard_compiler.providers.exchange import Exchange
+from hansard_compiler.providers.exchange import Exchange, tell_exchange, tell_sending
 from hansard_compiler.providers.failures import KeyMissing, PackageMissing
 from hansard_compiler.providers.sse import events_of
 
@@ -60,6 +60,7 @@ class OfficialWire:
         package, client = self._ready()
         from hansard_compiler.providers.http_recording import recording
 
+        tell_sending(path, body)
         with recording() as kept:
             problem: Exception | None = None
             try:
@@ -68,7 +69,9 @@ class OfficialWire:
                 problem = error
                 if kept.attempts and kept.attempts[-1].status is None:
                     kept.lose(error)
-            exchange = Exchange(self.provider, path, body, stream, tuple(kept.attempts))
+            finally:  # also when what `on_event` raised goes through to the caller
+                exchange = Exchange(self.provider, path, body, stream, tuple(kept.attempts))
+                tell_exchange(exchange)
         self._judge(exchange, problem)
         return exchange
 

@@ -32,7 +32,7 @@ from hansard_compiler.canonical import canonical_json, stable_hash
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.providers import failures
 from hansard_compiler.providers.base import OnEvent, RenderInput, neutral_tool
-from hansard_compiler.providers.exchange import Attempt, Exchange
+from hansard_compiler.providers.exchange import Attempt, Exchange, tell_exchange, tell_sending
 from hansard_compiler.providers.failures import CallFailed
 from hansard_compiler.providers.fields import result_text, tokens_from
 from hansard_compiler.providers.pairs import neutral_problems
@@ -176,21 +176,28 @@ class ScriptedWire:
         self, path: str, body: bytes, *, stream: bool, on_event: OnEvent | None = None
     ) -> Exchange:
         """Answer a request; a line with `fail` raises that failure."""
+        tell_sending(path, body)
         request = json.loads(body)
         line = self._script.answer_to(request)
         if "fail" in line:
             attempt = Attempt(request=body, status=500, response=canonical_json(line).encode())
             exchange = Exchange(PROVIDER, path, body, stream, (attempt,))
+            tell_exchange(exchange)
             message = str(line.get("note", f"the script says {line['fail']}"))
             raise _FAILURES[line["fail"]](message, exchange=exchange)
         response = _response(self._script.model, line, request)
         if not stream:
             return _exchange(path, body, json.dumps(response, ensure_ascii=False).encode())
         events = [*_deltas(line), {"type": "end", "response": response}]
-        for event in events:
-            if on_event is not None:
-                on_event(event)
-        return _exchange(path, body, b"".join(map(event_bytes, events)), is_stream=True)
+        told: list[Json] = []
+        try:
+            for event in events:
+                told.append(event)
+                if on_event is not None:
+                    on_event(event)
+        finally:  # also when the caller leaves the stream
+            exchange = _exchange(path, body, b"".join(map(event_bytes, told)), is_stream=True)
+        return exchange
 
     def close(self) -> None:
         """There is nothing to close."""
@@ -199,7 +206,9 @@ class ScriptedWire:
 def _exchange(path: str, body: bytes, response: bytes, *, is_stream: bool = False) -> Exchange:
     first = 0.0 if is_stream else None
     attempt = Attempt(request=body, status=200, response=response, first_chunk_ms=first)
-    return Exchange(PROVIDER, path, body, is_stream, (attempt,))
+    exchange = Exchange(PROVIDER, path, body, is_stream, (attempt,))
+    tell_exchange(exchange)
+    return exchange
 
 
 def _deltas(line: Json) -> list[Json]:

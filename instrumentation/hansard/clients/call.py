@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hansard._state import Recorder
 
 _CURRENT: Final = otel_context.create_key("hansard-recorded-call")
+_TOLD: Final = otel_context.create_key("hansard-told-call")
 _JSON: Final = "application/json"
 _LONGEST_MESSAGE: Final = 2_000
 _LONGEST_TYPE: Final = 100
@@ -43,6 +44,21 @@ def outside_of_calls() -> Iterator[None]:
     """Requests made in here belong to no call."""
     with entered(otel_context.set_value(_CURRENT, None)):
         yield
+
+
+@contextmanager
+def quiet_clients() -> Iterator[None]:
+    """Keep clients and instrumentors from telling the calls made in here: the caller does."""
+    context = otel_context.set_value(_TOLD, True)
+    for key in (otel_context._SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation"):
+        context = otel_context.set_value(key, True, context)
+    with entered(context):
+        yield
+
+
+def is_told() -> bool:
+    """Whether whoever makes this call tells it."""
+    return otel_context.get_value(_TOLD) is True
 
 
 class RecordedCall:

@@ -16,7 +16,7 @@ from opentelemetry import trace
 
 from hansard._state import active
 from hansard.clients import names
-from hansard.clients.call import RecordedCall, current_call, outside_of_calls
+from hansard.clients.call import RecordedCall, current_call, is_told, outside_of_calls
 from hansard.clients.exchange import Exchange
 from hansard.clients.guard import observing, tell
 from hansard.clients.quiet_tracer import QuietTracer
@@ -158,7 +158,7 @@ def _begin(
 ) -> RecordedCall | None:
     """Start the record of a call; None when nothing records, or no model is asked."""
     recorder = active()
-    if recorder is None:
+    if recorder is None or is_told():
         return None
     options = kwargs["options"] if "options" in kwargs else args[1]
     route = route_of(library, method=options.method, url=options.url)

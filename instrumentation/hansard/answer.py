@@ -1,0 +1,68 @@
+"""What a model answered, and what the record has of the call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hansard_compiler.calls import Json, Message, Tokens, ToolCallPart, message_json
+
+if TYPE_CHECKING:
+    from hansard_compiler.providers.exchange import Answer
+    from hansard_compiler.providers.failures import CallFailed
+
+
+@dataclass(frozen=True, slots=True)
+class CallKept:
+    """What the record has of a call; empty texts where nothing is recorded."""
+
+    step_id: str = ""
+    request_ref: str = ""
+    response_ref: str = ""
+    recipe_ref: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswer:
+    """One answer. `raw` holds everything: the call, the response as JSON, the exact bytes."""
+
+    raw: Answer
+    continuation: Message  # the answer as the message to go on with, signed blocks unchanged
+    kept: CallKept = CallKept()
+
+    @property
+    def text(self) -> str:
+        """What the model said."""
+        return "\n".join(message.text for message in self.raw.call.output if message.text)
+
+    @property
+    def tool_calls(self) -> list[ToolCallPart]:
+        """The tools it asked for."""
+        parts = (part for message in self.raw.call.output for part in message.parts)
+        return [part for part in parts if isinstance(part, ToolCallPart)]
+
+    @property
+    def message(self) -> Json:
+        """The answer as an input of the next compile."""
+        return message_json(self.continuation)
+
+    @property
+    def finish_reason(self) -> str | None:
+        """`stop`, `length`, `tool_call`, `content_filter` or `other`."""
+        return self.raw.call.finish_reason
+
+    @property
+    def tokens(self) -> Tokens:
+        """What was billed; None where the provider did not say."""
+        return self.raw.call.tokens
+
+    @property
+    def estimated_input_tokens(self) -> int | None:
+        """What the offline estimate said before sending."""
+        told = self.raw.metadata.get("estimated_input_tokens")
+        return told if isinstance(told, int) else None
+
+    @property
+    def shortfall(self) -> CallFailed | None:
+        """The failure of an answer that is there and not whole: cut at the limit, or filtered."""
+        return self.raw.shortfall
