@@ -47,6 +47,12 @@ def one_compilation(site: SiteDep, compilation_id: str) -> Answer:
 def compilation_body(connection: apsw.Connection, wanted: str, *, now_ns: int) -> Body:
     """Return everything about a compile, as the API and the command line say it."""
     found, *others = compilations_with_id(connection, wanted)
+    same = [one.step_id for one in others]
+    return {**whole_body(connection, found, now_ns=now_ns), "same_compile": same}
+
+
+def whole_body(connection: apsw.Connection, found: Compilation, *, now_ns: int) -> Body:
+    """Return a compile with everything that is stored of it."""
     receipts = receipts_of(connection, found.span)
     result, trouble = _result(connection, found.row.result_ref)
     return {
@@ -54,7 +60,6 @@ def compilation_body(connection: apsw.Connection, wanted: str, *, now_ns: int) -
         "run_name": found.run_name,
         "parent_step_id": _parent(found),
         "calls": _calls(connection, found, now_ns=now_ns),
-        "same_compile": [one.step_id for one in others],
         "request": _payload(connection, found.row.request_ref),
         "result": _payload(connection, found.row.result_ref),
         "sections": _sections(found, receipts, result),

@@ -30,7 +30,8 @@ COMMANDS: Final = (
     Entry("open", "opening", "Open the pages of a running server in the browser."),
     Entry("tail", "tail", "Follow runs as they happen."),
     Entry("runs", "runs", "Runs: list, show, export, delete, pin."),
-    Entry("steps", "steps", "Steps: show one, whole or as it came in."),
+    Entry("steps", "steps", "Steps: show one, whole or as it came in; say what it knew, and why."),
+    Entry("receipts", "receipts", "Receipts: what went into prompts and what did not, and why."),
     Entry("payload", "payload", "Payloads: get the bytes of one, verify them."),
     Entry("search", "search", "Find what was said, in any run."),
     Entry("usage", "usage", "Sum tokens and money."),
@@ -43,7 +44,7 @@ COMMANDS: Final = (
     Entry("export", "transfer", "Write all runs as OTLP."),
     Entry("backup", "copies", "Copy the store while it is used."),
     Entry("restore", "copies", "Put a backup in an empty data folder."),
-    Entry("verify", "maintenance", "Check every row, digest and file of the store."),
+    Entry("verify", "maintenance", "Check every row, digest and file of the store, or a compile."),
     Entry("rebuild", "rebuilding", "Derive everything again from what was received."),
     Entry("gc", "maintenance", "Delete old runs and remove what nothing uses."),
 )

@@ -13,29 +13,44 @@ from hansard_web import format as fmt
 from hansard_web.cli.base import (
     Command,
     Failed,
+    Group,
     json_option,
     print_json,
     read_config,
     setting_options,
 )
 from hansard_web.cli.progress import progress, progress_of
-from hansard_web.cli.store import find_store, maintaining, open_store
+from hansard_web.cli.store import find_store, maintaining, open_store, reading
+from hansard_web.cli.tables import print_facts
 from hansard_web.janitor import Cleaned, Limits, clean
+from hansard_web.recompiling import Recompiled, Verdict, recompile
+
+_EXITS = {Verdict.EQUAL: 0, Verdict.DIFFERS: 1, Verdict.REDACTED: 2, Verdict.MISSING: 2}
 
 
-@click.command(cls=Command)
+class _VerifyGroup(Command, Group):
+    """A command by itself, with verbs."""
+
+
+@click.group(cls=_VerifyGroup, invoke_without_command=True)
+@click.pass_context
 @setting_options("data")
 @click.option(
     "--every", default=1, show_default=True, type=click.IntRange(1), help="Look at every nth row."
 )
 @json_option
-def verify(*, data: str | None, every: int, as_json: bool) -> None:
-    """Check every row, digest and file of the store.
+def verify(ctx: click.Context, *, data: str | None, every: int, as_json: bool) -> None:
+    """Check every row, digest and file of the store, or a compile.
 
     Reads all of it while it is used, and names the first broken row of each kind of damage.
 
     Example: hansard verify
     """
+    if ctx.invoked_subcommand is None:
+        _verify_store(data, every=every, as_json=as_json)
+
+
+def _verify_store(data: str | None, *, every: int, as_json: bool) -> None:
     folder = find_store(data)
     open_store(folder).close()
     with progress_of() as tell:
@@ -53,6 +68,42 @@ def verify(*, data: str | None, every: int, as_json: bool) -> None:
         )
     if not as_json:
         click.echo(f"sound: {report.rows:,} rows read back")
+
+
+@verify.command("compile")
+@click.argument("compilation_id")
+@setting_options("data")
+@json_option
+@click.pass_context
+def verify_compile(
+    ctx: click.Context, *, compilation_id: str, data: str | None, as_json: bool
+) -> None:
+    """Make a compile again from its stored request, and compare the hashes.
+
+    Exits 0 when they are equal, 1 when they differ, 2 when it cannot be made again: its request
+    was redacted, or something it takes is missing.
+
+    Example: hansard verify compile 4bf92f35
+    """
+    named = data or (ctx.parent.params["data"] if ctx.parent else None)
+    with reading(named) as connection:
+        found = recompile(connection, compilation_id)
+    if as_json:
+        print_json({**dataclasses.asdict(found), "verdict": found.verdict.value})
+    else:
+        _print_recompiled(found)
+    ctx.exit(_EXITS[found.verdict])
+
+
+def _print_recompiled(found: Recompiled) -> None:
+    facts = [
+        ("compile", found.compilation_id),
+        ("step", found.step_id),
+        ("verdict", found.verdict.value),
+        ("recorded", found.recorded_hash or ""),
+        ("found", found.found_hash or ""),
+    ]
+    print_facts([*facts, *(("why", reason) for reason in found.reasons)])
 
 
 @click.command(cls=Command)

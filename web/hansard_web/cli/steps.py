@@ -6,14 +6,28 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import apsw
 import click
 import orjson
 
+from hansard_collector.read import read_step
+from hansard_store.run_queries import get_run
+from hansard_store.step_queries import get_step
 from hansard_web import format as fmt
 from hansard_web.api.answers import Body
+from hansard_web.api.compilations import whole_body
+from hansard_web.api.contexts import native_compilation
 from hansard_web.api.export import open_raw
 from hansard_web.api.steps import step_body
-from hansard_web.cli.base import Group, json_option, print_json, setting_options, write_bytes
+from hansard_web.cli.base import (
+    Failed,
+    Group,
+    json_option,
+    print_json,
+    setting_options,
+    write_bytes,
+)
+from hansard_web.cli.receipts import print_one_receipt, print_receipts
 from hansard_web.cli.store import find_store, reading
 from hansard_web.cli.tables import print_facts, print_lines
 from hansard_web.readers import Readers
@@ -23,7 +37,7 @@ _SHOWN = 2_000  # characters of one message or value; --json has all
 
 @click.group(cls=Group)
 def steps() -> None:
-    """Steps: show one, whole or as it came in."""
+    """Steps: show one, whole or as it came in; say what it knew, and why."""
 
 
 @steps.command()
@@ -48,6 +62,67 @@ def show(*, step_id: str, data: str | None, raw: bool, as_json: bool) -> None:
         return
     print_facts(_facts(body))
     print_lines(_content(body))
+
+
+@steps.command()
+@click.argument("step_id")
+@setting_options("data")
+@click.option("--item", help="Only this item, with the terms of its score.")
+@click.option("--decision", help="Only these: include, exclude, compress, redact.")
+@json_option
+def why(
+    *, step_id: str, data: str | None, item: str | None, decision: str | None, as_json: bool
+) -> None:
+    """Say for every candidate why it was in the prompt of a step, or was not.
+
+    STEP_ID is a compile, the step around it or the model call that used it.
+
+    Example: hansard steps why 4bf92f35-00f0 --decision exclude
+    """
+    with reading(data) as connection:
+        body = _compile_of(connection, step_id, now_ns=time.time_ns())
+    body["receipts"] = [
+        one
+        for one in body["receipts"]
+        if item in (None, one["item_id"]) and decision in (None, one["decision"])
+    ]
+    if as_json:
+        print_json(body)
+    elif item is None:
+        _print_compile(body)
+    for one in body["receipts"] if item is not None and not as_json else ():
+        print_one_receipt(one)
+    if item is not None and not body["receipts"]:
+        raise Failed(f"item {item!r} was no candidate of this compile, or not decided so")
+
+
+def _compile_of(connection: apsw.Connection, step_id: str, *, now_ns: int) -> Body:
+    step = get_step(connection, step_id, now_ns=now_ns)
+    run = get_run(connection, step.run_id, now_ns=now_ns)
+    found = native_compilation(connection, step, read_step(connection, step.id), run=run.id)
+    if found is None:
+        raise Failed(
+            f"step {step.step_id} has no compile, so there are no receipts; what its context was "
+            "can only be derived: `hansard steps show --json`, under context"
+        )
+    return whole_body(connection, found, now_ns=now_ns)
+
+
+def _print_compile(body: Body) -> None:
+    budget, items = body["budget"], body["items"]
+    used, available = budget["used"], budget["available"]
+    known = used is not None and available is not None
+    print_facts(
+        [
+            ("compile", body["compilation_id"]),
+            ("model", " ".join(part for part in (body["provider"], body["model"]) if part)),
+            ("budget", f"{used:,} of {available:,} tokens" if known else ""),
+            ("items", f"{items['total']:,}, {items['excluded']:,} of them left out"),
+            ("notes", "; ".join(body["notes"])),
+        ]
+    )
+    click.echo()
+    print_receipts(body["receipts"])
 
 
 def _print_raw(step_id: str, *, data: str | None) -> None:

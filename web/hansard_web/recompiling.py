@@ -1,0 +1,173 @@
+"""A stored compile made again from its stored request: does it come to the same (RC-15)?
+
+Nothing is written, and no model is asked: what a compile was given beside its request (a policy
+or a compressor of the program's own) is not stored, and such a compile cannot be made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import apsw
+import orjson
+
+from hansard_collector.named_payloads import PayloadStanding, standing_of
+from hansard_collector.rederive import read_span
+from hansard_compiler.compile import CompileResult, compile_context
+from hansard_compiler.errors import HansardError
+from hansard_compiler.models import CompilationRequest, parse
+from hansard_compiler.ports import Ports
+from hansard_compiler.redaction import Redactor
+from hansard_compiler.tokens import estimator_for
+from hansard_store.compilations import Compilation, compilations_with_id
+from hansard_store.errors import StoreCorruptError
+from hansard_store.payloads import Payload, folder_of, read_payload
+from hansard_store.receipts import Receipt, receipts_of
+
+_WHOLE_KEY = "hansard.compilation.request_whole"
+_MARKERS = ("‹redacted:".encode(), "‹withheld".encode())
+_MOST_DIFFERENCES = 20
+
+
+class Verdict(StrEnum):
+    """What came of making a compile again."""
+
+    EQUAL = "equal"
+    DIFFERS = "differs"
+    REDACTED = "redacted"  # the request is here without what retention or clearance took out
+    MISSING = "missing"  # the request, or something else it takes, is not here
+
+
+@dataclass(frozen=True, slots=True)
+class Recompiled:
+    """The verdict with what it rests on."""
+
+    compilation_id: str
+    step_id: str
+    verdict: Verdict
+    recorded_hash: str | None
+    found_hash: str | None  # None: it was not compiled
+    reasons: tuple[str, ...]
+
+
+class _Unrepeatable(Exception):
+    """An answer, not an error: it never leaves this module."""
+
+    def __init__(self, verdict: Verdict, reason: str) -> None:
+        super().__init__(reason)
+        self.verdict = verdict
+        self.reason = reason
+
+
+def recompile(connection: apsw.Connection, wanted: str) -> Recompiled:
+    """Make a compile again, by its id or a unique beginning of it, and compare the hashes.
+
+    Takes as long as the compile did. Raises NotFoundError or AmbiguousIdError for the id.
+    """
+    compilation = compilations_with_id(connection, wanted)[0]
+    try:
+        data = _request(connection, compilation)
+        result = _compiled(connection, compilation, data)
+    except _Unrepeatable as why:
+        return _told(compilation, why.verdict, None, [why.reason])
+    if result.compile_hash == compilation.row.hash:
+        return _told(compilation, Verdict.EQUAL, result, [])
+    if not _is_whole(connection, compilation, data):
+        reason = "the stored request is without its secrets, or what was above its clearance"
+        return _told(compilation, Verdict.REDACTED, result, [reason])
+    reasons = list(_differences(receipts_of(connection, compilation.span), result))
+    if not reasons and compilation.row.redacted:
+        reason = "every decision is equal; secrets were cut out under the key of another machine"
+        return _told(compilation, Verdict.REDACTED, result, [reason])
+    return _told(compilation, Verdict.DIFFERS, result, reasons or ["the prompt itself differs"])
+
+
+def _told(
+    compilation: Compilation, verdict: Verdict, result: CompileResult | None, reasons: Sequence[str]
+) -> Recompiled:
+    return Recompiled(
+        compilation_id=compilation.row.id,
+        step_id=compilation.step_id,
+        verdict=verdict,
+        recorded_hash=compilation.row.hash,
+        found_hash=None if result is None else result.compile_hash,
+        reasons=tuple(reasons),
+    )
+
+
+def _request(connection: apsw.Connection, compilation: Compilation) -> bytes:
+    ref = compilation.row.request_ref
+    if compilation.row.hash is None or ref is None:
+        raise _Unrepeatable(Verdict.MISSING, "its span names no hash or no stored request")
+    standing, payload = standing_of(connection, ref)
+    if payload is None:
+        why = "withheld" if standing is PayloadStanding.WITHHELD else "not stored here"
+        raise _Unrepeatable(Verdict.MISSING, f"its request is {why}")
+    if standing is PayloadStanding.REDACTED:
+        raise _Unrepeatable(Verdict.REDACTED, f"its request was redacted: {payload.redacted}")
+    return _bytes(connection, payload)
+
+
+def _bytes(connection: apsw.Connection, payload: Payload) -> bytes:
+    try:
+        return read_payload(folder_of(connection), payload)
+    except StoreCorruptError as error:
+        raise _Unrepeatable(Verdict.MISSING, str(error)) from None
+
+
+def _compiled(connection: apsw.Connection, compilation: Compilation, data: bytes) -> CompileResult:
+    if compilation.row.ports:
+        given = compilation.row.ports.replace(",", ", ")
+        raise _Unrepeatable(
+            Verdict.MISSING, f"the program gave it a {given} of its own, which is not stored"
+        )
+    try:
+        request = parse(CompilationRequest, orjson.loads(data))
+    except (HansardError, orjson.JSONDecodeError) as error:
+        reason = f"its request cannot be read by this version: {error}"
+        raise _Unrepeatable(Verdict.MISSING, reason) from None
+    counter = estimator_for(request.provider, request.model)
+    if compilation.row.counter not in (None, counter.name):
+        reason = f"tokens were counted by {compilation.row.counter}, here it is {counter.name}"
+        raise _Unrepeatable(Verdict.MISSING, reason)
+    redactor = Redactor(folder_of(connection).key())
+    try:
+        return compile_context(request, Ports(counter=counter, redactor=redactor))
+    except HansardError as error:
+        raise _Unrepeatable(Verdict.DIFFERS, f"compiling it again fails: {error}") from None
+
+
+def _is_whole(connection: apsw.Connection, compilation: Compilation, data: bytes) -> bool:
+    """Return whether the stored request is the one that was compiled; its sender says so."""
+    if any(marker in data for marker in _MARKERS):
+        return False
+    attributes: Any = read_span(connection, compilation.span).view().attributes
+    return attributes.get(_WHOLE_KEY, True) is not False
+
+
+def _differences(recorded: Sequence[Receipt], result: CompileResult) -> Iterator[str]:
+    """Yield what came out otherwise, item by item."""
+    found = {one.item_id: one for one in result.receipts}
+    known = {one.item_id for one in recorded}
+    told = 0
+    for one in recorded:
+        now = found.get(one.item_id)
+        was = (one.decision, one.reason, one.score_nano)
+        if now is None:
+            told += 1
+            yield f"{one.item_id}: is no candidate now"
+        elif was != (
+            now.decision, now.reason.value, None if now.score is None else now.score.total
+        ):  # fmt: skip
+            told += 1
+            yield (
+                f"{one.item_id}: was {one.decision} ({one.reason}), "
+                f"now {now.decision} ({now.reason.value})"
+            )
+        if told == _MOST_DIFFERENCES:
+            yield "and more"
+            return
+    yield from (f"{item}: was no candidate" for item in found if item not in known)
