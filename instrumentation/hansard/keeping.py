@@ -35,19 +35,15 @@ class KeepingLoop:
                     self._at.disk.retry_s = time.monotonic() + _RETRY_S
 
     def _choose(self, now_s: float) -> tuple[Step | None, float | None]:
-        flight = self._at.flight
-        times: list[float] = []
+        flight, since_s = self._at.flight, self._at.attempt_since_s
         if now_s < self._at.disk.retry_s:
             return None, self._at.disk.retry_s
-        if flight is not None and flight.is_ready and flight.file is None:
-            if flight.since_s + STALL_S <= now_s:
+        is_stalled = since_s is not None and since_s + STALL_S <= now_s
+        times = [] if since_s is None or is_stalled else [since_s + STALL_S]
+        if flight is not None and flight.file is None:
+            if is_stalled and flight.is_ready:
                 return partial(self._at.keep_flight, flight), None
-            times.append(flight.since_s + STALL_S)
-        is_stalled = flight is not None and flight.file is not None
-        if self._at.cargo_since_s is not None:
-            stalls_s = self._at.cargo_since_s + STALL_S
-            is_stalled = is_stalled or stalls_s <= now_s
-            times.append(stalls_s)
+            is_stalled = False  # what came after it goes to disk after it
         if self._at.contact.is_ill or is_stalled or len(self._at.backlog):
             due_s = self._at.waiting.due_s(self._at.delay_s)
             if due_s is not None and (self._at.flushing or due_s <= now_s):
@@ -97,7 +93,7 @@ class KeepingLoop:
                     rest.append(flight.batch)
                 while (batch := self._at.waiting.take()) is not None:
                     rest.append(batch)
-            if rest or (flight is not None and flight.file is not None):
+            if rest or self._at.is_left():
                 self._at.contact.complain("it did not take everything before the program ended")
             for batch in rest:
                 items = [one for one in batch.items if not is_own_news(one)]

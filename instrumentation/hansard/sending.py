@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -48,11 +50,24 @@ class SendingLoop:
         attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
         while (step := self._at.next(self._choose)) is not None:
             try:
-                step()
+                with self._under_way():
+                    step()
             except Exception as error:  # whatever it was, the thread goes on
                 warn_once("internal", "sending failed, and is tried again: %r", error)
                 _log.debug("sending failed", exc_info=True)
                 self._failed(Answer(Outcome.LATER, "an error of the SDK"))
+
+    @contextmanager
+    def _under_way(self) -> Iterator[None]:
+        """Let the keeper know since when: what hangs must not hold spans in memory."""
+        with self._at.lock:
+            self._at.attempt_since_s = time.monotonic()
+            self._at.news.notify_all()
+        try:
+            yield
+        finally:
+            with self._at.lock:
+                self._at.attempt_since_s = None
 
     def _choose(self, now_s: float) -> tuple[Step | None, float | None]:
         if self._at.contact.is_ill and now_s < self._at.contact.retry_s:
@@ -67,8 +82,7 @@ class SendingLoop:
         if due_s is not None and not self._at.is_keeping and (self._at.flushing or due_s <= now_s):
             batch = self._at.waiting.take()
             assert batch is not None  # something is due
-            self._at.flight = Flight(batch, now_s)
-            self._at.news.notify_all()
+            self._at.flight = Flight(batch)
             return partial(self._send_flight, self._at.flight), None
         tell_s = self._tell_s if self._at.backlog.untold() else None
         if tell_s is not None and (self._at.flushing or tell_s <= now_s):
@@ -115,16 +129,9 @@ class SendingLoop:
             self._at.news.notify_all()
 
     def _send_cargo(self, cargo: Cargo) -> None:
+        self._after(cargo.send_next(self._courier, self._resource), Kind.LOGS)
         with self._at.lock:
-            self._at.cargo_since_s = time.monotonic()
             self._at.news.notify_all()
-        try:
-            answer = cargo.send_next(self._courier, self._resource)
-        finally:
-            with self._at.lock:
-                self._at.cargo_since_s = None
-                self._at.news.notify_all()
-        self._after(answer, Kind.LOGS)
 
     def _send_file(self, file: SpoolFile) -> None:
         answer = forward(self._courier, self._at.backlog, file)

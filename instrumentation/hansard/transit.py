@@ -34,7 +34,6 @@ class Flight:
     """A batch that is being sent from memory."""
 
     batch: Batch
-    since_s: float
     is_ready: bool = False  # cleaned: it may be written down
     file: SpoolFile | None = None  # where it is on disk as well
 
@@ -65,7 +64,7 @@ class Transit:
         self.replay = Replay(root)
         self.flight: Flight | None = None
         self.cargo: Cargo | None = None
-        self.cargo_since_s: float | None = None  # when the attempt under way began
+        self.attempt_since_s: float | None = None  # when the sender began what it does now
         self.is_keeping = False  # a batch is between memory and disk
         self.queued = self.settled = 0
         self.flushing = 0

@@ -51,3 +51,35 @@ def test_a_program_whose_spans_are_refused_for_ever_ends_as_ever(tmp_path: Path)
     assert [path.name[33:] for path in (tmp_path / "spool" / "refused").iterdir()] == [
         "000001-4.traces"
     ]
+
+
+_TOO_LARGE_FOR_A_SPAN = """
+import sys, time
+from pathlib import Path
+import hansard
+
+@hansard.tool
+def look(wanted):
+    return wanted
+
+recorder = hansard.init()
+look("p" * 3_000)
+until_s = time.monotonic() + 30
+while not list((recorder.settings.data / "spool").glob("*/*.traces")):
+    assert time.monotonic() < until_s
+    time.sleep(0.05)
+print("result 42")
+"""
+
+
+@pytest.mark.covers("OT-11")
+def test_a_program_that_has_all_on_disk_when_it_ends_tells_so(tmp_path: Path) -> None:
+    """The collector hangs: nothing failed yet, and nothing is left in memory either."""
+    with faulty("hanging") as port:
+        variables = settings(tmp_path, f"http://127.0.0.1:{port}")
+        ended = run(_TOO_LARGE_FOR_A_SPAN, variables | {"HANSARD_EXIT_TIMEOUT_MS": str(_EXIT_MS)})
+
+    assert (ended.status, ended.output) == (0, "result 42\n")
+    [told] = ended.errors
+    assert told.startswith(f"nothing can be sent to http://127.0.0.1:{port}: ")
+    assert spooled(tmp_path) == ["000001-1.traces"]
