@@ -27,6 +27,7 @@ ANSWERS = {
     "page": answer("200 OK", "Content-Type: text/html", body=_PAGE),
     "garbage": b"\x00\xff garbage \r\n\r\n" * 8,
     "nothing": b"",  # closes at once
+    "escapes": answer("503 \x1b[2J\x07gone"),
 }
 
 

@@ -83,3 +83,12 @@ def test_a_program_that_has_all_on_disk_when_it_ends_tells_so(tmp_path: Path) ->
     [told] = ended.errors
     assert told.startswith(f"nothing can be sent to http://127.0.0.1:{port}: ")
     assert spooled(tmp_path) == ["000001-1.traces"]
+
+
+def test_what_a_collector_says_cannot_write_to_the_terminal(tmp_path: Path) -> None:
+    with faulty("escapes") as port:
+        ended = run(AGENT, settings(tmp_path, f"http://127.0.0.1:{port}"))
+
+    [told] = ended.errors
+    assert "\\x1b[2J" in told
+    assert told.isprintable()
