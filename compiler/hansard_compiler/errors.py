@@ -4,6 +4,7 @@ HansardError
 ├── ConfigError          a setting that cannot work; the command line prints it and exits 2
 ├── NotFoundError        no such run, step or payload (HTTP 404)
 ├── AmbiguousIdError     an id prefix that fits more than one (HTTP 409)
+├── compiler:  CompileError …    compile_errors.py
 ├── store:     StoreError …      hansard_store/errors.py
 └── collector: IngestError …     hansard_collector/errors.py
 """

@@ -125,9 +125,21 @@ def without_secrets(
     removed = tuple(f"{one.rule}:{one.fingerprint}" for one in redacted.findings)
     if isinstance(content, str):
         return redacted.text, removed
-    clean = _walk(content, lambda value, key: redactor.redact_text(value, key=key).text)
-    if redactor.redact_text(_text(clean)).findings:
-        return redacted.text, removed  # a secret spread over several strings: only the text is safe
+    seen: set[str] = set()
+
+    def cut(value: str, key: str) -> str:
+        found = redactor.redact_text(value, key=key)
+        seen.update(one.fingerprint for one in found.findings)
+        return found.text
+
+    clean = _walk(content, cut)
+    # Parts read one after the other may hold a secret that none of them holds by itself.
+    is_spread = isinstance(content.get("parts"), list) and any(
+        one.fingerprint not in seen for one in redacted.findings
+    )
+    if is_spread or redactor.redact_text(_text(clean)).findings:
+        fingerprint = redactor.fingerprint(canonical_bytes(content))
+        return _all_cut(content, f"‹redacted:everything:{fingerprint}›"), removed
     return clean, removed
 
 

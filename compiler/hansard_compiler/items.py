@@ -167,6 +167,19 @@ def text_of(content: Mapping[str, Any]) -> str:
     return "\n".join(_part_text(part) for part in parts)
 
 
+def counted_text(content: Mapping[str, Any]) -> tuple[str, int]:
+    """Return what of a structured content is paid for as text, and how many media it holds."""
+    parts = content.get("parts")
+    if not isinstance(parts, Sequence) or isinstance(parts, str):
+        return text_of(content), 0
+    texts = [part for part in parts if not _is_media(part)]
+    return text_of({"parts": texts}), len(parts) - len(texts)
+
+
+def _is_media(part: Any) -> bool:
+    return isinstance(part, Mapping) and part.get("type") == "media"
+
+
 def _part_text(part: Any) -> str:
     if isinstance(part, Mapping) and part.get("type") in ("text", "reasoning"):
         return str(part.get("text", ""))

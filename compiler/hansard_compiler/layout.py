@@ -126,7 +126,8 @@ def header(item: Item) -> str:
 
 def frame_tokens(item: Item) -> int:
     """Return an estimate of what the header and the message around an item cost."""
-    return _FRAME_TOKENS if item.kind in _ROLE else _FRAME_TOKENS + len(header(item)) // 3
+    has_header = item.kind not in _ROLE or (item.kind == "tool_result" and not item.answers)
+    return _FRAME_TOKENS + len(header(item)) // 3 if has_header else _FRAME_TOKENS
 
 
 def _entry(state: State, item: Item) -> Json:
@@ -137,24 +138,26 @@ def _entry(state: State, item: Item) -> Json:
         return {"item_id": item.id, "kind": item.kind, "tool": guarded.content}
     if item.kind not in _ROLE:
         text = shortened[0] if shortened else guarded.text
-        clean = state.ports.redactor.redact_text(header(item)).text
-        text = text if item.kind == "system" else f"{clean}\n{text}"
+        text = text if item.kind == "system" else f"{_clean_header(state, item)}\n{text}"
         return {"item_id": item.id, "kind": item.kind, "text": text}
-    parts = _parts(item, guarded.content, shortened[0] if shortened else None)
+    parts = _parts(state, item, shortened[0] if shortened else None)
     return {"item_id": item.id, "kind": item.kind, "role": _ROLE[item.kind], "parts": parts}
 
 
-def _parts(item: Item, content: Any, shortened: str | None) -> list[Any]:
+def _clean_header(state: State, item: Item) -> str:
+    return state.ports.redactor.redact_text(header(item)).text
+
+
+def _parts(state: State, item: Item, shortened: str | None) -> list[Any]:
+    content = state.guarded[item.id].content
     given = content.get("parts") if isinstance(content, Mapping) else None
     if item.kind == "tool_result" and item.answers:
         return _result_parts(item, content, given, shortened)
-    if shortened is not None:
-        return [{"type": "text", "text": shortened}]
-    if isinstance(given, list):
+    if isinstance(given, list) and shortened is None:
         return given
-    text = content if isinstance(content, str) else text_of(content)
+    text = shortened or (content if isinstance(content, str) else text_of(content))
     if item.kind == "tool_result":  # of no call that is known: told as material
-        text = f"{header(item)}\n{text}"
+        text = f"{_clean_header(state, item)}\n{text}"
     return [{"type": "text", "text": text}]
 
 

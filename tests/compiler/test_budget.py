@@ -22,7 +22,11 @@ _UNCOMPRESSED = {"compression": {"enabled": False}, "detect_conflicts": False}
 
 
 def _one_of_each_class() -> list[Any]:
-    return [item(name, kind, f"{_TEXT} {name}") for name, kind in _ONE_EACH.items()]
+    """Return items that cost a little more from class to class, so that none fits by being small."""
+    return [
+        item(name, kind, f"{_TEXT} {name} " + "more " * 5 * at)
+        for at, (name, kind) in enumerate(_ONE_EACH.items())
+    ]
 
 
 def _included(result: CompileResult) -> list[str]:
@@ -33,7 +37,7 @@ def _included(result: CompileResult) -> list[str]:
 def test_classes_vanish_from_the_last_to_the_second_as_the_budget_shrinks() -> None:
     config = {**_UNCOMPRESSED, "required_kinds": []}
     sizes: list[list[str]] = []
-    for budget in range(300, 20, -1):
+    for budget in range(500, 20, -1):
         try:
             chosen = _included(compiled(_one_of_each_class(), budget=budget, compile_config=config))
         except RequiredOverBudget:
@@ -129,6 +133,18 @@ def test_a_lower_class_may_use_what_a_large_item_leaves() -> None:
     result = compiled(items, budget=60, compile_config=_UNCOMPRESSED)
 
     assert reasons(result) == {"large": "over_budget", "small": "within_budget"}
+
+
+def test_an_image_does_not_count_as_the_text_of_its_bytes() -> None:
+    parts = [
+        {"type": "text", "text": "word " * 20},
+        {"type": "media", "media_type": "image/png", "data": "iVBORw0KGgo" * 20_000},
+    ]
+    shown = item("shown", "user_msg", {"role": "user", "parts": parts})
+
+    (receipt,) = compiled([shown], budget=2_000).receipts
+
+    assert receipt.final_tokens == 1_000 + 25 + 4
 
 
 # --- stable from turn to turn -----------------------------------------------------------------

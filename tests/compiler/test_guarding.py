@@ -43,9 +43,11 @@ def _holding(secret: str) -> list[Any]:
         item("dropped", "summary", f"{secret} " + "long " * 4_000),
         item("where", source_ref={"source_type": "file", "uri": f"https://u:{secret}@host/x"}),
         item("titled", source_ref={"source_type": "file", "title": f"notes {secret}"}),
+        item("output", "tool_result", "1 failed",
+             source_ref={"source_type": "tool", "uri": f"https://u:{secret}@host/y"}),
         item("lost", "memory", f"The deploy key is {secret}.", trust_score=0.1),
         item("won", "memory", "The deploy key is rotated.", trust_score=0.9),
-    ]
+    ]  # fmt: skip
 
 
 @pytest.mark.covers("CP-43", "CP-45", "CP-55", "TS-07")
@@ -149,6 +151,26 @@ def test_refusals_do_not_show_content(broken: Any) -> None:
 
     assert CANARY not in str(refused.value)
     assert CANARY not in repr(vars(refused.value))
+
+
+def test_a_secret_spread_over_parts_takes_all_of_them_and_leaves_the_links() -> None:
+    body = "MIIEowIBAAKCAQEA" + "q7Zr" * 40
+    parts = [
+        {"type": "text", "text": "-----BEGIN RSA PRIVATE KEY-----"},
+        {"type": "text", "text": f"{body}\n-----END RSA PRIVATE KEY-----"},
+        {"type": "tool_call", "id": "c1", "name": "read", "arguments": {}},
+    ]
+    answer = {"type": "tool_result", "id": "c1", "content": "x"}
+    items = [
+        item("call", "assistant_msg", {"role": "assistant", "parts": parts}),
+        item("answer", "tool_result", {"role": "tool", "parts": [answer]}),
+    ]
+
+    result = compiled(items)
+
+    assert body not in _everything_said(result)
+    calls = [part for part in result.payload["messages"][0]["parts"] if "id" in part]
+    assert [(part["type"], part["id"]) for part in calls] == [("tool_call", "c1")]
 
 
 # --- clearance --------------------------------------------------------------------------------

@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from hansard_compiler.guarding import guard_all
-from hansard_compiler.items import MICRO, Item
+from hansard_compiler.items import MICRO, Item, counted_text
 from hansard_compiler.layout import frame_tokens, latest_user_request
+from hansard_compiler.ports import TokenCounter
 from hansard_compiler.reasons import ReasonCode
 from hansard_compiler.relevance import Bm25
 from hansard_compiler.scoring import pressure, scorer
 from hansard_compiler.state import Guarded, Score, State, Told
 
+_MEDIA_TOKENS = 1_000  # about one image; giving `token_estimate` is exact
 _QUERY_KINDS = frozenset({"task"})
 
 
@@ -74,12 +76,18 @@ def _searched(item: Item, text: str) -> str:
 
 
 def _tokens(state: State, guarded: Mapping[str, Guarded]) -> dict[str, int]:
-    count = state.ports.counter.count
     found = {}
     for item in state.live:
         shown = guarded[item.id]
         known = item.token_estimate if shown.content is item.content else None
         if known is None:
-            known = count(shown.text) if shown.text else 0
+            known = _counted(state.ports.counter, shown)
         found[item.id] = known + frame_tokens(item)
     return found
+
+
+def _counted(counter: TokenCounter, shown: Guarded) -> int:
+    if isinstance(shown.content, str):
+        return counter.count(shown.content) if shown.content else 0
+    text, media = counted_text(shown.content)
+    return counter.count(text) + media * _MEDIA_TOKENS
