@@ -22,7 +22,7 @@ _UNCOMPRESSED = {"compression": {"enabled": False}, "detect_conflicts": False}
 
 
 def _one_of_each_class() -> list[Any]:
-    """Return items that cost a little more from class to class, so that none fits by being small."""
+    """Return items that cost more from class to class, so that none fits by being small."""
     return [
         item(name, kind, f"{_TEXT} {name} " + "more " * 5 * at)
         for at, (name, kind) in enumerate(_ONE_EACH.items())
