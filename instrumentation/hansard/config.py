@@ -64,7 +64,7 @@ class Settings:
     sampler_arg: str | None = None
     propagators: str | None = None
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
-    problems: tuple[str, ...] = field(default=(), compare=False)  # values that were passed over
+    problems: tuple[str, ...] = field(default=(), compare=False)  # values that cannot be meant
 
     @property
     def destination(self) -> str:
@@ -166,6 +166,8 @@ SETTINGS: Final = (
 _BY_NAME: Final = {row.name: row for row in SETTINGS}
 # OpenTelemetry's SDK reads these from the environment alone: a file could not make them true.
 _ENVIRONMENT_ONLY: Final = frozenset({"disabled", "sampler", "sampler_arg", "propagators"})
+# Whoever wrote what cannot be read wanted less to be kept, or more; less can be put right.
+_LEAST: Final = RetentionMode.METADATA_ONLY
 
 
 # ---- finding the values
@@ -246,16 +248,21 @@ def _add_file(found: dict[str, _Found], data: Path, problems: list[str]) -> None
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         if named is not None:
-            problems.append(f"{path} does not exist")
+            problems.append(f"{path} does not exist; it is passed over")
         return
-    except (OSError, ValueError) as error:
-        problems.append(f"cannot read {path}: {error}")
+    except OSError as error:
+        problems.append(f"cannot read {path}: {error}; it is passed over")
+        return
+    except ValueError as error:  # it may have said what is not to be kept
+        problems.append(f"cannot read {path}: {error}; retention is {_LEAST} unless set elsewhere")
+        found.setdefault("retention", _Found(_LEAST, f"file {path}", 3))
         return
     table = content.get(FILE_TABLE, {})
     for name, given in (table if isinstance(table, dict) else {}).items():
         row = _BY_NAME.get(name)
         if row is None or name in _ENVIRONMENT_ONLY:
-            problems.append(f"{path}: {name!r} is no setting of [{FILE_TABLE}]")
+            told = f"{path}: {name!r} is no setting of [{FILE_TABLE}]; it is passed over"
+            problems.append(told)
         elif name not in found:
             one = _lenient(row, given, f"{path}: {name}", problems)
             if one is not None:
@@ -266,14 +273,17 @@ def _lenient(row: Setting, given: Any, where: str, problems: list[str]) -> Any:
     try:
         return row.read(given)
     except ValueError as error:
-        problems.append(_refused(row, where, given, error))
-    # Whoever set this wanted less to be kept, or more; less is the guess that can be put right.
-    return RetentionMode.METADATA_ONLY if row.name == "retention" else None
+        refused = _refused(row, where, given, error)
+    if row.name == "retention":
+        problems.append(f"{refused}; {_LEAST} stands in")
+        return _LEAST
+    problems.append(f"{refused}; it is passed over")
+    return None
 
 
 def _refused(row: Setting, where: str, given: Any, error: ValueError) -> str:
     shown = "the value" if row.is_secret else repr(given)
-    return f"{where}: {shown} is no {row.kind}; expected {error}"
+    return f"{where}: {shown} is not {error}"
 
 
 # ---- endpoints

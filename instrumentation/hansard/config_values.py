@@ -81,7 +81,7 @@ def read_retention(given: Any) -> RetentionMode:
     try:
         return RetentionMode(_text(given).strip())
     except ValueError:
-        raise ValueError(", ".join(RetentionMode)) from None
+        raise ValueError("metadata_only, redacted_payloads or full_payloads") from None
 
 
 def read_pairs(given: Any) -> dict[str, str]:

@@ -32,7 +32,7 @@ def test_an_argument_beats_the_environment_beats_the_file_beats_the_default(tmp_
 
 
 def test_an_argument_that_cannot_be_meant_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="protocol: 'carrier pigeon' is no protocol"):
+    with pytest.raises(ConfigError, match="protocol: 'carrier pigeon' is not grpc or http"):
         load_settings({"data": tmp_path, "protocol": "carrier pigeon"}, {})
 
 
@@ -41,8 +41,8 @@ def test_a_retention_mode_nobody_knows_keeps_as_little_as_possible(tmp_path: Pat
 
     assert settings.retention is RetentionMode.METADATA_ONLY
     assert settings.problems == (
-        "HANSARD_RETENTION: 'some' is no metadata_only, redacted_payloads, full_payloads; "
-        "expected metadata_only, redacted_payloads, full_payloads",
+        "HANSARD_RETENTION: 'some' is not metadata_only, redacted_payloads or full_payloads; "
+        "metadata_only stands in",
     )
 
 
@@ -160,7 +160,7 @@ def test_a_token_that_may_not_ingest_is_told_without_showing_it(tmp_path: Path) 
     settings = load_settings({"data": tmp_path}, {"HANSARD_TOKEN": "read:a-long-secret"})
 
     assert settings.problems == (
-        "HANSARD_TOKEN: the value is no token; expected a token that may ingest",
+        "HANSARD_TOKEN: the value is not a token that may ingest; it is passed over",
     )
     assert settings.token is None
 
@@ -192,7 +192,7 @@ def test_a_token_that_may_not_ingest_is_told_without_showing_it(tmp_path: Path) 
 def test_an_argument_that_makes_no_sense_names_itself(
     name: str, given: object, tmp_path: Path
 ) -> None:
-    with pytest.raises(ConfigError, match=rf"^{name}: .* is no .*; expected "):
+    with pytest.raises(ConfigError, match=rf"^{name}: .* is not "):
         load_settings({"data": tmp_path, name: given}, {})
 
 
@@ -202,7 +202,10 @@ def test_an_argument_that_makes_no_sense_names_itself(
         ("not toml", "cannot read"),
         ("[sdk]\ncolour = 1\n", "'colour' is no setting of [sdk]"),
         ("[sdk]\nsampler = 'always_off'\n", "'sampler' is no setting of [sdk]"),
-        ("[sdk]\nexport_delay_ms = 'soon'\n", "expected a whole number of at least 1"),
+        (
+            "[sdk]\nexport_delay_ms = 'soon'\n",
+            "'soon' is not a whole number of at least 1; it is passed over",
+        ),
         ("sdk = 1\n", ""),
     ],
 )
@@ -215,6 +218,19 @@ def test_a_file_that_makes_no_sense_is_told_and_passed_over(
 
     assert settings.export_delay_ms == 500
     assert [told in problem for problem in settings.problems] == [True] * bool(told)
+
+
+def test_a_file_that_cannot_be_read_may_have_wanted_nothing_kept(tmp_path: Path) -> None:
+    (tmp_path / "hansard.toml").write_text('[sdk\nretention = "metadata_only"\n')
+
+    kept = load_settings({"data": tmp_path}, {})
+    told = load_settings({"data": tmp_path, "retention": "full_payloads"}, {})
+
+    assert kept.retention is RetentionMode.METADATA_ONLY
+    assert kept.sources["retention"] == f"file {tmp_path / 'hansard.toml'}"
+    assert told.retention is RetentionMode.FULL_PAYLOADS
+    [problem] = kept.problems
+    assert problem.endswith("; retention is metadata_only unless set elsewhere")
 
 
 def test_empty_variables_are_as_good_as_none(tmp_path: Path) -> None:

@@ -170,6 +170,6 @@ def test_the_settings_of_the_sdk_are_shown_with_where_they_come_from(
     assert "retention = redacted_payloads (default)" in texts
     assert "token = set (environment HANSARD_TOKEN)" in texts
     assert [f["text"] for f in found if f["level"] == "warn"] == [
-        f"{file}: 'colour' is no setting of [sdk]; the SDK passes over it"
+        f"{file}: 'colour' is no setting of [sdk]; it is passed over"
     ]
     assert "for-the-doctor" not in ended.output

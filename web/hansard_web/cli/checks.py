@@ -66,15 +66,18 @@ def check_versions() -> Iterator[Finding]:
 def check_sdk(given: Mapping[str, str | None]) -> Iterator[Finding]:
     """What `hansard.init()` would find when called here, and where each value comes from."""
     settings = load_settings(given, os.environ)
+    others = []
     for row in SDK_SETTINGS:
         source = settings.sources[row.name]
         if source == "default" and row.name not in _ALWAYS_SHOWN:
+            others.append(row.name)
             continue
         value = getattr(settings, row.name)
         shown = ("set" if value else "none") if row.is_secret else value
         yield Finding(Level.OK, "sdk", f"{row.name} = {shown} ({source})")
+    yield Finding(Level.OK, "sdk", f"at their defaults: {', '.join(others)}")
     for problem in settings.problems:
-        yield Finding(Level.WARN, "sdk", f"{problem}; the SDK passes over it")
+        yield Finding(Level.WARN, "sdk", problem)
 
 
 def check_instrumentors() -> Iterator[Finding]:
