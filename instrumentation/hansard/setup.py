@@ -90,7 +90,7 @@ def init(
         if settings.disabled:
             return None
         for problem in settings.problems:
-            _log.warning("%s; it is passed over", problem)
+            _log.warning("%s", problem)
         recorder = _try_to_make(settings)
         if recorder is None:
             return None
@@ -221,7 +221,9 @@ def _provider_for(settings: Settings) -> TracerProvider:
     present = trace.get_tracer_provider()
     is_ours = present in _ours
     if callable(getattr(present, "add_span_processor", None)) and not is_ours:
-        return cast(TracerProvider, present)
+        kept = cast(TracerProvider, present)
+        _compare_names(kept, settings)
+        return kept
     resource = _resource_of(settings)
     for made_before in _ours:
         if made_before.resource == resource:
@@ -242,6 +244,19 @@ def _provider_for(settings: Settings) -> TracerProvider:
             type(present).__qualname__,
         )
     return ours
+
+
+def _compare_names(kept: TracerProvider, settings: Settings) -> None:
+    """Tell when a name that was asked of Hansard is not the one of the application's provider."""
+    name = kept.resource.attributes.get(semconv.SERVICE_NAME)
+    source = settings.sources["service_name"]
+    if settings.service_name not in (None, name) and source != "environment OTEL_SERVICE_NAME":
+        _log.warning(
+            "service_name (%s) is passed over: the program has a tracer provider, which is kept "
+            "with its resource, and that is %r",
+            source,
+            name,
+        )
 
 
 def _resource_of(settings: Settings) -> Resource:

@@ -96,6 +96,32 @@ say(
     assert said == {"is_global": True, "service": "clerk", "blue": "blue", "has_instance": True}
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ('service_name="clerk"', ["hansard: service_name (argument) is passed over: the program "
+         "has a tracer provider, which is kept with its resource, and that is 'theirs'"]),
+        ('service_name="theirs"', []),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_a_name_that_cannot_be_given_to_a_provider_is_told(
+    asked: str, told: list[str], tmp_path: Path
+) -> None:
+    _, lines = run(
+        tmp_path,
+        f"""
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+trace.set_tracer_provider(TracerProvider(resource=Resource({{"service.name": "theirs"}})))
+hansard.init({asked})
+say()
+""",
+    )
+
+    assert [line for line in lines if "service_name" in line] == told
+
+
 def test_a_second_call_changes_nothing_and_warns_when_it_asks_for_something_else(
     tmp_path: Path,
 ) -> None:
@@ -237,8 +263,11 @@ say(
     ("environment", "told"),
     [
         ({"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "many"}, "recording cannot start"),
-        ({"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, "is no protocol; expected grpc or"),
-        ({"HANSARD_EXPORT_DELAY_MS": "soon"}, "is no ms; expected a whole number"),
+        (
+            {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"},
+            "is not grpc or http/protobuf; it is passed over",
+        ),
+        ({"HANSARD_EXPORT_DELAY_MS": "soon"}, "is not a whole number of at least 1"),
         ({"HANSARD_CONFIG": "/nonexistent/file"}, "/nonexistent/file does not exist"),
     ],
 )
