@@ -8,11 +8,14 @@ from hansard_web.pages import (
     conversations,
     health,
     live_runs,
+    receipts,
     run,
     runs,
     search,
     signin,
     step,
+    step_context,
+    step_texts,
     theme,
     usage,
 )
@@ -20,5 +23,19 @@ from hansard_web.pages import (
 
 def page_routers() -> list[APIRouter]:
     """Return the routes of every page, in the order in which they are tried."""
-    pages = (runs, step, run, live_runs, conversations, search, usage, health, theme, signin)
+    pages = (
+        runs,
+        step,
+        step_context,
+        step_texts,
+        run,
+        live_runs,
+        conversations,
+        search,
+        receipts,
+        usage,
+        health,
+        theme,
+        signin,
+    )
     return [page.router for page in pages]

@@ -11,18 +11,19 @@ from urllib.parse import parse_qsl, urlencode
 import apsw
 from fastapi import APIRouter
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
-from hansard_collector.context import PlacedCall, place_call, said
-from hansard_collector.derive import plain_text
+from hansard_collector.context import PlacedCall, place_call
 from hansard_collector.named_payloads import NamedPayload, named_payloads
 from hansard_collector.read import StepReading, read_step
-from hansard_compiler.errors import NotFoundError
-from hansard_store.conversation_reads import find_text
+from hansard_store.compilations import ID_KEY, Compilation
 from hansard_store.run_queries import RunItem, get_run
 from hansard_store.step_queries import StepSkeleton, get_step, recent_durations
 from hansard_store.step_reads import Redaction, count_losers, list_redactions
-from hansard_web.copy_as import FORMS, copy_as
+from hansard_web.compiled.record import compilation_for
+from hansard_web.compiled.state import parse_context_state
+from hansard_web.compiled.view import NativeView, native_view
+from hansard_web.copy_as import FORMS
 from hansard_web.format import plural
 from hansard_web.pages.context import ContextView, context_view
 from hansard_web.pages.run_state import TABS
@@ -40,9 +41,8 @@ from hansard_web.pages.step_values import (
     Section,
     attributes_tab,
     io_sections,
-    io_value,
 )
-from hansard_web.site import Site, SiteDep
+from hansard_web.site import SiteDep
 
 router = APIRouter()
 
@@ -54,7 +54,7 @@ _LABELS: Final = {
     "events": "Events",
     "raw": "Raw",
 }
-_COPY_LABELS: Final = {"curl": "curl", "python": "Python", "json": "messages as JSON"}
+COPY_LABELS: Final = {"curl": "curl", "python": "Python", "json": "messages as JSON"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,7 @@ class Pane:
     next_href: str | None
     conversation: ConversationTab | None = None
     context: ContextView | None = None
+    native: NativeView | None = None
     io: tuple[Section, ...] | None = None
     payloads: tuple[PayloadRow, ...] = ()  # with `io`
     attributes: AttributesTab | None = None
@@ -108,9 +109,16 @@ class Around:
     """Where a pane stands: its address without the tab, and the ways out of it."""
 
     address: str  # ends so that "tab=…" can be added
+    context_address: str = ""  # of the Context tab, where that has a page of its own
     close_href: str | None = None
     previous_href: str | None = None
     next_href: str | None = None
+
+    def tab(self, name: str) -> str:
+        """Return the address with a tab open."""
+        if name == "context" and self.context_address:
+            return self.context_address
+        return self.address + urlencode({"tab": name})
 
 
 def pane_of(
@@ -127,15 +135,18 @@ def pane_of(
     query = query or {}
     reading = read_step(connection, step.id)
     placed = place_call(connection, run=run.id, span=step.id, conversation_id=run.conversation_id)
+    named_compile = reading.view.attributes.get(ID_KEY)
+    compiled = compilation_for(connection, step, run.id, named_compile)
     talks = placed is not None or is_unwritten(reading)
-    tab = _possible(tab, placed, talks=talks)
-    address = around.address + urlencode({"tab": tab})
+    knows = placed is not None or compiled is not None
+    tab = _possible(tab, talks=talks, knows=knows)
+    address = around.tab(tab)
     events = events_tab(connection, step, reading, now_ns=now_ns)
     named = named_payloads(connection, reading.view, reading.normal)
     return Pane(
         step=step,
         tab=tab,
-        tabs=_tabs(tab, placed, around, events, talks=talks),
+        tabs=_tabs(tab, placed, around, events, talks=talks, compiled=compiled),
         figures=step_figures(step, reading),
         among=among(step, recent_durations(connection, step)),
         problem=_problem(reading),
@@ -144,7 +155,7 @@ def pane_of(
         copies=_copies(step, reading),
         address=address,
         address_pairs=tuple(parse_qsl(address.partition("?")[2])),
-        page_href=f"/steps/{step.step_id}?tab={tab}",
+        page_href=_page_href(step, tab, compiled),
         run_href=f"/runs/{step.run_id}?span={_key(step)}",
         close_href=around.close_href,
         previous_href=around.previous_href,
@@ -155,14 +166,22 @@ def pane_of(
             step,
             reading,
             placed,
+            compiled,
             tab,
             address,
             query,
             events,
             named,
+            now_ns=now_ns,
             is_page=around.close_href is None,
         ),
     )
+
+
+def _page_href(step: StepSkeleton, tab: str, compiled: Compilation | None) -> str:
+    if tab == "context" and compiled is not None:
+        return f"/steps/{step.step_id}/context"
+    return f"/steps/{step.step_id}?tab={tab}"
 
 
 def _content(
@@ -171,12 +190,14 @@ def _content(
     step: StepSkeleton,
     reading: StepReading,
     placed: PlacedCall | None,
+    compiled: Compilation | None,
     tab: str,
     address: str,
     query: Mapping[str, str],
     events: EventsTab,
     named: Sequence[NamedPayload],
     *,
+    now_ns: int,
     is_page: bool,
 ) -> dict[str, Any]:
     if tab == "conversation" and placed is not None:
@@ -192,6 +213,9 @@ def _content(
         }
     if tab == "conversation":
         return {"conversation": unwritten_tab(reading)}
+    if tab == "context" and compiled is not None:
+        state = parse_context_state(query)
+        return {"native": native_view(connection, compiled, step, state, now_ns=now_ns)}
     if tab == "context" and placed is not None:
         view = context_view(
             connection,
@@ -214,29 +238,38 @@ def _content(
     return {"io": io_sections(step, reading), "payloads": payload_rows(connection, named)}
 
 
-def _possible(tab: str, placed: PlacedCall | None, *, talks: bool) -> str:
+def _possible(tab: str, *, talks: bool, knows: bool) -> str:
     """Steps that are no model call have no conversation: what went in and out comes nearest."""
-    if (tab == "conversation" and not talks) or (tab == "context" and placed is None):
+    if (tab == "conversation" and not talks) or (tab == "context" and not knows):
         return "io"
     return tab
 
 
 def _tabs(
-    current: str, placed: PlacedCall | None, around: Around, events: EventsTab, *, talks: bool
+    current: str,
+    placed: PlacedCall | None,
+    around: Around,
+    events: EventsTab,
+    *,
+    talks: bool,
+    compiled: Compilation | None,
 ) -> tuple[Tab, ...]:
     counts = {"events": events.count or None}
-    if placed is not None:
+    if compiled is not None:
+        counts["context"] = compiled.row.item_total
+    elif placed is not None:
         counts["context"] = len(placed.messages)
+    knows = placed is not None or compiled is not None
     return tuple(
         Tab(
             tab,
             _LABELS[tab],
-            around.address + urlencode({"tab": tab}),
+            around.tab(tab),
             tab == current,
             counts.get(tab),
         )
         for tab in TABS
-        if _possible(tab, placed, talks=talks) == tab
+        if _possible(tab, talks=talks, knows=knows) == tab
     )
 
 
@@ -269,7 +302,7 @@ def _notes(
 def _copies(step: StepSkeleton, reading: StepReading) -> tuple[tuple[str, str], ...]:
     if reading.normal.call is None or step.role != "llm":
         return ()
-    return tuple((_COPY_LABELS[form], f"/steps/{step.step_id}/copy/{form}") for form in FORMS)
+    return tuple((COPY_LABELS[form], f"/steps/{step.step_id}/copy/{form}") for form in FORMS)
 
 
 def _key(step: StepSkeleton) -> str:
@@ -296,7 +329,7 @@ def step(request: Request, site: SiteDep, step_id: str) -> Response:
         if found.step_id != step_id:
             query = f"?{request.url.query}" if request.url.query else ""
             return RedirectResponse(f"/steps/{found.step_id}{query}", 303)
-        page = _step_page(connection, found, request.query_params, now_ns=now_ns)
+        page = step_page(connection, found, request.query_params, now_ns=now_ns)
     return site.renderer.page(request, "step.html", here="runs", page=page)
 
 
@@ -308,67 +341,31 @@ def step_body(request: Request, site: SiteDep, step_id: str) -> Response:
     with site.readers.read() as connection:
         now_ns = time.time_ns()
         found = get_step(connection, step_id, now_ns=now_ns)
-        page = _step_page(connection, found, request.query_params, now_ns=now_ns)
+        page = step_page(connection, found, request.query_params, now_ns=now_ns)
     return site.renderer.fragment(request, "step/_main.html", page=page)
 
 
-def _step_page(
-    connection: apsw.Connection, found: StepSkeleton, query: Mapping[str, str], *, now_ns: int
+def step_page(
+    connection: apsw.Connection,
+    found: StepSkeleton,
+    query: Mapping[str, str],
+    *,
+    now_ns: int,
+    tab: str = "",
 ) -> StepPage:
+    """Read a step for its own page; `tab` where the path says which one is open."""
     run = get_run(connection, found.run_id, now_ns=now_ns)
-    tab = query.get("tab", "")
+    tab = tab or query.get("tab", "")
     pane = pane_of(
         connection,
         run,
         found,
         tab=tab if tab in TABS else TABS[0],
-        around=Around(f"/steps/{found.step_id}?"),
+        around=Around(f"/steps/{found.step_id}?", f"/steps/{found.step_id}/context"),
         now_ns=now_ns,
         query=query,
     )
-    previous = pane.context.baseline_href if pane.context else None
+    previous = pane.native.previous_href if pane.native else None
+    if pane.context and pane.context.baseline_href:
+        previous = f"{pane.context.baseline_href}?tab={pane.tab}"
     return StepPage(pane, run, previous)
-
-
-@router.get("/steps/{step_id}/copy/{form}")
-def copy(site: SiteDep, step_id: str, form: str) -> Response:
-    found, reading = _read(site, step_id)
-    call = reading.normal.call
-    if call is None or form not in _COPY_LABELS:
-        raise NotFoundError("copy", f"{form} of {found.step_id}")
-    with site.readers.read() as connection:
-        removed = sum(one.count for one in list_redactions(connection, found.id))
-    notes = [f"{plural(removed, 'value')} was redacted before storing"] if removed else []
-    text = copy_as(call, next(one for one in FORMS if one == form), notes=notes)
-    return _plain_text(text)
-
-
-@router.get("/steps/{step_id}/io/{part}")
-def io_part(site: SiteDep, step_id: str, part: str) -> Response:
-    found, reading = _read(site, step_id)
-    value = io_value(reading, part)
-    if value is None:
-        raise NotFoundError("part", f"{part} of {found.step_id}")
-    return _plain_text(value)
-
-
-@router.get("/texts/{digest}")
-def text(site: SiteDep, digest: str) -> Response:
-    """One message whole, as text: what "show all" leads to."""
-    with site.readers.read() as connection:
-        message = find_text(connection, digest)
-    if message is None:
-        raise NotFoundError("message", digest)
-    return _plain_text(said(message))
-
-
-def _read(site: Site, step_id: str) -> tuple[StepSkeleton, StepReading]:
-    with site.readers.read() as connection:
-        found = get_step(connection, step_id, now_ns=time.time_ns())
-        return found, read_step(connection, found.id)
-
-
-def _plain_text(value: Any) -> Response:
-    # nosniff comes with every answer (security.py): a browser shows this as text and nothing else.
-    content = plain_text(value).encode("utf-8", "backslashreplace")
-    return PlainTextResponse(content)

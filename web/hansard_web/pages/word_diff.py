@@ -9,6 +9,7 @@ from difflib import SequenceMatcher
 from typing import Literal
 
 _WORD = re.compile(r"\s+|\w+|[^\w\s]")
+_HAS_WORD = re.compile(r"\w").search
 _MOST_WORDS = 3_000  # of the part that differs; more is shown as one exchange
 _CONTEXT_CHARS = 160  # kept of equal text on either side of a change
 _LONGEST = 6_000  # characters of one piece
@@ -31,7 +32,7 @@ def word_diff(old: str, new: str) -> tuple[Piece, ...]:
     pieces = [Piece("same", "".join(left[:head]))]
     pieces += _middle(left[head : len(left) - tail], right[head : len(right) - tail])
     pieces.append(Piece("same", "".join(left[len(left) - tail :]) if tail else ""))
-    shown = [piece for piece in pieces if piece.text]
+    shown = list(_joined([piece for piece in pieces if piece.text]))
     return tuple(_shortened(shown))
 
 
@@ -58,6 +59,33 @@ def _middle(left: list[str], right: list[str]) -> list[Piece]:
         found.append(Piece("del", "".join(left[i:j])))
         found.append(Piece("ins", "".join(right[k:end])))
     return found
+
+
+def _joined(pieces: list[Piece]) -> Iterator[Piece]:
+    """Let nothing but words part two changes: a shared space between them says nothing."""
+    old: list[str] = []
+    new: list[str] = []
+    for at, piece in enumerate(pieces):
+        inside = 0 < at < len(pieces) - 1
+        if piece.kind == "same" and not (inside and (old or new) and not _HAS_WORD(piece.text)):
+            yield from _exchange(old, new)
+            yield piece
+            continue
+        if piece.kind in ("same", "del"):
+            old.append(piece.text)
+        if piece.kind in ("same", "ins"):
+            new.append(piece.text)
+    yield from _exchange(old, new)
+
+
+def _exchange(old: list[str], new: list[str]) -> Iterator[Piece]:
+    """Yield what was collected of both sides as one exchange, and forget it."""
+    if old:
+        yield Piece("del", "".join(old))
+    if new:
+        yield Piece("ins", "".join(new))
+    old.clear()
+    new.clear()
 
 
 def _shortened(pieces: list[Piece]) -> Iterator[Piece]:

@@ -1,0 +1,89 @@
+"""Receipts of all runs as a page: one item, one reason, every run."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.testclient import TestClient
+
+from hansard_collector.pipeline import Pipeline
+from tests.web.compiles import RULES, compiled, quillbook, tell
+from tests.web.html import Element, parse
+
+FIRST, SECOND = "c" * 32, "e" * 32
+
+
+@pytest.fixture
+def two_runs(pipeline: Pipeline) -> None:
+    for run, budget in ((FIRST, 2_600), (SECOND, 2_200)):
+        tell(
+            pipeline,
+            lambda data, media_type: None,
+            compiled(quillbook(), run=run, budget=budget, rules=RULES),
+            run=run,
+            keep_payloads=False,
+        )
+
+
+def read(client: TestClient, query: str) -> Element:
+    answer = client.get(f"/receipts{query}")
+    assert answer.status_code == 200, answer.text
+    return parse(answer.text).one("main")
+
+
+@pytest.mark.covers("UI-12")
+@pytest.mark.usefixtures("two_runs")
+def test_every_run_in_which_a_file_was_left_out_for_want_of_room(client: TestClient) -> None:
+    page = read(client, "?item=quillbook/invoice.py&reason=over_budget")
+
+    assert "2 receipts in 2 runs" in page.text
+    found = page.one("tbody").all("a", class_="rowlink")
+    assert [one["href"].partition("?")[0] for one in found] == [
+        f"/steps/{SECOND}-{2:016x}/context",
+        f"/steps/{FIRST}-{2:016x}/context",
+    ]
+    there = parse(client.get(found[0]["href"]).text)
+    [row] = there.all("tr", aria_selected="true")
+    assert "quillbook/invoice.py" in row.text
+
+
+@pytest.mark.usefixtures("two_runs")
+def test_receipts_are_found_by_rule_pass_decision_and_source(client: TestClient) -> None:
+    def names(query: str) -> set[str]:
+        return {one.text for one in read(client, query).all("a", class_="rowlink")}
+
+    assert names("?rule=restricted-sources") == {"deploy-keys"}
+    assert names("?pass=validate") == {"python-3.10", "payroll"}
+    assert names("?source=quillbook/money.py&decision=exclude") >= {"money.py, again"}
+    assert names(f"?run={FIRST}&decision=redact") == {".env.test"}
+
+
+@pytest.mark.usefixtures("two_runs")
+def test_older_receipts_are_on_the_next_page(client: TestClient, pipeline: Pipeline) -> None:
+    tell(pipeline, lambda data, media_type: None, compiled(run="f" * 32), run="f" * 32,
+         keep_payloads=False)  # fmt: skip
+    everything = read(client, "")
+    more = everything.one("a", class_="more")["href"]
+    later = parse(client.get(more).text).one("main")
+    assert later.all("a", class_="more") == []
+    seen = [
+        one["href"]
+        for one in (*everything.all("a", class_="rowlink"), *later.all("a", class_="rowlink"))
+    ]
+    assert len(set(seen)) == len(seen) == 63
+
+
+@pytest.mark.usefixtures("two_runs")
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("?item=nothing", "No receipt meets this"),
+        ("?run=zzzz", "run"),
+        ("?cursor=broken", "cursor"),
+    ],
+)
+def test_what_finds_nothing_says_so(client: TestClient, query: str, said: str) -> None:
+    assert said in read(client, query).text
+
+
+def test_an_empty_store_says_where_receipts_come_from(client: TestClient) -> None:
+    assert "run.compile_step" in read(client, "").text

@@ -1,0 +1,145 @@
+"""Decisions, reasons, kinds and passes in words and icons. A code that is not known is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from hansard_compiler.passes import PASSES
+from hansard_compiler.reasons import ReasonCode
+from hansard_compiler.scoring import NANO
+from hansard_store.receipts import Receipt
+
+DECISIONS: Final[Mapping[str, str]] = {
+    "include": "included",
+    "compress": "compressed",
+    "redact": "redacted",
+    "exclude": "excluded",
+}
+SECTIONS: Final[Mapping[str, str]] = {
+    "stable_prefix": "Stable prefix",
+    "task_context": "Task context",
+    "volatile_suffix": "Volatile suffix",
+}
+SWATCHES: Final[Mapping[str, str]] = {
+    "stable_prefix": "stable",
+    "task_context": "task",
+    "volatile_suffix": "volatile",
+}
+PASS_NUMBERS: Final[Mapping[str, int]] = {name: at for at, (name, _) in enumerate(PASSES, 1)}
+_ICONS: Final[Mapping[str, str]] = {
+    "system": "system", "policy": "policy", "user_msg": "user", "assistant_msg": "llm",
+    "task": "task", "constraint": "constraint", "plan": "plan", "memory": "memory",
+    "retrieval_doc": "retriever", "tool_schema": "tool", "tool_result": "terminal",
+    "artifact": "doc", "file": "file", "code_diff": "compare", "summary": "summary",
+    "handoff": "agent",
+}  # fmt: skip
+# What a receipt says in the table; `{}` is the item that it names. Others read as their meaning.
+_SENTENCES: Final[Mapping[str, str]] = {
+    "latest_user_request": "Always in: what the user asked last",
+    "hard_constraint": "Always in: a hard constraint",
+    "blocking_tool_result": "Always in: a result that blocks",
+    "required_policy": "Always in: a rule that applies here",
+    "required_kind": "Always in, as its kind is",
+    "required_group": "Always in: goes with {}",
+    "within_budget": "Ranked high enough to fit",
+    "pinned": "Pinned",
+    "dependency": "Needed by {}",
+    "kept_stable": "Was in last turn, nothing better by enough",
+    "compressed_to_fit": "Too long for its rank, shortened",
+    "secrets_removed": "Credentials cut out",
+    "policy_redacted": "A rule cut parts of it",
+    "expired": "Past its time to live",
+    "out_of_scope": "Belongs to another scope",
+    "duplicate": "Same content as {}",
+    "conflict_lost": "Contradicts {}",
+    "superseded": "Replaced by {}",
+    "below_floor": "Scores under the floor",
+    "over_budget": "No room left",
+    "compression_failed": "No room, and could not be shortened",
+    "group_withheld": "Cannot be parted from {}, which is out",
+    "sensitivity_withheld": "More sensitive than this call is cleared for",
+    "policy_denied": "A rule denies it",
+    "approval_required": "A rule asks for an approval first",
+    "policy_failed": "Its policy could not be judged, which denies",
+}
+_MEANINGS: Final[Mapping[str, str]] = {code.value: code.meaning for code in ReasonCode}
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """A reason as a sentence: `before`, the item that it names, `after`."""
+
+    before: str
+    related: str | None
+    after: str
+
+
+def why(receipt: Receipt) -> Why:
+    """Return the sentence of a receipt."""
+    sentence = _SENTENCES.get(receipt.reason)
+    if sentence is None:
+        return Why(meaning(receipt.reason), receipt.related, "")
+    before, _, after = sentence.partition("{}")
+    if "{}" not in sentence or receipt.related is None:
+        return Why(sentence.replace("{}", "another item"), None, "")
+    return Why(before.rstrip(), receipt.related, after)
+
+
+def plain_why(receipt: Receipt) -> str:
+    """Return the sentence of a receipt as one text."""
+    said = why(receipt)
+    return f"{said.before} {said.related or ''}{said.after}".strip()
+
+
+def meaning(reason: str) -> str:
+    """Return what a reason code means; codes that are not ours are said to be none."""
+    known = _MEANINGS.get(reason)
+    if known is None:
+        return "A reason this version does not know"
+    text = known.replace("`", "")
+    return text[:1].upper() + text[1:]
+
+
+def missed(receipt: Receipt) -> str:
+    """Return how far an item was from being in: tokens where they are told, else points."""
+    if receipt.missed_tokens is not None:
+        return f"{receipt.missed_tokens:,} token{'' if receipt.missed_tokens == 1 else 's'}"
+    if receipt.missed_score_nano is not None:
+        return f"{points(receipt.missed_score_nano)} points"
+    return ""
+
+
+def points(nano: int, places: int = 3) -> str:
+    """Return billionths of a point in decimal, never rounded to nothing: `1.140`, `0.000000004`."""
+    sign = "−" if nano < 0 else ""
+    whole, rest = divmod(abs(nano), NANO)
+    digits = f"{rest:09d}"
+    if places < 9 and rest and not whole and not int(digits[:places]):
+        return f"{sign}0.{digits.rstrip('0')}"
+    return f"{sign}{whole}.{digits[:places]}"
+
+
+def icon_of(kind: str | None) -> str:
+    return _ICONS.get(kind or "", "other")
+
+
+def kind_words(kind: str | None) -> str:
+    """Return a kind as words: `tool result`."""
+    return (kind or "item").replace("_", " ").replace("msg", "message")
+
+
+def source_words(receipt: Receipt) -> str:
+    """Return where an item came from in one line; its type where that says more than its kind."""
+    kind, source_type = kind_words(receipt.kind), (receipt.source_type or "").replace("_", " ")
+    parts = [kind] if source_type in ("", kind) else [kind, source_type]
+    if receipt.source and receipt.source != receipt.item_id:
+        parts.append(receipt.source)
+    return " · ".join(parts)
+
+
+def pass_words(name: str | None) -> str:
+    """Return a pass with its number: `7 budget`."""
+    number = PASS_NUMBERS.get(name or "")
+    return f"{number} {name}" if number else name or ""
