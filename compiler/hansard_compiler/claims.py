@@ -30,8 +30,8 @@ _SHORTEST, _LONGEST = 8, 300
 
 _ENDS = (". ", "! ", "? ", "; ")
 _TOKEN = re.compile(r"\d+(?:[.,:/-]\d+)*%?|[^\W\d](?:[\w'’-]*\w)?|[=:]")
-# Of a document's opening only what gives a number or denies something is compared.
-_TELLING = re.compile(r"\d|\b(?:[Nn]ot?|[Nn]ever|cannot|without)\b|n't|n’t")
+_DIGIT = re.compile(r"\d")
+_DENIALS = (" not ", " no ", "never", "cannot", "without", "n't", "n’t")
 _DIGITS = re.compile(r"\d+(?:[.,]\d+)?|\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _CORRECTION = re.compile(
@@ -140,7 +140,7 @@ def claims_of(item: Item, text: str) -> Iterator[Claim]:
     for sentence in read.split("\n", most)[:most]:
         if not _SHORTEST <= len(sentence) <= _LONGEST:
             continue
-        if not is_note and not _TELLING.search(sentence):
+        if not is_note and not _is_telling(sentence):
             continue
         corrects = may_correct and (tagged or _CORRECTION.search(sentence) is not None)
         claim = _claim(item.id, sentence, corrects=corrects)
@@ -155,6 +155,11 @@ class _Read(NamedTuple):
     numbers: set[tuple[float, str]]
     negated: bool
     verb_at: int | None  # how many words stand before the verb
+
+
+def _is_telling(sentence: str) -> bool:
+    """Say whether a sentence gives a number or denies something: of a document all that is read."""
+    return _DIGIT.search(sentence) is not None or any(one in sentence for one in _DENIALS)
 
 
 def _claim(item_id: str, sentence: str, *, corrects: bool) -> Claim:
