@@ -15,6 +15,7 @@ from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
     from hansard._state import Recorder
+    from hansard_compiler.calls import Call
     from hansard_compiler.providers.base import RenderInput
     from hansard_compiler.providers.exchange import Answer, Attempt
 
@@ -66,7 +67,7 @@ def asked(given: RenderInput, provider: str, recorder: Recorder) -> Attributes:
 def answered(raw: Answer) -> Attributes:
     """Return what the provider answered, and what it was thought to cost before."""
     call, response = raw.call, raw.response
-    reason = call.finish_reason_raw or call.finish_reason
+    reason = finish_reason_of(call)
     tier = text(response.get("service_tier")) or text(within(response, "usage", "service_tier"))
     tokens = {key: integer(getattr(call.tokens, name)) for name, key in _USAGE.items()}
     found = known(
@@ -81,6 +82,11 @@ def answered(raw: Answer) -> Attributes:
     ) | known(tokens)
     tier_key = _TIERS.get(call.provider or "")
     return found | ({tier_key: tier} if tier and tier_key else {})
+
+
+def finish_reason_of(call: Call) -> str | None:
+    """Return why an answer ended, in the provider's word where it has one of its own for it."""
+    return call.finish_reason_raw or call.finish_reason
 
 
 def failed(error: BaseException) -> Attributes:

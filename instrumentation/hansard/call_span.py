@@ -17,7 +17,7 @@ from opentelemetry.trace import SpanKind
 import hansard
 from hansard import semconv
 from hansard.answer import CallKept
-from hansard.call_attributes import answered, asked, attempt_attributes, failed
+from hansard.call_attributes import answered, asked, attempt_attributes, failed, finish_reason_of
 from hansard.capture import dumps
 from hansard.clients import names
 from hansard.clients.guard import observing
@@ -193,7 +193,7 @@ class CallSpan:
         if self._observation is None or not self._observation.is_recording:
             return
         self._observation.span.set_attributes(answered(raw))
-        reason = raw.call.finish_reason_raw or raw.call.finish_reason
+        reason = finish_reason_of(raw.call)
         said = plain_messages(raw.call.output, finish_reason=reason)
         self._content(names.OUTPUT_MESSAGES, said)
         left_out = raw.metadata.get("left_out")

@@ -213,7 +213,7 @@ OWN: Final = (
          "All effects that must be met, with commas between."),
     Name("hansard.policy.checks_ref", "string", _CHECK, "Payload with the whole records."),
     Name("hansard.recipe.ref", "string", _CALL,
-         "Payload with what a replay needs: schema `docs/compile.md`."),
+         "Payload with what a replay needs; docs/instrument.md tells."),
     Name("hansard.recipe.redacted", "boolean", _CALL, "Secrets were cut out of it."),
     Name("hansard.request.left_out", "content", _CALL,
          "What of the context the provider's API has no form for, and why."),

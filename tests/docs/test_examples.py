@@ -151,6 +151,24 @@ def test_three_kinds_of_programs_are_shown_by_one_server(server: Serving, tmp_pa
     ]
 
 
+@pytest.mark.covers("SD-02", "SD-03")
+def test_a_compiled_agent_says_why_the_model_saw_what_it_saw(
+    server: Serving, tmp_path: Path
+) -> None:
+    shown = show(server, tmp_path, "compiled_agent.py")
+
+    assert (shown.output, shown.errors) == (
+        "orders.md: include, within_budget\n"
+        "almanac.md: exclude, over_budget\n"
+        "payroll.md: exclude, policy_denied\n"
+        "memory:tone: include, within_budget\n"
+        "Order 7 is in the post.\n",
+        "",
+    )
+    turn = "  turn\n    hansard.compile\n      hansard.policy.check\n    chat scripted-1\n"
+    assert shown.trees == [f"invoke_agent desk\n{turn}  execute_tool find_order\n{turn}"]
+
+
 def test_every_example_is_run_by_a_test() -> None:
     tests = "".join(
         path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py")
