@@ -12,6 +12,7 @@ StoreError
 ├── BadQueryError       a filter, search, sort or limit that cannot be meant   (HTTP 400)
 │   └── BadCursorError    not a cursor of this list
 ├── StaleCursorError    the list changed since its cursor was given            (HTTP 409)
+├── VersionConflictError  somebody else changed it first                       (HTTP 412)
 └── BadDigestError      bytes that are not what their reference says           (HTTP 400)
 """
 
@@ -121,6 +122,19 @@ class StaleCursorError(StoreError):
 
     def __init__(self) -> None:
         super().__init__("the run changed since this cursor was given; begin again without it")
+
+
+class VersionConflictError(StoreError):
+    """What was to be replaced is not there any more: somebody else changed it first."""
+
+    code = "version_conflict"
+
+    def __init__(self, what: str, *, expected: int, found: int) -> None:
+        super().__init__(
+            f"the {what} is at version {found}, not {expected}: read it again, then change that"
+        )
+        self.expected = expected
+        self.found = found
 
 
 class BadDigestError(StoreError):

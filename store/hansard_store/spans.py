@@ -102,7 +102,8 @@ class SpanWriter:
         """Store a span and return what became of it.
 
         The same report again changes nothing. Another report of the same span: a real end beats
-        none, then the later end, then more attributes; the loser's record is kept.
+        none, then the later end, then more attributes; the loser's record is kept. Of two reports
+        of a span that is still open, the later one counts unless it tells less.
         """
         run = self._runs.get(span.trace_id, start_ns=span.sort_ns, synthetic=span.synthetic)
         if run is None:
@@ -130,16 +131,17 @@ class SpanWriter:
         was_open = not richness[0]
         if span.is_open and not was_open:
             return Placed(Outcome.OPENED, number, is_shown=False)
-        if span.richness <= tuple(richness):
+        both_open = was_open and span.is_open
+        told = tuple(richness)
+        if span.richness < told or (span.richness == told and not both_open):
             record = pack_record(span.message, span.large, self._contents, run=run.id)
             self._execute(_ADD_LOSER, (number, span.mac, span.received_ns, record))
             run.changed = True
             return Placed(Outcome.DUPLICATE, number, is_shown=False)
-        ends_it = was_open and not span.is_open
-        if not ends_it:
+        if not was_open:
             self._execute(_KEEP_LOSER, (number,))
         self.replace(number, span, projection, run)
-        outcome = Outcome.OPENED if ends_it else Outcome.DUPLICATE
+        outcome = Outcome.OPENED if was_open else Outcome.DUPLICATE
         return Placed(outcome, number, is_shown=True)
 
     def replace(

@@ -1,0 +1,169 @@
+"""Policy rules with their versions.
+
+A version is a whole list of rule sets. The latest of a source is in force, older ones stay: what a
+check says of a rule can be read again. Writing commits on the caller's thread, and survives a
+power cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import apsw
+import orjson
+
+from hansard_compiler.calls import Json
+from hansard_compiler.policy_rules import RuleSet
+from hansard_store.database import DataFolder, open_for_accountability, transaction
+from hansard_store.errors import VersionConflictError
+
+Source = Literal["api", "file"]
+
+_LATEST = """
+SELECT id, time_ns, source, actor, hash FROM policy_version WHERE source = ?
+ORDER BY id DESC LIMIT 1
+"""
+_LIST = """
+SELECT id, time_ns, source, actor, hash FROM policy_version WHERE id < :before
+ORDER BY id DESC LIMIT :limit
+"""
+_ONE = "SELECT id, time_ns, source, actor, hash FROM policy_version WHERE id = ?"
+_SETS = "SELECT document FROM policy_rule_set WHERE policy = ? ORDER BY position"
+_ADD_VERSION = """
+INSERT INTO policy_version (time_ns, source, actor, hash) VALUES (?, ?, ?, ?) RETURNING id
+"""
+_ADD_SET = """
+INSERT INTO policy_rule_set (policy, position, name, version, hash, document)
+VALUES (?, ?, ?, ?, ?, ?)
+"""
+_ADD_RULE = """
+INSERT INTO policy_rule (policy, rule_set, rule_id, version, effect, priority, body)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+_HISTORY = """
+SELECT policy, time_ns, source, rule_set, version, effect, priority, body
+FROM policy_rule JOIN policy_version ON policy_version.id = policy_rule.policy
+WHERE rule_id = :rule AND policy < :before ORDER BY policy DESC, rule_set LIMIT :limit
+"""
+_ABOVE_ALL = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class GivenSet:
+    """A rule set that was read, with what it was read from."""
+
+    read: RuleSet
+    document: Json
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyVersion:
+    """When which rules took effect, and who saw to it."""
+
+    id: int
+    time_ns: int
+    source: str
+    actor: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuleVersion:
+    """One rule as it was in one version of the rules."""
+
+    policy: int
+    time_ns: int
+    source: str
+    rule_set: str
+    version: str  # of the rule, as its author numbers it
+    effect: str
+    priority: int
+    body: Json
+
+
+def latest_policy(connection: apsw.Connection, source: Source) -> PolicyVersion | None:
+    """Return the version of a source that is in force; None before the first."""
+    row: Any = connection.execute(_LATEST, (source,)).fetchone()
+    return None if row is None else PolicyVersion(*row)
+
+
+def find_policy(connection: apsw.Connection, number: int) -> PolicyVersion | None:
+    """Return a version by its number."""
+    row: Any = connection.execute(_ONE, (number,)).fetchone()
+    return None if row is None else PolicyVersion(*row)
+
+
+def list_policies(
+    connection: apsw.Connection, *, before: int = _ABOVE_ALL, limit: int = 50
+) -> list[PolicyVersion]:
+    """Return versions, the newest first, those before a number."""
+    rows: Any = connection.execute(_LIST, {"before": before, "limit": limit})
+    return [PolicyVersion(*row) for row in rows]
+
+
+def rule_sets_of(connection: apsw.Connection, number: int) -> list[Json]:
+    """Return the rule sets of a version as they were given."""
+    return [orjson.loads(text) for (text,) in connection.execute(_SETS, (number,))]
+
+
+def rule_history(
+    connection: apsw.Connection, rule_id: str, *, before: int = _ABOVE_ALL, limit: int = 50
+) -> list[RuleVersion]:
+    """Return a rule as it was in each version that has it, the newest first."""
+    rows: Any = connection.execute(_HISTORY, {"rule": rule_id, "before": before, "limit": limit})
+    return [
+        RuleVersion(
+            policy, time_ns, source, rule_set, version, effect, priority, orjson.loads(body)
+        )
+        for policy, time_ns, source, rule_set, version, effect, priority, body in rows
+    ]
+
+
+def put_policy(
+    folder: DataFolder,
+    sets: Sequence[GivenSet],
+    *,
+    source: Source,
+    actor: str,
+    policy_hash: str,
+    expected: int | None,
+    now_ns: int,
+) -> PolicyVersion:
+    """Put rules in force and return their version; equal ones stay as they are.
+
+    `expected` is the version they are to follow (0: none yet), None follows any. Raises
+    VersionConflictError when another one came first.
+    """
+    connection = open_for_accountability(folder)
+    try:
+        with transaction(connection):
+            latest = latest_policy(connection, source)
+            found = latest.id if latest else 0
+            if expected is not None and expected != found:
+                raise VersionConflictError("policy", expected=expected, found=found)
+            if latest is not None and (latest.hash, latest.actor) == (policy_hash, actor):
+                return latest
+            row = (now_ns, source, actor, policy_hash)
+            number = int(connection.execute(_ADD_VERSION, row).get)
+            _add_sets(connection, number, sets)
+        return PolicyVersion(number, *row)
+    finally:
+        connection.close()
+
+
+def _add_sets(connection: apsw.Connection, number: int, sets: Sequence[GivenSet]) -> None:
+    for position, given in enumerate(sets):
+        one = given.read
+        document = orjson.dumps(given.document).decode()
+        connection.execute(_ADD_SET, (number, position, one.name, one.version, one.hash, document))
+        bodies = {body["id"]: body for body in given.document["rules"]}
+        for rule in one.rules:
+            connection.execute(
+                _ADD_RULE,
+                (
+                    number, one.name, rule.id, rule.version, str(rule.effect), rule.priority,
+                    orjson.dumps(bodies[rule.id]).decode(),
+                ),
+            )  # fmt: skip
