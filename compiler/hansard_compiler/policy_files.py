@@ -24,6 +24,11 @@ def read_rule_set(data: bytes, *, name: str = "rules.json") -> RuleSet:
 
     Raises PolicyRuleError, with the place in the file.
     """
+    return parse_rule_set(read_document(data, name=name), where=name)
+
+
+def read_document(data: bytes, *, name: str) -> Any:
+    """Read a file's bytes as plain values, whatever they say; raises PolicyRuleError."""
     if len(data) > _MAX_BYTES:
         raise PolicyRuleError(name, f"{len(data)} bytes; at most {_MAX_BYTES}")
     try:
@@ -31,17 +36,21 @@ def read_rule_set(data: bytes, *, name: str = "rules.json") -> RuleSet:
     except UnicodeDecodeError as error:
         raise PolicyRuleError(name, f"not UTF-8: {error}") from None
     is_yaml = name.lower().endswith((".yaml", ".yml"))
-    value = _read_yaml(text, name) if is_yaml else _read_json(text, name)
-    return parse_rule_set(value, where=name)
+    return _read_yaml(text, name) if is_yaml else _read_json(text, name)
 
 
 @lru_cache(maxsize=len(SHIPPED))
 def shipped_rule_set(name: str) -> RuleSet:
     """Return one of the rule sets that come with Hansard (`SHIPPED`)."""
+    return parse_rule_set(shipped_document(name), where=f"{name}.json")
+
+
+def shipped_document(name: str) -> Any:
+    """Return a rule set that comes with Hansard as the values of its file."""
     if name not in SHIPPED:
         raise PolicyRuleError(name, f"no such rule set; there are {', '.join(SHIPPED)}")
     file = resources.files("hansard_compiler") / "policies" / f"{name}.json"
-    return read_rule_set(file.read_bytes(), name=f"{name}.json")
+    return read_document(file.read_bytes(), name=f"{name}.json")
 
 
 def _read_json(text: str, name: str) -> Any:

@@ -100,15 +100,17 @@ class OpenSpan:
             if outcome.status == "cancelled":
                 self.span.set_attribute(semconv.CANCELLED, True)
             elif outcome.status == "failed":
-                self._fail(outcome.error)
+                self._fail(outcome.error, outcome.error_type)
         with quietly("end"):
             self.span.end(end_ns)
 
-    def _fail(self, error: BaseException | str | None) -> None:
+    def _fail(self, error: BaseException | str | None, kind: str | None) -> None:
         if issubclass(type(error), BaseException):
             tell_error(self.recorder, self.span, cast(BaseException, error))
             return
-        self.span.set_attribute(semconv.ERROR_TYPE, "_OTHER")  # failed, and nothing says as what
+        # Failed, and perhaps nothing says as what.
+        told = "_OTHER" if kind is None else _redacted(self.recorder, semconv.ERROR_TYPE, kind)
+        self.span.set_attribute(semconv.ERROR_TYPE, told)
         self.span.set_status(StatusCode.ERROR, None if error is None else self._told(error))
 
     def _told(self, message: object) -> str | None:

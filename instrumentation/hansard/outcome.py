@@ -27,6 +27,7 @@ class Outcome:
     status: Ended
     error: BaseException | str | None = None
     left_open: bool = False
+    error_type: str | None = None  # of an error that was told in words: what kind it was
 
 
 def outcome_of(status: str | None = None, error: BaseException | str | None = None) -> Outcome:

@@ -29,12 +29,14 @@ from hansard_web.first import PeopleFirst
 from hansard_web.heads import AnswerHead
 from hansard_web.live import RunFeed
 from hansard_web.pages import page_routers
+from hansard_web.policy_asking import make_desk
 from hansard_web.problems import Problem, add_handlers, answer_problem
 from hansard_web.readers import Readers
 from hansard_web.render import Renderer, make_environment
 from hansard_web.security import Refuse, Refused, Security
 from hansard_web.sessions import Sessions
 from hansard_web.settings import WebSettings
+from hansard_web.sidecar.door import make_door
 from hansard_web.site import Site
 from hansard_web.statics import static_router
 
@@ -76,6 +78,8 @@ def create_app(
         lifespan=lifespan,
     )
     app.state.site = site
+    app.state.door = make_door(site)
+    app.state.desk = make_desk(site)
     if ingest is not None:
         app.router.routes[:0] = otlp_routes(
             ingest, HttpSettings(cors_origins=settings.cors_origins)

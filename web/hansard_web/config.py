@@ -68,6 +68,7 @@ class Config:
     allow_host: tuple[str, ...] = ()
     retention: str = "redacted_payloads"
     durability: str = "normal"
+    policy: tuple[Path, ...] = ()
     keep: int | None = None  # nanoseconds
     max_disk: int | None = None  # bytes
 
@@ -218,6 +219,14 @@ SETTINGS: Final = (
         "normal",
         " | ".join(DURABILITIES),
         "What an acknowledged span survives: a crash of the process, or a power cut as well.",
+    ),
+    Setting(
+        "policy",
+        _parse_path,
+        "none",
+        "path",
+        "File of policy rules (JSON or YAML), or `shipped:NAME`; read again when it changes.",
+        is_list=True,
     ),
     Setting(
         "keep",

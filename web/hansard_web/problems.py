@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from hansard_collector.errors import StoreBusy
 from hansard_collector.receivers.http_answers import status_response
 from hansard_collector.receivers.paths import is_otlp_path
 from hansard_compiler.errors import AmbiguousIdError, HansardError, NotFoundError
@@ -27,9 +28,12 @@ from hansard_store.errors import (
     QueryLimitError,
     StaleCursorError,
     StoreBusyError,
+    VersionConflictError,
 )
 from hansard_web.errors import EncodedPayloadError, PayloadTooLargeError
 from hansard_web.security import HEADERS
+from hansard_web.sidecar.answers import SIDECAR_STATUSES, sidecar_details
+from hansard_web.sidecar.errors import TooManyCalls
 
 # The first class that fits an error counts.
 _STATUSES: Final = (
@@ -42,7 +46,12 @@ _STATUSES: Final = (
     (StoreBusyError, HTTPStatus.SERVICE_UNAVAILABLE),
     (PayloadTooLargeError, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     (EncodedPayloadError, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
+    (StoreBusy, HTTPStatus.SERVICE_UNAVAILABLE),
+    (VersionConflictError, HTTPStatus.PRECONDITION_FAILED),
+    *SIDECAR_STATUSES,
 )
+# Whoever is told so may send the same again.
+_TRY_AGAIN: Final = (StoreBusy, StoreBusyError, TooManyCalls)
 _GRPC_CODES: Final = {
     HTTPStatus.FORBIDDEN: code_pb2.PERMISSION_DENIED,
     HTTPStatus.NOT_FOUND: code_pb2.UNIMPLEMENTED,
@@ -69,7 +78,10 @@ def problem_of(error: Exception) -> Problem:
     """
     match error:
         case HansardError():
-            return Problem(_status_of(error), error.code, str(error), _details_of(error))
+            headers = {"Retry-After": "1"} if isinstance(error, _TRY_AGAIN) else {}
+            return Problem(
+                _status_of(error), error.code, str(error), _details_of(error), headers=headers
+            )
         case RequestValidationError():
             return _invalid(error)
         case HTTPException():
@@ -94,7 +106,9 @@ def _details_of(error: HansardError) -> dict[str, Any]:
             return {"matches": error.matches}
         case BadQueryError():
             return {"parameter": error.name}
-    return {}
+        case VersionConflictError():
+            return {"expected": error.expected, "found": error.found}
+    return sidecar_details(error)
 
 
 def _invalid(error: RequestValidationError) -> Problem:

@@ -46,6 +46,11 @@ _SCOPES: Final = (
     ("PUT", re.compile(r"/v1/payloads/.*"), TokenScope.INGEST),
     ("POST", re.compile(r"/v1/approvals/[^/]+/(?:approve|reject|revise)"), TokenScope.DECIDE),
     ("POST", re.compile(r"/(?:theme|signout)"), TokenScope.READ),
+    # What an agent tells or asks through the sidecar. Answers that hold content need `read` too.
+    ("POST", re.compile(r"/v1/runs/(?:start|[^/]+/(?:steps|end))"), TokenScope.INGEST),
+    ("POST", re.compile(r"/v1/(?:tools/(?:call|result)|compile|model/call)"), TokenScope.INGEST),
+    ("POST", re.compile(r"/v1/policy/check"), TokenScope.INGEST),
+    ("POST", re.compile(r"/v1/policy/explain"), TokenScope.READ),
 )
 
 

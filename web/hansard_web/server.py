@@ -183,6 +183,7 @@ class Server:
             secure_cookies=config.tls_cert is not None,
             retention=config.retention,
             durability=config.durability,
+            policy=config.policy,
         )
 
     def run(self, *, on_ready: Callable[[Doors], None] = lambda _: None) -> None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 
 from hansard_compiler.errors import ConfigError
 
@@ -81,3 +82,4 @@ class WebSettings:
     secure_cookies: bool = False  # True behind TLS
     retention: str = "redacted_payloads"
     durability: str = "normal"
+    policy: tuple[Path, ...] = ()  # files of rule sets, or shipped:NAME

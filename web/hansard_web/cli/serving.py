@@ -35,7 +35,7 @@ _INGEST = ("grpc_port", "retention", "durability", "keep", "max_disk")
 
 
 @click.command(cls=Command)
-@setting_options(*_STORE, *_HTTP, *_INGEST)
+@setting_options(*_STORE, *_HTTP, *_INGEST, "policy")
 @json_option
 def serve(*, as_json: bool, **arguments: str) -> None:
     """Receive telemetry and show it, in one process.
@@ -61,7 +61,7 @@ def collector(*, as_json: bool, **arguments: str) -> None:
 
 
 @click.command(cls=Command)
-@setting_options(*_STORE, *_HTTP)
+@setting_options(*_STORE, *_HTTP, "policy")
 @json_option
 def web(*, as_json: bool, **arguments: str) -> None:
     """Only show what a collector stores.

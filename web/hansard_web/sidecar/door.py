@@ -1,0 +1,57 @@
+"""What a sidecar route is given: the app's sidecar, and what makes its ids and keeps its keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from hansard_compiler.redaction import Redactor
+from hansard_compiler.retention import RetentionMode
+from hansard_store.asked import AskedRequests
+from hansard_web.sidecar.errors import RecordingOff
+from hansard_web.sidecar.ids import Ids
+from hansard_web.sidecar.once import Once
+from hansard_web.sidecar.recording import Outlet
+from hansard_web.sidecar.runs import Sidecar
+from hansard_web.site import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """The sidecar of one app; made with the app."""
+
+    sidecar: Sidecar
+    asked: AskedRequests
+    key: bytes
+
+    def once(self, route: str, key: str | None, body: bytes, *, repeats: bool = True) -> Once:
+        """Return a request that is done once."""
+        return Once(self.asked, route, key, body, repeats)
+
+    def ids(self, route: str, key: str | None) -> Ids:
+        """Return what makes a request's ids: the same for the same key."""
+        return Ids(self.key, None if key is None else f"{route}\n{key}".encode())
+
+
+def make_door(site: Site) -> Door | None:
+    """Return the sidecar of an app; None where the app stores nothing."""
+    if site.ingest is None:
+        return None
+    key = site.folder.key()
+    outlet = Outlet(site.folder, site.ingest, RetentionMode(site.settings.retention), Redactor(key))
+    return Door(Sidecar(site.readers, outlet), AskedRequests(site.folder), key)
+
+
+# async: see `site_of`.
+async def door_of(request: Request) -> Door:
+    """Return the sidecar of the app that serves a request."""
+    door: Door | None = request.app.state.door
+    if door is None:
+        raise RecordingOff("this process only shows what a collector stores; ask that one")
+    return door
+
+
+SidecarDep = Annotated[Door, Depends(door_of)]

@@ -1,0 +1,136 @@
+"""What the sidecar refuses.
+
+SidecarError
+├── RecordingOff        this process stores nothing, so nothing can be told to it   (HTTP 503)
+├── NotOpen             the run or step has ended                                   (HTTP 409)
+├── NotOurs             the step is told by another program, which must end it      (HTTP 409)
+├── AlreadyAnswered     a second result for a tool call                             (HTTP 409)
+├── KeyReused           one idempotency key for two requests                        (HTTP 422)
+├── StillWorking        the request of this key has not ended, or nobody knows how  (HTTP 409)
+├── BadBody             JSON that cannot be read, or is none                        (HTTP 400)
+├── NotJson             a body of another type                                      (HTTP 415)
+├── NotKept             content that is needed and was not kept                     (HTTP 409)
+├── NotStored           the collector refuses what was told                         (HTTP 422)
+├── VersionNeeded       a change that does not say what it changes                  (HTTP 428)
+└── TooManyCalls        as many model calls as may be are at work                   (HTTP 503)
+"""
+
+from __future__ import annotations
+
+from hansard_compiler.errors import HansardError
+
+
+class SidecarError(HansardError):
+    """A request that cannot be done as it is."""
+
+    code = "sidecar_error"
+
+
+class RecordingOff(SidecarError):
+    """This process only reads, or OpenTelemetry is switched off in it."""
+
+    code = "recording_off"
+
+
+class NotOpen(SidecarError):
+    """What was to go on has ended."""
+
+    code = "not_open"
+
+    def __init__(self, kind: str, wanted: str) -> None:
+        super().__init__(f"the {kind} {wanted} has ended; begin another")
+
+
+class NotOurs(SidecarError):
+    """Another program tells this run or step."""
+
+    code = "not_ours"
+
+    def __init__(self, kind: str, wanted: str) -> None:
+        super().__init__(
+            f"the {kind} {wanted} was not begun here: its own program tells it. "
+            "To join its trace, start a run with its traceparent and nest: true"
+        )
+
+
+class AlreadyAnswered(SidecarError):
+    """A tool call has one result."""
+
+    code = "already_answered"
+
+    def __init__(self, call_id: str, step_id: str) -> None:
+        super().__init__(f"the tool call {call_id!r} has its result: step {step_id}")
+        self.step_id = step_id
+
+
+class KeyReused(SidecarError):
+    """The same key with another body: one of the two is a mistake."""
+
+    code = "idempotency_key_reused"
+
+    def __init__(self) -> None:
+        super().__init__("this Idempotency-Key came with another body before; use a new one")
+
+
+class StillWorking(SidecarError):
+    """The request of this key began: it works still, or the server ended meanwhile."""
+
+    code = "outcome_unknown"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the request of this Idempotency-Key has begun and not ended: it works still, or the "
+            "server was stopped under it. Look at the run before you send it under a new key"
+        )
+
+
+class BadBody(SidecarError):
+    """No JSON, or more than can be meant."""
+
+    code = "bad_json"
+
+
+class NotJson(SidecarError):
+    """The body says that it is something else."""
+
+    code = "unsupported_type"
+
+    def __init__(self, found: str) -> None:
+        super().__init__(
+            f"the body is {found[:80]!r}; send application/json (curl --json does)"
+            if found
+            else "send Content-Type: application/json (curl --json does)"
+        )
+
+
+class NotKept(SidecarError):
+    """What is needed was not kept: the retention mode forbids it, or it was deleted."""
+
+    code = "not_kept"
+
+
+class NotStored(SidecarError):
+    """The collector refuses it, as it would from any sender; the message says why."""
+
+    code = "not_stored"
+
+
+class VersionNeeded(SidecarError):
+    """Whoever replaces rules says which."""
+
+    code = "version_needed"
+
+    def __init__(self) -> None:
+        super().__init__(
+            'say which version you replace: If-Match with the ETag of GET, or "version" in the '
+            "body (0: there are no rules yet)"
+        )
+
+
+class TooManyCalls(SidecarError):
+    """Model calls wait for their providers, and no more can be begun."""
+
+    code = "too_many_calls"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"{most} model calls are at work; try again when one has ended")

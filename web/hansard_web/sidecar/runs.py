@@ -1,0 +1,288 @@
+"""Runs and steps as programs without the SDK tell them, request by request.
+
+What is open stands in the store as an open span. Each request reads it, adds to it and writes it
+again: a server that was stopped meanwhile knows as much as before.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import Link
+
+from hansard import semconv
+from hansard.metadata import text_of
+from hansard.open_span import OpenSpan
+from hansard.outcome import Ended, Outcome, outcome_of
+from hansard.told import run_attributes, run_name, step_attributes
+from hansard_compiler.calls import Json
+from hansard_store.errors import BadQueryError
+from hansard_store.open_steps import StepPlace, open_steps
+from hansard_store.run_queries import find_trace_id
+from hansard_web.readers import Readers
+from hansard_web.sidecar.bodies import AppendStep, EndRun, Failure, StartRun
+from hansard_web.sidecar.ids import Ids, parse_traceparent, traceparent_of
+from hansard_web.sidecar.places import Place, find_place, place_of
+from hansard_web.sidecar.recording import SCOPE, Outlet, Recording, remote
+
+INPUTS_TYPE: Final = "application/vnd.hansard.step-inputs+json"
+_SERVICE: Final = "hansard-sidecar"  # where a program names neither itself nor its agent
+_STRIPES: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """What the sidecar's routes share: one for an app.
+
+    Of one run, one request at a time reads and writes: each lock stands for some runs, and is held
+    by the worker threads that serve them.
+    """
+
+    readers: Readers
+    outlet: Outlet
+    locks: Sequence[threading.Lock] = field(
+        default_factory=lambda: tuple(threading.Lock() for _ in range(_STRIPES))
+    )
+
+    def lock(self, trace_id: str) -> threading.Lock:
+        """Return the lock of a run."""
+        return self.locks[int(trace_id[:8], 16) % _STRIPES]
+
+    def trace_id(self, run_id: str) -> str:
+        """Return the whole id of a run; raises NotFoundError or AmbiguousIdError."""
+        with self.readers.read() as connection:
+            return find_trace_id(connection, run_id).hex()
+
+    def place(self, run_id: str, step_id: str | None) -> Place:
+        """Return where a request belongs."""
+        with self.readers.read() as connection:
+            return find_place(connection, run_id, step_id)
+
+
+def start_run(sidecar: Sidecar, told: StartRun, ids: Ids, *, traceparent: str | None) -> Json:
+    """Begin a run: a trace of its own, linked to its caller, or a part of the caller's trace."""
+    caller = parse_traceparent(traceparent or told.traceparent)
+    nests = told.nest and caller is not None
+    trace_id = caller[0] if caller is not None and nests else ids.trace_id()
+    span_id = ids.span_id("run")
+    recording = sidecar.outlet.recording(_resource(told.service_name or told.agent_name))
+    made = recording.begin(
+        run_name(told.agent_name),
+        trace_id=trace_id,
+        span_id=span_id,
+        parent_span_id=caller[1] if caller is not None and nests else None,
+        attributes=run_attributes(
+            recording.recorder,
+            agent_name=told.agent_name,
+            domain=told.domain,
+            conversation_id=told.conversation_id,
+            user_id=told.user_id,
+            tags=told.tags,
+            metadata=told.metadata,
+        ),
+        links=() if nests else _links(caller),
+        start_ns=ns_of(told.started_at),
+    )
+    if told.user_goal is not None:
+        made.keep_text(semconv.RUN_GOAL, told.user_goal)
+    _keep(made, semconv.INPUT, told.input)
+    recording.save()
+    return _address(trace_id, span_id, status="running")
+
+
+def append_step(sidecar: Sidecar, run_id: str, told: AppendStep, ids: Ids) -> Json:
+    """Begin a step, or go on with one; it may bring tool calls and results, and end."""
+    from hansard_web.sidecar.tools import add_calls, add_results
+
+    trace_id = sidecar.trace_id(run_id)
+    with sidecar.lock(trace_id):
+        place = sidecar.place(trace_id, told.step_id or told.parent_step_id)
+        recording = sidecar.outlet.recording(place.resource)
+        made, refs = _begun(recording, place, told, ids)
+        _keep(made, semconv.INPUT, told.input)
+        if told.inputs:
+            refs += _keep_inputs(recording, told.inputs)
+            made.span.set_attribute(semconv.STEP_INPUT_REFS, refs)
+        calls = add_calls(recording, place, told.tool_calls, ids, parent=made)
+        results = add_results(
+            sidecar, recording, place, told.tool_results, ids, parent=made, fresh=calls
+        )
+        if told.output is not None:
+            made.keep(semconv.OUTPUT, told.output)
+        if told.status != "running" or told.error is not None:
+            ended = None if told.status == "running" else told.status
+            close(made, ended, told.error, end_ns_of(made, told.ended_at))
+        recording.save()
+    status = "running" if made.is_open else _status(told.status, told.error)
+    return {
+        **_address(trace_id, made.span_id, status=status),
+        "input_refs": refs,
+        "tool_calls": [one.json() for one in calls],
+        "tool_results": results,
+    }
+
+
+def end_run(sidecar: Sidecar, run_id: str, told: EndRun) -> Json:
+    """End a run, and with it what is open below it."""
+    trace_id = sidecar.trace_id(run_id)
+    with sidecar.lock(trace_id):
+        place = sidecar.place(trace_id, told.step_id)
+        recording = sidecar.outlet.recording(place.resource)
+        root = recording.go_on(place.stored)
+        outcome = _outcome(told.status, told.error)
+        end_ns = end_ns_of(root, told.ended_at)
+        left = _left_open(sidecar, place)
+        for one in left:
+            _leave_open(recording, one, outcome, end_ns)
+        if told.output is not None:
+            root.keep(semconv.OUTPUT, told.output)
+        close(root, told.status, told.error, end_ns)
+        recording.save()
+    return {
+        **_address(trace_id, root.span_id, status=outcome.status),
+        "left_open": [one.step_id for one in left],
+    }
+
+
+def close(
+    made: OpenSpan, status: str | None, error: str | Failure | None, end_ns: int | None
+) -> None:
+    """End a span as it was told."""
+    if made.claim():
+        made.close(_outcome(status, error), end_ns=end_ns)
+
+
+def step_name(told: AppendStep) -> str:
+    """Return what a step is called: its name, else its kind."""
+    return told.name or told.kind.replace("_", " ")
+
+
+def _begun(
+    recording: Recording, place: Place, told: AppendStep, ids: Ids
+) -> tuple[OpenSpan, list[str]]:
+    """Return the step that is told, begun or gone on with, and what it was given before."""
+    if told.step_id is not None:
+        return recording.go_on(place.stored), input_refs(place)
+    index = max(place.run.span_count - 1, 0)
+    attributes = step_attributes(
+        recording.recorder, kind=told.kind, index=index, metadata=told.metadata
+    )
+    attributes[semconv.CONVERSATION_ID] = place.run.conversation_id
+    made = recording.begin(
+        text_of(step_name(told)),
+        trace_id=place.trace_id,
+        span_id=ids.span_id("step"),
+        parent_span_id=place.span_id,
+        attributes=attributes,
+        start_ns=ns_of(told.started_at),
+    )
+    return made, []
+
+
+def input_refs(place: Place) -> list[str]:
+    """Return the references of what a step was given as inputs, in the order of the requests."""
+    found = place.stored.view().attributes.get(semconv.STEP_INPUT_REFS)
+    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+
+
+def _keep_inputs(recording: Recording, inputs: Sequence[object]) -> list[str]:
+    """Keep context items, and return where; in metadata_only nowhere."""
+    data = json.dumps(list(inputs), ensure_ascii=False, separators=(",", ":")).encode()
+    ref = recording.payloads.put(data, media_type=INPUTS_TYPE)
+    return [ref] if ref else []
+
+
+def _left_open(sidecar: Sidecar, place: Place) -> list[Place]:
+    """Return what is open below a step, children first."""
+    with sidecar.readers.read() as connection:
+        trace = bytes.fromhex(place.trace_id)
+        steps = open_steps(connection, trace, scope=SCOPE)
+        below = _below(place.step, steps)
+        return [place_of(connection, place.trace_id, place.run, one) for one in reversed(below)]
+
+
+def _leave_open(recording: Recording, place: Place, outcome: Outcome, end_ns: int | None) -> None:
+    """End a step that nobody ended, with its run."""
+    step = recording.go_on(place.stored)
+    ended: Ended = "completed" if outcome.status == "completed" else "cancelled"
+    if place.step.tool_name is not None:
+        step.span.set_attribute(semconv.TOOL_TOLD, "call")
+    if step.claim():
+        start_ns = place.stored.message.start_time_unix_nano
+        last_ns = None if end_ns is None else max(end_ns, start_ns)
+        step.close(Outcome(ended, left_open=True), end_ns=last_ns)
+
+
+def _below(step: StepPlace, steps: Sequence[StepPlace]) -> list[StepPlace]:
+    by_parent: dict[bytes | None, list[StepPlace]] = {}
+    for one in steps:
+        by_parent.setdefault(one.parent_span_id, []).append(one)
+    found: list[StepPlace] = []
+    due = [step]
+    while due:
+        children = by_parent.pop(due.pop().span_id, [])
+        found += children
+        due += children
+    return found
+
+
+def _resource(service: str | None) -> ResourceMessage:
+    resource = ResourceMessage()
+    for key, value in ((semconv.SERVICE_NAME, service or _SERVICE),):
+        attribute = resource.attributes.add()
+        attribute.key = key
+        attribute.value.string_value = text_of(value)
+    return resource
+
+
+def _links(caller: tuple[str, str] | None) -> Sequence[Link]:
+    if caller is None:
+        return ()
+    return (Link(remote(*caller).get_span_context(), {semconv.LINK_TYPE: "caller"}),)
+
+
+def _address(trace_id: str, span_id: str, *, status: str) -> Json:
+    """Return how a run or step is named from now on."""
+    return {
+        "run_id": trace_id,
+        "step_id": f"{trace_id}-{span_id}",
+        "span_id": span_id,
+        "status": status,
+        "traceparent": traceparent_of(trace_id, span_id),
+        "url": f"/steps/{trace_id}-{span_id}",
+    }
+
+
+def _keep(made: OpenSpan, key: str, value: object) -> None:
+    if value is not None:
+        made.keep(key, value)
+
+
+def _status(status: str, error: str | Failure | None) -> str:
+    return _outcome(None if status == "running" else status, error).status
+
+
+def _outcome(status: str | None, error: str | Failure | None) -> Outcome:
+    if isinstance(error, Failure):
+        told = outcome_of(status or "failed", error.message)
+        return replace(told, error_type=error.type)
+    return outcome_of(status, error)
+
+
+def end_ns_of(made: OpenSpan, told: str | None) -> int | None:
+    """Return when a span ended; None is now. Raises BadQueryError for a time before its start."""
+    end_ns = ns_of(told)
+    assert isinstance(made.span, ReadableSpan)  # every span of the SDK that records is one
+    if end_ns is not None and end_ns < (made.span.start_time or 0):
+        raise BadQueryError("ended_at", "ended_at is before the start")
+    return end_ns
+
+
+def ns_of(text: str | None) -> int | None:
+    return None if text is None else int(text)
