@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import compress
 from typing import Any
 
@@ -20,9 +21,10 @@ from hansard_store.projections import CompilationProjection, CompilationRow
 MOST_RECEIPTS = 50_000  # of one compile; ten times what the compiler is made for
 SCHEMA_VERSION = "1"  # of hansard.*, as this module reads it
 _NANO = 1_000_000_000
+_TIMES_NANO = float(_NANO).__mul__
 _MOST_INT = 1 << 53  # larger numbers are no token counts, and JSON does not hold them exactly
 _MOST_SCORE = 1_000_000  # points; a float holds their billionths below 2^53
-_NAME_CHARS, _ID_CHARS, _TEXT_CHARS = 128, 512, 1_000
+_NAME_CHARS, _ID_CHARS, _TEXT_CHARS = 128, 512, 512  # what attributes are found by, at most
 _REF_CHARS = len("sha256:") + 64
 _WITHHELD = "‹withheld:"
 _ITEM = "hansard.item."
@@ -193,6 +195,8 @@ def _texts(most_chars: int) -> Callable[[list[Any]], Cleaned]:
 
 def _ints(sent: list[Any]) -> Cleaned:
     if set(map(type, sent)) <= {int} and max(sent, default=0) < _MOST_INT:
+        if min(sent, default=0) >= 0:
+            return sent, 0
         return ([value if value >= 0 else None for value in sent]), 0
     wrong = sum(type(value) is not int and value is not None for value in sent)
     return [_int(value) for value in sent], wrong
@@ -203,9 +207,13 @@ def _int(value: Any) -> int | None:
 
 
 def _scores(sent: list[Any]) -> Cleaned:
+    with suppress(TypeError, ValueError, OverflowError):
+        # All at once where all are known: a compile scores hundreds, on the ingest thread.
+        column = list(map(round, map(_TIMES_NANO, map(float, sent))))
+        if max(map(abs, column)) < _MOST_SCORE * _NANO and set(map(type, sent)) == {str}:
+            return column, 0
     column = [_score_nano(value) for value in sent]
-    lost = column.count(None) - sent.count("") - sent.count(None)
-    return column, lost
+    return column, column.count(None) - sent.count("") - sent.count(None)
 
 
 def _score_nano(value: Any) -> int | None:
@@ -220,7 +228,16 @@ def _score_nano(value: Any) -> int | None:
 
 
 def _refs(sent: list[Any]) -> Cleaned:
-    return [_digest(value) for value in sent], 0  # what is withheld has no digest
+    """Return digests; what is withheld has none."""
+    if not any(sent):
+        return [None] * len(sent), 0
+    with suppress(TypeError, ValueError):
+        # All at once where all are whole: a compile names hundreds.
+        if set(map(len, sent)) == {_REF_CHARS}:
+            digests = bytes.fromhex("".join(sent).replace("sha256:", ""))
+            if len(digests) == 32 * len(sent):
+                return [digests[at : at + 32] for at in range(0, len(digests), 32)], 0
+    return [_digest(value) for value in sent], 0
 
 
 def _digest(value: Any) -> bytes | None:
@@ -235,15 +252,14 @@ def _digest(value: Any) -> bytes | None:
 
 def _split_sources(lines: Sequence[str | None]) -> tuple[list[str | None], list[str | None]]:
     """Return types and places of lines such as `file docs/a.md`."""
-    split = [_source(line) if line else (None, None) for line in lines]
-    return [kind for kind, _ in split], [place for _, place in split]
+    split = [(line or "").partition(" ") for line in lines]
+    known = {kind: _source_type(kind) for kind in {kind for kind, _, _ in split}}
+    kinds = [known[kind] for kind, _, _ in split]
+    return kinds, [place or None for _, _, place in split]
 
 
-def _source(line: str) -> tuple[str | None, str | None]:
-    if line.startswith(_WITHHELD):
-        return "withheld", None
-    kind, _, place = line.partition(" ")
-    return kind[:_NAME_CHARS] or None, place or None
+def _source_type(kind: str) -> str | None:
+    return "withheld" if kind.startswith(_WITHHELD) else kind[:_NAME_CHARS] or None
 
 
 def _facets(columns: Mapping[str, Sequence[Any]]) -> tuple[tuple[str, str], ...]:

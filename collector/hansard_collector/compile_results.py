@@ -13,9 +13,12 @@ import orjson
 
 from hansard_collector.compilations import with_receipts
 from hansard_compiler.errors import NotFoundError
+from hansard_store.attributes import tokens_of
+from hansard_store.compilations import RECEIPT_COLUMNS
 from hansard_store.errors import BadQueryError, StoreCorruptError
 from hansard_store.payloads import folder_of, get_payload, parse_payload_ref, read_payload
 from hansard_store.projections import CompilationProjection, SpanProjection
+from hansard_store.receipts import ITEMS_KEY, SOURCES_KEY
 
 # A result of 50,000 receipts; reading one takes the ingest thread 5 ms a MiB.
 MOST_BYTES = 64 * 1024 * 1024
@@ -42,7 +45,11 @@ def with_result(connection: apsw.Connection, made: SpanProjection) -> SpanProjec
     if whole is None:
         return made
     named = (*made.payloads, *_named(whole))
-    return made._replace(compilation=whole, payloads=tuple(dict.fromkeys(named)))
+    return made._replace(
+        compilation=whole,
+        payloads=tuple(dict.fromkeys(named)),
+        attribute_tokens=f"{made.attribute_tokens} {tokens_of(_found_by(whole))}",
+    )
 
 
 def read_result(connection: apsw.Connection, ref: str) -> Json | None:
@@ -114,6 +121,14 @@ def _named(compilation: CompilationProjection) -> Iterator[bytes]:
     """Yield what the receipts refer to: gc keeps what a run names."""
     for column in compilation.receipts[-2:]:
         yield from (digest for digest in column if digest is not None)
+
+
+def _found_by(compilation: CompilationProjection) -> Json:
+    """Return what receipts across runs are found by, of those that the span does not hold."""
+    columns = dict(zip(RECEIPT_COLUMNS, compilation.receipts, strict=True))
+    parts = zip(columns["source_type"], columns["source"], strict=True)
+    lines = [" ".join(part for part in both if part) for both in parts]
+    return {ITEMS_KEY: list(columns["item_id"]), SOURCES_KEY: lines}
 
 
 def _noted(made: SpanProjection, told: CompilationProjection, note: str) -> SpanProjection:

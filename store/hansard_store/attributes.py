@@ -28,6 +28,12 @@ _LATER_MESSAGE = re.compile(
     re.ASCII,
 )
 
+# Numbers of receipts, hundreds a compile: asked for by receipt, never by attribute.
+_UNINDEXED_ELEMENTS = frozenset(
+    f"hansard.item.{name}"
+    for name in ("scores", "tokens_before", "tokens_after", "missed_tokens", "missed_scores")
+)
+
 # Most pairs of key and value repeat from span to span. Filled by the pipeline thread and, for
 # queries, by readers; single dict operations are atomic, and a lost entry is computed again.
 _pair_cache: dict[tuple[str, str], str] = {}
@@ -56,7 +62,8 @@ def tokens_of(attributes: Mapping[str, Any]) -> str:
     """Return the document of a span's attributes for `attribute_fts`.
 
     Elements of arrays count singly. Maps, bytes, nulls and texts longer than MAX_VALUE_CHARS are
-    known by their key alone; messages past the eighth are not known at all.
+    known by their key alone, and so are the numbers of receipts; messages past the eighth are not
+    known at all.
     """
     tokens: list[str] = []
     append = tokens.append
@@ -69,7 +76,8 @@ def tokens_of(attributes: Mapping[str, Any]) -> str:
             text = _text(value)
             append(cached((key, text)) or _pair(key, text))
         elif not _is_later_message(key):
-            values = _element_tokens(key, value) if isinstance(value, list | tuple) else ()
+            is_list = isinstance(value, list | tuple) and key not in _UNINDEXED_ELEMENTS
+            values = _element_tokens(key, value) if is_list else ()
             append(" ".join([key_token(key), *values]))
     return " ".join(tokens)
 

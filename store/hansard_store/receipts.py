@@ -1,25 +1,31 @@
 """Receipts: what compiles did with items, and why, across all runs or of one compile.
 
 Newest compile first, and within one in the order in which its candidates came. Every filter is
-driven by an index: a run by its compiles, an item or a file by its own receipts, anything else by
-the compiles that have such a receipt at all.
+driven by an index: a run by its compiles, an item or a file by the compile spans that name it, and
+anything else by the compiles that have such a receipt at all.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from itertools import islice
 from typing import Any, get_args
 
 import apsw
 
 from hansard_compiler.models import SourceType
+from hansard_store.attributes import attribute_token
 from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.database import snapshot
 from hansard_store.run_queries import find_trace_id
 from hansard_store.sides import shared_side
 
 _MAX = (1 << 63) - 1
-_SOURCE_TYPES = frozenset(get_args(SourceType))
+_SOURCE_TYPES = get_args(SourceType)
+ITEMS_KEY, SOURCES_KEY = "hansard.item.ids", "hansard.item.sources"
+_AT_ONCE = 64  # compile spans whose receipts are looked through together
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +114,19 @@ FROM {{tables}}
   CROSS JOIN span ON span.id = receipt.span
   CROSS JOIN run ON run.id = compilation.run
 WHERE {{conditions}}
-ORDER BY {{key}} DESC, receipt.ordinal LIMIT :limit
+ORDER BY {{order}}, receipt.ordinal LIMIT :limit
 """
-_FROM_RECEIPT = "receipt CROSS JOIN compilation ON compilation.span = receipt.span"
 _FROM_COMPILATION = "compilation CROSS JOIN receipt ON receipt.span = compilation.span"
 _FROM_FACET = f"receipt_facet AS facet CROSS JOIN {_FROM_COMPILATION}"
 _HAS_FACET = """EXISTS (
   SELECT 1 FROM receipt_facet AS also
   WHERE also.kind = '{kind}' AND also.value = :{name} AND also.span = compilation.span)"""
+_NAMING = """
+SELECT rowid FROM attribute_fts
+WHERE attribute_fts MATCH :tokens AND attribute_fts.rowid <= :span
+ORDER BY attribute_fts.rowid DESC LIMIT :limit
+"""
+_FROM_SPANS = f"json_each(:spans) AS wanted CROSS JOIN {_FROM_COMPILATION}"
 # Rarest first: the first that is asked for drives the query.
 _FACETS = {
     "rule": "instr(',' || receipt.rule_ids || ',', ',' || :rule || ',') > 0",
@@ -124,6 +135,12 @@ _FACETS = {
     "kind": "receipt.kind = :kind",
     "source_type": "receipt.source_type = :source_type",
     "decision": "receipt.decision = :decision",
+}
+
+
+_CONDITIONS = _FACETS | {
+    "item_id": "receipt.item_id = :item_id",
+    "source": ":source IN (receipt.source, receipt.source_type || ' ' || receipt.source)",
 }
 
 
@@ -139,10 +156,15 @@ def list_receipts(
     Raises NotFoundError or AmbiguousIdError for the run, BadCursorError for a broken cursor.
     """
     span, ordinal = decode_cursor("receipts", cursor, count=2) if cursor else (_MAX, -1)
+    place = {"span": span, "ordinal": ordinal, "limit": limit + 1}
     with snapshot(connection):
-        sql, bindings = _query(connection, wanted)
-        place = {"span": span, "ordinal": ordinal, "limit": limit + 1}
-        rows: list[Any] = connection.execute(sql, bindings | place).fetchall()
+        values = _values(wanted)
+        tokens = _tokens(values) if wanted.run is None else None
+        if tokens is not None:
+            rows = list(islice(_naming(connection, wanted, values, tokens, place), limit + 1))
+        else:
+            sql = _query(connection, wanted, values)
+            rows = connection.execute(sql, values | place).fetchall()
     items = [_found(row) for row in rows[:limit]]
     more = len(rows) > limit
     return ReceiptPage(items, encode_cursor("receipts", *rows[limit - 1][:2]) if more else None)
@@ -153,18 +175,54 @@ def receipts_of(connection: apsw.Connection, span: int) -> list[Receipt]:
     return [Receipt(*row) for row in connection.execute(_OF_SPAN, {"span": span})]
 
 
-def _query(connection: apsw.Connection, wanted: ReceiptFilter) -> tuple[str, dict[str, Any]]:
-    values = _values(wanted)
-    conditions = [_FACETS[name] for name in values if name in _FACETS]
-    conditions += [f"receipt.{at} = :{at}" for at in ("item_id", "source") if at in values]
+def _naming(
+    connection: apsw.Connection,
+    wanted: ReceiptFilter,
+    values: dict[str, Any],
+    tokens: str,
+    place: Mapping[str, int],
+) -> Iterator[Any]:
+    """Yield rows of the compiles whose spans name an item or a file, some spans at a time."""
+    conditions = [*_conditions(values), "compilation.span = wanted.value", *_times(wanted, values)]
+    conditions.append("(receipt.span < :span OR receipt.ordinal > :ordinal)")
+    sql = _FOUND.format(
+        tables=_FROM_SPANS, conditions="\n  AND ".join(conditions), order="wanted.key"
+    )
+    before = place["span"]
+    while True:
+        page = {"tokens": tokens, "span": before, "limit": _AT_ONCE}
+        spans = [row[0] for row in connection.execute(_NAMING, page)]
+        yield from connection.execute(sql, values | place | {"spans": json.dumps(spans)}).fetchall()
+        if len(spans) < _AT_ONCE:
+            return
+        before = spans[-1] - 1
+
+
+def _tokens(values: Mapping[str, Any]) -> str | None:
+    """Return what finds the spans that name an item, a file, or both; None for neither."""
+    found = []
+    if "item_id" in values:
+        found.append(attribute_token(ITEMS_KEY, values["item_id"]))
+    if "source" in values:
+        types = [values["source_type"]] if "source_type" in values else [*_SOURCE_TYPES, ""]
+        lines = (f"{kind} {values['source']}".strip() for kind in types)
+        found.append(f"({' OR '.join(attribute_token(SOURCES_KEY, line) for line in lines)})")
+    return " AND ".join(found) or None
+
+
+def _conditions(values: Mapping[str, Any]) -> list[str]:
+    return [condition for name, condition in _CONDITIONS.items() if name in values]
+
+
+def _query(connection: apsw.Connection, wanted: ReceiptFilter, values: dict[str, Any]) -> str:
+    """Return the query for receipts of a run, of some facet, or of any sort."""
+    conditions = _conditions(values)
     tables, key = _FROM_COMPILATION, "compilation.span"
     facets = [name for name in _FACETS if name in values]
     if wanted.run is not None:
         run = "SELECT id FROM run WHERE trace_id = ?"
         values["run"] = connection.execute(run, (find_trace_id(connection, wanted.run),)).get
         conditions.append("compilation.run = :run")
-    elif "item_id" in values or "source" in values:
-        tables, key, facets = _FROM_RECEIPT, "receipt.span", []
     elif facets:
         tables, key, driver = _FROM_FACET, "facet.span", facets.pop(0)
         conditions.append(f"facet.kind = '{driver}' AND facet.value = :{driver}")
@@ -172,8 +230,8 @@ def _query(connection: apsw.Connection, wanted: ReceiptFilter) -> tuple[str, dic
     conditions += [_HAS_FACET.format(kind=name, name=name) for name in facets]
     conditions += _times(wanted, values)
     conditions.append(f"{key} <= :span AND (receipt.span < :span OR receipt.ordinal > :ordinal)")
-    sql = _FOUND.format(tables=tables, conditions="\n  AND ".join(conditions), key=key)
-    return sql, values
+    joined = "\n  AND ".join(conditions)
+    return _FOUND.format(tables=tables, conditions=joined, order=f"{key} DESC")
 
 
 def _values(wanted: ReceiptFilter) -> dict[str, Any]:
@@ -198,7 +256,7 @@ def _parts_of_source(source: str | None) -> tuple[str | None, str | None]:
     kind, _, place = source.partition(" ")
     if kind in _SOURCE_TYPES:
         return kind, place or None
-    return None, source
+    return None, source  # a place, or a type and a place of a later version: filtered as given
 
 
 def _times(wanted: ReceiptFilter, values: dict[str, Any]) -> list[str]:

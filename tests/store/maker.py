@@ -126,7 +126,7 @@ class StoreMaker:
             role=role if projection is None else made.role,
             label=label or made.label,
             flags=made.flags | (SpanFlag.ERROR if status == 2 else 0),
-            attribute_tokens=f"{tokens_of(attributes)} "
+            attribute_tokens=f"{made.attribute_tokens} {tokens_of(attributes)} "
             + resource_tokens_of({"service.name": service}),
             facets=(*made.facets, *facets, ("service", service)),
             texts=(*made.texts, *(TextProjection(field, text) for field, text in texts)),

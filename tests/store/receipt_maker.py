@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hansard_store.attributes import tokens_of
 from hansard_store.projections import CompilationProjection, CompilationRow, SpanProjection
 from tests.store.maker import NOW, SECOND, StoreMaker
 
@@ -71,5 +72,12 @@ def compile_step(
         ),
         tuple(sorted(facets)),
     )  # fmt: skip
-    projection = SpanProjection(role="compile", dialect="hansard", compilation=made)
+    sent = {
+        "hansard.compilation.id": made.row.id,
+        "hansard.item.ids": [one["item"] for one in receipts],
+        "hansard.item.sources": [f"{one['source_type']} {one['source']}" for one in receipts],
+    }
+    projection = SpanProjection(
+        role="compile", dialect="hansard", compilation=made, attribute_tokens=tokens_of(sent)
+    )
     return store.span(name, parent, run=run, start_s=start_s, projection=projection)

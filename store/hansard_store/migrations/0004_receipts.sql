@@ -37,6 +37,8 @@ CREATE INDEX compilation_cut ON compilation (result_ref)
 
 -- What became of one candidate. An exclusion without a reason is none, nor an inclusion without a
 -- source: such rows are left out, counted in compilation.notes, and refused here.
+-- One item or file in all compiles is found by attribute_fts, which has the compile spans' arrays of
+-- ids and sources: an index of our own would write a page for every candidate of every compile.
 CREATE TABLE receipt (
   span          INTEGER NOT NULL,         -- of its compilation
   ordinal       INTEGER NOT NULL,         -- from 0, in the order in which the candidates came
@@ -60,9 +62,6 @@ CREATE TABLE receipt (
   PRIMARY KEY (span, ordinal),
   CHECK (decision <> '' AND reason <> '' AND (decision = 'exclude' OR source_type IS NOT NULL))
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX receipt_item ON receipt (item_id, span DESC, ordinal);      -- one item in all compiles
-CREATE INDEX receipt_source ON receipt (source, span DESC, ordinal)
-  WHERE source IS NOT NULL;                                              -- one file in all compiles
 
 -- What the receipts of a compile are narrowed by, each value once a compile: kind is one of
 -- decision kind pass reason rule source_type.
