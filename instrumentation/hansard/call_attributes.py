@@ -7,10 +7,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hansard import semconv
 from hansard.clients import names
-from hansard.clients.wire import Attributes, integer, known, text, texts, within
+from hansard.clients.wire import (
+    Attributes,
+    known,
+)
 from hansard.observation import clean_attribute
 from hansard_compiler.errors import HansardError
 from hansard_compiler.providers.failures import CallFailed
+from hansard_compiler.providers.loose import (
+    integer,
+    text,
+    texts,
+    within,
+)
 from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:

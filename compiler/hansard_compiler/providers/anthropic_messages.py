@@ -26,7 +26,7 @@ from hansard_compiler.calls import (
     ToolCallPart,
     ToolResultPart,
 )
-from hansard_compiler.providers.anthropic_stream import join_events
+from hansard_compiler.providers.anthropic_stream import assemble
 from hansard_compiler.providers.base import (
     Boundary,
     RenderInput,
@@ -151,7 +151,7 @@ class AnthropicMessages:
         )
 
     def join_stream(self, events: Sequence[Json]) -> Json | None:
-        return join_events(events)
+        return assemble(events).whole
 
     def count_request(self, rendered: Mapping[str, Any]) -> tuple[str, Json] | None:
         counted = {key: rendered[key] for key in _COUNTED if key in rendered}

@@ -2,59 +2,69 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from hansard_compiler.calls import Json
+from hansard_compiler.providers.loose import Body, append, integer, mapping, parsed
+from hansard_compiler.providers.streamed import Streamed
 
 _APPENDED = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
+_PIECES = "partial_json"
 
 
-def join_events(events: Sequence[Mapping[str, Any]]) -> Json | None:
-    """Return the message a stream amounts to; None where `message_stop` is missing.
+def assemble(events: Iterable[Body]) -> Streamed:
+    """Add up the events of a streamed message.
 
     Usage in `message_delta` is cumulative and replaces what `message_start` said.
     """
-    message: Json | None = None
-    inputs: dict[int, str] = {}
-    is_ended = False
+    body: Json = {}
+    blocks: dict[int, Json] = {}
+    error: Body | None = None
+    is_finished = False
     for event in events:
-        kind = event.get("type")
-        if kind == "message_start":
-            message = json.loads(json.dumps(event["message"]))
-        elif message is None:
-            continue
-        elif kind == "content_block_start":
-            message["content"].append(dict(event["content_block"]))
-        elif kind == "content_block_delta":
-            _add(message["content"][event["index"]], event["delta"], inputs, event["index"])
-        elif kind == "content_block_stop" and event["index"] in inputs:
-            message["content"][event["index"]]["input"] = _arguments(inputs.pop(event["index"]))
-        elif kind == "message_delta":
-            message.update(event.get("delta") or {})
-            told = {
-                key: value for key, value in (event.get("usage") or {}).items() if value is not None
-            }
-            message["usage"] = {**(message.get("usage") or {}), **told}
-        elif kind == "message_stop":
-            is_ended = True
-    return message if is_ended else None
+        match event.get("type"):
+            case "message_start":
+                body |= mapping(event.get("message"))
+            case "content_block_start":
+                blocks[_index(event)] = dict(mapping(event.get("content_block")))
+            case "content_block_delta":
+                _add(blocks.setdefault(_index(event), {}), mapping(event.get("delta")))
+            case "message_delta":
+                body |= _told(event.get("delta"))
+                body["usage"] = {**mapping(body.get("usage")), **_told(event.get("usage"))}
+            case "message_stop":
+                is_finished = bool(body)
+            case "error":
+                error = mapping(event.get("error"))
+    content = [_closed(blocks[index]) for index in sorted(blocks)]
+    return Streamed({**body, "content": content}, is_finished, error)
 
 
-def _add(block: Json, delta: Mapping[str, Any], inputs: dict[int, str], index: int) -> None:
+def _index(event: Body) -> int:
+    return integer(event.get("index")) or 0
+
+
+def _told(value: object) -> Json:
+    return {key: one for key, one in mapping(value).items() if one is not None}
+
+
+def _add(block: Json, delta: Body) -> None:
     kind = delta.get("type")
-    if kind in _APPENDED:
-        key = _APPENDED[kind]
-        block[key] = (block.get(key) or "") + delta.get(key, "")
-    elif kind == "input_json_delta":
-        inputs[index] = inputs.get(index, "") + delta.get("partial_json", "")
+    if kind == "input_json_delta":
+        append(block, _PIECES, delta.get(_PIECES))
     elif kind == "citations_delta":
-        block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]
+        before: Any = block.get("citations")
+        kept = before if isinstance(before, list) else []
+        block["citations"] = [*kept, delta.get("citation")]
+    elif isinstance(kind, str) and kind in _APPENDED:
+        append(block, _APPENDED[kind], delta.get(_APPENDED[kind]))
 
 
-def _arguments(text: str) -> Any:
-    try:
-        return json.loads(text) if text else {}
-    except ValueError:
-        return text
+def _closed(block: Json) -> Json:
+    """Put the pieces of a tool's input together; of a cut-off one the text stays."""
+    pieces = block.pop(_PIECES, None)
+    if pieces:
+        opened = parsed(pieces)
+        block["input"] = pieces if opened is None else opened
+    return block

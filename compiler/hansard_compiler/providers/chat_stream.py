@@ -2,47 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from hansard_compiler.calls import Json
+from hansard_compiler.providers.loose import Body, append, integer, mapping, mappings
+from hansard_compiler.providers.streamed import Streamed
 
-_TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
+_TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
 
 
-def join_chunks(chunks: Sequence[Mapping[str, Any]]) -> Json | None:
-    """Return the completion a stream amounts to; None where no chunk said why it ended.
+def assemble(chunks: Iterable[Body]) -> Streamed:
+    """Add up the chunks; it is finished when every choice said why it ended.
 
     Usage comes in a chunk of its own after the last choice, where it was asked for.
     """
-    whole: Json = {}
-    message: Json = {"role": "assistant", "content": None}
-    calls: dict[int, Json] = {}
-    reason = None
+    body: Json = {}
+    choices: dict[int, Json] = {}
+    error: Body | None = None
     for chunk in chunks:
-        whole |= {key: chunk[key] for key in ("id", "created", "model") if chunk.get(key)}
-        if chunk.get("usage"):
-            whole["usage"] = chunk["usage"]
-        for choice in chunk.get("choices") or ():
-            if choice.get("index", 0) == 0:
-                _add(message, choice.get("delta") or {}, calls)
-                reason = choice.get("finish_reason") or reason
-    if reason is None:
-        return None
+        error = mapping(chunk.get("error")) or error
+        body |= {key: value for key, value in chunk.items() if value is not None}
+        for delta in mappings(chunk.get("choices")):
+            _add(choices.setdefault(integer(delta.get("index")) or 0, {"message": {}}), delta)
+    whole = [_closed(choices[index]) for index in sorted(choices)]
+    is_finished = bool(whole) and all(choice.get("finish_reason") for choice in whole)
+    return Streamed({**body, "object": "chat.completion", "choices": whole}, is_finished, error)
+
+
+def _closed(choice: Json) -> Json:
+    """Put the calls of a choice into their order."""
+    calls: Mapping[int, Json] = choice["message"].get("tool_calls")
     if calls:
-        message["tool_calls"] = [calls[index] for index in sorted(calls)]
-    choice = {"index": 0, "message": message, "finish_reason": reason}
-    return {"object": "chat.completion", **whole, "choices": [choice]}
+        choice["message"]["tool_calls"] = [calls[index] for index in sorted(calls)]
+    return choice
 
 
-def _add(message: Json, delta: Mapping[str, Any], calls: dict[int, Json]) -> None:
+def _add(choice: Json, chunk: Body) -> None:
+    """Add one chunk of a choice to what came before it."""
+    reason = chunk.get("finish_reason")
+    if isinstance(reason, str) and reason:
+        choice["finish_reason"] = reason
+    append(choice, "text", chunk.get("text"))
+    message, delta = choice["message"], mapping(chunk.get("delta"))
+    role = delta.get("role")
+    if isinstance(role, str) and role:
+        message["role"] = role
     for key in _TEXTS:
-        if isinstance(delta.get(key), str):
-            message[key] = (message.get(key) or "") + delta[key]
-    for call in delta.get("tool_calls") or ():
-        empty: Json = {"id": None, "type": "function", "function": {"name": "", "arguments": ""}}
-        kept = calls.setdefault(call.get("index", len(calls)), empty)
-        kept["id"] = call.get("id") or kept["id"]
-        function = call.get("function") or {}
-        kept["function"]["name"] += function.get("name") or ""
-        kept["function"]["arguments"] += function.get("arguments") or ""
+        append(message, key, delta.get(key))
+    for call in mappings(delta.get("tool_calls")):
+        known = message.setdefault("tool_calls", {})
+        index = integer(call.get("index"))
+        _add_call(known.setdefault(len(known) if index is None else index, {}), call)
+
+
+def _add_call(call: Json, delta: Body) -> None:
+    for key in ("id", "type"):
+        if isinstance(delta.get(key), str) and delta[key]:
+            call[key] = delta[key]
+    for kind in ("function", "custom"):
+        told = mapping(delta.get(kind))
+        if told:
+            inner = call.setdefault(kind, {})
+            for key in ("name", "arguments", "input"):
+                append(inner, key, told.get(key))

@@ -23,7 +23,7 @@ from hansard_compiler.calls import (
 )
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.providers.base import RenderInput, neutral_tool
-from hansard_compiler.providers.chat_stream import join_chunks
+from hansard_compiler.providers.chat_stream import assemble
 from hansard_compiler.providers.failures import NotRenderable
 from hansard_compiler.providers.fields import (
     find,
@@ -103,7 +103,7 @@ class OpenAIChat:
         )
 
     def join_stream(self, events: Sequence[Json]) -> Json | None:
-        return join_chunks(events)
+        return assemble(events).whole
 
     def count_request(self, rendered: Mapping[str, Any]) -> tuple[str, Json] | None:
         return None

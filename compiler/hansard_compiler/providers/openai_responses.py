@@ -43,9 +43,9 @@ from hansard_compiler.providers.fields import (
     tokens_from,
 )
 from hansard_compiler.providers.pairs import responses_problems
+from hansard_compiler.providers.responses_stream import assemble
 
 PROVIDER = "openai"
-_ENDS = ("response.completed", "response.incomplete", "response.failed")
 _COUNTED = (
     "model", "input", "instructions", "tools", "tool_choice", "reasoning", "text", "truncation",
     "previous_response_id", "parallel_tool_calls",
@@ -147,10 +147,7 @@ class OpenAIResponses:
         )
 
     def join_stream(self, events: Sequence[Json]) -> Json | None:
-        for event in reversed(events):
-            if event.get("type") in _ENDS and isinstance(event.get("response"), dict):
-                return dict(event["response"])
-        return None
+        return assemble(events).whole
 
     def count_request(self, rendered: Mapping[str, Any]) -> tuple[str, Json] | None:
         return "/responses/input_tokens", {

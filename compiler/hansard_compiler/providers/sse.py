@@ -1,11 +1,45 @@
-"""Reads server-sent events from the bytes of a whole stream."""
+"""Server-sent events, read from the whole bytes of a response (HTML standard, section 9.2)."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from hansard_compiler.calls import Json
+
+# Only these end a line. `splitlines` would also cut at U+2028 and others inside a JSON text.
+_LINE_END = re.compile(r"\r\n|\n|\r")
+
+
+class Event(NamedTuple):
+    """One event; `name` is empty where the stream gives none."""
+
+    name: str
+    data: str
+
+
+def read_events(body: bytes) -> Iterator[Event]:
+    """Yield the events of a body in order.
+
+    An event that was cut off before its empty line is left out, as a browser does. Bytes that are
+    no UTF-8 become U+FFFD: the exact bytes are kept elsewhere.
+    """
+    name, data = "", list[str]()
+    lines = _LINE_END.split(body.decode("utf-8", "replace").removeprefix("\ufeff"))
+    for line in lines[:-1]:  # what follows the last line end is no whole line
+        if not line:
+            if data:
+                yield Event(name, "\n".join(data))
+            name, data = "", []
+            continue
+        key, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if key == "event":
+            name = value
+        elif key == "data":
+            data.append(value)
 
 
 def events_of(body: bytes) -> list[Json]:
@@ -14,21 +48,8 @@ def events_of(body: bytes) -> list[Json]:
     What follows the last empty line was cut off and is left out, as are `[DONE]` and pings without
     data. ValueError where an event's data is not JSON.
     """
-    return [event for event in map(_read, _data_of(body)) if event is not None]
-
-
-def _data_of(body: bytes) -> Iterator[str]:
-    text = body.decode("utf-8", "replace").removeprefix("\ufeff")
-    # Only these three end a line: a JSON text may hold U+2028 and its like.
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    data: list[str] = []
-    for line in lines[:-1]:
-        if not line:
-            if data:
-                yield "\n".join(data)
-            data = []
-        elif line.startswith("data:"):
-            data.append(line[5:].removeprefix(" "))
+    read = (_read(event.data) for event in read_events(body))
+    return [event for event in read if event is not None]
 
 
 def _read(data: str) -> Json | None:

@@ -17,10 +17,10 @@ from hansard.capture import dumps, type_name
 from hansard.clients import names
 from hansard.clients.exchange import Exchange
 from hansard.clients.guard import observing
-from hansard.clients.sse import events_of
 from hansard.clients.wire import Answer, Attributes, Failure, Route, body_of, known
 from hansard.observation import clean_attribute, tell_error
 from hansard.place import entered
+from hansard_compiler.providers.sse import read_events
 from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ class RecordedCall:
     def _read(self, exchange: Exchange, body: bytes) -> tuple[Answer, bool]:
         """Return the answer, and whether the provider came to its end."""
         if exchange.is_events and self._route.assembled is not None:
-            found = self._route.assembled(events_of(body))
+            found = self._route.assembled(read_events(body))
             answer = self._route.answered(found.body)
             failure = found.failure or answer.failure
             whole = found.is_finished or failure is not None

@@ -22,8 +22,15 @@ from hansard.clients.guard import observing, tell
 from hansard.clients.quiet_tracer import QuietTracer
 from hansard.clients.routes import ROUTES, provider_of, route_of
 from hansard.clients.streams import watch
-from hansard.clients.wire import Attributes, integer, mapping, text
+from hansard.clients.wire import (
+    Attributes,
+)
 from hansard.trouble import warn_once
+from hansard_compiler.providers.loose import (
+    integer,
+    mapping,
+    text,
+)
 
 ClientT = TypeVar("ClientT")
 

@@ -1,26 +1,23 @@
 """What a request asked and a response answered, in the words of the GenAI conventions.
 
-Bodies come from the network: anything may stand anywhere in them. The readers below take what has
-the type it should have and leave out the rest; none of them raises.
+Bodies come from the network, and nothing here raises whatever stands in them: see
+`hansard_compiler.providers.loose`.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hansard.clients.sse import Event
+from hansard_compiler.providers.loose import Body, mapping, parsed, text
+from hansard_compiler.providers.sse import Event
+from hansard_compiler.providers.streamed import Streamed
 
 Attribute = str | bool | int | float | list[str]
 Attributes = dict[str, Attribute]
-Body = Mapping[str, Any]
 Message = dict[str, Any]  # {"role": …, "parts": […]} of the GenAI conventions
 Part = dict[str, Any]
-
-_INT64 = 1 << 63
-_ABSENT: Body = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,60 +67,8 @@ class Route:
     assembled: Callable[[Iterable[Event]], Assembled] | None = None  # None: never streamed
 
 
-def parsed(data: bytes | str) -> Any:
-    """Return the JSON value of some bytes; None where they are none, however deep or hostile."""
-    try:
-        return json.loads(data, parse_constant=lambda _: None)
-    except (ValueError, RecursionError):
-        return None
-
-
 def body_of(data: bytes) -> Body:
     return mapping(parsed(data))
-
-
-def mapping(value: object) -> Body:
-    return value if isinstance(value, Mapping) else _ABSENT
-
-
-def sequence(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def mappings(value: object) -> list[Body]:
-    return [item for item in sequence(value) if isinstance(item, Mapping)]
-
-
-def text(value: object) -> str | None:
-    """Return a text that can be encoded; None for anything else and for an empty one."""
-    if not isinstance(value, str) or not value:
-        return None
-    return value.encode("utf-8", "replace").decode()  # a lone surrogate would break the export
-
-
-def integer(value: object) -> int | None:
-    """Return an integer that an attribute can hold."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
-    return value if -_INT64 <= value < _INT64 else None
-
-
-def number(value: object) -> int | float | None:
-    return value if isinstance(value, float) else integer(value)
-
-
-def texts(value: object) -> list[str] | None:
-    if isinstance(value, str):
-        value = [value]
-    found = [item for item in map(text, sequence(value)) if item is not None]
-    return found or None
-
-
-def within(body: object, *path: str) -> Any:
-    """Return what stands at a path of keys; None where a step is missing."""
-    for key in path:
-        body = mapping(body).get(key)
-    return body
 
 
 def known(values: Mapping[str, Attribute | None]) -> Attributes:
@@ -138,6 +83,22 @@ def failure_of(error: object, *, kind: str = "error") -> Failure | None:
         return None
     found = text(told.get("type")) or text(told.get("code")) or kind
     return Failure(found, text(told.get("message")) or "")
+
+
+# ---- streams
+
+
+def objects_of(events: Iterable[Event]) -> Iterator[Body]:
+    """Yield the JSON object of each event; its type is the event's name where it tells none."""
+    for event in events:
+        found = mapping(parsed(event.data))
+        yield found if found.get("type") or not event.name else {**found, "type": event.name}
+
+
+def assembled_from(found: Streamed, *, kind: str = "error") -> Assembled:
+    """Return what a stream added up to; an error in it is its end, `kind` where it names none."""
+    failure = None if found.error is None else failure_of(found.error, kind=kind)
+    return Assembled(found.body, found.is_finished or found.error is not None, failure)
 
 
 # ---- parts

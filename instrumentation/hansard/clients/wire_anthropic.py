@@ -5,38 +5,41 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from hansard.clients.sse import Event
 from hansard.clients.wire import (
     Answer,
     Asked,
     Assembled,
     Attribute,
     Attributes,
-    Body,
-    Failure,
     Message,
     Part,
     Route,
+    assembled_from,
     blob_part,
     call_part,
     failure_of,
     file_part,
-    integer,
     known,
-    mapping,
-    mappings,
     media_part,
-    number,
-    parsed,
+    objects_of,
     reasoning_part,
     result_part,
+    text_part,
+)
+from hansard.clients.wire_openai_responses import COUNTED
+from hansard_compiler.providers.anthropic_stream import assemble
+from hansard_compiler.providers.loose import (
+    Body,
+    integer,
+    mapping,
+    mappings,
+    number,
     sequence,
     text,
-    text_part,
     texts,
     within,
 )
-from hansard.clients.wire_openai_responses import COUNTED
+from hansard_compiler.providers.sse import Event
 
 _MEDIA = {"image": "image", "document": "document"}
 
@@ -173,62 +176,7 @@ def _usage(value: object) -> Attributes:
 
 def assembled(events: Iterable[Event]) -> Assembled:
     """Add up the events of a streamed message; numbers of a later event replace earlier ones."""
-    body: dict[str, Any] = {}
-    blocks: dict[int, dict[str, Any]] = {}
-    failure: Failure | None = None
-    is_finished = False
-    for event in events:
-        sent = mapping(parsed(event.data))
-        match text(sent.get("type")) or event.name:
-            case "message_start":
-                body |= mapping(sent.get("message"))
-            case "content_block_start":
-                blocks[_index(sent)] = dict(mapping(sent.get("content_block")))
-            case "content_block_delta":
-                _add(blocks.setdefault(_index(sent), {}), mapping(sent.get("delta")))
-            case "message_delta":
-                body |= {key: v for key, v in mapping(sent.get("delta")).items() if v is not None}
-                body["usage"] = _later(body.get("usage"), sent.get("usage"))
-            case "message_stop":
-                is_finished = True
-            case "error":
-                failure, is_finished = failure_of(sent.get("error"), kind="api_error"), True
-    content = [_closed(blocks[index]) for index in sorted(blocks)]
-    return Assembled({**body, "content": content}, is_finished, failure)
-
-
-def _index(sent: Body) -> int:
-    return integer(sent.get("index")) or 0
-
-
-def _later(before: object, after: object) -> dict[str, Any]:
-    told = {key: value for key, value in mapping(after).items() if value is not None}
-    return {**mapping(before), **told}
-
-
-def _add(block: dict[str, Any], delta: Body) -> None:
-    match delta.get("type"):
-        case "text_delta":
-            _append(block, "text", delta.get("text"))
-        case "thinking_delta":
-            _append(block, "thinking", delta.get("thinking"))
-        case "input_json_delta":
-            _append(block, "partial_json", delta.get("partial_json"))
-
-
-def _append(block: dict[str, Any], key: str, said: object) -> None:
-    before = block.get(key)
-    if isinstance(said, str):
-        block[key] = (before if isinstance(before, str) else "") + said
-
-
-def _closed(block: dict[str, Any]) -> dict[str, Any]:
-    """Put the pieces of a tool's input together; of a cut-off one the text stays."""
-    pieces = block.pop("partial_json", None)
-    if pieces:
-        opened = parsed(pieces)
-        block["input"] = pieces if opened is None else opened
-    return block
+    return assembled_from(assemble(objects_of(events)), kind="api_error")
 
 
 def answered_count(body: Body) -> Answer:

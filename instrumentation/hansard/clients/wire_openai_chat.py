@@ -3,39 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from hansard.clients.sse import Event
 from hansard.clients.wire import (
     Answer,
     Asked,
     Assembled,
     Attribute,
     Attributes,
-    Body,
-    Failure,
     Message,
     Part,
     Route,
+    assembled_from,
     blob_part,
     call_part,
     failure_of,
     file_part,
-    integer,
     known,
-    mapping,
-    mappings,
     media_part,
-    number,
-    parsed,
+    objects_of,
     reasoning_part,
     result_part,
+    text_part,
+)
+from hansard_compiler.providers.chat_stream import assemble
+from hansard_compiler.providers.loose import (
+    Body,
+    integer,
+    mapping,
+    mappings,
+    number,
     sequence,
     text,
-    text_part,
     texts,
     within,
 )
+from hansard_compiler.providers.sse import Event
 
 _OUTPUT_TYPES = {"json_object": "json", "json_schema": "json", "text": "text"}
 
@@ -204,69 +208,14 @@ def _said(choice: Body) -> Message:
 
 def assembled_chat(events: Iterable[Event]) -> Assembled:
     """Add up the chunks of a streamed answer; usage is in the last one, when it was asked for."""
-    body: dict[str, Any] = {}
-    choices: dict[int, dict[str, Any]] = {}
-    failure: Failure | None = None
+    chunks: list[Event] = []
     for event in events:
         if event.data.startswith("[DONE]"):
-            return _assembled(body, choices, failure, is_finished=True)
-        chunk = mapping(parsed(event.data))
-        failure = failure_of(chunk.get("error")) or failure
-        body |= {key: value for key, value in chunk.items() if value is not None}
-        for delta in mappings(chunk.get("choices")):
-            _add(choices.setdefault(integer(delta.get("index")) or 0, {"message": {}}), delta)
+            found = assembled_from(assemble(objects_of(chunks)))
+            return replace(found, is_finished=True)
+        chunks.append(event)
     # Servers that leave [DONE] out still say why each choice ended.
-    ended = bool(choices) and all(choice.get("finish_reason") for choice in choices.values())
-    return _assembled(body, choices, failure, is_finished=ended)
-
-
-def _assembled(
-    body: dict[str, Any],
-    choices: Mapping[int, dict[str, Any]],
-    failure: Failure | None,
-    *,
-    is_finished: bool,
-) -> Assembled:
-    for choice in choices.values():
-        calls = choice["message"].get("tool_calls")
-        if calls:
-            choice["message"]["tool_calls"] = [calls[index] for index in sorted(calls)]
-    whole = [choices[index] for index in sorted(choices)]
-    return Assembled({**body, "choices": whole}, is_finished, failure)
-
-
-def _add(choice: dict[str, Any], chunk: Body) -> None:
-    """Add one chunk of a choice to what came before it."""
-    if reason := text(chunk.get("finish_reason")):
-        choice["finish_reason"] = reason
-    _append(choice, chunk, "text")
-    message, delta = choice["message"], mapping(chunk.get("delta"))
-    if role := text(delta.get("role")):
-        message["role"] = role
-    for key in ("content", "refusal", "reasoning_content", "reasoning"):
-        _append(message, delta, key)
-    for call in mappings(delta.get("tool_calls")):
-        known_calls = message.setdefault("tool_calls", {})
-        index = integer(call.get("index"))
-        _add_call(known_calls.setdefault(len(known_calls) if index is None else index, {}), call)
-
-
-def _add_call(call: dict[str, Any], delta: Body) -> None:
-    if call_id := text(delta.get("id")):
-        call["id"] = call_id
-    for kind in ("function", "custom"):
-        told = mapping(delta.get(kind))
-        if not told:
-            continue
-        inner = call.setdefault(kind, {})
-        for key in ("name", "arguments", "input"):
-            _append(inner, told, key)
-
-
-def _append(into: dict[str, Any], delta: Body, key: str) -> None:
-    said = delta.get(key)
-    if isinstance(said, str):
-        into[key] = into.get(key, "") + said
+    return assembled_from(assemble(objects_of(chunks)))
 
 
 def asked_completion(body: Body) -> Asked:

@@ -5,39 +5,41 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from hansard.clients.sse import Event
 from hansard.clients.wire import (
     Answer,
     Asked,
     Assembled,
     Attribute,
     Attributes,
-    Body,
-    Failure,
     Message,
     Part,
     Route,
+    assembled_from,
     call_part,
     failure_of,
     file_part,
-    integer,
     known,
-    mapping,
-    mappings,
     media_part,
-    parsed,
+    objects_of,
     reasoning_part,
     result_part,
-    sequence,
-    text,
     text_part,
-    within,
 )
 from hansard.clients.wire_openai_chat import common_request, output_type
+from hansard_compiler.providers.loose import (
+    Body,
+    integer,
+    mapping,
+    mappings,
+    sequence,
+    text,
+    within,
+)
+from hansard_compiler.providers.responses_stream import assemble
+from hansard_compiler.providers.sse import Event
 
 _CALLS = frozenset({"function_call", "custom_tool_call"})
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
-_LAST = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
 def asked(body: Body) -> Asked:
@@ -168,36 +170,7 @@ def _usage(value: object) -> Attributes:
 
 def assembled(events: Iterable[Event]) -> Assembled:
     """Return the response that the last event holds, or what had come of it until then."""
-    body: dict[str, Any] = {}
-    items: dict[int, Any] = {}
-    said: dict[int, str] = {}
-    failure: Failure | None = None
-    for event in events:
-        sent = mapping(parsed(event.data))
-        kind = text(sent.get("type")) or event.name
-        if kind in _LAST:
-            return Assembled(mapping(sent.get("response")), True, failure)
-        index = integer(sent.get("output_index")) or 0
-        if kind == "error":
-            failure = failure_of(sent.get("error") or {**sent, "type": sent.get("code")})
-        elif kind == "response.output_item.done":
-            items[index] = sent.get("item")
-        elif kind == "response.output_text.delta":
-            said[index] = said.get(index, "") + (text(sent.get("delta")) or "")
-        else:
-            body |= mapping(sent.get("response"))
-    return Assembled({**body, "output": _so_far(items, said)}, failure is not None, failure)
-
-
-def _so_far(items: dict[int, Any], said: dict[int, str]) -> list[Any]:
-    """Whole items, and the text of those that were cut off."""
-    cut = {
-        index: {"type": "message", "role": "assistant", "content": delta}
-        for index, delta in said.items()
-        if index not in items
-    }
-    every = {**items, **cut}
-    return [every[index] for index in sorted(every)]
+    return assembled_from(assemble(objects_of(events)))
 
 
 def answered_count(body: Body) -> Answer:

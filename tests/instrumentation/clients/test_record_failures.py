@@ -442,7 +442,7 @@ def test_a_failing_recorder_does_not_reach_the_program(
         monkeypatch.setattr(calls, "dumps", Broken().__getattr__)
     else:
         monkeypatch.setattr(calls, "body_of", Broken().__getattr__)
-        monkeypatch.setattr(calls, "events_of", Broken().__getattr__)
+        monkeypatch.setattr(calls, "read_events", Broken().__getattr__)
 
     answer = ask(api, provider, is_async=is_async)
     events = stream(api, provider, is_async=is_async)

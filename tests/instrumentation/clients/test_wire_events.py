@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from hansard.clients import wire_anthropic, wire_openai_chat, wire_openai_responses
 from hansard.clients.routes import ROUTES
-from hansard.clients.sse import Event, events_of
-from hansard.clients.wire import body_of, parsed
+from hansard.clients.wire import body_of
+from hansard_compiler.providers.loose import parsed
+from hansard_compiler.providers.sse import Event, read_events
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -114,7 +115,7 @@ def sse(*events: dict[str, Any]) -> bytes:
 def test_events_come_back_as_they_were_written(sent: list[Any], end: str) -> None:
     body = "".join(f"data: {json.dumps(value)}{end}{end}" for value in sent)
 
-    assert [json.dumps(json.loads(event.data)) for event in events_of(body.encode())] == [
+    assert [json.dumps(json.loads(event.data)) for event in read_events(body.encode())] == [
         json.dumps(json.loads(json.dumps(value))) for value in sent
     ]
 
@@ -123,22 +124,22 @@ def test_events_come_back_as_they_were_written(sent: list[Any], end: str) -> Non
 def test_only_line_ends_of_the_standard_cut_a_line(said: str) -> None:
     body = f"event: x\ndata: {said}\n\n".encode()
 
-    assert list(events_of(body)) == [Event("x", said)]
+    assert list(read_events(body)) == [Event("x", said)]
 
 
 @given(st.binary())
 def test_any_bytes_can_be_read_as_events(body: bytes) -> None:
-    assert all(isinstance(event, Event) for event in events_of(body))
+    assert all(isinstance(event, Event) for event in read_events(body))
 
 
 def test_an_event_cut_off_before_its_empty_line_is_left_out() -> None:
-    assert list(events_of(b"data: 1\n\ndata: 2\n")) == [Event("", "1")]
+    assert list(read_events(b"data: 1\n\ndata: 2\n")) == [Event("", "1")]
 
 
 def test_comments_and_several_data_lines_are_read_as_the_standard_says() -> None:
     body = b": ping\nevent: a\ndata: one\ndata:two\nid: 7\n\n"
 
-    assert list(events_of(body)) == [Event("a", "one\ntwo")]
+    assert list(read_events(body)) == [Event("a", "one\ntwo")]
 
 
 @given(hostile)
@@ -158,7 +159,7 @@ def test_no_stream_makes_a_reader_raise(events: list[Any]) -> None:
 
     for route in (route for routes in ROUTES.values() for route in routes.values()):
         if route.assembled is not None:
-            route.answered(route.assembled(events_of(body)).body)
+            route.answered(route.assembled(read_events(body)).body)
 
 
 def test_what_is_no_json_is_nothing() -> None:
@@ -182,7 +183,7 @@ def test_a_streamed_chat_adds_up_to_what_it_would_have_been_in_one_piece() -> No
     ]
     body = sse(*({"id": "c1", "model": "gpt-x", **chunk} for chunk in chunks))
 
-    found = wire_openai_chat.assembled_chat(events_of(body + b"data: [DONE]\n\n"))
+    found = wire_openai_chat.assembled_chat(read_events(body + b"data: [DONE]\n\n"))
     answer = wire_openai_chat.answered_chat(found.body)
 
     assert found.is_finished
@@ -221,7 +222,7 @@ def test_a_cut_off_response_shows_what_had_come_until_then() -> None:
         {"type": "response.output_text.delta", "output_index": 0, "delta": "upon"},
     )
 
-    found = wire_openai_responses.assembled(events_of(body))
+    found = wire_openai_responses.assembled(read_events(body))
     answer = wire_openai_responses.answered(found.body)
 
     assert not found.is_finished
@@ -245,7 +246,7 @@ def test_a_streamed_message_of_anthropic_adds_up_with_the_last_numbers() -> None
         {"type": "message_stop"},
     )
 
-    found = wire_anthropic.assembled(events_of(body))
+    found = wire_anthropic.assembled(read_events(body))
     answer = wire_anthropic.answered(found.body)
 
     assert found.is_finished
@@ -265,8 +266,8 @@ def test_an_error_inside_a_stream_is_its_failure() -> None:
     error = {"type": "overloaded_error", "message": "Overloaded"}
     body = sse({"type": "error", "error": error})
 
-    of_anthropic = wire_anthropic.assembled(events_of(body)).failure
-    of_openai = wire_openai_responses.assembled(events_of(body)).failure
+    of_anthropic = wire_anthropic.assembled(read_events(body)).failure
+    of_openai = wire_openai_responses.assembled(read_events(body)).failure
 
     assert of_anthropic is not None
     assert of_anthropic.type == "overloaded_error"
