@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 from bench import compile as compiling
-from bench import disk, ingest, kill9, peers, queries, recall, start, tokens
+from bench import disk, ingest, kill9, peers, queries, recall, receipts, start, tokens
 from bench.figures import Figure, print_figures
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
@@ -20,6 +20,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "tokens": tokens.run,
     "compile": compiling.run,
     "recall": recall.run,
+    "receipts": receipts.run,
 }
 
 

@@ -209,9 +209,9 @@ def _int(value: Any) -> int | None:
 def _scores(sent: list[Any]) -> Cleaned:
     with suppress(TypeError, ValueError, OverflowError):
         # All at once where all are known: a compile scores hundreds, on the ingest thread.
-        column = list(map(round, map(_TIMES_NANO, map(float, sent))))
-        if max(map(abs, column)) < _MOST_SCORE * _NANO and set(map(type, sent)) == {str}:
-            return column, 0
+        scores = list(map(round, map(_TIMES_NANO, map(float, sent))))
+        if max(map(abs, scores)) < _MOST_SCORE * _NANO and set(map(type, sent)) == {str}:
+            return scores, 0
     column = [_score_nano(value) for value in sent]
     return column, column.count(None) - sent.count("") - sent.count(None)
 

@@ -156,7 +156,7 @@ def list_receipts(
     Raises NotFoundError or AmbiguousIdError for the run, BadCursorError for a broken cursor.
     """
     span, ordinal = decode_cursor("receipts", cursor, count=2) if cursor else (_MAX, -1)
-    place = {"span": span, "ordinal": ordinal, "limit": limit + 1}
+    place: dict[str, Any] = {"span": span, "ordinal": ordinal, "limit": limit + 1}
     with snapshot(connection):
         values = _values(wanted)
         tokens = _tokens(values) if wanted.run is None else None
@@ -180,7 +180,7 @@ def _naming(
     wanted: ReceiptFilter,
     values: dict[str, Any],
     tokens: str,
-    place: Mapping[str, int],
+    place: dict[str, Any],
 ) -> Iterator[Any]:
     """Yield rows of the compiles whose spans name an item or a file, some spans at a time."""
     conditions = [*_conditions(values), "compilation.span = wanted.value", *_times(wanted, values)]
