@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextvars import copy_context
 from dataclasses import fields
 from functools import lru_cache
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from opentelemetry import context as otel_context
 from opentelemetry.context import Context
@@ -32,6 +32,9 @@ from hansard_compiler.providers.adapter import Adapter
 from hansard_compiler.providers.base import OnEvent, RenderInput, Sampling
 from hansard_compiler.providers.exchange import watching
 from hansard_compiler.providers.registry import adapter_for
+
+if TYPE_CHECKING:
+    from hansard._state import Recorder
 
 _SAMPLING = frozenset(one.name for one in fields(Sampling))
 
@@ -77,7 +80,8 @@ def call_model(
     one the context was compiled for. With `stream`, `on_event` gets each event as it arrives; what
     it raises closes the stream and is raised here.
     """
-    return _Calling(compiled, provider, stream=stream, options=options).answer(on_event)
+    calling = _Calling(compiled, provider, stream=stream, options=options, recorder=active())
+    return calling.answer(on_event)
 
 
 async def acall_model(
@@ -93,8 +97,25 @@ async def acall_model(
     The call has a thread of its own, where `on_event` is called too. A task that is cancelled does
     not wait: the call counts as cancelled, and a stream is closed at its next event.
     """
-    calling = _Calling(compiled, provider, stream=stream, options=options)
+    calling = _Calling(compiled, provider, stream=stream, options=options, recorder=active())
     return await _in_thread(lambda: calling.answer(on_event), on_cancel=calling.abandon)
+
+
+def call_into(
+    recorder: Recorder,
+    compiled: CompiledStep | RenderInput,
+    *,
+    provider: Adapter,
+    on_begin: Callable[[], object],
+    **options: Unpack[CallOptions],
+) -> ModelAnswer:
+    """Ask the model for another program, and let this recorder keep it: see `call_model`.
+
+    `on_begin` is called when the call's span is open and nothing was sent yet.
+    """
+    calling = _Calling(compiled, provider, stream=False, options=options, recorder=recorder)
+    on_begin()
+    return calling.answer(None)
 
 
 def adapter_of(
@@ -148,6 +169,7 @@ class _Calling:
         *,
         stream: bool,
         options: CallOptions,
+        recorder: Recorder | None,
     ) -> None:
         self._adapter = adapter_of(provider, compiled)
         self._given = render_input_of(compiled, stream=stream, **options)
@@ -155,7 +177,7 @@ class _Calling:
         self._outside = _place_of(self._compiled)
         self._is_abandoned = False
         with entered(self._outside):
-            self._span = CallSpan.begin(active(), self._given, self._adapter, self._compiled)
+            self._span = CallSpan.begin(recorder, self._given, self._adapter, self._compiled)
 
     def answer(self, on_event: OnEvent | None) -> ModelAnswer:
         try:

@@ -42,6 +42,7 @@ from hansard_compiler.tokens import estimator_for
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
+    from hansard._state import Recorder
     from hansard.step import Step
     from hansard_compiler.providers.adapter import Adapter
 
@@ -90,8 +91,20 @@ def compile_step(
         raise TypeError("compile_step(run_id, step_id, inputs): pass the inputs by name")
     run = run_id if isinstance(run_id, Run) else current_run()
     with entered(context_of(run_id, step_id)):
-        compiling = _Compiling(run, run_id, step_id, list(inputs), options)
+        compiling = _Compiling(run, run_id, step_id, list(inputs), options, active())
         return compiling.compiled()
+
+
+def compile_into(
+    recorder: Recorder,
+    run_id: str,
+    step_id: str,
+    inputs: Iterable[Any],
+    **options: Unpack[CompileOptions],
+) -> CompiledStep:
+    """Compile for a step of another program, and let this recorder keep it: see `compile_step`."""
+    with entered(context_of(run_id, step_id)):
+        return _Compiling(None, run_id, step_id, list(inputs), options, recorder).compiled()
 
 
 class _Compiling:
@@ -104,12 +117,13 @@ class _Compiling:
         step_id: Step | str | None,
         inputs: Sequence[Any],
         options: CompileOptions,
+        recorder: Recorder | None,
     ) -> None:
         self._run = run
         self._named = run_id, step_id
         self._inputs = inputs
         self._options = options
-        self._recorder = active()
+        self._recorder = recorder
         self._span = CompileSpan.begin(self._recorder)
 
     def compiled(self) -> CompiledStep:

@@ -69,6 +69,7 @@ class Config:
     retention: str = "redacted_payloads"
     durability: str = "normal"
     policy: tuple[Path, ...] = ()
+    model_server: str | None = None
     keep: int | None = None  # nanoseconds
     max_disk: int | None = None  # bytes
 
@@ -127,6 +128,12 @@ def _parse_host(text: str) -> str:
 def _parse_origin(text: str) -> str:
     if not re.fullmatch(r"https?://[^/\s]+", text):
         raise ValueError("an origin without a path, such as https://app.example")
+    return text
+
+
+def _parse_server(text: str) -> str:
+    if not re.fullmatch(r"https?://[^\s]+", text):
+        raise ValueError("an address, such as http://127.0.0.1:11434/v1")
     return text
 
 
@@ -227,6 +234,13 @@ SETTINGS: Final = (
         "path",
         "File of policy rules (JSON or YAML), or `shipped:NAME`; read again when it changes.",
         is_list=True,
+    ),
+    Setting(
+        "model_server",
+        _parse_server,
+        "none",
+        "address",
+        "Address of an OpenAI-compatible server that `POST /v1/model/call` may ask.",
     ),
     Setting(
         "keep",

@@ -184,6 +184,7 @@ class Server:
             retention=config.retention,
             durability=config.durability,
             policy=config.policy,
+            model_server=config.model_server,
         )
 
     def run(self, *, on_ready: Callable[[Doors], None] = lambda _: None) -> None:

@@ -83,3 +83,4 @@ class WebSettings:
     retention: str = "redacted_payloads"
     durability: str = "normal"
     policy: tuple[Path, ...] = ()  # files of rule sets, or shipped:NAME
+    model_server: str | None = None  # OpenAI-compatible, for model calls of the sidecar

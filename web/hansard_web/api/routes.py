@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends
 
 from hansard_web.api import (
     compilations,
+    compile,
     export,
     ledger,
     models,
@@ -29,6 +30,7 @@ ROUTERS = (
     payloads.router,
     policy.router,
     sidecar_runs.router,
+    compile.router,
     ledger.router,
     compilations.router,
     receipts.router,

@@ -35,7 +35,7 @@ _INGEST = ("grpc_port", "retention", "durability", "keep", "max_disk")
 
 
 @click.command(cls=Command)
-@setting_options(*_STORE, *_HTTP, *_INGEST, "policy")
+@setting_options(*_STORE, *_HTTP, *_INGEST, "policy", "model_server")
 @json_option
 def serve(*, as_json: bool, **arguments: str) -> None:
     """Receive telemetry and show it, in one process.

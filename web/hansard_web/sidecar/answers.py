@@ -10,6 +10,7 @@ from hansard_compiler import compile_errors as compiling
 from hansard_compiler.errors import HansardError
 from hansard_compiler.policy_errors import PolicyRuleError
 from hansard_compiler.providers import failures
+from hansard_compiler.providers.scripted import ScriptError
 from hansard_web.sidecar import errors
 
 # The first class that fits an error counts.
@@ -24,6 +25,7 @@ SIDECAR_STATUSES: Final = (
     (errors.BadBody, HTTPStatus.BAD_REQUEST),
     (errors.NotJson, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
     (errors.VersionNeeded, HTTPStatus.PRECONDITION_REQUIRED),
+    (errors.ProviderNotSetUp, HTTPStatus.NOT_IMPLEMENTED),
     (errors.SidecarError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (compiling.InvalidInput, HTTPStatus.BAD_REQUEST),
     (compiling.RequiredWithheld, HTTPStatus.FORBIDDEN),
@@ -31,6 +33,7 @@ SIDECAR_STATUSES: Final = (
     (PolicyRuleError, HTTPStatus.UNPROCESSABLE_ENTITY),
     # The server lacks a package or a key; no other request of this kind will do better.
     (failures.SetupError, HTTPStatus.NOT_IMPLEMENTED),
+    (ScriptError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (failures.RequestRefused, HTTPStatus.UNPROCESSABLE_ENTITY),
     # Sent, and no usable answer came: the provider's own status stands in the details.
     (failures.RateLimited, HTTPStatus.TOO_MANY_REQUESTS),

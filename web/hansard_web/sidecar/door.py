@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import Depends
+from fastapi import Depends, HTTPException
 from starlette.requests import Request
 
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.asked import AskedRequests
+from hansard_web.settings import Scope, Token
 from hansard_web.sidecar.errors import RecordingOff
 from hansard_web.sidecar.ids import Ids
 from hansard_web.sidecar.once import Once
@@ -26,6 +28,7 @@ class Door:
     sidecar: Sidecar
     asked: AskedRequests
     key: bytes
+    site: Site
 
     def once(self, route: str, key: str | None, body: bytes, *, repeats: bool = True) -> Once:
         """Return a request that is done once."""
@@ -42,7 +45,7 @@ def make_door(site: Site) -> Door | None:
         return None
     key = site.folder.key()
     outlet = Outlet(site.folder, site.ingest, RetentionMode(site.settings.retention), Redactor(key))
-    return Door(Sidecar(site.readers, outlet), AskedRequests(site.folder), key)
+    return Door(Sidecar(site.readers, outlet), AskedRequests(site.folder), key, site)
 
 
 # async: see `site_of`.
@@ -54,4 +57,14 @@ async def door_of(request: Request) -> Door:
     return door
 
 
+def may_read(request: Request) -> None:
+    """Refuse a token that may tell and not read: the answer holds content."""
+    token: Token | None = request.scope["state"].get("token")
+    if token is not None and not token.allows(Scope.READ):
+        raise HTTPException(
+            HTTPStatus.FORBIDDEN, "this token may not read, and the answer holds content"
+        )
+
+
 SidecarDep = Annotated[Door, Depends(door_of)]
+MayRead = Depends(may_read)

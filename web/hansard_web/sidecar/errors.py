@@ -12,6 +12,7 @@ SidecarError
 ├── NotKept             content that is needed and was not kept                     (HTTP 409)
 ├── NotStored           the collector refuses what was told                         (HTTP 422)
 ├── VersionNeeded       a change that does not say what it changes                  (HTTP 428)
+├── NoProvider          a provider that is none, or that this server cannot ask     (HTTP 422, 501)
 └── TooManyCalls        as many model calls as may be are at work                   (HTTP 503)
 """
 
@@ -125,6 +126,18 @@ class VersionNeeded(SidecarError):
             'say which version you replace: If-Match with the ETag of GET, or "version" in the '
             "body (0: there are no rules yet)"
         )
+
+
+class NoProvider(SidecarError):
+    """No adapter of this name, or it lacks what the request must bring."""
+
+    code = "no_provider"
+
+
+class ProviderNotSetUp(NoProvider):
+    """The server was not told how to reach it."""
+
+    code = "provider_setup"
 
 
 class TooManyCalls(SidecarError):

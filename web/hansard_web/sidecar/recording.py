@@ -195,6 +195,7 @@ class Recording:
         told again.
         """
         waiting = [self._submit(Signal.LOGS, body) for body in self._payload_requests()]
+        self.payloads.found.clear()  # a recording may be saved more than once
         traces = self._traces()
         if traces.resource_spans:
             waiting.append(self._submit(Signal.TRACES, traces.SerializeToString()))

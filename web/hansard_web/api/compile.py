@@ -1,0 +1,70 @@
+"""Compiling and asking a model, over HTTP."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from anyio import CapacityLimiter, to_thread
+from fastapi import APIRouter
+from starlette.requests import Request
+
+from hansard_web.api import compile_models as models
+from hansard_web.api.answers import Answer
+from hansard_web.api.json_bodies import JsonRoute, raw_body
+from hansard_web.policy_asking import PolicyDeskDep
+from hansard_web.sidecar.calling import call_model, called_again
+from hansard_web.sidecar.compile_bodies import AskCompile, AskModel
+from hansard_web.sidecar.compiling import compile_step, compiled_again
+from hansard_web.sidecar.door import MayRead, SidecarDep
+from hansard_web.sidecar.errors import TooManyCalls
+from hansard_web.sidecar.once import IdempotencyKey
+
+router = APIRouter(tags=["sidecar"], route_class=JsonRoute, dependencies=[MayRead])
+
+# Each waits for its provider in a thread of its own: pages never wait behind model calls.
+MOST_CALLS: Final = 32
+
+
+@router.post(
+    "/v1/compile", response_class=Answer, responses={200: {"model": models.CompiledAnswer}}
+)
+def compile_context(
+    door: SidecarDep,
+    desk: PolicyDeskDep,
+    request: Request,
+    asked: AskCompile,
+    idempotency_key: IdempotencyKey = None,
+) -> Answer:
+    """Choose, shorten and lay out the context of one model call, with a receipt for every item."""
+    once = door.once("compile", idempotency_key, raw_body(request))
+    return once.do(
+        lambda: compile_step(door, asked, desk.book.in_force()),
+        again=lambda kept: compiled_again(door, kept),
+    )
+
+
+# async: the call gets a thread that is not one of those that answer pages.
+@router.post(
+    "/v1/model/call", response_class=Answer, responses={200: {"model": models.CalledModel}}
+)
+async def ask_model(
+    door: SidecarDep, request: Request, asked: AskModel, idempotency_key: IdempotencyKey = None
+) -> Answer:
+    """Ask a model through an adapter of the server, with its keys; both directions are kept."""
+    limiter = _limiter(request)
+    if limiter.available_tokens < 1:
+        raise TooManyCalls(MOST_CALLS)
+    once = door.once("model/call", idempotency_key, raw_body(request), repeats=False)
+
+    def work() -> Answer:
+        return once.do(lambda: call_model(door, asked), again=lambda kept: called_again(door, kept))
+
+    return await to_thread.run_sync(work, limiter=limiter)
+
+
+def _limiter(request: Request) -> CapacityLimiter:
+    state = request.app.state
+    if not hasattr(state, "model_calls"):
+        state.model_calls = CapacityLimiter(MOST_CALLS)
+    limiter: CapacityLimiter = state.model_calls
+    return limiter

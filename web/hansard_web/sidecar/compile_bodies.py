@@ -1,0 +1,78 @@
+"""What a compile and a model call are asked for with, in JSON."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from hansard_web.sidecar.bodies import Body, Name
+
+
+class AskCompile(Body):
+    """Compile the context of one model call. `context_items` follow the inputs of the step."""
+
+    run_id: Name
+    step_id: Name | None = None  # None: the run's own
+    context_items: list[Any] = Field(default=[], max_length=20_000)
+    provider: Name
+    model: Name
+    token_budget: int
+    response_reserve: int = 0
+    tools: list[dict[str, Any]] = Field(default=[])
+    memory_records: list[dict[str, Any]] = Field(default=[])
+    policy_rules: list[dict[str, Any]] = Field(default=[])  # beside those in force
+    compile_config: dict[str, Any] = Field(default={})
+    task_summary: str = ""
+    now: str | None = None  # None: the server's clock
+
+
+class AskModel(Body):
+    """Ask a model for what was compiled (`compilation_id`), or for messages as they are."""
+
+    run_id: Name
+    step_id: Name | None = None
+    compilation_id: Name | None = None
+    messages: list[dict[str, Any]] = Field(
+        default=[]
+    )  # {role, parts}, as a compile's payload has them
+    system: list[str] = Field(default=[])
+    tools: list[dict[str, Any]] = Field(default=[])
+    provider: Name | None = None  # None: the one that was compiled for
+    model: Name | None = None
+    script: dict[str, Any] | None = None  # of the scripted provider
+    max_output_tokens: Annotated[int, Field(gt=0)] | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    stop: list[str] | None = None
+    seed: int | None = None
+    effort: str | None = None
+    tool_choice: str | None = None
+    output_schema: dict[str, Any] | None = None
+    reasoning: dict[str, Any] | None = None
+    previous_response_id: str | None = None
+    max_input_tokens: Annotated[int, Field(gt=0)] | None = None
+    extra: dict[str, Any] | None = None
+    timeout_s: Annotated[float, Field(gt=0, le=600)] = 120.0  # of each wait of an attempt
+    max_retries: Annotated[int, Field(ge=0, le=5)] = 2
+
+    @model_validator(mode="after")
+    def _asks_something(self) -> Self:
+        if (self.compilation_id is None) == (not self.messages):
+            raise ValueError("name a compilation_id, or give messages: one of the two")
+        if self.compilation_id is not None and (self.system or self.tools):
+            raise ValueError("a compilation brings its own system instructions and tools")
+        if self.messages and (self.provider is None or self.model is None):
+            raise ValueError("messages need a provider and a model")
+        return self
+
+
+OPTIONS: tuple[
+    Literal[
+        "max_output_tokens", "temperature", "top_p", "stop", "seed", "effort", "tool_choice",
+        "output_schema", "reasoning", "previous_response_id", "max_input_tokens", "extra",
+    ], ...
+] = (
+    "max_output_tokens", "temperature", "top_p", "stop", "seed", "effort", "tool_choice",
+    "output_schema", "reasoning", "previous_response_id", "max_input_tokens", "extra",
+)  # fmt: skip
