@@ -1,4 +1,4 @@
-"""The compiles of one run in the order in which they were made."""
+"""What stands around a compile in its run: the ones before and after it, its policy checks."""
 
 from __future__ import annotations
 
@@ -18,6 +18,12 @@ SELECT span FROM compilation
 WHERE run = :run AND (started_ns, span) > (:started_ns, :span) AND model IS :model
 ORDER BY started_ns, span LIMIT 1
 """
+_POLICY_BELOW = """
+SELECT policy.id FROM span AS compile CROSS JOIN span AS policy
+  ON policy.trace_id = compile.trace_id AND policy.parent_span_id = compile.span_id
+WHERE compile.id = :span AND policy.role = 'policy'
+ORDER BY policy.sort_ns, policy.id LIMIT 8
+"""
 
 
 def compilation_before(connection: apsw.Connection, made: Compilation) -> Compilation | None:
@@ -28,6 +34,11 @@ def compilation_before(connection: apsw.Connection, made: Compilation) -> Compil
 def compilation_after(connection: apsw.Connection, made: Compilation) -> Compilation | None:
     """Return the compile of the same run and model that was made after this one."""
     return _neighbour(connection, _AFTER, made)
+
+
+def policy_spans_of(connection: apsw.Connection, made: Compilation) -> list[int]:
+    """Return the spans (by span.id) that tell what policy said during a compile, at most 8."""
+    return [row[0] for row in connection.execute(_POLICY_BELOW, {"span": made.span})]
 
 
 def _neighbour(connection: apsw.Connection, sql: str, made: Compilation) -> Compilation | None:

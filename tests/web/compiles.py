@@ -10,6 +10,7 @@ from typing import Any
 from hansard_collector.pipeline import Pipeline
 from hansard_compiler.canonical import canonical_bytes
 from hansard_compiler.compile import CompileResult, compile_context
+from hansard_compiler.compile_record import attributes_of_checks
 from hansard_compiler.models import CompilationRequest, parse
 from hansard_compiler.ports import Ports
 from hansard_compiler.redaction import Redactor
@@ -187,6 +188,9 @@ def compile_span(
         **result.columns(),
     }
     trace.span(number, parent, "hansard.compile", at_s, 0.012, **told)
+    if result.policy_checks:
+        checks = attributes_of_checks(result.policy_checks)
+        trace.span(number + 4, number, "hansard.policy.check", at_s, 0.001, **checks)
     return {ref_of(asked): asked, ref_of(made): made, **result.payloads()}
 
 

@@ -210,6 +210,30 @@ def test_steps_lead_to_each_other(client: TestClient, quillbook: CompileResult) 
     assert "Open with scores, texts and origins" in pane.text
 
 
+def test_what_policy_said_stands_below(client: TestClient, quillbook: CompileResult) -> None:
+    checks = read(client).one("section", aria_labelledby="rules-h")
+
+    total = len(quillbook.policy_checks)
+    assert f"{total} checks: {total - 1} allowed, 1 denied." in checks.text
+    [denied] = checks.all("li")
+    assert denied["data-effect"] == "deny"
+    assert denied.text.startswith("denied deploy-keys by restricted-sources")
+    assert "/receipts?rule=restricted-sources" in [one["href"] for one in denied.all("a")]
+
+
+def test_an_item_whose_id_is_a_hash_is_known_by_its_words(
+    client: TestClient, pipeline: Pipeline, put: Put
+) -> None:
+    made = f"user_msg:{7:016x}"
+    said = {"role": "user", "parts": [{"type": "text", "text": "Where is order 7?"}]}
+    tell(pipeline, put, compiled([candidate(made, "user_msg", said, "user")], budget=2_000))
+
+    [row] = read(client).all("tr", class_="receipt")
+    assert row.one("a", class_="rowlink").text == "“Where is order 7?”"
+    assert made in row.one(class_="it-src").text
+    assert read(client, f"?item={made}").one("h2", id="insp-h").text == made
+
+
 def test_two_turns_are_compared(client: TestClient, pipeline: Pipeline, put: Put) -> None:
     second = compiled(step=12, budget=2_900, rules=RULES)
     tell(pipeline, put, compiled(budget=2_600, rules=RULES), second)

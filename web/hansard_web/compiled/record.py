@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -39,7 +38,7 @@ class Record:
     """A compile with everything a page says of it."""
 
     compilation: Compilation
-    receipts: Sequence[Receipt]
+    receipts: list[Receipt]
     result: Result
     result_trouble: str  # why the stored result is not shown; "" where it is
     step: StepSkeleton

@@ -39,6 +39,7 @@ class Row:
 
     anchor: str
     item_id: str
+    title: str
     href: str
     is_selected: bool
     decision: str
@@ -101,8 +102,13 @@ def page_at(found: Sequence[Receipt], state: ContextState) -> int:
     return state.first if state.first < len(found) else 0
 
 
-def listing(record: Record, state: ContextState, path: str) -> Listing:
-    """Return the page of rows that the state asks for."""
+def listing(
+    record: Record, state: ContextState, path: str, *, spoken: Callable[[Receipt], str]
+) -> Listing:
+    """Return the page of rows that the state asks for.
+
+    `spoken` gives the first words of items whose id says nothing, "" for the others.
+    """
     found = chosen(record, state)
     first = page_at(found, state)
     shown = found[first : first + PAGE_ROWS]
@@ -111,7 +117,7 @@ def listing(record: Record, state: ContextState, path: str) -> Listing:
     tokens: Counter[str] = Counter()
     for one in found:
         tokens[key_of(one)] += one.tokens_after or 0
-    make = _RowMaker(record, state.but(first=first), path)
+    make = _RowMaker(record, state.but(first=first), path, spoken)
     groups: list[Group] = []
     for key in dict.fromkeys(map(key_of, shown)):
         rows = tuple(make.row(one) for one in shown if key_of(one) == key)
@@ -236,26 +242,35 @@ def _aside(record: Record, state: ContextState, key: str, total: int, shown: int
 class _RowMaker:
     """Makes the rows of one page."""
 
-    def __init__(self, record: Record, state: ContextState, path: str) -> None:
+    def __init__(
+        self,
+        record: Record,
+        state: ContextState,
+        path: str,
+        spoken: Callable[[Receipt], str],
+    ) -> None:
         self._record = record
         self._state = state
         self._path = path
+        self._spoken = spoken
         self._largest = max([1, *(one.tokens_after or 0 for one in record.receipts)])
         self._known = {one.item_id for one in record.receipts}
 
     def row(self, one: Receipt) -> Row:
         breakdown = self._record.result.breakdown(one.item_id)
-        said = why(one)
+        said, words = why(one), self._spoken(one)
+        source = source_words(one)
         return Row(
             anchor=f"i{one.ordinal}",
             item_id=one.item_id,
+            title=f"“{words}”" if words else one.item_id,
             href=self._item_href(one.item_id) + f"#i{one.ordinal}",
             is_selected=one.item_id == self._state.item,
             decision=one.decision,
             word=DECISIONS.get(one.decision, one.decision),
             icon=icon_of(one.kind),
             kind=kind_words(one.kind),
-            source=source_words(one),
+            source=f"{source} · {one.item_id}" if words else source,
             tokens_before=one.tokens_before,
             tokens_after=one.tokens_after,
             swatch=SWATCHES.get(one.section or "", ""),

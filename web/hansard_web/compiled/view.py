@@ -12,59 +12,31 @@ from hansard_store.compilations import Compilation
 from hansard_store.compile_history import compilation_after, compilation_before
 from hansard_store.step_queries import StepSkeleton
 from hansard_web.compiled.bar import Budget, KeyEntry, Segment, item_segments, rest_segments
+from hansard_web.compiled.checks import Checks, checks_of
+from hansard_web.compiled.controls import (
+    Chip,
+    Choice,
+    Paging,
+    Sort,
+    chips,
+    choices,
+    paging,
+    sorts,
+)
 from hansard_web.compiled.item import Inspected, inspect_item
 from hansard_web.compiled.passes import PassDid, passes_did
 from hansard_web.compiled.record import Record, read_record
 from hansard_web.compiled.request import Shown, shown_requests
-from hansard_web.compiled.rows import Listing, listing, receipts_href
+from hansard_web.compiled.rows import Listing, listing
 from hansard_web.compiled.sections import SectionRow, section_rows
-from hansard_web.compiled.state import GROUPS, ORDERS, PAGE_ROWS, ContextState
+from hansard_web.compiled.spoken import spoken_words
+from hansard_web.compiled.state import GROUPS, ORDERS, ContextState
 from hansard_web.compiled.words import (
     DECISIONS,
     SECTIONS,
     SWATCHES,
-    kind_words,
-    meaning,
-    pass_words,
 )
 from hansard_web.format import count, plural
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A filter by decision."""
-
-    label: str
-    icon: str
-    href: str
-    is_on: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Chip:
-    """A filter that is on."""
-
-    label: str
-    value: str
-    href: str  # of the page without it
-
-
-@dataclass(frozen=True, slots=True)
-class Sort:
-    """A column that the table can be ordered by."""
-
-    label: str
-    href: str
-    aria: str  # ascending descending none
-
-
-@dataclass(frozen=True, slots=True)
-class Paging:
-    """The pages before and after."""
-
-    say: str
-    previous_href: str | None
-    next_href: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +45,6 @@ class Cached:
 
     tokens: int
     end_pct: float
-
-
-@dataclass(frozen=True, slots=True)
-class RuleRow:
-    """A policy rule that held for some candidate."""
-
-    rule_id: str
-    say: str
-    href: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +88,7 @@ class NativeView:
     previous_href: str | None  # the compile before in this run
     next_href: str | None
     by_class: tuple[tuple[str, int], ...]
-    rules: tuple[RuleRow, ...]
+    checks: Checks
     requests: tuple[Shown, ...]
     requests_href: str  # of the page with them unfolded, or folded again
     related: tuple[Related, ...]
@@ -150,7 +113,7 @@ def native_view(
     """Read a compile and lay it out for one of its steps: the compile itself, or its call."""
     record = read_record(connection, compilation, now_ns=now_ns)
     path = f"/steps/{step.step_id}/context"
-    listed = listing(record, state, path)
+    listed = listing(record, state, path, spoken=lambda one: spoken_words(connection, one))
     state = state.but(first=listed.first)
     before = compilation_before(connection, compilation)
     after = compilation_after(connection, compilation)
@@ -172,19 +135,19 @@ def native_view(
         keys=_keys(record, budget, before),
         billed=_billed(record, budget),
         passes=passes_did(record),
-        choices=_choices(record, state, path),
-        chips=_chips(state, path),
-        sorts=_sorts(state, path),
+        choices=choices(_said(record), len(record.receipts), state, path),
+        chips=chips(state, path),
+        sorts=sorts(state, path),
         orders=tuple(ORDERS.items()),
         groups=tuple(GROUPS.items()),
         listing=listed,
-        paging=_paging(listed, state, path),
+        paging=paging(listed, state, path),
         inspected=inspect_item(connection, record, state, path),
         sections=section_rows(record, before),
         previous_href=f"/steps/{before.step_id}/context" if before else None,
         next_href=f"/steps/{after.step_id}/context" if after else None,
         by_class=tuple((name, tokens) for name, tokens in result.by_class.items() if tokens),
-        rules=_rules(record),
+        checks=checks_of(connection, compilation, record.receipts),
         requests=shown_requests(connection, record, whole=state.shows_request),
         requests_href=state.address(path, shows_request=not state.shows_request) + "#request",
         related=_related(record, step),
@@ -274,82 +237,7 @@ def _billed(record: Record, budget: Budget) -> str:
     return f"counted by {record.result.counter}" if record.result.counter else ""
 
 
-# ------------------------------------------------------------------------------ controls
-
-
-def _choices(record: Record, state: ContextState, path: str) -> tuple[Choice, ...]:
-    total = len(record.receipts)
-    found = [
-        Choice(f"All {count(total)}", "", state.address(path, decision=""), not state.decision)
-    ]
-    for name, word, number in _said(record):
-        if number or state.decision == name:
-            label = f"{word.capitalize()} {count(number)}"
-            href = state.address(path, decision=name)
-            icon = name if name in DECISIONS else "other"
-            found.append(Choice(label, icon, href, state.decision == name))
-    return tuple(found)
-
-
-def _chips(state: ContextState, path: str) -> tuple[Chip, ...]:
-    found = (
-        ("reason", meaning(state.reason) if state.reason else "", {"reason": ""}),
-        ("pass", pass_words(state.at_pass), {"at_pass": ""}),
-        ("kind", kind_words(state.kind) if state.kind else "", {"kind": ""}),
-        ("with", f"“{state.find}”" if state.find else "", {"find": ""}),
-    )
-    return tuple(
-        Chip(label, value, state.address(path, **without))
-        for label, value, without in found
-        if value
-    )
-
-
-def _sorts(state: ContextState, path: str) -> dict[str, Sort]:
-    found = {}
-    for order, label in (("item", "Item and source"), ("tokens", "Tokens"), ("score", "Score"),
-                         ("missed", "Why")):  # fmt: skip
-        is_on = state.order == order
-        turned = is_on and not state.is_reversed
-        ascends = (order in ("item", "missed")) != state.is_reversed
-        aria = ("ascending" if ascends else "descending") if is_on else "none"
-        found[order] = Sort(label, state.address(path, order=order, is_reversed=turned), aria)
-    return found
-
-
-def _paging(listed: Listing, state: ContextState, path: str) -> Paging | None:
-    if listed.found <= PAGE_ROWS:
-        return None
-    last = listed.first + listed.shown
-
-    def at(first: int) -> str:
-        return state.address(path, first=first, item="")
-
-    return Paging(
-        say=f"{count(listed.first + 1)} to {count(last)} of {count(listed.found)}",
-        previous_href=at(max(listed.first - PAGE_ROWS, 0)) if listed.first else None,
-        next_href=at(last) if last < listed.found else None,
-    )
-
-
 # ------------------------------------------------------------------------------ what belongs to it
-
-
-def _rules(record: Record) -> tuple[RuleRow, ...]:
-    """Return the rules that the receipts name, with what each came to."""
-    held: dict[str, Counter[str]] = {}
-    for one in record.receipts:
-        for rule in one.rules:
-            held.setdefault(rule, Counter())[one.decision] += 1
-    return tuple(
-        RuleRow(
-            rule,
-            ", ".join(f"{plural(number, 'item')} {DECISIONS.get(name, name)}"
-                      for name, number in counts.items()),
-            receipts_href(rule=rule),
-        )
-        for rule, counts in held.items()
-    )  # fmt: skip
 
 
 def _related(record: Record, step: StepSkeleton) -> tuple[Related, ...]:
