@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from hansard import semconv
 from hansard.clients import names
-from hansard.clients.wire import (
-    Attributes,
-    known,
-)
+from hansard.clients.wire import Attributes, known
 from hansard.observation import clean_attribute
 from hansard_compiler.errors import HansardError
 from hansard_compiler.providers.failures import CallFailed
-from hansard_compiler.providers.loose import (
-    integer,
-    text,
-    texts,
-    within,
-)
+from hansard_compiler.providers.loose import integer, text, texts, within
 from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
     from hansard._state import Recorder
+    from hansard.compiled import CompiledStep
     from hansard_compiler.calls import Call
     from hansard_compiler.providers.base import RenderInput
     from hansard_compiler.providers.exchange import Answer, Attempt
@@ -124,3 +118,28 @@ def attempt_attributes(attempt: Attempt) -> Attributes:
             semconv.ERROR_TYPE: attempt.error,
         }
     )
+
+
+def of_compile(compiled: CompiledStep | None) -> Attributes:
+    """Return which compile a call is of."""
+    if compiled is None:
+        return {}
+    return {
+        semconv.COMPILE_ID: compiled.id,
+        semconv.COMPILE_STABLE_PREFIX_HASH: compiled.stable_prefix_hash,
+        semconv.COMPILE_VOLATILE_SUFFIX_HASH: compiled.volatile_suffix_hash,
+    }
+
+
+def server_of(address: str) -> Attributes:
+    """Return where a request went."""
+    parts = urlsplit(address)
+    if not parts.hostname:
+        return {}
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return {
+        names.SERVER_ADDRESS: parts.hostname,
+        names.SERVER_PORT: port,
+        "url.path": parts.path,
+        "http.request.method": "POST",
+    }

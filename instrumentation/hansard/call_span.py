@@ -10,14 +10,21 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from opentelemetry.trace import SpanKind
 
 import hansard
 from hansard import semconv
 from hansard.answer import CallKept
-from hansard.call_attributes import answered, asked, attempt_attributes, failed, finish_reason_of
+from hansard.call_attributes import (
+    answered,
+    asked,
+    attempt_attributes,
+    failed,
+    finish_reason_of,
+    of_compile,
+    server_of,
+)
 from hansard.capture import dumps
 from hansard.clients import names
 from hansard.clients.guard import observing
@@ -82,7 +89,7 @@ class CallSpan:
     def _start(self, recorder: Recorder) -> None:
         self._recorder = recorder
         name = f"chat {self._given.model}"
-        told = asked(self._given, self._adapter.provider, recorder) | _of_compile(self._compiled)
+        told = asked(self._given, self._adapter.provider, recorder) | of_compile(self._compiled)
         self._observation = begin(recorder, name, told, kind=SpanKind.CLIENT)
         if self._observation is not None and self._observation.is_recording:
             given = self._given
@@ -103,9 +110,13 @@ class CallSpan:
             self._observation.leave()
 
     @property
+    def _is_recording(self) -> bool:
+        return self._observation is not None and self._observation.is_recording
+
+    @property
     def _is_told(self) -> bool:
         """Whether there is a span that is still open, and kept."""
-        return bool(self._open) and self._observation is not None and self._observation.is_recording
+        return bool(self._open) and self._is_recording
 
     # ---- told by the wire
 
@@ -133,7 +144,7 @@ class CallSpan:
             told[names.RESEND_COUNT] = len(exchange.attempts) - 1
         if exchange.is_stream and last.first_chunk_ms is not None:
             told[names.TIME_TO_FIRST_CHUNK] = self._first_chunk_s(exchange)
-        self._observation.span.set_attributes({**told, **_server(last.address)})
+        self._observation.span.set_attributes({**told, **server_of(last.address)})
         self._keep_response(last)
         self._keep_recipe(exchange)
 
@@ -190,7 +201,7 @@ class CallSpan:
 
     @observing
     def _tell(self, raw: Answer) -> None:
-        if self._observation is None or not self._observation.is_recording:
+        if not self._is_recording or self._observation is None:
             return
         self._observation.span.set_attributes(answered(raw))
         reason = finish_reason_of(raw.call)
@@ -202,7 +213,7 @@ class CallSpan:
 
     @observing
     def _tell_failure(self, error: BaseException) -> None:
-        if self._observation is None or not self._observation.is_recording:
+        if not self._is_recording or self._observation is None:
             return
         estimate = self._adapter.estimate(self._given)
         told: Attributes = {
@@ -265,16 +276,6 @@ class CallSpan:
         )
 
 
-def _of_compile(compiled: CompiledStep | None) -> Attributes:
-    if compiled is None:
-        return {}
-    return {
-        semconv.COMPILE_ID: compiled.id,
-        semconv.COMPILE_STABLE_PREFIX_HASH: compiled.stable_prefix_hash,
-        semconv.COMPILE_VOLATILE_SUFFIX_HASH: compiled.volatile_suffix_hash,
-    }
-
-
 def _used(compiled: CompiledStep | None) -> UsedCompilation | None:
     if compiled is None or not compiled.kept.request_ref:
         return None
@@ -287,16 +288,3 @@ def _used(compiled: CompiledStep | None) -> UsedCompilation | None:
         is_whole=kept.is_whole,
         ports=list(kept.ports),
     )
-
-
-def _server(address: str) -> Attributes:
-    parts = urlsplit(address)
-    if not parts.hostname:
-        return {}
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    return {
-        names.SERVER_ADDRESS: parts.hostname,
-        names.SERVER_PORT: port,
-        "url.path": parts.path,
-        "http.request.method": "POST",
-    }

@@ -22,15 +22,9 @@ from hansard.clients.guard import observing, tell
 from hansard.clients.quiet_tracer import QuietTracer
 from hansard.clients.routes import ROUTES, provider_of, route_of
 from hansard.clients.streams import watch
-from hansard.clients.wire import (
-    Attributes,
-)
+from hansard.clients.wire import Attributes
 from hansard.trouble import warn_once
-from hansard_compiler.providers.loose import (
-    integer,
-    mapping,
-    text,
-)
+from hansard_compiler.providers.loose import integer, mapping, text
 
 ClientT = TypeVar("ClientT")
 

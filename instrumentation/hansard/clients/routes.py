@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from hansard.clients import wire_anthropic, wire_openai_chat, wire_openai_responses
-from hansard.clients.wire import (
-    Route,
-)
+from hansard.clients.wire import Route
 
 # By the path that the client is asked for, before an address or a deployment is put before it.
 ROUTES: Final[Mapping[str, Mapping[str, Route]]] = {

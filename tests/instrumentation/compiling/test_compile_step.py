@@ -450,3 +450,11 @@ def test_a_model_that_fails_to_shorten_replaces_nothing(line: Any) -> None:
     assert (told["decisions"], told["reasons"]) == ("exclude", "compression_failed")
     assert not compiled.why("almanac").is_included
     assert spans.payloads[told["payload_refs"]].decode() == LARGE["content"]
+
+
+def test_a_run_that_is_not_recorded_compiles_and_asks_all_the_same() -> None:
+    with hansard.start_run("clerk") as run, run.step("answer"):
+        answer = run.call_model(run.compile_step(ITEMS, **options()))
+
+    assert run.run_id is None
+    assert answer.text == "In the post."
