@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from hansard.answers import Answer, Outcome
+from hansard.forking import apart_from_forks
 from hansard.probe import is_hansard
 from hansard.sender import Sender, make_sender
 from hansard.spans import logs_of, spans_of
@@ -88,7 +89,10 @@ class Courier:
         if self._is_closed:
             return _CLOSED
         if self._sender is None:
-            self._sender = self._make(self._settings)
+            with apart_from_forks():
+                for each in (Kind.TRACES, Kind.LOGS):
+                    encode(each, ())  # imports the encoders
+                self._sender = self._make(self._settings)
         return (
             self._sender.send_logs(items) if kind is Kind.LOGS else self._sender.send_spans(items)
         )
@@ -120,7 +124,8 @@ def items_of(file: SpoolFile) -> Sequence[Any]:
     data = file.read()
     if not data:
         raise ValueError("it is empty")
-    return logs_of(data) if file.kind is Kind.LOGS else spans_of(data)
+    with apart_from_forks():
+        return logs_of(data) if file.kind is Kind.LOGS else spans_of(data)
 
 
 def encode(kind: Kind, items: Sequence[Any]) -> bytes:

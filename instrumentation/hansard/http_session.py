@@ -7,6 +7,7 @@ Imported with the exporters only: `requests` takes a tenth of a second.
 
 from __future__ import annotations
 
+import netrc  # noqa: F401, which `requests` would import with its first request: see `forking`
 from typing import Any
 
 import requests

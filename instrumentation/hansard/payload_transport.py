@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from hansard import semconv
 from hansard.answers import ACCEPTED, Answer, Outcome
 from hansard.config_values import GRPC
+from hansard.forking import apart_from_forks
 from hansard.losses import Reason
 from hansard.payload_packs import WaitingPayload
 from hansard.payload_spool import OnLoss, PayloadSpool
@@ -198,7 +199,8 @@ class PayloadTransport:
             if base is None and not self._is_grpc:
                 base = self._settings.endpoint
             if base is not None:
-                from hansard.payload_upload import Uploader
+                with apart_from_forks():
+                    from hansard.payload_upload import Uploader
 
                 self._uploader = Uploader(base, self._settings)
         return self._uploader

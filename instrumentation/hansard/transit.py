@@ -12,6 +12,7 @@ from hansard.backlog import Backlog
 from hansard.cargo import Cargo
 from hansard.contact import Contact
 from hansard.disk import Disk
+from hansard.forking import apart_from_forks
 from hansard.losses import Losses, Reason
 from hansard.pulse import OpenSpans
 from hansard.replay import Replay
@@ -73,7 +74,8 @@ class Transit:
     def ready(self, kind: Kind, items: Sequence[Any]) -> Sequence[Any]:
         """Return items as they may leave the process; none of them when that cannot be made."""
         try:
-            return self._prepare(kind, items)
+            with apart_from_forks():
+                return self._prepare(kind, items)
         except Exception as error:  # not cleaned, they may hold anything: they are counted instead
             warn_once("cleaning", "spans could not be made fit to be sent: %r", error)
             lost = 0 if kind is Kind.OPENS else len(items)
