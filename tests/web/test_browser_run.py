@@ -261,6 +261,21 @@ def test_nothing_is_wider_than_the_page(
     context.close()
 
 
+@pytest.mark.parametrize("width", [1280, 1000])
+def test_a_long_title_leaves_room_for_what_stands_beside_it(
+    page: Page, pipeline: Pipeline, width: int
+) -> None:
+    trace = Trace(RUN)
+    trace.agent(1)
+    trace.chat(2, 1, [said("user", "Here is my whole mail. " * 20)], said("assistant", "Thanks."))
+    trace.send(pipeline)
+    page.set_viewport_size({"width": width, "height": 720})
+
+    page.goto(f"/runs/{RUN}")
+
+    expect(page.get_by_role("button", name="Export")).to_be_in_viewport(ratio=1)
+
+
 def test_the_same_keys_read_the_log_and_the_conversation(page: Page, pipeline: Pipeline) -> None:
     tool_loop().send(pipeline)
     page.goto(f"/runs/{RUN}?view=log")
