@@ -10,6 +10,7 @@ from typing import Any
 from hansard_collector.compilations import compilation_of
 from hansard_collector.dialects import pydantic_ai
 from hansard_collector.normalised import Normalised
+from hansard_collector.policy_checks import checks_of
 from hansard_collector.views import SpanView
 from hansard_compiler.calls import Call, MediaPart, Message, Tokens, Tool, ToolCallPart
 from hansard_store.attributes import resource_tokens_of, tokens_of
@@ -76,6 +77,7 @@ def derive(
         first_input=_first_input(normal),
         last_output=_last_output(normal),
         compilation=compilation,
+        checks=checks_of(view) if normal.role == "policy" else (),
         may_have_pending="logfire.span_type" in view.attributes,
         notes=normal.notes if compilation is None else (*normal.notes, *compilation.notes),
     )

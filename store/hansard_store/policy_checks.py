@@ -15,6 +15,7 @@ import orjson
 
 from hansard_compiler.calls import Json
 from hansard_store.database import DataFolder, open_for_accountability, transaction
+from hansard_store.received import ReceivedSpan
 
 _COLUMNS = """
 time_ns, span, trace_id, span_id, ordinal, action, effect, reason_code, reason, rule_id, rule_set,
@@ -119,6 +120,16 @@ def add_check(
             _json(row.obligations), row.agent, row.subject, _json(row.inputs), row.policy_hash,
         ),
     )  # fmt: skip
+
+
+def add_checks_of_span(
+    connection: apsw.Connection, rows: Sequence[CheckRow], *, span: int, of: ReceivedSpan
+) -> None:
+    """Add what a span tells, inside a transaction."""
+    for ordinal, row in enumerate(rows):
+        add_check(
+            connection, row, trace_id=of.trace_id, span_id=of.span_id, ordinal=ordinal, span=span
+        )
 
 
 def drop_checks_of_span(connection: apsw.Connection, span: int) -> None:

@@ -6,9 +6,12 @@ NamedTuples, because every span makes half a dozen: a frozen dataclass takes fiv
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hansard_compiler.calls import Message
+
+if TYPE_CHECKING:
+    from hansard_store.policy_checks import CheckRow
 
 
 class Usage(NamedTuple):
@@ -128,5 +131,6 @@ class SpanProjection(NamedTuple):
     first_input: str | None = None
     last_output: str | None = None
     compilation: CompilationProjection | None = None
+    checks: tuple[CheckRow, ...] = ()  # of policy
     may_have_pending: bool = False  # its sender announces spans before they end (Logfire)
     notes: tuple[str, ...] = ()

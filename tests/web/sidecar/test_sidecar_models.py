@@ -205,6 +205,12 @@ def test_the_rules_in_force_decide_in_a_compile_and_its_own_beside_them(agent: A
     assert denied == {"wages.csv": "no-wages", "draft.md": "no-drafts"}
     assert told["policy"]["checks"] == 4
     assert "open.md" in told["compiled"]["selected_items"]
+    checks = agent.get(f"/v1/policy/checks?run={run_id}")["items"]
+    assert {one["subject"]: one["effect"] for one in checks if one["effect"] == "deny"} == {
+        "wages.csv": "deny",
+        "draft.md": "deny",
+    }
+    assert (len(checks), {one["source"] for one in checks}) == (4, {"span"})
 
 
 # ---- what is refused
