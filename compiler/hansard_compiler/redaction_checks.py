@@ -6,6 +6,7 @@ import base64
 import binascii
 import math
 from collections import Counter
+from functools import lru_cache
 
 import re2
 
@@ -37,12 +38,22 @@ def latin1() -> re2.Options:
 
 
 _LATIN1 = latin1()
+_KNOWN_BYTES = 100  # names that are remembered: programs use few, and short ones
 _sensitive_key = re2.compile(_SENSITIVE_KEY, options=_LATIN1)
 _harmless_token = re2.compile(rb"(?s:.*)" + _HARMLESS_TOKEN, options=_LATIN1)
 
 
 def is_sensitive_key(key: bytes) -> bool:
     """Say whether a name announces a secret: `OPENAI_API_KEY`, `db.password`, `x-auth-token`."""
+    return _known(key) if len(key) <= _KNOWN_BYTES else _announces(key)
+
+
+@lru_cache(maxsize=2048)
+def _known(key: bytes) -> bool:
+    return _announces(key)
+
+
+def _announces(key: bytes) -> bool:
     return bool(_sensitive_key.fullmatch(key)) and not _harmless_token.fullmatch(key)
 
 

@@ -53,10 +53,12 @@ class BatchCleaner:
         """Return the resource with `service.instance.id`; the same object for the same one."""
         from opentelemetry.sdk.resources import Resource
 
+        from hansard.resources import KnownResource
+
         known = self._resources.get(id(resource))
         if known is None:
-            made = resource.merge(Resource({semconv.SERVICE_INSTANCE_ID: self._instance_id}))
-            known = self._resources[id(resource)] = (resource, made)
+            named = resource.merge(Resource({semconv.SERVICE_INSTANCE_ID: self._instance_id}))
+            known = self._resources[id(resource)] = (resource, KnownResource(named))
         return known[1]
 
     def _cleaned(self, spans: Sequence[Any]) -> Sequence[Any]:

@@ -74,7 +74,8 @@ class Delivery:
         with self._at.lock:
             if self._at.is_closed:
                 return
-            was_empty = not len(self._at.waiting)
+            was_idle = not len(self._at.waiting)
+            was_urgent = self._at.waiting.is_urgent(kind)
             if not self._at.waiting.put(kind, item, size_bytes):
                 is_stuck = self._at.disk.retry_s > time.monotonic()
                 reason = Reason.SPOOL_UNWRITABLE if is_stuck else Reason.QUEUE_FULL
@@ -83,7 +84,7 @@ class Delivery:
             else:
                 self._at.queued += 1
                 lost = False
-                if was_empty or self._at.waiting.is_urgent(kind):
+                if was_idle or (not was_urgent and self._at.waiting.is_urgent(kind)):
                     self._at.news.notify_all()
         if lost:
             warn_once("full", "%s: spans are lost; they are counted", reason)
@@ -91,7 +92,7 @@ class Delivery:
             self.start()
 
     def opened(self) -> None:
-        """A first span is open: look when it is due."""
+        """A span is open: look when it is due."""
         if not self._threads:
             self.start()
         with self._at.lock:

@@ -6,9 +6,10 @@ its span. The exception of the program itself is looked at and never touched.
 
 from __future__ import annotations
 
+import functools
 import os
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import Token
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,6 +26,7 @@ from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
     from hansard._state import Recorder
+    from hansard_compiler.redaction import Redactor
 
 _MAX_MESSAGE_CHARS = 4_096
 _MAX_STACKTRACE_CHARS = 32_768
@@ -107,6 +109,15 @@ class Observation:
         except Exception as error:
             tell("attribute", error)
 
+    def set_constant(self, key: str, text: str) -> None:
+        """Set an attribute that is the same in every call: it is cleaned once."""
+        try:
+            recorder = self._recorder
+            mode = recorder.settings.retention
+            self.span.set_attribute(key, _clean_constant(recorder.redactor, mode, key, text))
+        except Exception as error:
+            tell("attribute", error)
+
     def add_event(self, name: str, attributes: Mapping[str, object]) -> None:
         """Add an event, its attributes as the retention mode lets them out."""
         try:
@@ -179,13 +190,23 @@ def put_content(recorder: Recorder, span: Span, key: str, text: str) -> None:
     Where no payloads are kept (a recorder of a test) all of it stands by value.
     """
     if recorder.payloads is not None:
-        from hansard.payloads import set_content
-
-        set_content(span, key, text, recorder=recorder)
+        _set_content()(span, key, text, recorder=recorder)
     elif recorder.settings.retention is RetentionMode.METADATA_ONLY:
         span.set_attribute(key + semconv.SIZE_SUFFIX, len(text.encode()))
     else:
         span.set_attribute(key, clean_attribute(recorder, key, text))
+
+
+@functools.cache
+def _set_content() -> Callable[..., None]:
+    from hansard.payloads import set_content  # with all that sends: `init()` has it imported
+
+    return set_content
+
+
+@functools.lru_cache(maxsize=1024)
+def _clean_constant(redactor: Redactor, mode: RetentionMode, key: str, text: str) -> str:
+    return _clean_text(redactor, mode, text, key)
 
 
 def clean_attribute(recorder: Recorder, key: str, value: object) -> AttributeValue:
@@ -202,14 +223,17 @@ def clean_attribute(recorder: Recorder, key: str, value: object) -> AttributeVal
 
 
 def _clean(recorder: Recorder, text: str, key: str) -> str:
-    mode = recorder.settings.retention
+    return _clean_text(recorder.redactor, recorder.settings.retention, text, key)
+
+
+def _clean_text(redactor: Redactor, mode: RetentionMode, text: str, key: str) -> str:
     if not text.isascii():
         text = text.encode("utf-8", "backslashreplace").decode()
     if mode is RetentionMode.METADATA_ONLY and not _is_metadata(key, text):
         return f"‹withheld:{len(text.encode())}›"
     if mode is RetentionMode.FULL_PAYLOADS:
         return text
-    return recorder.redactor.redact_text(text, key=key).text
+    return redactor.redact_text(text, key=key).text
 
 
 def _is_metadata(key: str, text: str) -> bool:

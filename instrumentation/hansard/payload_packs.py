@@ -17,7 +17,7 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 from urllib.parse import unquote
 
 from hansard.errors import SpoolError
@@ -42,11 +42,19 @@ class WaitingPayload:
     size_bytes: int
     offset: int | None = None  # in a pack
 
-    def read(self) -> bytes:
-        """Return its bytes, or what is left of them; raises OSError."""
+    def read(self, open_files: dict[Path, BinaryIO] | None = None) -> bytes:
+        """Return its bytes, or what is left of them; raises OSError.
+
+        `open_files`: packs that are open, by whoever closes them.
+        """
+        if open_files is not None and self.offset is not None:
+            file = open_files.get(self.path)
+            if file is None:
+                file = open_files[self.path] = self.path.open("rb")
+            file.seek(self.offset)
+            return file.read(self.size_bytes)
         with self.path.open("rb") as file:
-            if self.offset is not None:
-                file.seek(self.offset)
+            file.seek(self.offset or 0)
             return file.read(self.size_bytes)
 
 
@@ -101,12 +109,17 @@ class PackFolder:
         pack.waiting += 1
         return WaitingPayload(pack.path, f"sha256:{digest}", media_type, len(data), offset)
 
-    def settle(self, payload: WaitingPayload) -> None:
-        """One of its payloads needs no place any more; with the last one its file goes."""
+    def settle(self, payload: WaitingPayload) -> bool:
+        """One of its payloads needs no place any more; with the last one its file goes.
+
+        False when it is none of its payloads.
+        """
         pack = self._packs.get(payload.path)
-        if pack is not None:
-            pack.waiting -= 1
-            self._drop_if_empty(pack)
+        if pack is None:
+            return False
+        pack.waiting -= 1
+        self._drop_if_empty(pack)
+        return True
 
     def take_in(self) -> tuple[list[WaitingPayload], int]:
         """Return what a dead process left, the oldest first, and how many records are torn."""

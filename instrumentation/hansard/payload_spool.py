@@ -18,6 +18,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -109,10 +110,11 @@ class PayloadSpool:
         with self._lock:
             return list(islice(self._waiting.values(), most))
 
-    def done(self, payload: WaitingPayload) -> None:
-        """Forget a payload that arrived, or that never will."""
+    def done(self, *payloads: WaitingPayload) -> None:
+        """Forget payloads that arrived, or that never will."""
         with self._lock:
-            self._forget(payload)
+            for payload in payloads:
+                self._forget(payload)
 
     def lose(self, payload: WaitingPayload, reason: Reason) -> None:
         """Forget and count a payload that will not arrive."""
@@ -158,10 +160,9 @@ class PayloadSpool:
             if but_for is None or but_for.path != payload.path:
                 _unlink(payload.path)
             return
-        folder = payload.path.parent
-        if self._own is not None and self._own.path == folder:
-            self._own.settle(payload)
+        if self._own is not None and self._own.settle(payload):
             return
+        folder = payload.path.parent
         adopted = self._adopted.get(folder)
         if adopted is not None:
             adopted.settle(payload)
@@ -197,7 +198,7 @@ class PayloadSpool:
 
     def _write(self, digest: str, data: bytes, media_type: str) -> WaitingPayload | None:
         """Return the payload on disk; None when it was there. Raises OSError or SpoolError."""
-        kind = quote(media_type, safe="")
+        kind = _quoted(media_type)
         if len(kind) > _MOST_KIND_CHARS:
             media_type, kind = BINARY, quote(BINARY, safe="")
         if len(data) > PACKED_BYTES:
@@ -225,6 +226,11 @@ class PayloadSpool:
         except OSError:
             _unlink(beside)
             raise
+
+
+@lru_cache(maxsize=128)
+def _quoted(media_type: str) -> str:
+    return quote(media_type, safe="")
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from hansard import semconv
 from hansard.answers import ACCEPTED, Answer, Outcome
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 RECORD_BYTES: Final = 1 << 20  # up to there a payload is a log record
 _BATCH_BYTES: Final = 2 << 20
-_BATCH: Final = 64
+_BATCH: Final = 512
 # What the OpenTelemetry Collector takes by default is 4 MiB over gRPC and 20 MiB over HTTP.
 _MOST_IN_BETWEEN: Final = {True: 7 << 19, False: 16 << 20}  # is it gRPC
 _MOST_AT_HANSARD: Final = 60 << 20  # of the 64 MiB that it takes in one request
@@ -98,7 +99,7 @@ class PayloadTransport:
     def _send_records(
         self, courier: Courier, resource: Resource, batch: Sequence[WaitingPayload]
     ) -> Answer | None:
-        loaded = [(payload, data) for payload in batch if (data := self._load(payload)) is not None]
+        loaded = self._load_all(batch)
         if not loaded:
             return None
         records = [_record(payload, data, resource) for payload, data in loaded]
@@ -106,6 +107,9 @@ class PayloadTransport:
         outcome = delivered.answer.outcome
         if outcome in (Outcome.LATER, Outcome.DOUBTFUL):
             return delivered.answer
+        if outcome is Outcome.ACCEPTED:
+            self._spool.done(*(payload for payload, _ in loaded))
+            return None
         refused = {id(record) for record in delivered.refused}
         for (payload, _), record in zip(loaded, records, strict=True):
             if outcome is Outcome.NOT_RECEIVED:
@@ -116,10 +120,21 @@ class PayloadTransport:
                 self._spool.done(payload)
         return None
 
-    def _load(self, payload: WaitingPayload) -> bytes | None:
+    def _load_all(self, batch: Sequence[WaitingPayload]) -> list[tuple[WaitingPayload, bytes]]:
+        packs: dict[Path, BinaryIO] = {}
+        try:
+            found = [(payload, self._load(payload, packs)) for payload in batch]
+        finally:
+            for file in packs.values():
+                file.close()
+        return [(payload, data) for payload, data in found if data is not None]
+
+    def _load(
+        self, payload: WaitingPayload, packs: dict[Path, BinaryIO] | None = None
+    ) -> bytes | None:
         """Return the bytes; None when they are not there, or not those of their name."""
         try:
-            data = payload.read()
+            data = payload.read(packs)
         except FileNotFoundError:
             self._spool.done(payload)  # another process has sent it
             return None

@@ -37,18 +37,22 @@ class OpenSpans:
         self._lock = threading.Lock()
         self._open: dict[tuple[int, int], _Open] = {}
         self._pulsed_s: float | None = None  # when the last pulse was made
+        self._look_s = 0.0  # until then whoever tells them looks again, on the monotonic clock
         self._told_traces: set[int] = set()
 
     def start(self, span: ReadableSpan) -> bool:
-        """Follow a span; say whether it is the first one, after which `due` is worth a look."""
+        """Follow a span; say whether somebody must be woken to look at `next_due_s`."""
         context = span.get_span_context()
         if context is None:
             return False
+        now_s = time.monotonic()
         with self._lock:
-            is_first = not self._open
             if len(self._open) < _MOST_OPEN:
-                self._open[context.trace_id, context.span_id] = _Open(span, time.monotonic())
-            return is_first
+                self._open[context.trace_id, context.span_id] = _Open(span, now_s)
+            if self._look_s > now_s:
+                return False  # most spans are short: waking a thread for each costs more than it
+            self._look_s = now_s + self._delay_s
+            return True
 
     def end(self, span: ReadableSpan) -> None:
         """The span ended."""
@@ -61,14 +65,15 @@ class OpenSpans:
         return len(self._open)
 
     def next_due_s(self) -> float | None:
-        """Return when there is something to tell, on the monotonic clock; None: nothing is open."""
+        """Return when to look again, on the monotonic clock; past: there is something to tell."""
+        now_s = time.monotonic()
         with self._lock:
-            if not self._open:
-                return None
             waiting = [
                 one.started_s + self._delay_s for one in self._open.values() if not one.is_told
             ]
-            if self._pulsed_s is not None:
+            if self._look_s > now_s:
+                waiting.append(self._look_s)
+            if self._open and self._pulsed_s is not None:
                 waiting.append(self._pulsed_s + self.interval_s)
             return min(waiting, default=None)
 

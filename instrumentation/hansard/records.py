@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from opentelemetry.context import Context
 from opentelemetry.sdk.resources import Resource
@@ -16,6 +17,8 @@ from hansard.losses import Loss
 if TYPE_CHECKING:
     from opentelemetry.sdk._logs import ReadableLogRecord
 
+_NOWHERE: Final = Context()  # outside of any trace
+
 
 def make_record(
     resource: Resource,
@@ -24,24 +27,39 @@ def make_record(
     attributes: Mapping[str, Any],
 ) -> ReadableLogRecord:
     """Return a log record of the SDK's scope, outside of any trace."""
+    parts = _parts()
+    now_ns = time.time_ns()
+    record = parts.record(
+        timestamp=now_ns,
+        observed_timestamp=now_ns,
+        context=_NOWHERE,
+        severity_number=parts.severity,
+        severity_text="INFO",
+        body=body,
+        attributes=dict(attributes),
+        event_name=event_name,
+    )
+    made: ReadableLogRecord = parts.readable(record, resource, parts.scope)
+    return made
+
+
+class _Parts(NamedTuple):
+    record: Any
+    readable: Any
+    severity: Any
+    scope: InstrumentationScope
+
+
+@cache
+def _parts() -> _Parts:
+    """Return what records are made of: imported with the first of them, 40 ms."""
     from opentelemetry._logs import LogRecord, SeverityNumber
     from opentelemetry.sdk._logs import ReadableLogRecord
 
     from hansard import __version__
 
-    now_ns = time.time_ns()
-    record = LogRecord(
-        timestamp=now_ns,
-        observed_timestamp=now_ns,
-        context=Context(),
-        severity_number=SeverityNumber.INFO,
-        severity_text="INFO",
-        body=body,  # type: ignore[arg-type]  # AnyValue: narrower than any mapping
-        attributes=dict(attributes),
-        event_name=event_name,
-    )
     scope = InstrumentationScope(semconv.SCOPE_NAME, __version__, semconv.SCHEMA_URL)
-    return ReadableLogRecord(record, resource, scope)
+    return _Parts(LogRecord, ReadableLogRecord, SeverityNumber.INFO, scope)
 
 
 def pulse_records(

@@ -188,9 +188,11 @@ def _make_recorder(settings: Settings) -> Recorder:
 
 def _add_parts(recorder: Recorder) -> None:
     """Add what sends and what keeps payloads: with their imports, the larger part of starting."""
+    from hansard.capture import warm_up
     from hansard.export import SpanPipeline
     from hansard.payloads import PayloadWriter
 
+    warm_up()
     recorder.exporter = SpanPipeline(
         recorder.settings,
         recorder.provider.resource,
@@ -262,11 +264,13 @@ def _compare_names(kept: TracerProvider, settings: Settings) -> None:
 def _resource_of(settings: Settings) -> Resource:
     from opentelemetry.sdk.resources import Resource
 
+    from hansard.resources import KnownResource
+
     named = {} if settings.service_name is None else {semconv.SERVICE_NAME: settings.service_name}
     resource = Resource.create({**settings.resource_attributes, **named})
-    if semconv.SERVICE_INSTANCE_ID in resource.attributes:
-        return resource
-    return resource.merge(Resource({semconv.SERVICE_INSTANCE_ID: secrets.token_hex(16)}))
+    if semconv.SERVICE_INSTANCE_ID not in resource.attributes:
+        resource = resource.merge(Resource({semconv.SERVICE_INSTANCE_ID: secrets.token_hex(16)}))
+    return KnownResource(resource)
 
 
 def instance_id_of(resource: Resource) -> str:

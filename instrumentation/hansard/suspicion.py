@@ -7,9 +7,11 @@ secret, or when its text looks like one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from hansard.waiting import items_of
 from hansard_compiler.redaction_checks import is_sensitive_key
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from hansard_compiler.redaction import Redactor
 
 _MOST_NAMES: Final = 10_000
+_REF: Final = re.compile(r"sha256:[0-9a-f]{64}")  # a payload's, which no rule takes for a secret
+_REF_CHARS: Final = 71
 _SAFE: Final = (bool, int, float, type(None))
 
 
@@ -36,50 +40,56 @@ class Suspicion:
     def falls_on(self, spans: Sequence[ReadableSpan]) -> bool:
         """Say whether any of these spans may hold a secret; False is certain."""
         try:
-            texts = [text for span in spans for text in self._texts(span)]
+            texts: list[str] = []
+            for span in spans:
+                self._gather(span, texts)
             raw = "\n".join(texts).encode()
         except (_Doubt, UnicodeEncodeError, RuntimeError):
             return True
         return self._redactor.scan_bytes(raw)
 
-    def _texts(self, span: ReadableSpan) -> Iterator[str]:
+    def _gather(self, span: ReadableSpan, texts: list[str]) -> None:
         context = span.get_span_context()
-        yield span.name
-        yield from self._of(span.attributes)
+        texts.append(span.name)
+        self._gather_of(span.attributes, texts)
         for event in span.events:
-            yield event.name
-            yield from self._of(event.attributes)
+            texts.append(event.name)
+            self._gather_of(event.attributes, texts)
         for link in span.links:
-            yield from link.context.trace_state.values()
-            yield from self._of(link.attributes)
+            texts += link.context.trace_state.values()
+            self._gather_of(link.attributes, texts)
         if span.status.description:
-            yield span.status.description
-        if context is not None:
-            yield from context.trace_state.values()
+            texts.append(span.status.description)
+        if context is not None and context.trace_state:
+            texts += context.trace_state.values()
         for shared in (span.resource, span.instrumentation_scope):
-            self._look_at_shared(shared)
+            if id(shared) not in self._plain_scopes:
+                self._look_at_shared(shared)
 
     def _look_at_shared(self, shared: Any) -> None:
         """Look at a resource or scope, once: spans share them."""
-        if shared is None or id(shared) in self._plain_scopes:
+        if shared is None:
             return
-        texts = [shared.schema_url or "", *self._of(shared.attributes)]
+        texts = [shared.schema_url or ""]
+        self._gather_of(shared.attributes, texts)
         texts += [getattr(shared, "name", None) or "", getattr(shared, "version", None) or ""]
         if self._redactor.scan_bytes("\n".join(texts).encode()):
             raise _Doubt
         self._plain_scopes[id(shared)] = shared
 
-    def _of(self, attributes: Mapping[str, Any] | None) -> Iterator[str]:
-        for key, value in (attributes or {}).items():
+    def _gather_of(self, attributes: Mapping[str, Any] | None, texts: list[str]) -> None:
+        for key, value in items_of(attributes):
             if key not in self._plain_names:
                 self._learn(key)
             if isinstance(value, str):
-                yield value
+                # The automaton has no states for random digits: each costs it a hundred letters.
+                if not (len(value) == _REF_CHARS and _REF.fullmatch(value)):
+                    texts.append(value)
             elif isinstance(value, Sequence) and not isinstance(value, bytes):
                 for one in value:
                     # A flag in a list announces what follows it: `--api-key`, `...`.
                     if isinstance(one, str) and not one.startswith("--"):
-                        yield one
+                        texts.append(one)
                     elif not isinstance(one, _SAFE):
                         raise _Doubt
             elif not isinstance(value, _SAFE):

@@ -349,10 +349,10 @@ def test_an_upload_that_breaks_the_other_end_every_time_is_given_up(
 def test_many_small_ones_share_requests(make_agent: MakeAgent) -> None:
     with other_end(OtherEnd()) as end:
         agent = make_agent(endpoint=end.url)
-        agent.put(*(b"number %d" % at for at in range(150)))
+        agent.put(*(b"number %d" % at for at in range(1100)))
         agent.send()
 
-        assert len(end.records()) == 150
+        assert len(end.records()) == 1100
         assert len(end.requests) == 3
 
 
