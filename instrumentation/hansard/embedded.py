@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 GROUP: Final = "hansard.pipeline"
 _FORK_S: Final = 1.0  # that a fork waits for the batch under way
+_OPEN_S: Final = 10.0  # the same while the pipeline is imported and the store opened: half a second
 _CLOSE_S: Final = 0.2  # at the end
 _NEVER: Final = frozenset({"malformed", "too_large"})  # codes of what no retry makes better
 _log = logging.getLogger("hansard")
@@ -89,6 +90,7 @@ class EmbeddedSender:
         self._lock = threading.Lock()
         self._ingest: Ingest | None = None
         self._is_closed = False
+        self._is_opening = False
         _forks.follow(self)
 
     def send_spans(self, spans: Sequence[ReadableSpan]) -> Answer:
@@ -133,11 +135,15 @@ class EmbeddedSender:
     def _opened(self) -> Ingest:
         from hansard import __version__
 
-        return self._open(
-            self._settings.data,
-            retention=self._settings.retention,
-            sender=f"hansard-python/{__version__}",
-        )
+        self._is_opening = True
+        try:
+            return self._open(
+                self._settings.data,
+                retention=self._settings.retention,
+                sender=f"hansard-python/{__version__}",
+            )
+        finally:
+            self._is_opening = False
 
     def close(self) -> None:
         """Close the store; one that is being written is left to its thread."""
@@ -160,7 +166,9 @@ class EmbeddedSender:
 
     def hold(self) -> bool:
         """Close the store and keep it closed until `go_on`; False when there is no time for it."""
-        if not self._lock.acquire(timeout=_FORK_S):
+        # Forked during an import, the child would wait for ever for the import's lock.
+        wait_s = _OPEN_S if self._is_opening else _FORK_S
+        if not self._lock.acquire(timeout=wait_s):
             return False
         self._let_go()
         return True

@@ -26,7 +26,8 @@ RESULT = (7, "result 42\n")
 
 def embedded(data: Path, **more: str) -> dict[str, str]:
     """Return the environment of a program that stores by itself; nobody listens for it."""
-    return settings(data, NOWHERE) | {"HANSARD_EMBEDDED": "true"} | more
+    wanted = {"HANSARD_EMBEDDED": "true", "HANSARD_EXIT_TIMEOUT_MS": "20000"}
+    return settings(data, NOWHERE) | wanted | more
 
 
 def stored(data: Path, sql: str) -> Any:
@@ -78,7 +79,7 @@ for _ in range(2):
 def test_a_program_keeps_its_record_without_a_server_and_one_that_starts_later_shows_it(
     tmp_path: Path,
 ) -> None:
-    ended = run(SHAPES, settings(tmp_path, NOWHERE))
+    ended = run(SHAPES, embedded(tmp_path))
 
     assert (ended.status, ended.errors) == (0, [])
     assert ended.output == "total 12 completed\n" * 2
@@ -161,7 +162,7 @@ print(read("word " * 1_000_000))
 
 @pytest.mark.covers("OT-07", "OT-08")
 def test_a_payload_of_5_mb_is_in_the_store_under_its_digest(tmp_path: Path) -> None:
-    ended = run(LARGE, settings(tmp_path, NOWHERE))
+    ended = run(LARGE, embedded(tmp_path))
 
     assert (ended.status, ended.output, ended.errors) == (0, "5000000\n", [])
     wanted = json.dumps({"book": "word " * 1_000_000}, separators=(",", ":")).encode()
@@ -200,7 +201,7 @@ print(parent())
 
 
 def test_children_of_a_fork_open_a_store_of_their_own(tmp_path: Path) -> None:
-    ended = run(FORKING, settings(tmp_path, NOWHERE))
+    ended = run(FORKING, embedded(tmp_path))
 
     assert (ended.status, ended.output, ended.errors) == (0, "[0, 0, 0, 0]\n", [])
     # Each child leaves `parent` by an exception of its own, and only the parent ends that span.
@@ -244,7 +245,7 @@ print("parent", hansard.flush())
 def test_a_child_that_was_forked_in_the_middle_of_writing_leaves_its_spans_to_the_next_process(
     tmp_path: Path,
 ) -> None:
-    ended = run(FORKED_WHILE_WRITING, settings(tmp_path, NOWHERE))
+    ended = run(FORKED_WHILE_WRITING, embedded(tmp_path))
 
     assert (ended.status, ended.output) == (0, "child False\nended 0\nparent True\n")
     assert len(ended.errors) == 1
@@ -341,7 +342,7 @@ while list(data.glob("spool/[0-9a-f]*/*-*.*")) and time.monotonic() < until_s:
 
 
 def test_on_a_full_disk_spans_wait_and_are_stored_when_there_is_room(tmp_path: Path) -> None:
-    ended = run(FULL_DISK, settings(tmp_path, NOWHERE))
+    ended = run(FULL_DISK, embedded(tmp_path))
 
     assert (ended.status, ended.output) == (0, "full False\n")
     assert len([line for line in ended.errors if "told once" in line]) == 1
@@ -353,7 +354,7 @@ def test_on_a_full_disk_spans_wait_and_are_stored_when_there_is_room(tmp_path: P
 def test_metadata_only_keeps_no_content_in_any_file(tmp_path: Path) -> None:
     code = SHAPES.replace("Double them.", "canary " * 300)
 
-    ended = run(code, settings(tmp_path, NOWHERE) | {"HANSARD_RETENTION": "metadata_only"})
+    ended = run(code, embedded(tmp_path) | {"HANSARD_RETENTION": "metadata_only"})
 
     assert (ended.status, ended.errors) == (0, [])
     assert count_spans(tmp_path) == 14
