@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 from bench import compile as compiling
-from bench import disk, ingest, kill9, peers, queries, recall, receipts, start, tokens
+from bench import disk, ingest, kill9, peers, queries, recall, receipts, sdk_overhead, start, tokens
 from bench.figures import Figure, print_figures
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
@@ -21,6 +21,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "compile": compiling.run,
     "recall": recall.run,
     "receipts": receipts.run,
+    "sdk-overhead": sdk_overhead.run,
 }
 
 
@@ -33,9 +34,14 @@ def main() -> int:
     parser.add_argument("--peer", default="peer", help="peer: what it is called")
     parser.add_argument("--target", default="127.0.0.1:4317", help="peer: host:port or URL")
     parser.add_argument("--protocol", default="grpc", choices=["grpc", "http"], help="peer")
+    parser.add_argument(
+        "--peers", action="store_true", help="sdk-overhead: install other SDKs and measure them too"
+    )
     given = parser.parse_args()
     if given.name == "peer":
         figures = peers.run(name=given.peer, target=given.target, protocol=given.protocol)
+    elif given.peers:
+        figures = sdk_overhead.run(peers=True)
     else:
         chosen = BENCHMARKS if given.name == "all" else {given.name: BENCHMARKS[given.name]}
         figures = [figure for run in chosen.values() for figure in run()]
