@@ -113,6 +113,7 @@ def test_nothing_is_wider_than_the_page_and_every_text_is_readable(
         base_url=served.url,
         viewport={"width": width, "height": 900},
         color_scheme="dark" if theme == "dark" else "light",
+        reduced_motion="reduce",  # a colour on its way from one to the other is neither
     )
     page = context.new_page()
     for path in (f"{CALL}?item=decimal-rounding&show=request", f"{CALL}?group=reason", "/receipts"):
