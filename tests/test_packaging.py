@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
+import sysconfig
+import time
 import tomllib
 import urllib.request
+import venv
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.journeys.processes import environment
+from tests.journeys.processes import environment, serving
 
 ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
 PACKAGES = {"hansard", "hansard_collector", "hansard_compiler", "hansard_store", "hansard_web"}
 
 
@@ -35,6 +42,74 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("installed")
     zipfile.ZipFile(wheel).extractall(target)
     return target
+
+
+@dataclass(frozen=True)
+class Newcomer:
+    """Somebody with an environment of their own, in which nothing but the wheel was installed."""
+
+    bin: Path
+    home: Path
+
+    def run(self, *command: str, **more: str) -> str:
+        ended = subprocess.run(
+            [str(self.bin / command[0]), *command[1:]],
+            capture_output=True,
+            text=True,
+            cwd=self.home,
+            env=environment(HANSARD_DATA=str(self.home / "data"), PYTHONPATH="", **more),
+            timeout=120,
+        )
+        assert (ended.returncode, ended.stderr) == (0, "")
+        return ended.stdout
+
+
+@pytest.fixture(scope="module")
+def newcomer(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Newcomer:
+    """The wheel is installed by pip; what it depends on is lent by this environment."""
+    home = tmp_path_factory.mktemp("newcomer")
+    venv.create(home / "venv", symlinks=True)
+    own = Path(sysconfig.get_path("purelib", "venv", {"base": str(home / "venv")}))
+    (own / "lent.pth").write_text(sysconfig.get_path("purelib"))
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check",
+         "--python", str(home / "venv"), "install", "--no-deps", "--no-index", str(wheel)],
+        check=True,
+    )  # fmt: skip
+    return Newcomer(home / "venv" / "bin", home)
+
+
+@pytest.mark.covers("SD-10")
+def test_the_command_comes_with_the_package(newcomer: Newcomer) -> None:
+    told = newcomer.run("hansard", "--help")
+
+    where = newcomer.run("python", "-c", "import hansard; print(hansard.__file__)")
+    assert Path(where.strip()).is_relative_to(newcomer.home)
+    assert {"serve", "doctor", "runs", "payload", "spool"} <= set(
+        re.findall(r"^  (\w+)", told, re.M)
+    )
+    assert newcomer.run("hansard", "--version").startswith("hansard, version ")
+
+
+@pytest.mark.covers("OT-21")
+def test_a_newcomer_reads_the_first_step_within_half_an_hour(newcomer: Newcomer) -> None:
+    """What a machine takes of it: the README's program, a server, and the step it recorded."""
+    program = re.search(
+        r"```python\n(import hansard\n.*?)```", README.read_text("utf-8"), re.DOTALL
+    )
+    assert program is not None
+    started_s = time.monotonic()
+    with serving(newcomer.home / "data", executable=str(newcomer.bin / "hansard")) as server:
+        said = newcomer.run("python", "-c", program[1], HANSARD_ENDPOINT=server.http)
+        [run] = json.loads(newcomer.run("hansard", "runs", "list", "--json"))["items"]
+        shown = newcomer.run("hansard", "runs", "show", run["run_id"])
+        steps = json.loads(server.get(f"/v1/runs/{run['run_id']}/steps"))["items"]
+        step = newcomer.run("hansard", "steps", "show", steps[1]["step_id"])
+
+    assert said == "Your order is in the post.\n"
+    assert "execute_tool find_order" in shown
+    assert "in the post" in step
+    assert time.monotonic() - started_s < 30 * 60
 
 
 @pytest.mark.covers("EX-07")

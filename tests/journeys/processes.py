@@ -77,12 +77,16 @@ def count_spans(data: Path) -> int:
 
 @contextmanager
 def serving(
-    data: Path, *arguments: str, command: str = "serve", ports: Sequence[str] = ("http", "grpc")
+    data: Path,
+    *arguments: str,
+    command: str = "serve",
+    ports: Sequence[str] = ("http", "grpc"),
+    executable: str = HANSARD,
 ) -> Iterator[Serving]:
     """Run a server until the block ends; ready when it begins."""
     free = [word for name in ports for word in (f"--{name}-port", "0")]
     with subprocess.Popen(
-        [HANSARD, command, "--json", "--data", str(data), *free, *arguments],
+        [executable, command, "--json", "--data", str(data), *free, *arguments],
         stdout=subprocess.PIPE,
         text=True,
         env=environment(),
