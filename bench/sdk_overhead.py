@@ -89,8 +89,10 @@ class Contender:
 
     def end(self) -> None:
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.wait(30)
+        self._process.stdout.close()
 
 
 def run(*, peers: bool = False) -> list[Figure]:
