@@ -16,6 +16,7 @@ from hansard_web.format import file_size, plural
 
 _PREVIEW_BYTES: Final = 4_000
 _MOST_NOTES: Final = 3
+_OF_ITEMS: Final = "hansard.item."
 _SHORT_REF: Final = len("sha256:") + 12
 
 _SAY: Final = {
@@ -54,7 +55,14 @@ def payload_rows(
 
 def payload_notes(named: Iterable[NamedPayload]) -> Iterator[str]:
     """Yield what a person should know before believing that a step said nothing."""
-    missing = [one for one in named if one.standing is PayloadStanding.MISSING]
+    named = list(named)
+    missing = [
+        one
+        for one in named
+        # What left a compile early is never stored; its receipt says so where it stands.
+        if one.standing is PayloadStanding.MISSING
+        and not (one.attribute or "").startswith(_OF_ITEMS)
+    ]
     for one in missing[:_MOST_NOTES]:
         size = "" if one.size is None else f", {file_size(one.size)}"
         yield f"A payload is missing: {one.name} ({one.ref[:_SHORT_REF]}…{size}) is not here."
