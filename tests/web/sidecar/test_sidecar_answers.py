@@ -1,0 +1,93 @@
+"""What the sidecar and policy answer is what the OpenAPI document says, to the last field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hansard_web.api import compile_models, policy_models, sidecar_models
+from tests.web.sidecar.conftest import Agent
+from tests.web.sidecar.test_sidecar_models import QUESTION, SCRIPT, to_compile
+
+Json = dict[str, Any]
+
+
+@pytest.mark.covers("SC-01", "SC-02", "SC-03", "SC-04")
+def test_every_answer_of_a_run_is_as_described(agent: Agent) -> None:
+    run = agent.tell("/v1/runs/start", {"agent_name": "clerk"})
+    run_id = run["run_id"]
+    step = agent.tell(
+        f"/v1/runs/{run_id}/steps",
+        {
+            "name": "a",
+            "inputs": [QUESTION],
+            "tool_calls": [{"name": "t", "call_id": "c0"}],
+            "tool_results": [{"call_id": "c0", "result": 1}],
+        },
+    )
+    called = agent.tell("/v1/tools/call", {"run_id": run_id, "name": "t", "call_id": "c1"})
+    answered = agent.tell("/v1/tools/result", {"run_id": run_id, "call_id": "c1", "result": 1})
+    compiled = agent.tell("/v1/compile", to_compile(run_id, step_id=step["step_id"]))
+    asked = agent.tell(
+        "/v1/model/call",
+        {"run_id": run_id, "compilation_id": compiled["compilation_id"], "script": SCRIPT},
+    )
+    ended = agent.tell(f"/v1/runs/{run_id}/end")
+
+    sidecar_models.StartedRun.model_validate(run)
+    told = sidecar_models.ToldStep.model_validate(step)
+    sidecar_models.CalledTool.model_validate(called)
+    sidecar_models.AnsweredTool.model_validate(answered)
+    compile_models.CompiledAnswer.model_validate(compiled)
+    compile_models.CalledModel.model_validate(asked)
+    sidecar_models.EndedRun.model_validate(ended)
+    assert (len(told.input_refs), len(told.tool_calls), len(told.tool_results)) == (1, 1, 1)
+
+
+@pytest.mark.covers("SC-08")
+def test_every_answer_of_policy_is_as_described(agent: Agent) -> None:
+    body = {"rule_sets": ["shipped:coding-agent"], "version": 0}
+    rules = agent.put("/v1/policy/rules", body).json()
+    asked = {"tool": {"name": "shell", "class": "shell"}, "context": {"agent": "coding"}}
+    checked = agent.tell("/v1/policy/check", asked)
+    explained = agent.tell("/v1/policy/explain", asked)
+    rule_id = rules["rules"][0]["rule_id"]
+
+    policy_models.Checked.model_validate(checked)
+    policy_models.Explained.model_validate(explained)
+    policy_models.Rules.model_validate(rules)
+    policy_models.Rules.model_validate(agent.get("/v1/policy/rules"))
+    policy_models.Checks.model_validate(agent.get("/v1/policy/checks"))
+    policy_models.Versions.model_validate(agent.get("/v1/policy/versions"))
+    history = policy_models.Versions.model_validate(
+        agent.get(f"/v1/policy/versions?rule={rule_id}")
+    )
+    policy_models.VersionRules.model_validate(agent.get("/v1/policy/versions/1"))
+    assert len(history.items) == 1
+
+
+def test_the_document_describes_bodies_headers_and_answers_of_every_route(agent: Agent) -> None:
+    document = agent.get("/v1/openapi.json")
+    routes = [
+        ("post", "/v1/runs/start", "201"),
+        ("post", "/v1/runs/{run_id}/steps", "200"),
+        ("post", "/v1/runs/{run_id}/end", "200"),
+        ("post", "/v1/tools/call", "200"),
+        ("post", "/v1/tools/result", "200"),
+        ("post", "/v1/compile", "200"),
+        ("post", "/v1/model/call", "200"),
+        ("post", "/v1/policy/check", "200"),
+        ("post", "/v1/policy/explain", "200"),
+        ("put", "/v1/policy/rules", "200"),
+    ]
+
+    for method, path, status in routes:
+        operation = document["paths"][path][method]
+        body = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+        answer = operation["responses"][status]["content"]["application/json"]["schema"]["$ref"]
+        schemas = document["components"]["schemas"]
+        assert schemas[body.rpartition("/")[2]]["additionalProperties"] is False
+        assert answer.rpartition("/")[2] in schemas
+    headers = {one["name"] for one in document["paths"]["/v1/runs/start"]["post"]["parameters"]}
+    assert {"idempotency-key", "traceparent"} <= headers
