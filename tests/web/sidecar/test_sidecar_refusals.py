@@ -1,0 +1,114 @@
+"""What the sidecar refuses, and that nothing of it is recorded."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.testclient import TestClient
+
+from hansard_web.app import create_app
+from hansard_web.settings import WebSettings, parse_token
+from tests.web.sidecar.conftest import Agent, House
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "code"),
+    [
+        ("/v1/runs/0123456789abcdef0123456789abcdef/steps", {"name": "a"}, 404, "not_found"),
+        ("/v1/runs/xyz/end", {}, 404, "not_found"),
+        ("/v1/runs/start", {"agent_nam": "x"}, 400, "bad_request"),
+        ("/v1/runs/start", {"schema_version": "2"}, 400, "bad_request"),
+        ("/v1/runs/start", {"agent_name": ""}, 400, "bad_request"),
+        ("/v1/runs/start", {"started_at": "yesterday"}, 400, "bad_request"),
+        ("/v1/runs/start", [], 400, "bad_request"),
+        ("/v1/runs/start", "text", 400, "bad_request"),
+        ("/v1/tools/call", {"name": "x"}, 400, "bad_request"),
+    ],
+)
+def test_bad_requests_get_the_api_s_error(
+    agent: Agent, path: str, body: object, status: int, code: str
+) -> None:
+    answer = agent.post(path, body)
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"{", "bad_json"),
+        (b"\xff\xfe", "bad_json"),
+        (b'{"metadata": {"a": NaN}}', "bad_json"),
+        (b'{"agent_name": "a", "agent_name": "b"}', "bad_json"),
+        (b'{"input": ' + b"[" * 50_000 + b"]" * 50_000 + b"}", "bad_json"),
+        (b'{"input": ' + b"[" * 150 + b"]" * 150 + b"}", "bad_json"),
+        (b'{"input": "\\ud800"}', "bad_json"),
+        (b'{"input": ' + b"9" * 5_000 + b"}", "bad_json"),
+        (b'{"input": "' + b"x" * (16 * 1024 * 1024) + b'"}', "too_large"),
+    ],
+)
+def test_hostile_json_is_refused_and_nothing_is_recorded(
+    agent: Agent, body: bytes, code: str
+) -> None:
+    answer = agent.client.post(
+        "/v1/runs/start", content=body, headers={"content-type": "application/json"}
+    )
+
+    assert answer.status_code == (413 if code == "too_large" else 400)
+    assert answer.json()["error"]["code"] == code
+    assert agent.get("/v1/runs")["items"] == []
+
+
+def test_a_body_that_is_no_json_by_its_type_is_told_how_to_send_it(agent: Agent) -> None:
+    answer = agent.client.post("/v1/runs/start", content=b"a=1")
+
+    assert answer.status_code == 415
+    assert "application/json" in answer.json()["error"]["message"]
+
+
+def test_what_has_ended_does_not_go_on(agent: Agent) -> None:
+    run_id = agent.start()
+    step = agent.tell(f"/v1/runs/{run_id}/steps", {"name": "a", "status": "completed"})
+    agent.tell("/v1/tools/result", {"run_id": run_id, "name": "t", "call_id": "c", "result": 1})
+
+    again = agent.post(f"/v1/runs/{run_id}/steps", {"step_id": step["step_id"], "output": 1})
+    twice = agent.post(
+        "/v1/tools/result", {"run_id": run_id, "name": "t", "call_id": "c", "result": 2}
+    )
+    agent.tell(f"/v1/runs/{run_id}/end")
+    late = agent.post(f"/v1/runs/{run_id}/steps", {"name": "b"})
+
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "not_open")
+    assert (twice.status_code, twice.json()["error"]["code"]) == (409, "already_answered")
+    assert (late.status_code, late.json()["error"]["code"]) == (409, "not_open")
+
+
+def test_an_end_before_its_start_is_refused(agent: Agent) -> None:
+    run_id = agent.start()
+
+    answer = agent.post(f"/v1/runs/{run_id}/end", {"ended_at": "2001-01-01"})
+
+    assert answer.json()["error"]["details"] == {"parameter": "ended_at"}
+    assert agent.get(f"/v1/runs/{run_id}")["status"] == "open"
+
+
+def test_a_sender_s_token_may_tell_and_not_read(house: House) -> None:
+    agent = house.serve(
+        WebSettings(tokens=(parse_token("ingest:sending-1"), parse_token("read:reading-1")))
+    )
+
+    told = agent.post("/v1/runs/start", {}, authorization="Bearer sending-1")
+    by_reader = agent.post("/v1/runs/start", {}, authorization="Bearer reading-1")
+    by_nobody = agent.post("/v1/runs/start", {})
+    read = agent.client.get("/v1/runs", headers={"authorization": "Bearer sending-1"})
+
+    assert told.status_code == 201
+    assert (by_reader.status_code, by_nobody.status_code, read.status_code) == (403, 401, 403)
+
+
+def test_a_server_that_only_shows_refuses_to_record(house: House) -> None:
+    house.serve()
+    app = create_app(house.folder, None, WebSettings())
+    with TestClient(app, base_url="http://localhost") as client:
+        answer = client.post("/v1/runs/start", json={})
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "recording_off")
