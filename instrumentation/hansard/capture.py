@@ -74,6 +74,16 @@ def warm_up() -> None:
     _encoder()
 
 
+def safe_str(value: Any) -> str:
+    """Return a value as text; its repr where that fails."""
+    try:
+        return str.__str__(value if type(value) is str else str(value))
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return safe_repr(value)
+
+
 def safe_repr(value: Any) -> str:
     """Return the repr, cut; a repr that fails is told instead."""
     try:

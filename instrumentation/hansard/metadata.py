@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from hansard.capture import safe_repr, to_json
+from hansard.capture import safe_repr, safe_str, to_json
 from hansard.trouble import warn_once
 from hansard_compiler.retention import RetentionMode
 
@@ -24,10 +24,7 @@ MAX_TEXT_CHARS: Final = 4_096
 
 def text_of(value: object) -> str:
     """Return a value as text that UTF-8 can hold, cut at 4,096 characters. Never raises."""
-    try:
-        text = str.__str__(value if type(value) is str else str(value))
-    except Exception:
-        text = safe_repr(value)
+    text = safe_str(value)
     return text[:MAX_TEXT_CHARS].encode("utf-8", "backslashreplace").decode()
 
 

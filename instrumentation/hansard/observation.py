@@ -19,7 +19,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode, set_span_in_
 from opentelemetry.util.types import AttributeValue
 
 from hansard import semconv
-from hansard.capture import safe_repr, to_json, type_name
+from hansard.capture import safe_repr, safe_str, to_json, type_name
 from hansard.place import current_context
 from hansard.trouble import warn_once
 from hansard_compiler.retention import RetentionMode
@@ -280,19 +280,10 @@ def exception_event(recorder: Recorder, error: BaseException) -> dict[str, Attri
     event: dict[str, AttributeValue] = {semconv.EXCEPTION_TYPE: type_name(type(error))}
     if recorder.settings.retention is RetentionMode.METADATA_ONLY:
         return event
-    message, stack = _message_of(error), _stacktrace_of(error)
+    message, stack = safe_str(error), _stacktrace_of(error)
     event[semconv.EXCEPTION_MESSAGE] = _cleaned_text(recorder, message, _MAX_MESSAGE_CHARS)
     event[semconv.EXCEPTION_STACKTRACE] = _cleaned_text(recorder, stack, _MAX_STACKTRACE_CHARS)
     return event
-
-
-def _message_of(error: BaseException) -> str:
-    try:
-        return str.__str__(str(error))
-    except KeyboardInterrupt:
-        raise
-    except BaseException:
-        return safe_repr(error)
 
 
 def _stacktrace_of(error: BaseException) -> str:

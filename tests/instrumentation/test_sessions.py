@@ -614,8 +614,18 @@ class Hostile:
     __repr__ = __str__
 
 
+class Fatal:
+    """Its text raises what `except Exception` lets through."""
+
+    def __str__(self) -> str:
+        raise GeneratorExit
+
+    __repr__ = __str__
+
+
 _ODD: dict[str, Callable[[], Any]] = {
     "hostile": Hostile,
+    "fatal": Fatal,
     "object": object,
     "number": lambda: 7,
     "bytes": lambda: b"bytes",
