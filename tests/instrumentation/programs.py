@@ -45,6 +45,8 @@ def settings(data: Path, endpoint: str, protocol: str = "http/protobuf") -> dict
         HANSARD_PROTOCOL=protocol,
         HANSARD_SERVICE_NAME="program",
         HANSARD_EXPORT_DELAY_MS="100",
+        # Where something answers, a program of a test waits for it however slow the machine is.
+        HANSARD_EXIT_TIMEOUT_MS="30000",
     )
 
 

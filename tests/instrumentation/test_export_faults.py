@@ -13,8 +13,8 @@ from tests.instrumentation.programs import AGENT, run, settings, spooled
 
 _EXIT_MS = 800
 # Measured from the last line of the program to its end as its parent sees it; the interpreter's
-# own end is in it, on a machine that others use.
-_MOST_S = 2.5
+# own end is in it, on a machine that others use. A request takes 10 s to time out.
+_MOST_S = 5
 _HTTP = ("stopped", "hanging", "503", "500", "401", "redirect", "page", "garbage", "nothing")
 _CASES = [("http/protobuf", kind) for kind in _HTTP] + [
     ("grpc", kind) for kind in ("stopped", "hanging", "garbage")
@@ -48,9 +48,8 @@ def test_a_program_whose_spans_are_refused_for_ever_ends_as_ever(tmp_path: Path)
     assert (ended.status, ended.output) == (7, "result 42\n")
     [told] = ended.errors
     assert told.startswith("the collector will not take 4 spans: it answered 400")
-    assert [path.name[33:] for path in (tmp_path / "spool" / "refused").iterdir()] == [
-        "000001-4.traces"
-    ]
+    [refused] = (tmp_path / "spool" / "refused").iterdir()
+    assert refused.name.endswith("-4.traces")
 
 
 _TOO_LARGE_FOR_A_SPAN = """
