@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from tests.instrumentation.faulty import closed_port
-from tests.instrumentation.programs import run, settings, spooled
+from tests.instrumentation.programs import run, spooled
+from tests.instrumentation.programs import settings as settings_of
 from tests.instrumentation.test_export_sends import endpoint
 from tests.journeys.processes import Serving, hansard, serving
 
@@ -113,16 +114,35 @@ def living(variables: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def runs(server: Serving) -> dict[str, tuple[str, int]]:
-    """Return status and number of spans of every run, by name."""
-    items = json.loads(server.get("/v1/runs"))["items"]
-    return {item["name"]: (item["status"], item["span_count"]) for item in items}
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """One server for all: each test's program is a service of its own."""
+    with serving(tmp_path_factory.mktemp("server")) as running:
+        yield running
 
 
-def names(server: Serving) -> list[str]:
-    """Return the names of all steps."""
+def settings(own: Path, endpoint: str, protocol: str = "http/protobuf") -> dict[str, str]:
+    return settings_of(own, endpoint, protocol) | {"HANSARD_SERVICE_NAME": own.name}
+
+
+def _runs_of(server: Serving, own: Path) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = json.loads(server.get(f"/v1/runs?service={own.name}"))["items"]
+    return items
+
+
+def _spans_counted(server: Serving, what: str) -> int:
+    return int(json.loads(server.get("/v1/ledger"))["spans"][what])
+
+
+def runs(server: Serving, own: Path) -> dict[str, tuple[str, int]]:
+    """Return status and number of spans of every run of a program, by name."""
+    return {one["name"]: (one["status"], one["span_count"]) for one in _runs_of(server, own)}
+
+
+def names(server: Serving, own: Path) -> list[str]:
+    """Return the names of all steps of a program."""
     found = []
-    for run_ in json.loads(server.get("/v1/runs"))["items"]:
+    for run_ in _runs_of(server, own):
         steps = json.loads(server.get(f"/v1/runs/{run_['run_id']}/steps"))["items"]
         found += [step["name"] for step in steps]
     return sorted(found)
@@ -131,47 +151,44 @@ def names(server: Serving) -> list[str]:
 @pytest.mark.covers("OT-12", "OT-19")
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
 def test_what_a_killed_process_spooled_is_sent_by_the_next_start(
-    tmp_path: Path, protocol: str
+    server: Serving, tmp_path: Path, protocol: str
 ) -> None:
-    own = tmp_path / "own"
-    nobody = settings(own, f"http://127.0.0.1:{closed_port()}", protocol)
+    nobody = settings(tmp_path, f"http://127.0.0.1:{closed_port()}", protocol)
     with living(nobody):
-        assert until(lambda: len(spooled(own)) == 2)
+        assert until(lambda: len(spooled(tmp_path)) == 2)
 
-    with serving(tmp_path / "server") as server:
-        ended = run(_IDLE, settings(own, endpoint(server, protocol), protocol))
+    ended = run(_IDLE, settings(tmp_path, endpoint(server, protocol), protocol))
 
-        assert (ended.status, ended.errors) == (0, [])
-        assert runs(server) == {"root": ("no_end", 4)}
-    assert spooled(own) == []
-    assert list((own / "spool").iterdir()) == []
+    assert (ended.status, ended.errors) == (0, [])
+    assert runs(server, tmp_path) == {"root": ("no_end", 4)}
+    assert spooled(tmp_path) == []
+    assert list((tmp_path / "spool").iterdir()) == []
 
 
 @pytest.mark.covers("OT-19")
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
 def test_a_run_is_seen_while_it_runs_and_has_no_end_when_its_process_is_killed(
-    tmp_path: Path, protocol: str
+    server: Serving, tmp_path: Path, protocol: str
 ) -> None:
-    with serving(tmp_path / "server") as server:
-        variables = settings(tmp_path / "own", endpoint(server, protocol), protocol)
-        with living(variables | {"HANSARD_PULSE_INTERVAL_MS": "200"}) as process:
-            assert until(lambda: runs(server) == {"root": ("open", 4)})
-            process.kill()
-            process.wait()
+    variables = settings(tmp_path, endpoint(server, protocol), protocol)
+    with living(variables | {"HANSARD_PULSE_INTERVAL_MS": "200"}) as process:
+        assert until(lambda: runs(server, tmp_path) == {"root": ("open", 4)})
+        process.kill()
+        process.wait()
 
-            assert until(lambda: runs(server) == {"root": ("no_end", 4)})
+        assert until(lambda: runs(server, tmp_path) == {"root": ("no_end", 4)})
 
 
-def test_a_run_that_ends_well_is_shown_once(tmp_path: Path) -> None:
-    with serving(tmp_path / "server") as server:
-        with living(settings(tmp_path / "own", server.http)) as process:
-            assert until(lambda: runs(server) == {"root": ("open", 4)})
-            assert process.stdin is not None
-            process.stdin.close()
-            assert process.wait(30) == 0
+def test_a_run_that_ends_well_is_shown_once(server: Serving, tmp_path: Path) -> None:
+    opened = _spans_counted(server, "opened")
+    with living(settings(tmp_path, server.http)) as process:
+        assert until(lambda: runs(server, tmp_path) == {"root": ("open", 4)})
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(30) == 0
 
-        assert runs(server) == {"root": ("ok", 4)}
-        assert json.loads(server.get("/v1/ledger"))["spans"]["opened"] == 1
+    assert runs(server, tmp_path) == {"root": ("ok", 4)}
+    assert _spans_counted(server, "opened") == opened + 1
 
 
 def _spool(own: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -184,58 +201,54 @@ def _killed(own: Path) -> None:
 
 
 @pytest.mark.covers("OT-12")
-def test_the_command_shows_sends_and_drops_what_waits(tmp_path: Path) -> None:
-    own = tmp_path / "own"
-    _killed(own)
-    with serving(tmp_path / "server") as server:
-        [listed] = json.loads(_spool(own, "list", "--json").stdout)["processes"]
-        assert (listed["spans"], listed["open_spans"], listed["is_living"]) == (3, 1, False)
-        failed = _spool(own, "flush", "--endpoint", f"http://127.0.0.1:{closed_port()}")
-        assert (failed.returncode, "nothing can be sent" in failed.stderr) == (1, True)
+def test_the_command_shows_sends_and_drops_what_waits(server: Serving, tmp_path: Path) -> None:
+    _killed(tmp_path)
+    [listed] = json.loads(_spool(tmp_path, "list", "--json").stdout)["processes"]
+    assert (listed["spans"], listed["open_spans"], listed["is_living"]) == (3, 1, False)
+    failed = _spool(tmp_path, "flush", "--endpoint", f"http://127.0.0.1:{closed_port()}")
+    assert (failed.returncode, "nothing can be sent" in failed.stderr) == (1, True)
 
-        sent = _spool(own, "flush", "--endpoint", server.http)
+    sent = _spool(tmp_path, "flush", "--endpoint", server.http)
 
-        assert sent.returncode == 0
-        assert sent.stderr.splitlines()[-1] == "3 sent or counted, 0 left"
-        assert runs(server) == {"root": ("no_end", 4)}
-        _killed(own)
-        assert _spool(own, "drop", "--yes").returncode == 0
-        assert _spool(own, "flush", "--endpoint", server.http).returncode == 0
-        [loss] = json.loads(server.get("/v1/ledger"))["losses"]
-        assert (loss["service"], loss["items"]) == ("program", 3)
-        assert loss["reason"] == "dropped by hand"
+    assert sent.returncode == 0
+    assert sent.stderr.splitlines()[-1] == "3 sent or counted, 0 left"
+    assert runs(server, tmp_path) == {"root": ("no_end", 4)}
+    _killed(tmp_path)
+    assert _spool(tmp_path, "drop", "--yes").returncode == 0
+    assert _spool(tmp_path, "flush", "--endpoint", server.http).returncode == 0
+    losses = json.loads(server.get("/v1/ledger"))["losses"]
+    [loss] = [one for one in losses if one["service"] == tmp_path.name]
+    assert (loss["items"], loss["reason"]) == (3, "dropped by hand")
 
 
 @pytest.mark.covers("OT-10")
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
 @pytest.mark.parametrize("after", ["init", "sending"])
 def test_children_of_a_fork_send_their_own_spans_once(
-    tmp_path: Path, protocol: str, after: str
+    server: Serving, tmp_path: Path, protocol: str, after: str
 ) -> None:
-    with serving(tmp_path / "server") as server:
-        own = tmp_path / "own"
-        variables = settings(own, endpoint(server, protocol), protocol)
-        code = _FORKING if after == "init" else f"import sys; sys.argv.append('x')\n{_FORKING}"
-        ended = run(code, variables)
-        assert (ended.status, ended.output) == (0, "[0, 0]\n")
-        hansard("spool", "flush", "--data", str(own), "--endpoint", server.http)
+    variables = settings(tmp_path, endpoint(server, protocol), protocol)
+    duplicates = _spans_counted(server, "duplicate")
+    code = _FORKING if after == "init" else f"import sys; sys.argv.append('x')\n{_FORKING}"
+    ended = run(code, variables)
+    assert (ended.status, ended.output) == (0, "[0, 0]\n")
+    hansard("spool", "flush", "--data", str(tmp_path), "--endpoint", server.http)
 
-        assert names(server) == ["before", "master", "worker 0", "worker 1"]
-        assert json.loads(server.get("/v1/ledger"))["spans"]["duplicate"] == 0
+    assert names(server, tmp_path) == ["before", "master", "worker 0", "worker 1"]
+    assert _spans_counted(server, "duplicate") == duplicates
 
 
-def test_spawned_processes_send_their_own_spans(tmp_path: Path) -> None:
+def test_spawned_processes_send_their_own_spans(server: Serving, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(_SPAWNING)
-    with serving(tmp_path / "server") as server:
-        variables = settings(tmp_path / "own", server.http)
-        ended = subprocess.run(
-            [sys.executable, str(program)],
-            capture_output=True,
-            text=True,
-            env=variables,
-            timeout=60,
-        )
+    variables = settings(tmp_path, server.http)
+    ended = subprocess.run(
+        [sys.executable, str(program)],
+        capture_output=True,
+        text=True,
+        env=variables,
+        timeout=60,
+    )
 
-        assert (ended.stdout, ended.stderr) == ("[0, 0]\n", "")
-        assert names(server) == ["worker 0", "worker 1"]
+    assert (ended.stdout, ended.stderr) == ("[0, 0]\n", "")
+    assert names(server, tmp_path) == ["worker 0", "worker 1"]
