@@ -19,7 +19,7 @@ from hansard.config import Settings, load_settings
 from hansard.data_folder import read_or_make_key
 from hansard.errors import EmbeddedMissing
 from hansard.propagation import continue_environment
-from hansard_compiler.redaction import Redactor
+from hansard.scanning import ForkSafeRedactor
 from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _make_recorder(settings: Settings) -> Recorder:
         settings=settings,
         provider=provider,
         tracer=provider.get_tracer(semconv.SCOPE_NAME, __version__, semconv.SCHEMA_URL),
-        redactor=Redactor(_key_of(settings)),
+        redactor=ForkSafeRedactor(_key_of(settings)),
         instance_id=instance_id_of(provider.resource),
     )
     _add_parts(recorder)
