@@ -143,7 +143,8 @@ def _receipts(connection: apsw.Connection) -> _Found:
     sql = """
     SELECT span FROM compilation
     WHERE receipt_count <> (SELECT count(*) FROM receipt WHERE receipt.span = compilation.span)
-      AND NOT EXISTS (SELECT 1 FROM tombstone JOIN run USING (trace_id) WHERE run.id = compilation.run)
+      AND NOT EXISTS (
+        SELECT 1 FROM tombstone JOIN run USING (trace_id) WHERE run.id = compilation.run)
     LIMIT 1
     """
     for (span,) in connection.execute(sql):

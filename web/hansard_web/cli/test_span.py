@@ -27,11 +27,14 @@ def send_test_span(doors: Doors, *, protocol: str, token: str | None) -> str | N
     provider.get_tracer("hansard.doctor").start_span(f"test span over {protocol}").end()
     spans = memory.get_finished_spans()
     exporter = _exporter(doors, protocol=protocol, token=token)
-    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # the finding says it
+    log = logging.getLogger("opentelemetry")
+    level = log.level
+    log.setLevel(logging.CRITICAL)  # the finding says it
     try:
         sent = exporter.export(spans) is SpanExportResult.SUCCESS
     finally:
         exporter.shutdown()
+        log.setLevel(level)
     return format_trace_id(spans[0].context.trace_id) if sent else None
 
 
