@@ -60,7 +60,7 @@ def _announces(key: bytes) -> bool:
 # --- Is it random enough? -----------------------------------------------------------------------
 
 _SAMPLE_BYTES = 4096
-_PLACEHOLDER_STARTS = (b"${", b"$(", b"{", b"<", b"%(", b"[", b"***", b"...", b"xxx", b"XXX")
+_PLACEHOLDER_STARTS = (b"${", b"$(", b"{", b"<", b"%(", b"[", b"***", b"...", b"x" * 3, b"X" * 3)
 _PLACEHOLDERS = frozenset(
     {b"password", b"pass", b"passwd", b"pwd", b"secret", b"changeme", b"redacted"}
 )

@@ -34,7 +34,8 @@ from typing import Any
 import re2
 
 from hansard_compiler.redaction_checks import KEYWORD, latin1
-from hansard_compiler.redaction_rules import Rule, Shape
+from hansard_compiler.redaction_rules import Rule
+from hansard_compiler.redaction_shapes import Shape
 
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _EVERY_BYTE = frozenset(range(256))

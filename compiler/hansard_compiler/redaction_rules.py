@@ -27,8 +27,8 @@ from hansard_compiler.redaction_checks import (
     is_password_in_url,
     is_random,
 )
+from hansard_compiler.redaction_shapes import Shape, any_case, literals, shape
 
-Shape = tuple[frozenset[int], ...]  # for each position, the bytes that may stand there
 Check = Callable[[bytes, bytes], bool]  # (secret, key it stood under or b"") -> is it one?
 
 
@@ -44,25 +44,6 @@ class Rule:
     check: Check | None = None
 
 
-def _shape(*parts: bytes | frozenset[int]) -> Shape:
-    """Join literal bytes and sets of bytes into a shape."""
-    positions: list[frozenset[int]] = []
-    for part in parts:
-        if isinstance(part, frozenset):
-            positions.append(part)
-        else:
-            positions.extend(frozenset((byte,)) for byte in part)
-    return tuple(positions)
-
-
-def _any_case(word: bytes) -> Shape:
-    return tuple(frozenset((*bytes((b,)).lower(), *bytes((b,)).upper())) for b in word)
-
-
-def _literals(*words: bytes) -> tuple[Shape, ...]:
-    return tuple(_shape(word) for word in words)
-
-
 # --- The rules, most telling first: where two overlap, the first names the marker ---------------
 
 _TOKEN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_~.-")
@@ -72,14 +53,14 @@ _BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345
 _AFTER_NAME = frozenset(b"\"'` \t\r\n\f:=>\\_-0123456789")
 _BLANK = frozenset(b" \t\\")
 _NAME_SHAPES = tuple(
-    (*_any_case(word), _AFTER_NAME)
+    (*any_case(word), _AFTER_NAME)
     for word in (
         *(b"passwd", b"password", b"passphrase", b"passcode", b"pwd", b"secret", b"credential"),
         *(b"authorization", b"cookie", b"token", b"key"),
     )
 )
 # `credentials` has one letter more than the shape that stands for both.
-_NAME_SHAPES = (*_NAME_SHAPES, (*_any_case(b"credentials"), _AFTER_NAME))
+_NAME_SHAPES = (*_NAME_SHAPES, (*any_case(b"credentials"), _AFTER_NAME))
 
 # Between a name and its separator, and around it: quotes and white space, escaped to any depth.
 _GAP = rb"""(?:[\s"'`\\]|\\[nrt]|\\u00[0-9a-fA-F]{2})*"""
@@ -93,28 +74,28 @@ SECRET_RULES: tuple[Rule, ...] = (
         rb"(?:[A-Za-z0-9+/=\s:,.()]|-[A-Za-z0-9])*"
         rb"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?",
         rb"PRIVATE KEY",
-        _literals(b"PRIVATE KEY"),
+        literals(b"PRIVATE KEY"),
     ),
     Rule(
         "anthropic",
         "Anthropic API keys and OAuth tokens (`sk-ant-…`)",
         rb"\bsk-ant-[A-Za-z0-9_\-]{20,}",
         rb"sk-ant-",
-        _literals(b"sk-ant-"),
+        literals(b"sk-ant-"),
     ),
     Rule(
         "openrouter",
         "OpenRouter keys (`sk-or-…`)",
         rb"\bsk-or-[A-Za-z0-9_\-]{20,}",
         rb"sk-or-",
-        _literals(b"sk-or-"),
+        literals(b"sk-or-"),
     ),
     Rule(
         "openai",
         "OpenAI keys and the many that copy their form (`sk-…`, `sk-proj-…`)",
         rb"\bsk-[A-Za-z0-9_\-]{20,}",
         rb"sk-[A-Za-z0-9_\-]{16}",
-        _literals(b"sk-"),
+        literals(b"sk-"),
         is_random,
     ),
     Rule(
@@ -122,112 +103,112 @@ SECRET_RULES: tuple[Rule, ...] = (
         "Groq keys (`gsk_…`)",
         rb"\bgsk_[A-Za-z0-9]{40,}",
         rb"gsk_[A-Za-z0-9]{8}",
-        _literals(b"gsk_"),
+        literals(b"gsk_"),
     ),
     Rule(
         "xai",
         "xAI keys (`xai-…`)",
         rb"\bxai-[A-Za-z0-9]{40,}",
         rb"xai-[A-Za-z0-9]{8}",
-        _literals(b"xai-"),
+        literals(b"xai-"),
     ),
     Rule(
         "perplexity",
         "Perplexity keys (`pplx-…`)",
         rb"\bpplx-[A-Za-z0-9]{32,}",
         rb"pplx-",
-        _literals(b"pplx-"),
+        literals(b"pplx-"),
     ),
     Rule(
         "huggingface",
         "Hugging Face tokens (`hf_…`, `api_org_…`)",
         rb"\b(?:hf|api_org)_[A-Za-z0-9]{30,}",
         rb"(?:hf|api_org)_[A-Za-z0-9]{16}",
-        _literals(b"hf_", b"api_org_"),
+        literals(b"hf_", b"api_org_"),
     ),
     Rule(
         "replicate",
         "Replicate tokens (`r8_…`)",
         rb"\br8_[A-Za-z0-9]{30,}",
         rb"r8_[A-Za-z0-9]{16}",
-        _literals(b"r8_"),
+        literals(b"r8_"),
     ),
     Rule(
         "nvidia",
         "NVIDIA keys (`nvapi-…`)",
         rb"\bnvapi-[A-Za-z0-9_\-]{40,}",
         rb"nvapi-",
-        _literals(b"nvapi-"),
+        literals(b"nvapi-"),
     ),
     Rule(
         "langsmith",
         "LangSmith keys (`lsv2_pt_…`, `lsv2_sk_…`)",
         rb"\blsv2_(?:pt|sk)_[A-Za-z0-9_]{32,}",
         rb"lsv2_",
-        _literals(b"lsv2_"),
+        literals(b"lsv2_"),
     ),
     Rule(
         "agent-tools",
         "Tavily, E2B and Pinecone keys (`tvly-…`, `e2b_…`, `pcsk_…`)",
         rb"\b(?:tvly-[A-Za-z0-9\-]{20,}|e2b_[0-9a-f]{40,}|pcsk_[A-Za-z0-9_]{40,})",
         rb"tvly-|e2b_[0-9a-f]{8}|pcsk_",
-        _literals(b"tvly-", b"e2b_", b"pcsk_"),
+        literals(b"tvly-", b"e2b_", b"pcsk_"),
     ),
     Rule(
         "google-api",
         "Google API keys (`AIza…`)",
         rb"\bAIza[A-Za-z0-9_\-]{35,}",
         rb"AIza[A-Za-z0-9_\-]{16}",
-        _literals(b"AIza"),
+        literals(b"AIza"),
     ),
     Rule(
         "google-oauth",
         "Google OAuth access tokens and client secrets (`ya29.…`, `GOCSPX-…`)",
         rb"\b(?:ya29\.[A-Za-z0-9_\-]{20,}|GOCSPX-[A-Za-z0-9_\-]{20,})",
         rb"ya29\.|GOCSPX-",
-        _literals(b"ya29.", b"GOCSPX-"),
+        literals(b"ya29.", b"GOCSPX-"),
     ),
     Rule(
         "aws-access",
         "AWS access key ids (`AKIA…`, `ASIA…`)",
         rb"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}",
         rb"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{8}",
-        _literals(b"AKIA", b"ASIA", b"ABIA", b"ACCA"),
+        literals(b"AKIA", b"ASIA", b"ABIA", b"ACCA"),
     ),
     Rule(
         "aws-bedrock",
         "Amazon Bedrock API keys (`ABSK…`, `bedrock-api-key-…`)",
         rb"\b(?:ABSK[A-Za-z0-9+/]{100,}={0,2}|bedrock-api-key-[A-Za-z0-9+/]{20,}={0,2})",
         rb"ABSK[A-Za-z0-9+/\\]{16}|bedrock-api-key-",
-        _literals(b"ABSK", b"bedrock-api-key-"),
+        literals(b"ABSK", b"bedrock-api-key-"),
     ),
     Rule(
         "azure-client",
         "Azure AD client secrets (`…8Q~…`)",
         rb"\b[A-Za-z0-9_~.\-]{3}[0-9]Q~[A-Za-z0-9_~.\-]{31,}",
         rb"[0-9]Q~[A-Za-z0-9_~.\-]{8}",
-        (_shape(_TOKEN, _TOKEN, _TOKEN, _DIGIT, b"Q~", _TOKEN, _TOKEN, _TOKEN, _TOKEN),),
+        (shape(_TOKEN, _TOKEN, _TOKEN, _DIGIT, b"Q~", _TOKEN, _TOKEN, _TOKEN, _TOKEN),),
     ),
     Rule(
         "azure-sas",
         "signatures of Azure shared-access URLs (`sig=…`)",
         rb"\bsig=([A-Za-z0-9%+/\-_]{40,}={0,2})",
         rb"sig=",
-        _literals(b"sig="),
+        literals(b"sig="),
     ),
     Rule(
         "github",
         "GitHub tokens (`ghp_…`, `gho_…`, `ghu_…`, `ghs_…`, `ghr_…`, `github_pat_…`)",
         rb"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{22,})",
         rb"gh[pousr]_[A-Za-z0-9]{8}|github_pat_",
-        (_shape(b"gh", frozenset(b"pousr"), b"_"), _shape(b"github_pat_")),
+        (shape(b"gh", frozenset(b"pousr"), b"_"), shape(b"github_pat_")),
     ),
     Rule(
         "gitlab",
         "GitLab tokens (`glpat-…` and its relatives)",
         rb"\bgl(?:pat|dt|ptt|rt|cbt|agent|oas|soat|imt|ft|ffct)-[A-Za-z0-9_\-]{20,}",
         rb"gl(?:pat|dt|ptt|rt|cbt|agent|oas|soat|imt|ft|ffct)-[A-Za-z0-9_\-]{8}",
-        _literals(
+        literals(
             *(b"glpat-", b"gldt-", b"glptt-", b"glrt-", b"glcbt-", b"glagent-"),
             *(b"gloas-", b"glsoat-", b"glimt-", b"glft-", b"glffct-"),
         ),
@@ -237,7 +218,7 @@ SECRET_RULES: tuple[Rule, ...] = (
         "Slack tokens (`xoxb-…`, `xoxp-…`, `xapp-…`)",
         rb"\b(?:xox[abceoprs](?:\.xox[bp])?-[A-Za-z0-9\-]{10,}|xapp-[0-9]-[A-Za-z0-9\-]{10,})",
         rb"xox[abceoprs][.\-]|xapp-[0-9]",
-        _literals(b"xox", b"xapp-"),
+        literals(b"xox", b"xapp-"),
     ),
     Rule(
         "chat-webhook",
@@ -245,42 +226,42 @@ SECRET_RULES: tuple[Rule, ...] = (
         rb"(?:hooks\.slack\.com/(?:services|workflows|triggers)"
         rb"|discord(?:app)?\.com/api/webhooks)/([A-Za-z0-9/_\-]{20,})",
         rb"hooks\.slack\.com|discord(?:app)?\.com",
-        _literals(b"hooks.slack.com", b"discord.com", b"discordapp.com"),
+        literals(b"hooks.slack.com", b"discord.com", b"discordapp.com"),
     ),
     Rule(
         "telegram",
         "Telegram bot tokens",
         rb"\b[0-9]{8,10}:AA[A-Za-z0-9_\-]{32,}",
         rb"[0-9]:AA[A-Za-z0-9_\-]{8}",
-        (_shape(_DIGIT, _DIGIT, b":AA"),),
+        (shape(_DIGIT, _DIGIT, b":AA"),),
     ),
     Rule(
         "stripe",
         "Stripe keys and webhook secrets (`sk_live_…`, `rk_live_…`, `whsec_…`)",
         rb"\b(?:[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/]{24,}={0,2})",
         rb"k_(?:live|test)_|whsec_",
-        _literals(b"k_live_", b"k_test_", b"whsec_"),
+        literals(b"k_live_", b"k_test_", b"whsec_"),
     ),
     Rule(
         "sendgrid",
         "SendGrid keys (`SG.…`)",
         rb"\bSG\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{16,}",
         rb"SG\.[A-Za-z0-9_\-]{8}",
-        _literals(b"SG."),
+        literals(b"SG."),
     ),
     Rule(
         "twilio",
         "Twilio API keys (`SK` and 32 hex digits)",
         rb"\bSK[0-9a-f]{32}\b",
         rb"SK[0-9a-f]{16}",
-        (_shape(b"SK", *(frozenset(b"0123456789abcdef"),) * 4),),
+        (shape(b"SK", *(frozenset(b"0123456789abcdef"),) * 4),),
     ),
     Rule(
         "packages",
         "npm, PyPI and Docker Hub tokens (`npm_…`, `pypi-…`, `dckr_pat_…`)",
         rb"\b(?:npm_[A-Za-z0-9]{36,}|pypi-[A-Za-z0-9_\-]{50,}|dckr_[po]at_[A-Za-z0-9_\-]{20,})",
         rb"npm_[A-Za-z0-9]{8}|pypi-[A-Za-z0-9_\-]{16}|dckr_",
-        _literals(b"npm_", b"pypi-", b"dckr_"),
+        literals(b"npm_", b"pypi-", b"dckr_"),
     ),
     Rule(
         "hosting",
@@ -289,8 +270,8 @@ SECRET_RULES: tuple[Rule, ...] = (
         rb"|hv[sbr]\.[A-Za-z0-9_\-]{24,}|sbp_[0-9a-f]{40,})",
         rb"dapi[0-9a-f]{8}|do[opr]_v1_|hv[sbr]\.[A-Za-z0-9_\-]{8}|sbp_[0-9a-f]{8}",
         (
-            *_literals(b"dapi", b"_v1_", b"sbp_"),
-            _shape(b"hv", frozenset(b"sbr"), b"."),
+            *literals(b"dapi", b"_v1_", b"sbp_"),
+            shape(b"hv", frozenset(b"sbr"), b"."),
         ),
     ),
     Rule(
@@ -299,7 +280,7 @@ SECRET_RULES: tuple[Rule, ...] = (
         rb"\b(?:ntn_[A-Za-z0-9]{40,}|lin_(?:api|oauth)_[A-Za-z0-9]{32,}"
         rb"|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32,}|ATATT3[A-Za-z0-9_=\-]{40,})",
         rb"ntn_[A-Za-z0-9]{8}|lin_(?:api|oauth)_|shp(?:at|ca|pa|ss)_|ATATT3",
-        _literals(
+        literals(
             *(b"ntn_", b"lin_api_", b"lin_oauth_", b"ATATT3"),
             *(b"shpat_", b"shpca_", b"shppa_", b"shpss_"),
         ),
@@ -309,7 +290,7 @@ SECRET_RULES: tuple[Rule, ...] = (
         "age identities (`AGE-SECRET-KEY-1…`)",
         rb"\bAGE-SECRET-KEY-1[0-9A-Z]{40,}",
         rb"AGE-SECRET-KEY-",
-        _literals(b"AGE-SECRET-KEY-"),
+        literals(b"AGE-SECRET-KEY-"),
     ),
     Rule(
         "jwt",
@@ -317,14 +298,14 @@ SECRET_RULES: tuple[Rule, ...] = (
         rb"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}"
         rb"(?:\.[A-Za-z0-9_\-]+){0,2}",
         rb"eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8}",
-        _literals(b"eyJ"),
+        literals(b"eyJ"),
     ),
     Rule(
         "basic",
         "the value of an `Authorization: Basic` header",
         rb"(?i)\bbasic[ \t]+([A-Za-z0-9+/\-_]{8,}={0,2})",
         rb"(?i)basic(?:[ \t]|\\+t)+[A-Za-z0-9+/\-_\\]{8}",
-        ((*_any_case(b"basic"), _BLANK),),
+        ((*any_case(b"basic"), _BLANK),),
         is_basic_credentials,
     ),
     Rule(
@@ -334,7 +315,7 @@ SECRET_RULES: tuple[Rule, ...] = (
         rb"""|(?i:authorization)["'`]?\s*[:=]\s*["'`]?[A-Za-z\-]{3,20}[ \t]+"""
         rb"([A-Za-z0-9._~+/\-]{16,}=*)",
         rb"(?i:bearer)[ \t\\]|(?i:authorization)" + _GAP + rb"[:=]",
-        ((*_any_case(b"bearer"), _BLANK), (*_any_case(b"authorization"), _AFTER_NAME)),
+        ((*any_case(b"bearer"), _BLANK), (*any_case(b"authorization"), _AFTER_NAME)),
         is_random,
     ),
     Rule(
@@ -342,7 +323,7 @@ SECRET_RULES: tuple[Rule, ...] = (
         "the password in a URL (`postgres://user:…@host`)",
         rb"""://[^\x00-\x20/:@"'<>\\`]*:([^\x00-\x20/"'<>\\`]+)@""",
         rb"""(?::|u003[aA])(?:\\*/){2}[^\x00-\x20/:@"]*:[^\x00-\x20/"]+@""",
-        (_shape(b":", frozenset(b"/\\"), frozenset(b"/\\")),),  # `:\/\/` as PHP writes it
+        (shape(b":", frozenset(b"/\\"), frozenset(b"/\\")),),  # `:\/\/` as PHP writes it
         is_password_in_url,
     ),
     Rule(
@@ -351,7 +332,7 @@ SECRET_RULES: tuple[Rule, ...] = (
         rb"""(?i)\b(?:set-)?cookie["']?[ \t]*[:=][ \t]*["']?"""
         rb"""([A-Za-z0-9_.\-]+=[^\x00-\x1f"'\\<>]{8,})""",
         rb"(?i)cookie" + _GAP + rb"[:=]",
-        ((*_any_case(b"cookie"), _AFTER_NAME),),
+        ((*any_case(b"cookie"), _AFTER_NAME),),
         is_random,
     ),
     Rule(
@@ -389,13 +370,13 @@ PII_RULES: tuple[Rule, ...] = (
         "e-mail addresses",
         rb"[A-Za-z0-9._%+\-]+@[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)*\.[A-Za-z]{2,}",
         rb"@[A-Za-z0-9]",
-        (_shape(_TOKEN | {0x25, 0x2B}, b"@", _TOKEN, _TOKEN, _TOKEN),),
+        (shape(_TOKEN | {0x25, 0x2B}, b"@", _TOKEN, _TOKEN, _TOKEN),),
     ),
     Rule(
         "phone",
         "international telephone numbers (`+49 30 …`)",
         rb"\+[0-9](?:[ ()./\-]{0,2}[0-9]){7,14}",
         rb"\+[0-9]",
-        (_shape(b"+", _DIGIT, _DIGIT | frozenset(b" ()./-"), _DIGIT | frozenset(b" ()./-")),),
+        (shape(b"+", _DIGIT, _DIGIT | frozenset(b" ()./-"), _DIGIT | frozenset(b" ()./-")),),
     ),
 )
