@@ -12,7 +12,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -249,14 +249,13 @@ def begin(connection: apsw.Connection) -> None:
 @contextmanager
 def rolled_back_on_error(connection: apsw.Connection) -> Iterator[None]:
     """Roll the transaction back when the block fails, by whatever; raises StoreBusyError."""
-    try:
-        yield
-    except apsw.Error as error:
-        roll_back(connection)
-        raise _as_store_error(error) from error
-    except BaseException:
-        roll_back(connection)
-        raise
+    with ExitStack() as undo:
+        undo.callback(roll_back, connection)
+        try:
+            yield
+        except apsw.Error as error:
+            raise _as_store_error(error) from error
+        undo.pop_all()
 
 
 def roll_back(connection: apsw.Connection) -> None:

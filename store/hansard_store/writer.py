@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 import apsw
@@ -106,12 +106,10 @@ class IngestWriter:
 
     @contextmanager
     def _undone_on_error(self) -> Iterator[None]:
-        try:
-            with rolled_back_on_error(self.connection):
-                yield
-        except BaseException:
-            self._forget()
-            raise
+        with rolled_back_on_error(self.connection), ExitStack() as undo:
+            undo.callback(self._forget)
+            yield
+            undo.pop_all()
 
     def resource(self, envelope: ResourceSpans, service_name: str | None) -> int:
         """Return the id of a resource; the envelope holds only resource and schema_url."""
