@@ -13,7 +13,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -91,9 +91,8 @@ def _fill(
     with_key: bool,
     progress: Progress,
 ) -> Backup:
-    was_there = target.exists()
     copy = DataFolder(target)
-    try:
+    with _whole_or_nothing(target):
         copy.create()
         _copy_database(reader, copy.database, progress)
         with _writing(copy) as connection:
@@ -108,12 +107,22 @@ def _fill(
         if with_key:
             _copy_file(folder.key_file, copy.key_file)
         _write_private(target / MANIFEST, json.dumps(asdict(made)).encode())
-    except BaseException:
-        shutil.rmtree(target, ignore_errors=True)
-        if was_there:
-            target.mkdir(mode=0o700)
-        raise
     return made
+
+
+@contextmanager
+def _whole_or_nothing(folder: Path) -> Iterator[None]:
+    """Fill a folder; what was begun is removed when the block fails, by whatever."""
+    with ExitStack() as undo:
+        undo.callback(_clear, folder, was_there=folder.exists())
+        yield
+        undo.pop_all()
+
+
+def _clear(folder: Path, *, was_there: bool) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    if was_there:
+        folder.mkdir(mode=0o700)
 
 
 def _copy_database(reader: apsw.Connection, target: Path, progress: Progress) -> None:
@@ -172,7 +181,8 @@ def _write_private(path: Path, content: bytes | IO[bytes]) -> None:
 
 def _pack(source: Path, target: Path) -> None:
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
+    with ExitStack() as undo:
+        undo.callback(target.unlink)
         with (
             open(descriptor, "wb") as file,
             zstandard.ZstdCompressor(level=3).stream_writer(file) as packed,
@@ -181,9 +191,7 @@ def _pack(source: Path, target: Path) -> None:
             for path in sorted(source.rglob("*")):
                 if path.is_file():
                     archive.add(path, arcname=path.relative_to(source).as_posix())
-    except BaseException:
-        target.unlink()
-        raise
+        undo.pop_all()
 
 
 # ---- and back
@@ -204,8 +212,7 @@ def restore(
         raise NotEmptyError(str(folder.path))
     if not source.exists():
         raise NotABackupError(f"there is no {str(source)!r}")
-    was_there = folder.path.exists()
-    try:
+    with _whole_or_nothing(folder.path):
         folder.create()
         if source.is_dir():
             _restore_folder(source, folder, progress)
@@ -213,11 +220,6 @@ def restore(
             _restore_archive(source, folder, progress)
         made = _check(source, folder)
         (folder.path / MANIFEST).unlink()
-    except BaseException:
-        shutil.rmtree(folder.path, ignore_errors=True)
-        if was_there:
-            folder.path.mkdir(mode=0o700)
-        raise
     return made
 
 
