@@ -21,6 +21,7 @@ from hansard_store.contents import log_user
 from hansard_store.database import snapshot, transaction, without_foreign_keys
 from hansard_store.payload_uses import release_payloads
 from hansard_store.policy_checks import release_checks
+from hansard_store.replays import release_replays
 from hansard_store.runs import keep_numbers
 from hansard_store.slices import Pace, in_slices
 
@@ -181,8 +182,8 @@ class _Remover:
 
     def remove(self) -> None:
         steps = (
-            self._receipts, self._checks, self._spans, self._logs, self._payloads, self._uses,
-            self._marks,
+            self._receipts, self._checks, self._replays, self._spans, self._logs, self._payloads,
+            self._uses, self._marks,
         )  # fmt: skip
         for step in steps:
             in_slices(self._connection, step, self._pace)
@@ -196,6 +197,9 @@ class _Remover:
 
     def _checks(self) -> int:
         return release_checks(self._connection, self._trace_id, most=_USES_AT_ONCE)
+
+    def _replays(self) -> int:
+        return release_replays(self._connection, self._trace_id, most=_USES_AT_ONCE)
 
     def _spans(self) -> int:
         return self._items(_SPANS, _OF_SPAN)

@@ -1,0 +1,228 @@
+"""Replays: model calls that were made again, and what became of each.
+
+A row is primary: the run a replay made is ordinary telemetry, and this says what it is a replay of.
+Writes commit on the caller's thread with a connection of their own; a replay of a run goes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import apsw
+import orjson
+
+from hansard_compiler.calls import Json
+from hansard_compiler.errors import AmbiguousIdError, NotFoundError
+from hansard_store.database import DataFolder, open_for_accountability, transaction
+from hansard_store.errors import BadCursorError
+
+State = Literal["running", "done", "diverged", "refused", "failed"]
+
+_LEAST_PREFIX = 8  # hex digits
+_SHOWN_MATCHES = 5
+_ABOVE_ALL = (1 << 63) - 1
+
+
+class ReplayRow(NamedTuple):
+    """A replay as it is stored; JSON columns are values here."""
+
+    replay_id: str  # 32 hex digits
+    source_run_id: str
+    source_step_id: str
+    run_id: str | None
+    mode: str
+    is_recorded: bool
+    repeats: int
+    state: str
+    reason: str | None
+    request_hash: str | None
+    steps: Sequence[Json]
+    started_ns: int
+    ended_ns: int | None
+    owner: int
+    report: Json | None
+
+
+_COLUMNS = """
+replay_id, source_trace, source_step, trace_id, mode, recorded, repeats, state, reason,
+request_hash, steps, started_ns, ended_ns, owner, report
+"""
+_ADD = f"INSERT INTO replay ({_COLUMNS}) VALUES ({', '.join('?' * 15)})"
+# The last word counts: what ended is not changed any more.
+_CHANGE = """
+UPDATE replay SET trace_id = ?, state = ?, reason = ?, request_hash = ?, steps = ?, ended_ns = ?,
+  report = ?
+WHERE replay_id = ? AND state = 'running'
+"""
+_SELECT = f"SELECT id, {_COLUMNS} FROM replay"
+_BY_ID = f"{_SELECT} WHERE replay_id = ?"
+_BEGINNING = """
+SELECT replay_id FROM replay WHERE replay_id >= :low AND replay_id <= :high
+ORDER BY replay_id LIMIT :limit
+"""
+_OF_STEP = f"""
+{_SELECT} WHERE source_step = :step AND id < :before ORDER BY id DESC LIMIT :limit
+"""
+_NEWEST = f"{_SELECT} WHERE id < :before ORDER BY id DESC LIMIT :limit"
+_OF_RUN = f"{_SELECT} INDEXED BY replay_run WHERE trace_id = ?"
+_RUNNING = "SELECT replay_id, owner FROM replay WHERE state = 'running'"
+_INTERRUPT = """
+UPDATE replay SET state = 'failed', reason = 'interrupted', ended_ns = :now
+WHERE replay_id = :id AND state = 'running'
+"""
+_DROP_OF_RUN = """
+DELETE FROM replay WHERE id IN (
+  SELECT id FROM replay WHERE source_trace = :trace OR trace_id = :trace LIMIT :most
+)
+"""
+
+
+# ---- writing
+
+
+@contextmanager
+def _writing(folder: DataFolder) -> Iterator[apsw.Connection]:
+    connection = open_for_accountability(folder)
+    try:
+        with transaction(connection):
+            yield connection
+    finally:
+        connection.close()
+
+
+def add_replay(folder: DataFolder, row: ReplayRow) -> None:
+    """Note a replay that begins, or that was refused."""
+    with _writing(folder) as connection:
+        connection.execute(
+            _ADD,
+            (
+                bytes.fromhex(row.replay_id), bytes.fromhex(row.source_run_id),
+                row.source_step_id, _blob(row.run_id), row.mode, int(row.is_recorded),
+                row.repeats, row.state, row.reason, row.request_hash, _text(row.steps),
+                row.started_ns, row.ended_ns, row.owner, _text(row.report),
+            ),
+        )  # fmt: skip
+
+
+def change_replay(folder: DataFolder, row: ReplayRow) -> bool:
+    """Tell what became of a running replay; False when it had ended already."""
+    with _writing(folder) as connection:
+        connection.execute(
+            _CHANGE,
+            (
+                _blob(row.run_id), row.state, row.reason, row.request_hash, _text(row.steps),
+                row.ended_ns, _text(row.report), bytes.fromhex(row.replay_id),
+            ),
+        )  # fmt: skip
+        return bool(connection.changes())
+
+
+def running_replays(connection: apsw.Connection) -> list[tuple[str, int]]:
+    """Return what is said to run: id and owning process."""
+    rows: list[Any] = connection.execute(_RUNNING).fetchall()
+    return [(replay_id.hex(), owner) for replay_id, owner in rows]
+
+
+def interrupt_replay(folder: DataFolder, replay_id: str, *, now_ns: int) -> None:
+    """Tell of a replay whose process is gone."""
+    with _writing(folder) as connection:
+        connection.execute(_INTERRUPT, {"id": bytes.fromhex(replay_id), "now": now_ns})
+
+
+def release_replays(connection: apsw.Connection, trace_id: bytes, *, most: int) -> int:
+    """Delete some replays of a run, or that made it; return how many. For the deletion of runs."""
+    connection.execute(_DROP_OF_RUN, {"trace": trace_id, "most": most})
+    return connection.changes()
+
+
+# ---- reading
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayPage:
+    """Some replays, the newest first."""
+
+    items: Sequence[ReplayRow]
+    next_cursor: str | None
+
+
+def get_replay(connection: apsw.Connection, wanted: str) -> ReplayRow:
+    """Return a replay by its id, or a unique beginning of it of 8 digits or more.
+
+    Raises NotFoundError or AmbiguousIdError.
+    """
+    folded = wanted.lower()
+    digits = folded if set(folded) <= set("0123456789abcdef") else ""
+    if not _LEAST_PREFIX <= len(digits) <= 32:
+        raise NotFoundError("replay", wanted)
+    bounds = {
+        "low": bytes.fromhex(digits.ljust(32, "0")),
+        "high": bytes.fromhex(digits.ljust(32, "f")),
+        "limit": _SHOWN_MATCHES,
+    }
+    found: list[Any] = connection.execute(_BEGINNING, bounds).fetchall()
+    if not found:
+        raise NotFoundError("replay", wanted)
+    if len(found) > 1:
+        raise AmbiguousIdError("replay", wanted, [one[0].hex() for one in found])
+    return _row(connection.execute(_BY_ID, (found[0][0],)).fetchone())[1]
+
+
+def list_replays(
+    connection: apsw.Connection, *, step_id: str | None = None, limit: int, cursor: str | None
+) -> ReplayPage:
+    """Return replays, of one step or of all, the newest first."""
+    sql = _NEWEST if step_id is None else _OF_STEP
+    bindings: dict[str, Any] = {"before": _before(cursor), "limit": limit + 1}
+    if step_id is not None:
+        bindings["step"] = step_id
+    rows = [_row(row) for row in connection.execute(sql, bindings)]
+    more = len(rows) > limit
+    return ReplayPage([row for _, row in rows[:limit]], str(rows[limit - 1][0]) if more else None)
+
+
+def replay_that_made(connection: apsw.Connection, run_id: str) -> ReplayRow | None:
+    """Return the replay that a run is; None for every other run."""
+    row = connection.execute(_OF_RUN, (bytes.fromhex(run_id),)).fetchone()
+    return None if row is None else _row(row)[1]
+
+
+def _before(cursor: str | None) -> int:
+    if cursor is None:
+        return _ABOVE_ALL
+    if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 18:
+        raise BadCursorError
+    return int(cursor)
+
+
+def _row(row: Any) -> tuple[int, ReplayRow]:
+    number, replay_id, source, step, trace, mode, recorded, repeats, state, *rest = row
+    reason, request_hash, steps, started_ns, ended_ns, owner, report = rest
+    return number, ReplayRow(
+        replay_id.hex(),
+        source.hex(),
+        step,
+        None if trace is None else trace.hex(),
+        mode,
+        bool(recorded),
+        repeats,
+        state,
+        reason,
+        request_hash,
+        orjson.loads(steps),
+        started_ns,
+        ended_ns,
+        owner,
+        None if report is None else orjson.loads(report),
+    )
+
+
+def _blob(digits: str | None) -> bytes | None:
+    return None if digits is None else bytes.fromhex(digits)
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else orjson.dumps(value).decode()
