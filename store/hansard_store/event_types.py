@@ -1,0 +1,174 @@
+"""The audit log's words: its closed list of types, its actors, an event, and what a log can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from hansard_compiler.calls import Json
+
+
+class EventType(StrEnum):
+    """Everything that has an event; what is not here has none (docs/accountability.md)."""
+
+    MESSAGE_INBOUND = "message.inbound"
+    MESSAGE_OUTBOUND = "message.outbound"
+    POLICY_BLOCKED = "policy.blocked"
+    POLICY_GATED = "policy.gated"
+    ACTION_CREATED = "action.created"
+    ACTION_REVISED = "action.revised"
+    ACTION_REPROPOSED = "action.reproposed"
+    ACTION_APPROVED = "action.approved"
+    ACTION_REJECTED = "action.rejected"
+    ACTION_EXPIRED = "action.expired"
+    ACTION_ESCALATED = "action.escalated"  # the next approver is asked
+    ACTION_RECEIPTED = "action.receipted"  # the receipt that policy demands before an action
+    ACTION_CLAIMED = "action.claimed"
+    ACTION_EXECUTED = "action.executed"
+    ACTION_UNKNOWN = "action.unknown"  # claimed, and nobody knows how it ended
+    TOOL_CALLED = "tool.called"
+    TOOL_RETURNED = "tool.returned"
+    FAILURE = "failure"
+    MEMORY_WRITTEN = "memory.written"
+    MEMORY_INVALIDATED = "memory.invalidated"
+    TRANSCRIPT_FOLDED = "transcript.folded"
+
+
+class Actor(StrEnum):
+    """Who did it."""
+
+    AGENT = "agent"
+    ME = "me"  # a person
+    TOOL = "tool"
+    SYSTEM = "system"
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What an event refers to: a draft or a note, without secrets, and its keyed hash."""
+
+    name: str
+    ref: str  # hmac-sha256:… of the canonical JSON of `value`
+    value: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An entry to be appended. Its body holds ids, references and keyed hashes, never content."""
+
+    type: EventType
+    actor: Actor
+    action: str
+    source: str
+    subject: str
+    time_ns: int  # when it happened
+    who: str = ""
+    late: bool = False  # it is written later than it happened
+    approval_id: bytes | None = None
+    trace_id: bytes | None = None
+    span_id: bytes | None = None
+    body: Mapping[str, Any] = field(default_factory=dict)
+    contents: tuple[Content, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """An entry of the log."""
+
+    seq: int
+    time_ns: int
+    late: bool
+    type: str  # an EventType, unless a newer version wrote it
+    actor: str
+    who: str
+    action: str
+    source: str
+    subject: str
+    approval_id: bytes | None
+    trace_id: bytes | None
+    span_id: bytes | None
+    body: str  # canonical JSON
+    prev_hash: bytes
+    hash: bytes
+    contents: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The end of the chain: whoever keeps it elsewhere can prove that nothing before it changed."""
+
+    seq: int
+    hash: bytes
+
+    @property
+    def text(self) -> str:
+        return f"{self.seq}:{self.hash.hex()}"
+
+
+EMPTY_HEAD = Head(0, bytes(32))
+
+
+@dataclass(frozen=True, slots=True)
+class ChainBreak:
+    """The first row that is not as it was written."""
+
+    seq: int
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChainReport:
+    """What checking the chain found. Without an anchor a cut end is not seen."""
+
+    head: Head
+    checked: int
+    broken: ChainBreak | None = None
+    anchor: Head | None = None
+
+    @property
+    def is_sound(self) -> bool:
+        return self.broken is None
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """Conditions on events, all of which must hold; None leaves one out."""
+
+    type: str | None = None
+    actor: str | None = None
+    who: str | None = None
+    action: str | None = None
+    source: str | None = None
+    subject: str | None = None
+    approval_id: bytes | None = None
+    trace_id: bytes | None = None
+    since_ns: int | None = None  # at or after
+    until_ns: int | None = None  # before
+
+
+class EventLog(Protocol):
+    """An audit log, as the facade needs it. It knows nothing of approvals."""
+
+    def append(self, event: Event) -> int:
+        """Add an event inside the caller's transaction, and return its number."""
+        ...
+
+    def head(self) -> Head:
+        """Return the last event's number and hash."""
+        ...
+
+    def read(
+        self, wanted: EventFilter = ..., *, before: int | None = None, limit: int = 50
+    ) -> Sequence[StoredEvent]:
+        """Return events, the newest first, those below a number."""
+        ...
+
+    def walk(self, *, after: int = 0) -> Iterator[StoredEvent]:
+        """Yield events in their order."""
+        ...
+
+    def verify(self, *, anchor: Head | None = None) -> ChainReport:
+        """Check the whole chain."""
+        ...

@@ -1,0 +1,202 @@
+"""The audit log in SQLite: append, head, read, verify.
+
+It is for audit and debugging; no state is ever restored from it. It knows nothing of approvals: an
+event carries the id of one, and that is all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import apsw
+import orjson
+
+from hansard_compiler.calls import Json
+from hansard_compiler.canonical import canonical_bytes
+from hansard_store.event_chain import chained, check_chain
+from hansard_store.event_types import (
+    EMPTY_HEAD,
+    ChainReport,
+    Content,
+    Event,
+    EventFilter,
+    EventType,
+    Head,
+    StoredEvent,
+)
+
+_COLUMNS = """
+seq, time_ns, late, type, actor, who, action, source, subject, approval_id, trace_id, span_id,
+body, prev_hash, hash
+"""
+_HEAD = "SELECT seq, hash FROM event ORDER BY seq DESC LIMIT 1"
+_ADD = f"INSERT INTO event ({_COLUMNS}) VALUES ({', '.join('?' * 15)})"
+_ADD_CONTENT = "INSERT INTO event_content (event, name, body) VALUES (?, ?, ?)"
+_LIST = f"""
+SELECT {_COLUMNS} FROM event {{index}} WHERE seq < :before{{wanted}} ORDER BY seq DESC LIMIT :limit
+"""
+_WALK = f"SELECT {_COLUMNS} FROM event WHERE seq > :after ORDER BY seq LIMIT :limit"
+_CONTENTS = """
+SELECT event, name, body FROM event_content
+WHERE event IN (SELECT value FROM json_each(:events))
+"""
+# Each filter with the index that serves it, the narrowest first: the first given one is used.
+_FILTERS = {
+    "approval_id": ("INDEXED BY event_approval", "approval_id = :approval_id"),
+    "trace_id": ("INDEXED BY event_run", "trace_id = :trace_id"),
+    "subject": ("INDEXED BY event_subject", "subject = :subject"),
+    "action": ("INDEXED BY event_action", "action = :action"),
+    "who": ("INDEXED BY event_who", "who = :who"),
+    "type": ("INDEXED BY event_type", "type = :type"),
+    "source": ("INDEXED BY event_source", "source = :source"),
+    "actor": ("INDEXED BY event_actor", "actor = :actor"),
+    "since_ns": ("", "time_ns >= :since_ns"),
+    "until_ns": ("", "time_ns < :until_ns"),
+}
+_ABOVE_ALL = (1 << 63) - 1
+_AT_ONCE = 500
+_ALL = EventFilter()
+
+
+def append(connection: apsw.Connection, event: Event) -> int:
+    """Add an event inside the caller's transaction, and return its number.
+
+    The numbers have no gap and the chain no fork: whoever appends holds the write lock.
+    Raises TypeError for a type that is not of the list.
+    """
+    if not isinstance(event.type, EventType):
+        raise TypeError(f"{event.type!r} is no type of event")
+    made = chained(event, head(connection))
+    connection.execute(_ADD, _row(made))
+    for one in event.contents:
+        body = canonical_bytes(one.value).decode()
+        connection.execute(_ADD_CONTENT, (made.seq, one.name, body))
+    return made.seq
+
+
+def head(connection: apsw.Connection) -> Head:
+    """Return the last event's number and hash; of an empty log 0 and zero bytes."""
+    row: Any = connection.execute(_HEAD).fetchone()
+    return EMPTY_HEAD if row is None else Head(*row)
+
+
+def read_events(
+    connection: apsw.Connection,
+    wanted: EventFilter = _ALL,
+    *,
+    before: int | None = None,
+    limit: int = 50,
+) -> list[StoredEvent]:
+    """Return events with their contents, the newest first, those below a number."""
+    sql, given = events_query(wanted)
+    bindings = {**given, "before": _ABOVE_ALL if before is None else before, "limit": limit}
+    return _with_contents(connection, connection.execute(sql, bindings).fetchall())
+
+
+def events_query(wanted: EventFilter) -> tuple[str, dict[str, Any]]:
+    """Return the statement of a list of events, and what it is filtered by."""
+    given = {name: value for name in _FILTERS if (value := getattr(wanted, name)) is not None}
+    index = next((_FILTERS[name][0] for name in given), "")
+    more = "".join(f" AND {_FILTERS[name][1]}" for name in given)
+    return _LIST.format(index=index, wanted=more), given
+
+
+def walk_events(connection: apsw.Connection, *, after: int = 0) -> Iterator[StoredEvent]:
+    """Yield events in their order, some hundred at a time."""
+    while True:
+        bindings = {"after": after, "limit": _AT_ONCE}
+        rows = _with_contents(connection, connection.execute(_WALK, bindings).fetchall())
+        yield from rows
+        if len(rows) < _AT_ONCE:
+            return
+        after = rows[-1].seq
+
+
+def verify_events(
+    connection: apsw.Connection, *, key: bytes | None = None, anchor: Head | None = None
+) -> ChainReport:
+    """Check the whole chain; with the store's key also the drafts and notes it refers to.
+
+    A cut end is seen only with an anchor: the head as somebody kept it elsewhere.
+    """
+    events = walk_events(connection)
+    if key is None:
+        return check_chain(events, anchor=anchor)
+    return check_chain(events, anchor=anchor, check_contents=lambda one: _check(one, key))
+
+
+def content_of(key: bytes, name: str, value: Json) -> Content:
+    """Return what an event is to refer to; `value` must be without secrets already."""
+    return Content(name, keyed_hash(key, canonical_bytes(value)), value)
+
+
+def keyed_hash(key: bytes, data: bytes) -> str:
+    """Return a hash that says nothing to whoever lacks the store's key."""
+    return "hmac-sha256:" + hmac.digest(key, data, hashlib.sha256).hex()
+
+
+def json_of(text: str) -> Any:
+    """Return what canonical JSON says; numbers over 64 bits and broken texts included."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return json.loads(text)
+
+
+class SqliteEventLog:
+    """The audit log of a connection, as the facade uses it (EventLog)."""
+
+    def __init__(self, connection: apsw.Connection, key: bytes) -> None:
+        self._connection = connection
+        self._key = key
+
+    def append(self, event: Event) -> int:
+        return append(self._connection, event)
+
+    def head(self) -> Head:
+        return head(self._connection)
+
+    def read(
+        self, wanted: EventFilter = _ALL, *, before: int | None = None, limit: int = 50
+    ) -> Sequence[StoredEvent]:
+        return read_events(self._connection, wanted, before=before, limit=limit)
+
+    def walk(self, *, after: int = 0) -> Iterator[StoredEvent]:
+        return walk_events(self._connection, after=after)
+
+    def verify(self, *, anchor: Head | None = None) -> ChainReport:
+        return verify_events(self._connection, key=self._key, anchor=anchor)
+
+
+def _check(event: StoredEvent, key: bytes) -> str | None:
+    refs: Mapping[str, str] = json_of(event.body).get("contents", {})
+    for name, ref in refs.items():
+        if name not in event.contents:
+            return f"its {name} was removed"
+        if keyed_hash(key, canonical_bytes(event.contents[name])) != ref:
+            return f"its {name} was altered"
+    added = set(event.contents) - set(refs)
+    return f"its {min(added)} was added later" if added else None
+
+
+def _with_contents(connection: apsw.Connection, rows: Sequence[Any]) -> list[StoredEvent]:
+    contents: dict[int, dict[str, Json]] = {}
+    numbers = orjson.dumps([row[0] for row in rows]).decode()
+    for number, name, body in connection.execute(_CONTENTS, {"events": numbers}):
+        contents.setdefault(number, {})[name] = json_of(body)
+    return [
+        StoredEvent(row[0], row[1], bool(row[2]), *row[3:], contents=contents.get(row[0], {}))
+        for row in rows
+    ]
+
+
+def _row(event: StoredEvent) -> tuple[Any, ...]:
+    return (
+        event.seq, event.time_ns, int(event.late), event.type, event.actor, event.who, event.action,
+        event.source, event.subject, event.approval_id, event.trace_id, event.span_id, event.body,
+        event.prev_hash, event.hash,
+    )  # fmt: skip
