@@ -1,0 +1,62 @@
+"""Two requests as they went over the wire: byte for byte, and by path where both are JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from hansard_compiler.diff.json_paths import JsonDiff, json_diff
+
+
+@dataclass(frozen=True, slots=True)
+class RequestDiff:
+    """Two requests; sizes in bytes, digests `sha256:<hex>`. None for a side that is not here."""
+
+    is_equal: bool
+    left_size: int | None
+    right_size: int | None
+    left_ref: str | None
+    right_ref: str | None
+    first_difference: int | None  # offset of the first byte that differs; None: there is none
+    json: JsonDiff | None  # None where a side is no JSON, or not here
+
+
+def request_diff(left: bytes | None, right: bytes | None) -> RequestDiff:
+    """Compare two requests; two that are both not here are equal."""
+    is_equal = left == right
+    return RequestDiff(
+        is_equal,
+        None if left is None else len(left),
+        None if right is None else len(right),
+        _ref(left),
+        _ref(right),
+        None if is_equal or left is None or right is None else _first_difference(left, right),
+        None if left is None or right is None else _by_path(left, right),
+    )
+
+
+def _ref(data: bytes | None) -> str | None:
+    return None if data is None else f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def _first_difference(left: bytes, right: bytes) -> int:
+    """Return where two unequal texts part; halving compares slices in C."""
+    low, high = 0, min(len(left), len(right))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if left[low:middle] == right[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _by_path(left: bytes, right: bytes) -> JsonDiff | None:
+    try:
+        one: Any = json.loads(left)
+        other: Any = json.loads(right)
+    except (ValueError, RecursionError):
+        return None
+    return json_diff(one, other)

@@ -1,0 +1,106 @@
+"""Two lists of steps laid side by side: what is the same, what changed, what only one of them has.
+
+Steps that say exactly the same are paired first (`sequences.align`); between those, steps of one
+kind and name; between those again, steps that stand for one another whatever they are called, such
+as model calls of two libraries. Order is kept throughout: what moved is on one side and the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from hansard_compiler.diff.sequences import align
+
+StepState = Literal["same", "changed", "only_left", "only_right"]
+
+
+class StepMark(NamedTuple):
+    """What a step is recognised by."""
+
+    kind: str  # its role
+    name: str
+    content: str  # a digest of all that is compared: equal content, equal steps
+    stands_for: str = ""  # what it may be paired by under another name; "": never
+
+
+@dataclass(frozen=True, slots=True)
+class StepPair:
+    """Two places in two lists, or one in one of them."""
+
+    state: StepState
+    left: int | None
+    right: int | None
+
+
+def align_steps(left: Sequence[StepMark], right: Sequence[StepMark]) -> tuple[StepPair, ...]:
+    """Return every step of both sides once, in order; 5,000 against 5,000 take below a second.
+
+    Where neither side's order decides, what is only on the left stands first.
+    """
+    pairs: list[tuple[int, int]] = []
+    for key in _KEYS:
+        pairs = sorted(pairs + list(_in_gaps(left, right, pairs, key)))
+    return tuple(_listed(left, right, pairs))
+
+
+def mirrored_steps(pairs: Sequence[StepPair]) -> tuple[StepPair, ...]:
+    """Return the pairs with their sides exchanged, again with what is only on the left first."""
+    states: dict[StepState, StepState] = {"only_left": "only_right", "only_right": "only_left"}
+    mirrored: list[StepPair] = []
+    waiting: list[StepPair] = []  # what is only on the right now, behind what is only on the left
+    for pair in pairs:
+        other = StepPair(states.get(pair.state, pair.state), pair.right, pair.left)
+        if other.state == "only_right":
+            waiting.append(other)
+            continue
+        if other.state != "only_left":
+            mirrored += waiting
+            waiting = []
+        mirrored.append(other)
+    return (*mirrored, *waiting)
+
+
+def _in_gaps(
+    left: Sequence[StepMark],
+    right: Sequence[StepMark],
+    pairs: Sequence[tuple[int, int]],
+    key: Callable[[StepMark, int], Hashable],
+) -> Iterator[tuple[int, int]]:
+    """Yield what a key pairs between the pairs that are there already."""
+    at = other = 0
+    for one, two in [*pairs, (len(left), len(right))]:
+        if at < one and other < two:
+            a = [key(left[place], place) for place in range(at, one)]
+            b = [key(right[place], -1 - place) for place in range(other, two)]
+            yield from ((at + i, other + j) for i, j in align(a, b))
+        at, other = one + 1, two + 1
+
+
+def _by_content(mark: StepMark, _place: int) -> Hashable:
+    return mark
+
+
+def _by_name(mark: StepMark, _place: int) -> Hashable:
+    return mark.kind, mark.name
+
+
+def _by_stand(mark: StepMark, place: int) -> Hashable:
+    return mark.stands_for or place  # a place is on one side only: equal to nothing
+
+
+_KEYS = (_by_content, _by_name, _by_stand)
+
+
+def _listed(
+    left: Sequence[StepMark], right: Sequence[StepMark], pairs: Sequence[tuple[int, int]]
+) -> Iterator[StepPair]:
+    at = other = 0
+    for one, two in [*pairs, (len(left), len(right))]:
+        yield from (StepPair("only_left", place, None) for place in range(at, one))
+        yield from (StepPair("only_right", None, place) for place in range(other, two))
+        if one < len(left):
+            is_same = left[one].content == right[two].content
+            yield StepPair("same" if is_same else "changed", one, two)
+        at, other = one + 1, two + 1
