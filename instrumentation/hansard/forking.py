@@ -1,40 +1,76 @@
-"""Forks and the imports of our threads, kept apart.
+"""Forks, kept apart from what our threads must not be doing at that moment.
 
 A module that one thread is importing while another forks stays locked in the child for good, and
-whoever imports it there hangs: the program itself, where it is a module of Python's own. So a fork
-waits for such an import, and an import for a fork.
+whoever imports it there hangs: the program itself, where it is a module of Python's own. A fork
+beside a call of gRPC makes gRPC leave out its preparations for forks ("skipping fork() handlers"),
+and then one child in ten ended with SIGSEGV. So a fork waits for such an import or call, and they
+for a fork.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
 _LONGEST_S: Final = 5.0  # that a fork waits; what sends is imported in half a second
-# Held by the thread of ours that imports, or by the one that forks.
-_lock = threading.RLock()
+_PATIENCE_S: Final = 0.25  # before it ends a call: an answer takes less
+# Each is held by a thread of ours that does such a thing, or by the thread that forks. They are
+# two because the disk, which needs imports, is where spans go while a call hangs.
+_imports = threading.RLock()
+_calls = threading.RLock()
+_hang_ups: list[Callable[[], None]] = []  # ends the call that is under way
 _fork = threading.local()
 
 
 @contextmanager
 def apart_from_forks() -> Iterator[None]:
-    """Let no process be forked from here while the block runs."""
-    with _lock:
+    """Let no process be forked from here while the block imports something."""
+    with _imports:
         yield
 
 
+@contextmanager
+def call_apart_from_forks(hang_up: Callable[[], None]) -> Iterator[None]:
+    """Let no process be forked from here while the block calls the collector over gRPC.
+
+    `hang_up` ends the call, on the thread that forks, when that one has waited long enough.
+    """
+    with _calls:
+        _hang_ups.append(hang_up)
+        try:
+            yield
+        finally:
+            _hang_ups.remove(hang_up)
+
+
 def _before() -> None:
-    _fork.is_held = _lock.acquire(timeout=_LONGEST_S)
+    held = [_imports] if _imports.acquire(timeout=_LONGEST_S) else []
+    if _calls.acquire(timeout=_PATIENCE_S) or _hung_up():
+        held.append(_calls)
+    _fork.held = held
+
+
+def _hung_up() -> bool:
+    for hang_up in tuple(_hang_ups):
+        hang_up()
+    return _calls.acquire(timeout=_LONGEST_S)
 
 
 def _after() -> None:
-    if getattr(_fork, "is_held", False):
-        _lock.release()
-    _fork.is_held = False
+    for lock in getattr(_fork, "held", ()):
+        lock.release()
+    _fork.held = []
+
+
+def _after_in_child() -> None:
+    global _calls
+    _after()
+    _calls = threading.RLock()  # of a call that went on, its thread is not here to let go
+    _hang_ups.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after)
+    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after_in_child)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from hansard.config_values import GRPC
+from hansard.forking import call_apart_from_forks
 from hansard.quiet import listening
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def _says_grpc(settings: Settings) -> bool:
             with open(roots, "rb") as file:
                 pem = file.read()
         channel = grpc.secure_channel(target, grpc.ssl_channel_credentials(pem))
-    with channel:
+    with call_apart_from_forks(channel.close), channel:
         metadata = tuple((name.lower(), text) for name, text in settings.headers.items())
         answer = channel.unary_unary(HELLO)(b"", timeout=_ANSWER_S, metadata=metadata)
     return bool(answer == PRODUCT.encode())

@@ -5,13 +5,16 @@ from __future__ import annotations
 import inspect
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from hansard.answers import ACCEPTED, BROKEN, Answer, Outcome, of_code
 from hansard.config_values import GRPC
+from hansard.forking import call_apart_from_forks
 from hansard.quiet import listening
+from hansard.spool import Kind
 
 if TYPE_CHECKING:
     from opentelemetry.sdk._logs import ReadableLogRecord
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from hansard.http_session import WatchedSession
 
 _CLOSE_S: Final = 0.2  # at the end, for connections to be closed in good order
+_INTERRUPTED: Final = Answer(Outcome.LATER, "it did not answer while the program forked")
 
 
 class Sender(Protocol):
@@ -102,27 +106,41 @@ class GrpcSender:
             # None that fails: what fails goes to disk before it is tried again.
             options["retryable_error_codes"] = (grpc.StatusCode.OK,)
         spans, logs = settings.traces_endpoint, settings.logs_endpoint
-        self._spans = OTLPSpanExporter(endpoint=spans, insecure=_is_plain(spans), **options)
-        self._logs = OTLPLogExporter(endpoint=logs, insecure=_is_plain(logs), **options)
+        self._make: dict[Kind, Callable[[], Any]] = {
+            Kind.TRACES: partial(
+                OTLPSpanExporter, endpoint=spans, insecure=_is_plain(spans), **options
+            ),
+            Kind.LOGS: partial(OTLPLogExporter, endpoint=logs, insecure=_is_plain(logs), **options),
+        }
+        self._made: dict[Kind, Any] = {}
 
     def send_spans(self, spans: Sequence[ReadableSpan]) -> Answer:
-        return self._send(self._spans, spans)
+        return self._send(Kind.TRACES, spans)
 
     def send_logs(self, records: Sequence[ReadableLogRecord]) -> Answer:
-        return self._send(self._logs, records)
+        return self._send(Kind.LOGS, records)
 
-    def _send(self, exporter: Any, batch: Sequence[Any]) -> Answer:
-        with listening() as lines:
+    def _send(self, kind: Kind, batch: Sequence[Any]) -> Answer:
+        with call_apart_from_forks(self._hang_up), listening() as lines:
             try:
-                result = exporter.export(batch)
+                if kind not in self._made:
+                    self._made[kind] = self._make[kind]()
+                result = self._made[kind].export(batch)
             except Exception as error:  # exporting must never end the sender's thread
                 if type(error).__module__.partition(".")[0] == "grpc" or _is_closed(error):
                     return Answer(Outcome.LATER, f"{type(error).__name__}: {error}"[:200])
                 return Answer(Outcome.REFUSED, f"{type(error).__name__}: {error}"[:200])
-        return ACCEPTED if result.name == "SUCCESS" else _told(lines)
+        if result.name == "SUCCESS":
+            return ACCEPTED
+        return _told(lines) if kind in self._made else _INTERRUPTED
+
+    def _hang_up(self) -> None:
+        """Somebody forks and the collector does not answer: end the call, try again later."""
+        made, self._made = self._made, {}
+        _close_all(*made.values())
 
     def close(self) -> None:
-        _close_all(self._spans, self._logs)
+        _close_all(*self._made.values())
 
 
 def _is_plain(endpoint: str) -> bool:

@@ -84,6 +84,34 @@ def test_a_program_that_has_all_on_disk_when_it_ends_tells_so(tmp_path: Path) ->
     assert spooled(tmp_path) == ["000001-1.traces"]
 
 
+_FORKING_WHILE_IT_SENDS = """
+import os, time
+import hansard
+
+spool = hansard.init().settings.data / "spool"
+from opentelemetry import trace
+
+trace.get_tracer("program").start_span("before").end()
+hansard.flush(2_000)
+started_s = time.monotonic()
+child = os.fork()
+if child == 0:
+    os._exit(42)
+print(os.waitpid(child, 0)[1] >> 8, time.monotonic() - started_s < 3)
+"""
+
+
+@pytest.mark.covers("OT-11")
+def test_a_fork_does_not_wait_for_a_grpc_collector_that_hangs(tmp_path: Path) -> None:
+    """A call must not be under way while a process forks, so that one is ended."""
+    with faulty("hanging") as port:
+        variables = settings(tmp_path, f"http://127.0.0.1:{port}", "grpc")
+        ended = run(_FORKING_WHILE_IT_SENDS, variables | {"HANSARD_EXIT_TIMEOUT_MS": str(_EXIT_MS)})
+
+    assert (ended.status, ended.output) == (0, "42 True\n")
+    assert len(spooled(tmp_path)) == 1
+
+
 def test_what_a_collector_says_cannot_write_to_the_terminal(tmp_path: Path) -> None:
     with faulty("escapes") as port:
         ended = run(AGENT, settings(tmp_path, f"http://127.0.0.1:{port}"))
