@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from http import HTTPStatus
 from importlib.metadata import version
 from urllib.parse import quote
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute
 from starlette.types import Scope
 
 from hansard_collector.ingest import Ingest, Sender
@@ -24,7 +26,7 @@ from hansard_collector.receivers.status import Reason, Refusal, report
 from hansard_store.database import DataFolder
 from hansard_web.api.ledger import router as ledger_router
 from hansard_web.api.routes import api_router
-from hansard_web.assets import Assets
+from hansard_web.assets import package_assets
 from hansard_web.first import PeopleFirst
 from hansard_web.heads import AnswerHead
 from hansard_web.live import RunFeed
@@ -50,12 +52,11 @@ def create_app(
 
     It follows the store from now on: close `app.state.site` when it is not run by a server.
     """
-    assets = Assets()
     site = Site(
         folder=store,
         settings=settings,
         readers=Readers(store),
-        renderer=Renderer(make_environment(assets)),
+        renderer=Renderer(make_environment(package_assets())),
         sessions=Sessions(store.key(), settings.tokens),
         feed=RunFeed(store),
         started_ns=time.time_ns(),
@@ -85,10 +86,7 @@ def create_app(
             ingest, HttpSettings(cors_origins=settings.cors_origins)
         )
     if shows:
-        app.include_router(api_router())
-        app.include_router(static_router(assets))
-        for router in page_routers():
-            app.include_router(router, include_in_schema=False)
+        app.router.routes.extend(_shown())
     else:
         app.include_router(ledger_router)
     add_handlers(app)
@@ -103,6 +101,19 @@ def create_app(
         app.add_middleware(PeopleFirst, courtesy=ingest.courtesy, is_otlp=is_otlp_path)
     app.add_middleware(AnswerHead)
     return app
+
+
+@cache
+def _shown() -> tuple[BaseRoute, ...]:
+    """Return what every app of this process shows.
+
+    Routes hold nothing of an app, and FastAPI takes a quarter of a second to work them out.
+    """
+    pages = APIRouter()
+    for router in page_routers():
+        pages.include_router(router, include_in_schema=False)
+    static = static_router(package_assets())
+    return (*api_router().routes, *static.routes, *pages.routes)
 
 
 def _refuse_with(app: FastAPI, ingest: Ingest | None, settings: WebSettings) -> Refuse:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Final
@@ -58,6 +59,12 @@ class Assets:
 
     def integrity(self, path: str) -> str:
         return self._integrity[path]
+
+
+@cache
+def package_assets() -> Assets:
+    """Return the static files of this package, read once a process."""
+    return Assets()
 
 
 def _read(folder: Traversable, prefix: str) -> list[Asset]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -54,8 +55,12 @@ class Shell:
     places: tuple[Place, ...] = PLACES
 
 
+@cache
 def make_environment(assets: Assets) -> Environment:
-    """Return the environment of all templates: escaping on, a missing name is an error."""
+    """Return the environment of all templates: escaping on, a missing name is an error.
+
+    There is one for the same files, so a process compiles a template once.
+    """
     environment = Environment(
         loader=PackageLoader("hansard_web"),
         autoescape=True,
