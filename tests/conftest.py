@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +17,19 @@ from tests.collector.ingesting import Ingesting
 # Time is no part of a property: tests share their machine with others.
 settings.register_profile("hansard", deadline=None)
 settings.load_profile("hansard")
+
+_RAM_DISK = Path("/dev/shm")
+_ENOUGH_BYTES = 4 * 2**30
+
+
+def pytest_configure() -> None:
+    """Set up what costs every test time, whatever the environment says of it."""
+    # Else each run rewrites every test module, and each server of a test compiles all of Hansard.
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    # A commit that waits for a disk proves no more than one that waits for memory.
+    if os.access(_RAM_DISK, os.W_OK) and shutil.disk_usage(_RAM_DISK).free > _ENOUGH_BYTES:
+        tempfile.tempdir = os.environ.setdefault("TMPDIR", str(_RAM_DISK))
 
 
 @pytest.fixture

@@ -24,7 +24,8 @@ from hansard_collector.ingest import Encoding, IngestRequest, IngestResult, Send
 from hansard_collector.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.redaction import Redactor
-from hansard_store.database import DataFolder, open_reader
+from hansard_store.database import open_reader
+from tests.store.empty import empty_store
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "otlp"
 SENDER = Sender("127.0.0.1:4000", "test-exporter/1.0", "http")
@@ -45,8 +46,7 @@ class Ingesting:
     """A running pipeline; everything sent is committed when `send` returns."""
 
     def __init__(self, path: Path, *, retention: str = "full_payloads", **options: Any) -> None:
-        self.folder = DataFolder(path)
-        self.folder.create()
+        self.folder = empty_store(path)
         policy = RetentionPolicy(retention, Redactor(self.folder.key()))
         self.pipeline = Pipeline(self.folder, policy, **options)
         self.pipeline.start()

@@ -19,12 +19,13 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 
 from hansard_compiler.calls import Message, TextPart
 from hansard_store.attributes import resource_tokens_of, tokens_of
-from hansard_store.database import DataFolder, open_for_ingest, open_reader
+from hansard_store.database import open_for_ingest, open_reader
 from hansard_store.flags import SpanFlag
 from hansard_store.logs import ReceivedLog
 from hansard_store.projections import CallProjection, SpanProjection, TextProjection, Usage
 from hansard_store.received import ReceivedSpan
 from hansard_store.writer import Batch, IngestWriter
+from tests.store.empty import empty_store
 
 SECOND = 1_000_000_000
 NOW = 1_800_000_000 * SECOND  # when everything is received, unless said
@@ -73,7 +74,7 @@ class StoreMaker:
     """A store in a folder, with a reader's connection beside the writer's."""
 
     def __init__(self, path: Path) -> None:
-        self.folder = DataFolder(path)
+        self.folder = empty_store(path)
         self.ingest = open_for_ingest(self.folder)
         self.writer = IngestWriter(self.ingest, derived_version=1)
         self.db: apsw.Connection = open_reader(self.folder)

@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hansard_store.contents import ContentCutter, ContentWriter, read_content, read_list
-from hansard_store.database import DataFolder, open_for_ingest
+from hansard_store.database import open_for_ingest
 from hansard_store.errors import StoreCorruptError
+from tests.store.empty import empty_store
 from tests.strategies import large_json
 
 TRACE = b"t" * 16
@@ -21,7 +22,7 @@ TRACE = b"t" * 16
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[apsw.Connection]:
-    connection = open_for_ingest(DataFolder(tmp_path / "data"))
+    connection = open_for_ingest(empty_store(tmp_path / "data"))
     yield connection
     connection.close()
 

@@ -17,13 +17,14 @@ from hansard_store.policy_checks import (
     record_check,
     release_checks,
 )
+from tests.store.empty import empty_store
 
 TRACE, SPAN = b"\x01" * 16, b"\x02" * 8
 
 
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[apsw.Connection]:
-    opened = open_for_ingest(DataFolder(tmp_path / "data"))
+    opened = open_for_ingest(empty_store(tmp_path / "data"))
     yield opened
     opened.close()
 

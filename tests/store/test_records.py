@@ -13,7 +13,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_store.contents import ContentCutter, ContentWriter
-from hansard_store.database import DataFolder, open_for_ingest
+from hansard_store.database import open_for_ingest
 from hansard_store.errors import StoreCorruptError
 from hansard_store.records import (
     large_values,
@@ -23,6 +23,7 @@ from hansard_store.records import (
     restore_metric,
     restore_span,
 )
+from tests.store.empty import empty_store
 from tests.store.maker import StoreMaker
 from tests.strategies import log_records, metrics, spans
 
@@ -34,7 +35,7 @@ class Records:
     """Packs and restores in one store, the way the pipeline does."""
 
     def __init__(self, path: Path) -> None:
-        self.db = open_for_ingest(DataFolder(path))
+        self.db = open_for_ingest(empty_store(path))
         self.cutter = ContentCutter()
         self.contents = ContentWriter(self.db)
 

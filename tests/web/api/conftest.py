@@ -24,6 +24,7 @@ from hansard_web.api import models
 from hansard_web.api.routes import ROUTERS
 from hansard_web.app import create_app
 from hansard_web.settings import WebSettings
+from tests.store.empty import empty_store
 
 Json = dict[str, Any]
 _PROTOBUF = {"content-type": "application/x-protobuf"}
@@ -95,8 +96,7 @@ class Api:
 
 def make_api(path: Path, *, retention: str = "full_payloads") -> Iterator[Api]:
     """Yield an API over a store in a folder of its own."""
-    folder = DataFolder(path)
-    folder.create()
+    folder = empty_store(path)
     pipeline = Pipeline(folder, RetentionPolicy(retention, Redactor(folder.key())))
     pipeline.start()
     app = create_app(folder, pipeline, WebSettings(retention=retention))

@@ -15,9 +15,9 @@ from hansard_collector.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database import DataFolder
 from hansard_web.app import create_app
 from hansard_web.settings import WebSettings
+from tests.store.empty import empty_store
 
 Json = dict[str, Any]
 
@@ -61,8 +61,7 @@ class House:
     """A store, and servers over it that come and go."""
 
     def __init__(self, path: Path) -> None:
-        self.folder = DataFolder(path)
-        self.folder.create()
+        self.folder = empty_store(path)
         self._open = ExitStack()
 
     def serve(self, settings: WebSettings | None = None) -> Agent:
