@@ -19,6 +19,7 @@ from hansard_compiler.errors import NotFoundError
 from hansard_store.compilations import release_receipts
 from hansard_store.contents import log_user
 from hansard_store.database import snapshot, transaction, without_foreign_keys
+from hansard_store.memories import release_working
 from hansard_store.payload_uses import release_payloads
 from hansard_store.policy_checks import release_checks
 from hansard_store.replays import release_replays
@@ -182,8 +183,8 @@ class _Remover:
 
     def remove(self) -> None:
         steps = (
-            self._receipts, self._checks, self._replays, self._spans, self._logs, self._payloads,
-            self._uses, self._marks,
+            self._receipts, self._checks, self._replays, self._memory, self._spans, self._logs,
+            self._payloads, self._uses, self._marks,
         )  # fmt: skip
         for step in steps:
             in_slices(self._connection, step, self._pace)
@@ -200,6 +201,9 @@ class _Remover:
 
     def _replays(self) -> int:
         return release_replays(self._connection, self._trace_id, most=_USES_AT_ONCE)
+
+    def _memory(self) -> int:
+        return release_working(self._connection, self._trace_id, most=_USES_AT_ONCE)
 
     def _spans(self) -> int:
         return self._items(_SPANS, _OF_SPAN)

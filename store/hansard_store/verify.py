@@ -128,9 +128,16 @@ def _runs(connection: apsw.Connection) -> _Found:
         yield "run", str(trace_id).lower(), "its count of spans is wrong; rebuild makes it again"
 
 
+_INDEXED = (
+    ("text_fts", "text", "id"),
+    ("attribute_fts", "span", "id"),
+    ("memory_fts", "memory_body", "memory"),
+)
+
+
 def _indexes(connection: apsw.Connection) -> _Found:
-    for index, table in (("text_fts", "text"), ("attribute_fts", "span")):
-        docs, rows = f"SELECT id FROM {index}_docsize", f"SELECT id FROM {table}"
+    for index, table, column in _INDEXED:
+        docs, rows = f"SELECT id FROM {index}_docsize", f"SELECT {column} FROM {table}"
         missing = connection.execute(f"{rows} EXCEPT {docs} LIMIT 1").get
         if missing is not None:
             yield table, str(missing), f"is not in the full-text index {index}"

@@ -85,6 +85,7 @@ CREATE TABLE memory_access (
 CREATE INDEX memory_access_memory ON memory_access (memory, id);         -- who read or wrote one
 CREATE INDEX memory_access_run ON memory_access (trace_id, id) WHERE trace_id IS NOT NULL; -- what a run used
 
+-- `place` holds a token for each part of the namespace: a search meets both in the index.
 CREATE VIRTUAL TABLE memory_fts USING fts5 (
-  body, content = '', contentless_delete = 1, detail = full, tokenize = 'unicode61'
+  body, place, content = '', contentless_delete = 1, detail = full, tokenize = 'unicode61'
 );

@@ -1,0 +1,81 @@
+"""Memory as programs and people are told of it: one JSON for the API, the SDK and the commands."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hansard_compiler.calls import Json
+from hansard_compiler.memory_models import as_compile_record
+from hansard_store.memory_types import Access, Memory
+
+_SECOND_NS = 1_000_000_000
+
+
+def memory_json(one: Memory) -> Json:
+    """Return everything that is known of a version of a record."""
+    return {
+        "memory_id": one.memory_id,
+        "memory_type": one.memory_type,
+        "layer": "working" if one.is_working else "durable",
+        "subject": one.subject,
+        "attribute": one.attribute,
+        "content": one.content,
+        "state": one.state,
+        "version": one.version,
+        "namespace": one.namespace,
+        "scope": dict(one.scope),
+        "run_id": one.run_id,
+        "chain": one.chain,
+        "slot": one.slot,
+        "confidence": one.confidence,
+        "freshness_at": _time(one.freshness_ns),
+        "expires_at": _time(one.expires_ns),
+        "created_at": _time(one.created_ns),
+        "last_read_at": _time(one.last_read_ns or None),
+        "reads": one.reads,
+        "tags": list(one.tags),
+        "metadata": dict(one.metadata),
+        "writer": one.writer,
+        "written_by": one.written_by,
+        "source_run_id": one.source_run_id,
+        "source_step_ids": list(one.source_steps),
+        "source_is_gone": one.source_is_gone,
+        "approval_id": one.approval_id,
+        "superseded_by": one.superseded_by,
+        "contests": one.contests,
+        "ended": None
+        if one.ended is None
+        else {"at": _time(one.ended.time_ns), "by": one.ended.by, "reason": one.ended.reason},
+        "removed": list(one.removed),
+        "content_hash": one.content_hmac,
+        "freshness_ns": str(one.freshness_ns),
+        "created_ns": str(one.created_ns),
+        "expires_ns": None if one.expires_ns is None else str(one.expires_ns),
+    }
+
+
+def candidate_json(one: Memory) -> Json:
+    """Return a record as a compile takes it."""
+    return as_compile_record(memory_json(one))
+
+
+def access_json(one: Access) -> Json:
+    """Return one read or write."""
+    return {
+        "kind": one.kind,
+        "at": _time(one.time_ns),
+        "memory_id": one.memory_id,
+        "run_id": one.run_id,
+        "step_id": one.step_id,
+        "agent": one.agent,
+        "door": one.door,
+        "run_is_gone": one.run_is_gone,
+    }
+
+
+def _time(ns: int | None) -> str | None:
+    """Return RFC 3339 in UTC with nanoseconds."""
+    if ns is None:
+        return None
+    seconds, rest = divmod(ns, _SECOND_NS)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"

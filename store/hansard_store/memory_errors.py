@@ -1,0 +1,79 @@
+"""What memory refuses.
+
+MemoryRefused
+├── WriterRefused       the writer lacks what entitles it: an approval, a step   (HTTP 403)
+├── NotRemembered       the retention mode keeps no content                      (HTTP 409)
+├── TooLarge            more than a record may hold                              (HTTP 413)
+├── NotCurrent          what was to be replaced or ended has changed             (HTTP 409)
+└── BadMemory           a request that cannot be meant                           (HTTP 400)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hansard_store.errors import StoreError
+
+
+class MemoryRefused(StoreError):
+    """Memory that is not written, read or ended as it was asked."""
+
+    code = "memory_refused"
+
+
+class WriterRefused(MemoryRefused):
+    """Only named writers write, each with what entitles it."""
+
+    code = "writer_refused"
+
+    def __init__(self, writer: str, why: str) -> None:
+        super().__init__(f"the writer {writer!r} may not write this: {why}")
+        self.writer = writer
+
+
+class NotRemembered(MemoryRefused):
+    """Without content there is nothing to remember: better refused than remembered empty."""
+
+    code = "memory_not_kept"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this store keeps no content (retention metadata_only), so it has no memory to write; "
+            "keep it in the program, or run a store of another mode for it"
+        )
+
+
+class TooLarge(MemoryRefused):
+    """A memory is a note; a file belongs into a payload, and its reference into the note."""
+
+    code = "memory_too_large"
+
+    def __init__(self, *, found_bytes: int, most_bytes: int) -> None:
+        super().__init__(
+            f"a memory holds at most {most_bytes:,} bytes, this has {found_bytes:,}; "
+            "keep the whole as a payload and its reference in the memory"
+        )
+        self.found_bytes = found_bytes
+        self.most_bytes = most_bytes
+
+
+class NotCurrent(MemoryRefused):
+    """Somebody was first; `state` is how it stands now."""
+
+    code = "memory_not_current"
+
+    def __init__(self, memory_id: str, *, state: str, wanted: str) -> None:
+        super().__init__(f"the memory {memory_id} is {state}, not {wanted}: read it again")
+        self.memory_id = memory_id
+        self.state = state
+
+
+class BadMemory(MemoryRefused):
+    """Fields that do not fit; each as `place: problem`, without values."""
+
+    code = "bad_request"
+
+    def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
+        where, what = problems[0]
+        super().__init__(f"{where}: {what}")
+        self.problems = [{"at": at, "problem": problem} for at, problem in problems]
