@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Required, TypeAlias, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
 from uuid import uuid4
 
 from hansard._state import active
@@ -27,14 +27,12 @@ from hansard.addresses import address_in, context_of
 from hansard.compile_span import CompileSpan
 from hansard.compiled import CompiledStep
 from hansard.place import current_context, entered
+from hansard.rules import PolicyLike, policy_of
 from hansard.run import Run, current_run
 from hansard_compiler.compile import compile_context
 from hansard_compiler.compile_config import CompileConfig
-from hansard_compiler.models import Json, MemoryRecord, PolicyRule, parse
-from hansard_compiler.policy import Policy
+from hansard_compiler.models import Json, MemoryRecord, parse
 from hansard_compiler.policy_decider import RuleDecider
-from hansard_compiler.policy_files import shipped_rule_set
-from hansard_compiler.policy_rules import RuleSet, parse_rules
 from hansard_compiler.ports import Compressor, Ports, Relevance, TokenCounter
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.tokens import estimator_for
@@ -45,9 +43,6 @@ if TYPE_CHECKING:
     from hansard._state import Recorder
     from hansard.step import Step
     from hansard_compiler.providers.adapter import Adapter
-
-RuleLike: TypeAlias = RuleSet | PolicyRule | Mapping[str, Any] | str
-PolicyLike: TypeAlias = Policy | RuleLike | Iterable[RuleLike]
 
 
 class CompileOptions(TypedDict, total=False):
@@ -223,18 +218,5 @@ def _policy(given: PolicyLike | None) -> tuple[list[Json] | None, RuleDecider | 
     """Return the rules that travel with the request (None: none do), and who decides."""
     if given is None:
         return None, None
-    if isinstance(given, Policy):
-        return None, RuleDecider(given)
-    is_one = isinstance(given, str | RuleSet | PolicyRule | Mapping)
-    several: list[Any] = [given] if is_one else list(cast("Iterable[Any]", given))
-    read = [shipped_rule_set(one) if isinstance(one, str) else one for one in several]
-    rule_sets = [one for one in read if isinstance(one, RuleSet)]
-    rules = [_rule(one) for one in read if not isinstance(one, RuleSet)]
-    policy = Policy(rule_sets, rules=parse_rules(rules))
-    return (None if rule_sets else rules), RuleDecider(policy)
-
-
-def _rule(given: PolicyRule | Mapping[str, Any]) -> Json:
-    """Return a rule's fields; one without a name is called by its id."""
-    fields = given.model_dump() if isinstance(given, PolicyRule) else dict(given)
-    return {"name": fields.get("id"), **fields}
+    rules, policy = policy_of(given)
+    return rules, RuleDecider(policy)

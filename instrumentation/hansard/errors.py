@@ -5,7 +5,8 @@ HansardError
     ├── NotStarted           `hansard.init()` was not called, or the SDK is switched off
     ├── NotDecoratable       what a decorator was put on is no function
     ├── SpoolError           the disk spool cannot be read or written
-    └── PayloadError         a payload cannot be found, or is not what its digest says
+    ├── PayloadError         a payload cannot be found, or is not what its digest says
+    └── GateError …          a gate did not let a call through: gating/errors.py
 ConfigError
 └── EmbeddedMissing        `embedded=True`, and the packages for it are not installed
 
@@ -40,10 +41,10 @@ class NotDecoratable(InstrumentationError, TypeError):
 
     code = "not_decoratable"
 
-    def __init__(self, decorator: str, found: object) -> None:
+    def __init__(self, decorator: str, found: object, *, why: str | None = None) -> None:
+        told = f"options go by name: @hansard.{decorator}(name=…)" if why is None else why
         super().__init__(
-            f"@hansard.{decorator} is for functions and methods, not for {found!r}; "
-            f"options go by name: @hansard.{decorator}(name=…)"
+            f"@hansard.{decorator} is for functions and methods, not for {found!r}; {told}"
         )
         self.decorator = decorator
 

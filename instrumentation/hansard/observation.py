@@ -9,13 +9,13 @@ from __future__ import annotations
 import functools
 import os
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import Token
 from typing import TYPE_CHECKING, Any, cast
 
 from opentelemetry import context as otel_context
 from opentelemetry.context import Context
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode, set_span_in_context
+from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, set_span_in_context
 from opentelemetry.util.types import AttributeValue
 
 from hansard import semconv
@@ -173,12 +173,14 @@ def begin(
     attributes: Mapping[str, AttributeValue],
     *,
     kind: SpanKind = SpanKind.INTERNAL,
+    links: Sequence[Link] = (),
 ) -> Observation | None:
     """Start a span; None when that failed, which was told."""
     try:
         # A run that ended in another thread is not this one's place any more.
         context = current_context()
-        return Observation(recorder, recorder.tracer.start_span(name, context, kind, attributes))
+        span = recorder.tracer.start_span(name, context, kind, attributes, links)
+        return Observation(recorder, span)
     except Exception as error:
         tell("span", error)
         return None

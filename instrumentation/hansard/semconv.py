@@ -98,6 +98,31 @@ STEP_INDEX: Final = "hansard.step.index"  # int; how many steps of the run were 
 STEP_INPUT_REFS: Final = "hansard.step.input_refs"  # string[]; payloads, each a list of items
 LEFT_OPEN: Final = "hansard.left_open"  # bool; the program never ended it, its run or its end did
 TOOL_TOLD: Final = "hansard.tool.told"  # "call" or "result", where only one of the two was told
-LINK_TYPE: Final = "hansard.link.type"  # of a link: "caller", the span in which a run was started
+LINK_TYPE: Final = (
+    "hansard.link.type"  # of a link: "caller", the span in which a run was started; "replay_of";
+)
+# "asked", the span of the call that waited for the decision
+REPLAY_OF: Final = "hansard.replay.of"  # step id: what this run, compile or call is a replay of
+REPLAY_MODE: Final = "hansard.replay.mode"  # exact mutated forward
+REPLAY_ID: Final = "hansard.replay.id"
+REPLAY_RECORDED: Final = "hansard.replay.recorded"  # bool; answered from the recording
+REPLAY_REBUILT: Final = "hansard.replay.rebuilt"  # bool; the request was rebuilt from telemetry
 BAGGAGE_RUN_ID: Final = "hansard.run.id"  # in baggage, never on a span: that is its trace id
 EVENT_RESULT_AGAIN: Final = "hansard.tool.result_again"  # a second result for an answered call
+
+# Of gated tool calls: a mirror of what the store has, never the record.
+TOOL_EFFECT: Final = "hansard.tool.effect"  # "read" or "write"
+APPROVAL_ID: Final = "hansard.approval.id"
+APPROVAL_STATUS: Final = "hansard.approval.status"
+APPROVAL_ARGUMENTS_HASH: Final = "hansard.approval.arguments_hash"
+APPROVAL_BY: Final = "hansard.approval.by"
+APPROVAL_TOOL: Final = "hansard.approval.tool"
+APPROVAL_REASON: Final = "hansard.approval.reason"
+APPROVAL_RECEIPTS: Final = "hansard.approval.receipts"  # string[]
+APPROVAL_CHANGED: Final = "hansard.approval.changed"  # string[]
+APPROVAL_RULE_IDS: Final = "hansard.approval.rule_ids"  # string[]
+EVENT_GATE_ALLOWED: Final = "hansard.gate.allowed"
+EVENT_GATE_REFUSED: Final = "hansard.gate.refused"
+EVENT_APPROVAL_REQUESTED: Final = "hansard.approval.requested"
+EVENT_APPROVAL_DECIDED: Final = "hansard.approval.decided"
+EVENT_APPROVAL_CLAIMED: Final = "hansard.approval.claimed"

@@ -8,7 +8,8 @@ from typing import Any
 import orjson
 
 from hansard.compiled import CompiledStep
-from hansard.compiling import PolicyLike, compile_into
+from hansard.compiling import compile_into
+from hansard.rules import PolicyLike
 from hansard_collector.referenced import stored_payloads
 from hansard_compiler.calls import Json
 from hansard_compiler.policy import Policy

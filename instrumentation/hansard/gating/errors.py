@@ -1,0 +1,130 @@
+"""What a gate refuses, and why. In every case but the last nothing ran.
+
+InstrumentationError
+└── GateError
+    ├── GateUnavailable     nobody can decide or record now: the store or server is away, or broken
+    ├── CallRefused         this call will never run as it is
+    │   ├── UnknownTool       the tool set has no tool of this name
+    │   ├── UnclassifiedTool  nobody said whether the tool reads or writes
+    │   ├── NoConfirmation    a tool that writes, and no gate to ask through
+    │   ├── BadArguments      they do not fit the tool, or cannot be shown and bound exactly
+    │   └── PolicyDenied      a rule says deny
+    ├── NotApproved         nobody approved, somebody rejected it, it expired or was replaced
+    ├── DecisionConflict    somebody else was first, or the call is not the one that was approved
+    └── OutcomeUnknown      it was claimed and no result was told: it may have run, and is not rerun
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hansard.errors import InstrumentationError
+
+
+class GateError(InstrumentationError):
+    """A gate did not let a call through."""
+
+    code = "gate"
+
+
+class GateUnavailable(GateError):
+    """What the gate needs cannot be reached, written or understood; nothing ran."""
+
+    code = "gate_unavailable"
+
+
+class CallRefused(GateError):
+    """A call that will not run as it is."""
+
+    code = "refused"
+
+    def __init__(self, tool: str, message: str) -> None:
+        super().__init__(message)
+        self.tool = tool
+
+
+class UnknownTool(CallRefused):
+    """The tool set has no tool of this name."""
+
+    code = "unknown_tool"
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(tool, f"there is no tool {tool!r} in this gate")
+
+
+class UnclassifiedTool(CallRefused):
+    """Nobody said whether the tool reads or writes; its name says nothing."""
+
+    code = "unclassified"
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(
+            tool,
+            f"tool {tool!r} has no class: say @hansard.tool(effect='read') or effect='write'",
+        )
+
+
+class NoConfirmation(CallRefused):
+    """A tool that writes was called where nobody can be asked."""
+
+    code = "no_confirmation"
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(
+            tool,
+            f"tool {tool!r} needs a confirmation, and there is no gate to ask through: call "
+            "hansard.init() first, or call it inside `with hansard.gate(…)`",
+        )
+
+
+class BadArguments(CallRefused):
+    """The arguments do not fit the tool, or cannot be shown and bound exactly."""
+
+    code = "bad_arguments"
+
+
+class PolicyDenied(CallRefused):
+    """A rule says deny; `check` is the record of it."""
+
+    code = "policy_denied"
+
+    def __init__(self, tool: str, reason: str, check: Mapping[str, Any]) -> None:
+        super().__init__(tool, f"tool {tool!r} was refused: {reason}")
+        self.check = dict(check)
+
+
+class NotApproved(GateError):
+    """There is no approval to run by; `approval` is the record as it stands."""
+
+    code = "not_approved"
+
+    def __init__(self, message: str, approval: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.approval = dict(approval)
+
+
+class DecisionConflict(GateError):
+    """Somebody else was first, or what is asked for is not what was approved.
+
+    `code` is the store's: `already_claimed`, `arguments_changed`, `must_repropose`, `token_used`,
+    `not_approved`, `already_decided`. `details` holds the first decision where there is one.
+    """
+
+    def __init__(self, code: str, message: str, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.details = dict(details or {})
+
+
+class OutcomeUnknown(GateError):
+    """The call was begun and nobody told its end."""
+
+    code = "outcome_unknown"
+
+    def __init__(self, approval_id: str) -> None:
+        super().__init__(
+            f"approval {approval_id} was claimed, and no result was told: it may have run. "
+            "Look at what it changes; it is not run again"
+        )
+        self.approval_id = approval_id
