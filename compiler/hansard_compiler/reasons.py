@@ -38,6 +38,8 @@ class ReasonCode(StrEnum):
     DUPLICATE = "duplicate", "the same content is in a copy trusted at least as much"
     CONFLICT_LOST = "conflict_lost", "contradicts an item that is more trusted or fresher"
     SUPERSEDED = "superseded", "a later correction replaces it"
+    INVALIDATED = "invalidated", "a memory that somebody took back"
+    REVIEW_PENDING = "review_pending", "a memory that waits for a person: a trusted one contradicts"
     BELOW_FLOOR = "below_floor", "scores below `min_score`"
     OVER_BUDGET = "over_budget", "did not fit into what its class and those before it left"
     COMPRESSION_FAILED = "compression_failed", "did not fit, and could not be made to"

@@ -14,6 +14,7 @@ from hansard_compiler.compile_errors import (
 )
 from hansard_compiler.dependencies import inseparable
 from hansard_compiler.items import MICRO, Item
+from hansard_compiler.memory_standing import not_standing
 from hansard_compiler.models import size_bytes
 from hansard_compiler.reasons import ReasonCode
 from hansard_compiler.required import required_of
@@ -31,9 +32,9 @@ def run(state: State) -> State:
     """
     config = state.request.compile_config
     _refuse(state.live, most_bytes=config.max_item_bytes)
-    told: dict[str, Told] = {}
+    told: dict[str, Told] = not_standing(state.live)
     for item in state.live:
-        if item.scope and not in_scope(item.scope, config.scope):
+        if item.id not in told and item.scope and not in_scope(item.scope, config.scope):
             told[item.id] = _out_of_scope(item, config.scope)
     inside = [item for item in state.live if item.id not in told]
     groups = inseparable(state.live)

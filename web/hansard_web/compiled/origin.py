@@ -90,13 +90,15 @@ def facts_of(asked: Asked, item_id: str) -> Iterator[Fact]:
     item, memory = asked.items.get(item_id, {}), asked.memories.get(item_id, {})
     source = _map(item.get("source_ref"))
     yield from _source_facts(source)
-    yield from _maker_facts(_map(item.get("metadata")), _map(source.get("metadata")), memory)
+    remembered = {**_map(memory.get("metadata")), **memory}
+    yield from _maker_facts(_map(item.get("metadata")), _map(source.get("metadata")), remembered)
     trust = [_short(item.get("trust_score")), _short(item.get("sensitivity"))]
     for label, text in (
         ("trust, sensitivity", ", ".join(one for one in trust if one)),
         ("importance", _short(item.get("importance_score"))),
         ("created", _short(item.get("created_at"))),
-        ("fresh as of", _short(item.get("freshness_ts"))),
+        ("fresh as of", _short(item.get("freshness_ts") or memory.get("freshness_ts"))),
+        ("writer", _short(remembered.get("writer"))),
         ("tags", _joined(item.get("tags"))),
         ("depends on", _joined(item.get("dependencies"))),
         ("scope", _joined([f"{key}: {value}" for key, value in _map(item.get("scope")).items()])),
@@ -134,7 +136,8 @@ def _maker_facts(*told: Told) -> Iterator[Fact]:
                 done.add(one)
                 yield Fact(label, one[:_LONGEST], f"{path}{one}" if form.fullmatch(one) else "")
     memories = [one for each in told for one in _ids(each.get("memory_id"))]
-    yield from (Fact("memory", one[:_LONGEST]) for one in dict.fromkeys(memories))
+    for one in dict.fromkeys(memories):
+        yield Fact("memory", one[:_LONGEST], f"/memory/{one}" if _RUN_ID.fullmatch(one) else "")
     confidence = [_short(each.get("confidence")) for each in told if "confidence" in each]
     yield from (Fact("confidence", one) for one in confidence)
 

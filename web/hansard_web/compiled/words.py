@@ -55,6 +55,8 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "duplicate": "Same content as {}",
     "conflict_lost": "Contradicts {}",
     "superseded": "Replaced by {}",
+    "invalidated": "Taken back",
+    "review_pending": "Contradicts {}, waits for a person",
     "below_floor": "Scores under the floor",
     "over_budget": "No room left",
     "compression_failed": "No room, and could not be shortened",
