@@ -27,6 +27,10 @@ SELECT coalesce((SELECT stored FROM payload_alias WHERE sent = :digest), :digest
 _IS_USED = """
 SELECT 1 WHERE EXISTS (SELECT 1 FROM payload_use WHERE payload = :stored) OR EXISTS (
   SELECT 1 FROM payload_alias JOIN payload_use ON payload_use.payload = payload_alias.sent
+  WHERE payload_alias.stored = :stored) OR EXISTS (
+  SELECT 1 FROM transcript_payload WHERE payload = :stored) OR EXISTS (
+  SELECT 1 FROM payload_alias
+  JOIN transcript_payload ON transcript_payload.payload = payload_alias.sent
   WHERE payload_alias.stored = :stored)
 """
 _REDACTIONS = "DELETE FROM redaction WHERE signal = 'payload' AND item = ?"

@@ -1,0 +1,89 @@
+"""What transcripts refuse, each in a sentence without content.
+
+TranscriptError
+├── BadConversationId     text that is no id of a conversation or a sub-agent      (HTTP 400)
+├── BadMessage            what is no message, or too large for one                 (HTTP 400)
+├── MessageIdUsed         the id of a message was used for another one             (HTTP 409)
+├── HeadMoved             somebody appended since what a fold stands for was read  (HTTP 409)
+├── NothingToFold         a fold of nothing, or across an open tool call           (HTTP 409)
+├── TranscriptWithheld    the retention mode keeps no content                      (HTTP 409)
+└── UndecodableMessage    a stored row is no message: names conversation, position (HTTP 500)
+"""
+
+from __future__ import annotations
+
+from hansard_compiler.errors import HansardError
+
+
+class TranscriptError(HansardError):
+    """A transcript cannot do what was asked."""
+
+    code = "transcript"
+
+
+class BadConversationId(TranscriptError, ValueError):
+    """Text that names neither a conversation nor a sub-agent."""
+
+    code = "bad_conversation_id"
+
+    def __init__(self, wanted: str, kind: str) -> None:
+        super().__init__(f"{wanted[:80]!r} is no id of a {kind}")
+
+
+class BadMessage(TranscriptError, ValueError):
+    """What is no message, or too large for one."""
+
+    code = "bad_message"
+
+
+class MessageIdUsed(TranscriptError):
+    """An id stands for one message for ever."""
+
+    code = "message_id_used"
+
+    def __init__(self, message_id: str) -> None:
+        super().__init__(f"the id {message_id} is that of another message")
+
+
+class HeadMoved(TranscriptError):
+    """A fold would stand for messages that its summary never saw."""
+
+    code = "head_moved"
+
+    def __init__(self, *, expected: int, found: int) -> None:
+        super().__init__(
+            f"the last message is at position {found}, not {expected}: "
+            "read what was appended, then fold again"
+        )
+        self.expected = expected
+        self.found = found
+
+
+class NothingToFold(TranscriptError):
+    """There is nothing that a summary could stand for."""
+
+    code = "nothing_to_fold"
+
+
+class TranscriptWithheld(TranscriptError):
+    """A transcript without content would be a false memory, so there is none."""
+
+    code = "transcript_withheld"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the retention mode is metadata_only, which keeps no content; a transcript is content. "
+            "Use InProcessTranscripts, or another mode"
+        )
+
+
+class UndecodableMessage(TranscriptError):
+    """A row that is no message any more, or not yet."""
+
+    code = "message_undecodable"
+
+    def __init__(self, log: str, position: int, why: str) -> None:
+        super().__init__(f"{log}: the message at position {position} cannot be decoded: {why}")
+        self.log = log
+        self.position = position
+        self.why = why
