@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-from hansard_compiler.calls import Json
-
 
 class EventType(StrEnum):
     """Everything that has an event; what is not here has none (docs/accountability.md)."""
@@ -51,7 +49,7 @@ class Content:
 
     name: str
     ref: str  # hmac-sha256:… of the canonical JSON of `value`
-    value: Json
+    value: Any  # JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,7 @@ class StoredEvent:
     body: str  # canonical JSON
     prev_hash: bytes
     hash: bytes
-    contents: Mapping[str, Json] = field(default_factory=dict)
+    contents: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

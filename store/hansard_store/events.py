@@ -15,7 +15,6 @@ from typing import Any
 import apsw
 import orjson
 
-from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_bytes
 from hansard_store.event_chain import chained, check_chain
 from hansard_store.event_types import (
@@ -29,10 +28,11 @@ from hansard_store.event_types import (
     StoredEvent,
 )
 
-_COLUMNS = """
-seq, time_ns, late, type, actor, who, action, source, subject, approval_id, trace_id, span_id,
-body, prev_hash, hash
-"""
+_NAMES = (
+    "seq", "time_ns", "late", "type", "actor", "who", "action", "source", "subject", "approval_id",
+    "trace_id", "span_id", "body", "prev_hash", "hash",
+)  # fmt: skip
+_COLUMNS = ", ".join(_NAMES)
 _HEAD = "SELECT seq, hash FROM event ORDER BY seq DESC LIMIT 1"
 _ADD = f"INSERT INTO event ({_COLUMNS}) VALUES ({', '.join('?' * 15)})"
 _ADD_CONTENT = "INSERT INTO event_content (event, name, body) VALUES (?, ?, ?)"
@@ -129,7 +129,7 @@ def verify_events(
     return check_chain(events, anchor=anchor, check_contents=lambda one: _check(one, key))
 
 
-def content_of(key: bytes, name: str, value: Json) -> Content:
+def content_of(key: bytes, name: str, value: Any) -> Content:
     """Return what an event is to refer to; `value` must be without secrets already."""
     return Content(name, keyed_hash(key, canonical_bytes(value)), value)
 
@@ -140,11 +140,8 @@ def keyed_hash(key: bytes, data: bytes) -> str:
 
 
 def json_of(text: str) -> Any:
-    """Return what canonical JSON says; numbers over 64 bits and broken texts included."""
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return json.loads(text)
+    """Return what canonical JSON says, exactly: orjson would make floats of large integers."""
+    return json.loads(text)
 
 
 class SqliteEventLog:
@@ -184,14 +181,16 @@ def _check(event: StoredEvent, key: bytes) -> str | None:
 
 
 def _with_contents(connection: apsw.Connection, rows: Sequence[Any]) -> list[StoredEvent]:
-    contents: dict[int, dict[str, Json]] = {}
+    contents: dict[int, dict[str, Any]] = {}
     numbers = orjson.dumps([row[0] for row in rows]).decode()
     for number, name, body in connection.execute(_CONTENTS, {"events": numbers}):
         contents.setdefault(number, {})[name] = json_of(body)
-    return [
-        StoredEvent(row[0], row[1], bool(row[2]), *row[3:], contents=contents.get(row[0], {}))
-        for row in rows
-    ]
+    return [_stored(row, contents.get(row[0], {})) for row in rows]
+
+
+def _stored(row: Any, contents: Mapping[str, Any]) -> StoredEvent:
+    told: dict[str, Any] = dict(zip(_NAMES, row, strict=True))
+    return StoredEvent(**{**told, "late": bool(told["late"]), "contents": contents})
 
 
 def _row(event: StoredEvent) -> tuple[Any, ...]:

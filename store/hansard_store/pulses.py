@@ -37,6 +37,7 @@ _SILENT = f"""
 SELECT id FROM run WHERE status = 'open' AND {ALIVE_UNTIL} >= :since AND {ALIVE_UNTIL} < :now
 LIMIT :limit
 """
+_TOUCH_TRACE = f"UPDATE run SET version = version + 1, change_seq = {_NEXT} WHERE trace_id = ?"
 _TOUCH = f"UPDATE run SET version = version + 1, change_seq = {_NEXT} WHERE id = ?"
 
 
@@ -73,3 +74,8 @@ def touch_runs(connection: apsw.Connection, numbers: Sequence[int]) -> None:
     """Make runs be looked at again, inside a transaction: time changed what they are."""
     for number in numbers:
         connection.execute(_TOUCH, (number,))
+
+
+def touch_run(connection: apsw.Connection, trace_id: bytes) -> None:
+    """Have a run shown again where it is followed: something beside its spans changed."""
+    connection.execute(_TOUCH_TRACE, (trace_id,))

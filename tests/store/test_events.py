@@ -147,7 +147,7 @@ def test_events_are_found_by_each_of_their_facts(
 def test_a_filtered_list_of_events_is_served_by_its_index(
     connection: apsw.Connection, name: str
 ) -> None:
-    value = b"x" if name.endswith("_id") else "x"
+    value: Any = b"x" if name.endswith("_id") else "x"
     sql, given = events_query(EventFilter(**{name: value}))
 
     bindings = {**given, "before": 9, "limit": 5}

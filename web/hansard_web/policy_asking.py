@@ -20,7 +20,7 @@ from hansard_store.run_queries import find_trace_id
 from hansard_store.step_queries import get_step
 from hansard_web.policy_bodies import AskPolicy
 from hansard_web.policy_book import PolicyBook
-from hansard_web.policy_records import CheckKeeper
+from hansard_store.policy_records import CheckKeeper
 from hansard_web.site import Site
 
 

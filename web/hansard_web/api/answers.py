@@ -6,13 +6,13 @@ import base64
 import json
 import math
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import orjson
 from starlette.responses import Response
 
 from hansard_store.figures import TokenSums
+from hansard_store.times import time_text as time_text
 
 SCHEMA_VERSION: Final = "1"
 _NANO = 1_000_000_000
@@ -47,14 +47,6 @@ def dump(value: Any) -> bytes:
         return orjson.dumps(value)
     except TypeError:
         return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
-
-
-def time_text(ns: int | None) -> str | None:
-    """Return RFC 3339 in UTC with nanoseconds; None for None."""
-    if ns is None:
-        return None
-    seconds, rest = divmod(ns, _NANO)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
 
 
 def ns_text(ns: int | None) -> str | None:

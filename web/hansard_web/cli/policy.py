@@ -27,7 +27,7 @@ from hansard_web.policy_answers import rule_version_body, rules_body, version_bo
 from hansard_web.policy_asking import decision_body
 from hansard_web.policy_bodies import AskPolicy
 from hansard_web.policy_book import PolicyBook, read_file
-from hansard_web.policy_records import CheckKeeper
+from hansard_store.policy_records import CheckKeeper
 from hansard_web.readers import Readers
 
 _CONTEXT = ("agent", "task_type", "provider", "model", "environment", "user", "project")

@@ -1,0 +1,148 @@
+"""One compound write: what its record and its event share inside one transaction."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from hansard_store.approval_errors import ApprovalConflict
+from hansard_store.approval_records import Approval
+from hansard_store.argument_keeping import Keeper
+from hansard_store.event_types import Actor, Content, Event, EventLog, EventType
+from hansard_store.pulses import touch_run
+
+_TOKEN_WORD = b"hansard approval token\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """Who acts: the kind, and a name where one is known."""
+
+    actor: Actor
+    name: str = ""
+
+    @property
+    def text(self) -> str:
+        return f"{self.actor}:{self.name}" if self.name else str(self.actor)
+
+
+SYSTEM = Who(Actor.SYSTEM, "hansard")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Refused, and what was found out on the way is committed all the same."""
+
+    error: ApprovalConflict
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A transaction that is open, and what it is done with."""
+
+    connection: apsw.Connection
+    log: EventLog
+    keeper: Keeper
+    now_ns: int
+    source: str
+
+    def tell(
+        self,
+        type: EventType,
+        who: Who,
+        *,
+        action: str,
+        subject: str,
+        body: Mapping[str, Any] = {},
+        contents: Sequence[Content] = (),
+        approval: Approval | None = None,
+        run_id: str | None = None,
+        step_id: str | None = None,
+        time_ns: int | None = None,
+    ) -> int:
+        """Append an event, and return its number."""
+        if approval is not None:
+            run_id, step_id = approval.run_id, approval.step_id
+        span = step_id.partition("-")[2] if step_id else ""
+        is_late = time_ns is not None and time_ns < self.now_ns
+        return self.log.append(
+            Event(
+                type=type,
+                actor=who.actor,
+                who=who.name,
+                action=action,
+                source=self.source,
+                subject=subject,
+                time_ns=self.now_ns if time_ns is None else time_ns,
+                late=is_late,
+                approval_id=None if approval is None else approval.key,
+                trace_id=bytes.fromhex(run_id) if run_id else None,
+                span_id=bytes.fromhex(span) if span else None,
+                body={name: value for name, value in body.items() if value is not None},
+                contents=tuple(contents),
+            )
+        )
+
+    def tell_of(
+        self,
+        type: EventType,
+        who: Who,
+        approval: Approval,
+        *,
+        body: Mapping[str, Any] = {},
+        contents: Sequence[Content] = (),
+    ) -> int:
+        """Append an event of an approval; its run is shown again wherever it is followed."""
+        seq = self.tell(
+            type,
+            who,
+            action=approval.tool,
+            subject=subject_of(approval.approval_id),
+            body={"revision": approval.revision, **body},
+            contents=contents,
+            approval=approval,
+        )
+        if approval.run_id is not None:
+            touch_run(self.connection, bytes.fromhex(approval.run_id))
+        return seq
+
+
+def subject_of(approval_id: str) -> str:
+    """Return what events of an approval name as their subject."""
+    return f"approval:{approval_id}"
+
+
+def new_id() -> str:
+    """Return 32 random hex digits."""
+    return secrets.token_hex(16)
+
+
+def new_proposal_key() -> str:
+    """Return what only the proposer holds."""
+    return f"hpk_{secrets.token_urlsafe(24)}"
+
+
+def hash_of_secret(text: str) -> bytes:
+    """Return what is stored of a key or token."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def token_of(key: bytes, approval: Approval) -> str:
+    """Return the token of an approved draft: which action, with which arguments, until when.
+
+    It follows from the store's key, so that only its hash need be stored; and it follows from the
+    record, so that an altered record does not fit it.
+    """
+    bound = "\0".join(
+        (
+            approval.approval_id, str(approval.revision), approval.tool, approval.arguments_hash,
+            str(approval.token_ends_ns),
+        )
+    )  # fmt: skip
+    return "hat_" + hmac.digest(key, _TOKEN_WORD + bound.encode(), hashlib.sha256).hex()

@@ -1,0 +1,154 @@
+"""Approvals and events as the API, the command line and the SDK tell them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hansard_compiler.calls import Json
+from hansard_store.approval_records import Approval, Draft, Field
+from hansard_store.approval_states import Status
+from hansard_store.event_types import ChainReport, Head, StoredEvent
+from hansard_store.events import json_of
+from hansard_store.times import time_text
+
+SHORT_DIGITS = 8
+
+
+def approval_json(approval: Approval) -> Json:
+    """Return an approval; `drafts` is null where they were not asked for."""
+    drafts = approval.drafts
+    return {
+        "approval_id": approval.approval_id,
+        "short_id": approval.approval_id[:SHORT_DIGITS],
+        "status": str(approval.status),
+        "tool": approval.tool,
+        "arguments": approval.arguments,
+        "arguments_hash": approval.arguments_hash,
+        "is_redacted": approval.is_redacted,
+        "must_repropose": not approval.is_exact,
+        "description": approval.description,
+        "fields": [_field(one) for one in approval.fields],
+        "effect": approval.effect,
+        "agent": approval.agent,
+        "run_id": approval.run_id,
+        "step_id": approval.step_id,
+        "channel": approval.channel,
+        "batch_id": approval.batch_id,
+        "undo_of": approval.undo_of,
+        "undo": _undo(approval),
+        "revision": approval.revision,
+        "note": approval.note,
+        "reason": approval.reason,
+        "drafts": None if drafts is None else [_draft(one) for one in drafts],
+        "created_at": time_text(approval.created_ns),
+        "updated_at": time_text(approval.updated_ns),
+        "expires_at": time_text(approval.expires_ns),
+        "decided_by": approval.decided_by,
+        "decided_at": time_text(approval.decided_ns),
+        "approvers": _approvers(approval),
+        "policy": _policy(approval),
+        "execution": _execution(approval),
+    }
+
+
+def event_json(event: StoredEvent) -> Json:
+    """Return an event; `contents` are the drafts and notes that its body refers to."""
+    run_id = event.trace_id.hex() if event.trace_id else None
+    return {
+        "seq": event.seq,
+        "time": time_text(event.time_ns),
+        "late": event.late,
+        "type": event.type,
+        "actor": event.actor,
+        "who": event.who,
+        "action": event.action,
+        "source": event.source,
+        "subject": event.subject,
+        "approval_id": event.approval_id.hex() if event.approval_id else None,
+        "run_id": run_id,
+        "step_id": f"{run_id}-{event.span_id.hex()}" if run_id and event.span_id else None,
+        "body": json_of(event.body),
+        "contents": dict(event.contents),
+        "prev_hash": event.prev_hash.hex(),
+        "hash": event.hash.hex(),
+    }
+
+
+def head_json(head: Head) -> Json:
+    """Return the head of the chain; `anchor` is what to keep elsewhere."""
+    return {"seq": head.seq, "hash": head.hash.hex(), "anchor": head.text}
+
+
+def report_json(report: ChainReport) -> Json:
+    """Return what checking the chain found."""
+    broken = report.broken
+    return {
+        "sound": report.is_sound,
+        "checked": report.checked,
+        "head": head_json(report.head),
+        "anchor": report.anchor.text if report.anchor else None,
+        "broken": None if broken is None else {"seq": broken.seq, "problem": broken.problem},
+    }
+
+
+def _field(one: Field) -> Json:
+    return {
+        "name": one.name,
+        "value": one.value,
+        "flag": one.flag,
+        "why": one.why,
+        "is_cut": one.is_cut,
+    }
+
+
+def _draft(one: Draft) -> Json:
+    return {
+        "revision": one.revision,
+        "arguments": one.arguments,
+        "description": one.description,
+        "by": one.by,
+        "at": time_text(one.time_ns),
+        "note": one.note,
+        "note_by": one.note_by,
+    }
+
+
+def _undo(approval: Approval) -> Json | None:
+    if approval.undo is None:
+        return None
+    return {"tool": approval.undo["tool"], "arguments": approval.undo["arguments"]}
+
+
+def _approvers(approval: Approval) -> list[Any]:
+    is_open = approval.status is Status.AWAITING
+    return [
+        {
+            "name": one.name,
+            "within_s": None if one.within_ns is None else one.within_ns / 1e9,
+            "is_asked": is_open and number < approval.asked,
+        }
+        for number, one in enumerate(approval.approvers)
+    ]
+
+
+def _policy(approval: Approval) -> Json:
+    note = approval.policy
+    return {
+        "effect": note.effect,
+        "rule_ids": list(note.rule_ids),
+        "reason": note.reason,
+        "obligations": list(note.obligations),
+        "check_id": note.check_id,
+        "receipts": list(note.receipts),
+    }
+
+
+def _execution(approval: Approval) -> Json:
+    ran = approval.execution
+    return {
+        "state": ran.state,
+        "claimed_at": time_text(ran.claimed_ns),
+        "finished_at": time_text(ran.finished_ns),
+        "result_ref": ran.result_ref,
+        "error": ran.error,
+    }

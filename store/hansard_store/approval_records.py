@@ -1,0 +1,185 @@
+"""Approvals as records: what is proposed, where it stands, what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from hansard_compiler.calls import Json
+from hansard_store.approval_states import PENDING, Status
+
+Flag = Literal["not_in_context", "changed", "hidden"]
+Effect = Literal["read", "write"]
+ExecutionState = Literal["none", "claimed", "done", "failed", "unknown"]
+
+HOUR_NS = 3600 * 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """An argument as a person is shown it: its text has nothing invisible in it."""
+
+    name: str
+    value: str
+    flag: Flag | None = None  # the gravest
+    why: str | None = None  # the flag in words
+    is_cut: bool = False  # the value is longer than what is shown
+
+
+@dataclass(frozen=True, slots=True)
+class Approver:
+    """Somebody who is asked, and how long before the next one is; None: as long as it lives."""
+
+    name: str
+    within_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A tool and its arguments."""
+
+    tool: str
+    arguments: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """An action that is to be approved before it runs. Arguments are exact: secrets included."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    description: str | None = None
+    flags: Mapping[str, Flag] = field(default_factory=dict)  # of arguments, by name
+    effect: Effect = "write"
+    agent: str | None = None
+    run_id: str | None = None
+    step_id: str | None = None
+    channel: str | None = None
+    lifetime_ns: int = HOUR_NS
+    one_per_channel: bool = False  # it takes the place of what is pending there
+    undo_of: str | None = None
+    undo: Action | None = None
+    approvers: Sequence[Approver] = ()
+    proposal_key: str | None = None  # sent again, it is the same proposal
+    facts: Mapping[str, str] = field(default_factory=dict)  # for policy (policy_port.FACTS)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyNote:
+    """What policy said of an action."""
+
+    effect: str | None = None  # None: nobody was asked
+    rule_ids: tuple[str, ...] = ()
+    reason: str | None = None
+    obligations: tuple[str, ...] = ()
+    check_id: int | None = None
+    receipts: tuple[str, ...] = ()  # event:SEQ of receipts that had to be stored first
+    facts: Mapping[str, str] = field(default_factory=dict)  # what it was told beside the action
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What became of an approved action."""
+
+    state: ExecutionState = "none"
+    claimed_ns: int | None = None
+    finished_ns: int | None = None
+    result_ref: str | None = None
+    error: str | None = None
+    holder: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One version of the action, as the log has it; `note` is what sent it back."""
+
+    revision: int
+    arguments: Json
+    description: str
+    by: str  # actor:name
+    time_ns: int
+    note: str | None = None
+    note_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A pending action in its current state. Ids are hex digits, arguments without secrets."""
+
+    number: int
+    approval_id: str
+    status: Status
+    revision: int
+    version: int
+    tool: str
+    arguments: Json
+    arguments_hash: str
+    is_redacted: bool
+    is_exact: bool  # the exact arguments can be had from the record
+    description: str
+    fields: tuple[Field, ...]
+    effect: str
+    agent: str | None
+    run_id: str | None
+    step_id: str | None
+    channel: str | None
+    batch_id: str | None
+    undo_of: str | None
+    undo: Json | None
+    note: str | None
+    reason: str | None
+    created_ns: int
+    updated_ns: int
+    lifetime_ns: int
+    expires_ns: int
+    decided_by: str | None
+    decided_ns: int | None
+    approvers: tuple[Approver, ...]
+    asked: int  # of them so far
+    escalates_ns: int | None
+    policy: PolicyNote
+    proposal_key: bytes  # its hash
+    token: bytes | None  # its hash
+    token_ends_ns: int | None
+    execution: Execution = Execution()
+    drafts: tuple[Draft, ...] | None = None  # None: not asked for
+
+    @property
+    def is_pending(self) -> bool:
+        return self.status in PENDING
+
+    @property
+    def key(self) -> bytes:
+        return bytes.fromhex(self.approval_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """What the proposer gets; the key fetches the token once the action is approved."""
+
+    approval: Approval
+    proposal_key: str
+    replaced: tuple[str, ...] = ()  # approvals that ended for this one
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to run an action, once, with exactly these arguments."""
+
+    claim_id: str
+    approval: Approval
+    arguments: Json
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalFilter:
+    """Conditions on approvals, all of which must hold; None leaves one out."""
+
+    status: tuple[str, ...] = ()
+    channel: str | None = None
+    run_id: str | None = None
+    agent: str | None = None
+    tool: str | None = None
+    batch_id: str | None = None
+    execution: ExecutionState | None = None  # claimed or unknown: what needs a look

@@ -1,0 +1,313 @@
+"""Approvals in SQLite: the current state of each, and nothing of how it came there.
+
+It knows nothing of the audit log. Writing happens inside the caller's transaction.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import apsw
+
+from hansard_compiler.canonical import canonical_json
+from hansard_compiler.errors import AmbiguousIdError, NotFoundError
+from hansard_store.approval_errors import RevisionChanged
+from hansard_store.approval_records import (
+    Approval,
+    ApprovalFilter,
+    Approver,
+    Execution,
+    Field,
+    PolicyNote,
+)
+from hansard_store.approval_states import Status
+from hansard_store.cursors import encode_cursor
+from hansard_store.events import json_of
+
+_FIXED = (
+    "approval_id", "tool", "effect", "agent", "trace_id", "span_id", "channel", "batch_id",
+    "undo_of", "created_ns", "lifetime_ns", "approvers", "proposal_key",
+)  # fmt: skip
+_CHANGING = (
+    "status", "revision", "version", "arguments", "arguments_hash", "is_redacted", "is_exact",
+    "description", "fields", "undo", "note", "reason", "updated_ns", "expires_ns", "decided_by",
+    "decided_ns", "asked", "escalates_ns", "policy", "token", "token_ends_ns",
+)  # fmt: skip
+_ALL = (*_FIXED, *_CHANGING)
+_ADD = f"""
+INSERT INTO approval ({", ".join(_ALL)}) VALUES ({", ".join(f":{one}" for one in _ALL)})
+RETURNING number
+"""
+_CHANGE = f"""
+UPDATE approval SET {", ".join(f"{one} = :{one}" for one in _CHANGING)}
+WHERE approval_id = :approval_id AND version = :version - 1
+"""
+_COLUMNS = f"""
+approval.number, {", ".join(f"approval.{one}" for one in _ALL)},
+claim.state, claim.claimed_ns, claim.finished_ns, claim.result_ref, claim.error, claim.holder
+"""
+_FROM = "FROM approval {index} LEFT JOIN approval_claim AS claim USING (approval_id)"
+_NO_INDEX = _FROM.format(index="")
+_ONE = f"SELECT {_COLUMNS} {_NO_INDEX} WHERE approval.approval_id = ?"
+_OF_KEY = f"SELECT {_COLUMNS} {_NO_INDEX} WHERE approval.proposal_key = ?"
+_PREFIX = """
+SELECT approval_id FROM approval WHERE approval_id BETWEEN :low AND :high
+ORDER BY approval_id LIMIT 5
+"""
+_LIST = f"""
+SELECT {_COLUMNS} {_FROM} WHERE approval.number < :before{{wanted}}
+ORDER BY approval.number DESC LIMIT :limit
+"""
+_LIST_BY_CLAIM = f"""
+SELECT {_COLUMNS}
+FROM approval_claim AS claim INDEXED BY {{index}} CROSS JOIN approval USING (approval_id)
+WHERE claim.state = '{{state}}' AND approval.number < :before{{wanted}}
+ORDER BY approval.number DESC LIMIT :limit
+"""
+# Each filter with the index that serves it and what it asks of a row.
+_FILTERS = {
+    "batch_id": ("approval_batch", "batch_id = :batch_id"),
+    "run_id": ("approval_run", "trace_id = :run_id"),
+    "channel": ("approval_channel", "channel = :channel"),
+    "agent": ("approval_agent", "agent = :agent"),
+    "tool": ("approval_tool", "tool = :tool"),
+    "status": ("approval_status", "status = :status"),
+}
+_FEW = 1_000  # rows of an index that are counted to find the narrowest
+_DUE = """
+SELECT approval_id FROM approval INDEXED BY approval_due
+WHERE status IN ('awaiting', 'revised') AND expires_ns <= :now ORDER BY expires_ns LIMIT :limit
+"""
+_TO_ESCALATE = """
+SELECT approval_id FROM approval INDEXED BY approval_escalates
+WHERE escalates_ns <= :now ORDER BY escalates_ns LIMIT :limit
+"""
+_PENDING_OF_CHANNEL = """
+SELECT approval_id FROM approval INDEXED BY approval_channel
+WHERE channel = ? AND status IN ('awaiting', 'revised') ORDER BY number
+"""
+_OF_BATCH = """
+SELECT approval_id FROM approval INDEXED BY approval_batch WHERE batch_id = ? ORDER BY number
+"""
+_UNDOING = """
+SELECT approval_id FROM approval INDEXED BY approval_undo
+WHERE undo_of = ? AND status IN ('awaiting', 'revised', 'approved') ORDER BY number DESC LIMIT 1
+"""
+_COUNTS = "SELECT count(*) FROM approval INDEXED BY approval_status WHERE status = ?"
+MIN_PREFIX_DIGITS = 8
+_CURSOR = "approvals"
+ABOVE_ALL = (1 << 63) - 1
+
+
+def add(connection: apsw.Connection, approval: Approval) -> Approval:
+    """Add a new approval and return it with its number."""
+    number = int(connection.execute(_ADD, _row(approval)).get)
+    return dataclasses.replace(approval, number=number)
+
+
+def change(connection: apsw.Connection, approval: Approval, **changes: Any) -> Approval:
+    """Compare and set: write what changed of an approval that is still as it was read.
+
+    Raises RevisionChanged when somebody else changed it meanwhile.
+    """
+    changed = dataclasses.replace(approval, version=approval.version + 1, **changes)
+    connection.execute(_CHANGE, _row(changed))
+    if connection.changes() != 1:
+        raise RevisionChanged(f"approval {approval.approval_id} was changed meanwhile")
+    return changed
+
+
+def get(connection: apsw.Connection, approval_id: str) -> Approval:
+    """Return an approval by its id or a prefix of 8 digits or more.
+
+    Raises NotFoundError (also for what is no id) and AmbiguousIdError.
+    """
+    row: Any = connection.execute(_ONE, (find_id(connection, approval_id),)).fetchone()
+    return _approval(row)
+
+
+def find_id(connection: apsw.Connection, prefix: str) -> bytes:
+    """Return the id that a prefix stands for."""
+    digits = prefix.lower()
+    is_hex = all(one in "0123456789abcdef" for one in digits)
+    if not is_hex or not MIN_PREFIX_DIGITS <= len(digits) <= 32:
+        raise NotFoundError("approval", prefix)
+    bounds = {
+        "low": bytes.fromhex(digits.ljust(32, "0")),
+        "high": bytes.fromhex(digits.ljust(32, "f")),
+    }
+    found = [row[0] for row in connection.execute(_PREFIX, bounds)]
+    if not found:
+        raise NotFoundError("approval", prefix)
+    if len(found) > 1:
+        raise AmbiguousIdError("approval", prefix, [one.hex() for one in found])
+    key: bytes = found[0]
+    return key
+
+
+def find_of_proposal(connection: apsw.Connection, proposal_key: bytes) -> Approval | None:
+    """Return the approval that a proposer's key stands for, by the key's hash."""
+    row: Any = connection.execute(_OF_KEY, (proposal_key,)).fetchone()
+    return None if row is None else _approval(row)
+
+
+def list_approvals(
+    connection: apsw.Connection,
+    wanted: ApprovalFilter,
+    *,
+    before: int = ABOVE_ALL,
+    limit: int = 50,
+) -> list[Approval]:
+    """Return approvals, the newest first, those below a number."""
+    sql, given = _query(connection, wanted)
+    rows: Any = connection.execute(sql, {**given, "before": before, "limit": limit})
+    return [_approval(row) for row in rows]
+
+
+def cursor_after(found: Sequence[Approval], *, limit: int) -> str | None:
+    """Return the cursor of the page after this one, None when it is the last."""
+    return encode_cursor(_CURSOR, found[-1].number) if len(found) == limit else None
+
+
+def count_by_status(connection: apsw.Connection) -> dict[str, int]:
+    """Return how many approvals wait: awaiting a person, and sent back to an agent."""
+    pending = (Status.AWAITING, Status.REVISED)
+    return {str(one): int(connection.execute(_COUNTS, (str(one),)).get) for one in pending}
+
+
+def due_ids(connection: apsw.Connection, *, now_ns: int, limit: int = 200) -> list[str]:
+    """Return pending approvals whose time is over, those that ended first."""
+    return _ids(connection, _DUE, {"now": now_ns, "limit": limit})
+
+
+def ids_to_escalate(connection: apsw.Connection, *, now_ns: int, limit: int = 200) -> list[str]:
+    """Return approvals whose present approver did not answer in time."""
+    return _ids(connection, _TO_ESCALATE, {"now": now_ns, "limit": limit})
+
+
+def pending_of_channel(connection: apsw.Connection, channel: str) -> list[str]:
+    """Return what waits in a channel, the oldest first."""
+    return _ids(connection, _PENDING_OF_CHANNEL, (channel,))
+
+
+def ids_of_batch(connection: apsw.Connection, batch_id: str) -> list[str]:
+    """Return the approvals of a batch in their order; raises NotFoundError."""
+    try:
+        found = _ids(connection, _OF_BATCH, (bytes.fromhex(batch_id),))
+    except ValueError:
+        found = []
+    if not found:
+        raise NotFoundError("batch", batch_id)
+    return found
+
+
+def find_undoing(connection: apsw.Connection, approval_id: str) -> str | None:
+    """Return the approval that undoes this one's action, or is to; None when there is none."""
+    found = _ids(connection, _UNDOING, (bytes.fromhex(approval_id),))
+    return found[0] if found else None
+
+
+def _ids(connection: apsw.Connection, sql: str, bindings: Any) -> list[str]:
+    return [row[0].hex() for row in connection.execute(sql, bindings)]
+
+
+def _query(connection: apsw.Connection, wanted: ApprovalFilter) -> tuple[str, dict[str, Any]]:
+    given: dict[str, Any] = {}
+    tests: dict[str, str] = {}
+    for name, (_, test) in _FILTERS.items():
+        value = getattr(wanted, name)
+        if value is None or value == ():
+            continue
+        if name == "status" and len(value) > 1:
+            listed = ", ".join(f"'{Status(one)}'" for one in value)
+            tests[name] = f"status IN ({listed})"
+            continue
+        given[name] = value[0] if name == "status" else _bound(name, value)
+        tests[name] = test
+    if wanted.execution in ("claimed", "unknown"):
+        index = "approval_claim_open" if wanted.execution == "claimed" else "approval_claim_unknown"
+        more = "".join(f" AND approval.{test}" for test in tests.values())
+        return _LIST_BY_CLAIM.format(index=index, state=wanted.execution, wanted=more), given
+    index, more = _narrowest(connection, tests, given), ""
+    more = "".join(f" AND approval.{test}" for test in tests.values())
+    if wanted.execution is not None:
+        more += " AND coalesce(claim.state, 'none') = :execution"
+        given["execution"] = wanted.execution
+    return _LIST.format(index=index, wanted=more), given
+
+
+def _narrowest(
+    connection: apsw.Connection, tests: Mapping[str, str], given: Mapping[str, Any]
+) -> str:
+    served = [name for name in tests if name in given]
+    if not served:
+        return "NOT INDEXED"
+    if len(served) == 1:
+        return f"INDEXED BY {_FILTERS[served[0]][0]}"
+
+    def rows(name: str) -> int:
+        index = _FILTERS[name][0]
+        sql = (
+            f"SELECT count(*) FROM (SELECT 1 FROM approval INDEXED BY {index}"
+            f" WHERE {tests[name]} LIMIT {_FEW})"
+        )
+        return int(connection.execute(sql, {name: given[name]}).get)
+
+    return f"INDEXED BY {_FILTERS[min(served, key=rows)][0]}"
+
+
+def _bound(name: str, value: str) -> Any:
+    return bytes.fromhex(value) if name.endswith("_id") else value
+
+
+# ---- rows
+
+
+def _row(approval: Approval) -> dict[str, Any]:
+    given = {name: getattr(approval, name, None) for name in _ALL}
+    span = approval.step_id.partition("-")[2] if approval.step_id else ""
+    return given | {
+        "approval_id": approval.key,
+        "status": str(approval.status),
+        "arguments": canonical_json(approval.arguments),
+        "is_redacted": int(approval.is_redacted),
+        "is_exact": int(approval.is_exact),
+        "fields": canonical_json([dataclasses.asdict(one) for one in approval.fields]),
+        "trace_id": bytes.fromhex(approval.run_id) if approval.run_id else None,
+        "span_id": bytes.fromhex(span) if span else None,
+        "batch_id": bytes.fromhex(approval.batch_id) if approval.batch_id else None,
+        "undo_of": bytes.fromhex(approval.undo_of) if approval.undo_of else None,
+        "undo": None if approval.undo is None else canonical_json(approval.undo),
+        "approvers": canonical_json([[one.name, one.within_ns] for one in approval.approvers]),
+        "policy": canonical_json(dataclasses.asdict(approval.policy)),
+    }
+
+
+def _approval(row: Sequence[Any]) -> Approval:
+    told: dict[str, Any] = dict(zip(("number", *_ALL), row, strict=False))
+    trace_id, span_id = told.pop("trace_id"), told.pop("span_id")
+    run_id = trace_id.hex() if trace_id else None
+    state, *claim = row[len(_ALL) + 1 :]
+    policy: dict[str, Any] = json_of(told.pop("policy"))
+    policy |= {name: tuple(one) for name, one in policy.items() if isinstance(one, list)}
+    return Approval(
+        **{
+            **told,
+            "approval_id": told["approval_id"].hex(),
+            "status": Status(told["status"]),
+            "arguments": json_of(told["arguments"]),
+            "is_redacted": bool(told["is_redacted"]),
+            "is_exact": bool(told["is_exact"]),
+            "fields": tuple(Field(**one) for one in json_of(told["fields"])),
+            "batch_id": told["batch_id"].hex() if told["batch_id"] else None,
+            "undo_of": told["undo_of"].hex() if told["undo_of"] else None,
+            "undo": None if told["undo"] is None else json_of(told["undo"]),
+            "approvers": tuple(Approver(*one) for one in json_of(told["approvers"])),
+        },
+        run_id=run_id,
+        step_id=f"{run_id}-{span_id.hex()}" if span_id else None,
+        policy=PolicyNote(**policy),
+        execution=Execution() if state is None else Execution(state, *claim),
+    )

@@ -1,0 +1,228 @@
+"""Deciding on a pending action: approve, reject, send back; and what time decides by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hansard_store import approvals
+from hansard_store.accounting import SYSTEM, Refusal, Who, Work, hash_of_secret, token_of
+from hansard_store.approval_errors import (
+    AlreadyDecided,
+    ApprovalExpired,
+    BadProposal,
+    NotAsked,
+    RevisionChanged,
+)
+from hansard_store.approval_records import Approval, PolicyNote
+from hansard_store.approval_states import Status
+from hansard_store.event_types import EventType
+from hansard_store.proposing import end, repropose, require
+
+# A record from the future by more than this: the clock was set back, and would give more time.
+_CLOCK_SLACK_NS = 60 * 1_000_000_000
+
+
+def is_over(approval: Approval, now_ns: int) -> bool:
+    """Say whether a pending action's time is over, whoever has noticed."""
+    if not approval.is_pending:
+        return False
+    was_set_back = approval.updated_ns > now_ns + _CLOCK_SLACK_NS
+    return now_ns >= approval.expires_ns or was_set_back
+
+
+def settle(work: Work, approval: Approval) -> Approval:
+    """Do what the time demands: expire an action, or ask the next person about it."""
+    if is_over(approval, work.now_ns):
+        return end(work, approval, Status.EXPIRED, who=SYSTEM, reason="expired")
+    while approval.escalates_ns is not None and approval.escalates_ns <= work.now_ns:
+        approval = _escalate(work, approval)
+    return approval
+
+
+def settle_due(work: Work, *, limit: int) -> list[Approval]:
+    """Settle everything whose time has come, and return it."""
+    due = approvals.due_ids(work.connection, now_ns=work.now_ns, limit=limit)
+    later = approvals.ids_to_escalate(work.connection, now_ns=work.now_ns, limit=limit)
+    wanted = dict.fromkeys([*due, *later])
+    return [settle(work, approvals.get(work.connection, one)) for one in wanted]
+
+
+def approve(
+    work: Work,
+    approval_id: str,
+    who: Who,
+    *,
+    revision: int | None = None,
+    edited: Mapping[str, Any] | None = None,
+    note: PolicyNote | None = None,
+) -> Approval | Refusal:
+    """Grant the action as it is shown, or as the person edited it; the tool is never another one.
+
+    An edit is a draft of its own: sent back, proposed again and approved, all at once. Policy was
+    asked about it before (`note`).
+    """
+    approval = settle(work, approvals.get(work.connection, approval_id))
+    edited_hash = None if edited is None else work.keeper.hash_of(edited)
+    is_mine = approval.status is Status.APPROVED and approval.decided_by == _name(who)
+    if is_mine and edited_hash in (None, approval.arguments_hash):
+        return approval
+    if refusal := _refusal(approval, Status.APPROVED, who, revision):
+        return refusal
+    is_edit = edited is not None and edited_hash != approval.arguments_hash
+    if edited is not None and is_edit:
+        approval = _edit(work, approval, edited, who, note or PolicyNote())
+    ends_ns = work.now_ns + approval.lifetime_ns
+    granted = approvals.change(
+        work.connection,
+        approval,
+        status=Status.APPROVED,
+        decided_by=_name(who),
+        decided_ns=work.now_ns,
+        updated_ns=work.now_ns,
+        escalates_ns=None,
+        token_ends_ns=ends_ns,
+        token=None,
+    )
+    token = hash_of_secret(token_of(work.keeper.key, granted))
+    granted = approvals.change(work.connection, granted, token=token)
+    body = {
+        "arguments": granted.arguments_hash,
+        "edited": is_edit or None,
+        "token_ends_ns": str(ends_ns),
+    }
+    work.tell_of(EventType.ACTION_APPROVED, who, granted, body=body)
+    return granted
+
+
+def reject(
+    work: Work,
+    approval_id: str,
+    who: Who,
+    *,
+    reason: str | None = None,
+    revision: int | None = None,
+) -> Approval | Refusal:
+    """End the action; nothing runs."""
+    approval = settle(work, approvals.get(work.connection, approval_id))
+    if approval.status is Status.REJECTED and approval.decided_by == _name(who):
+        return approval
+    if refusal := _refusal(approval, Status.REJECTED, who, revision):
+        return refusal
+    told = None if not reason else work.keeper.words("reason", reason)
+    return end(work, approval, Status.REJECTED, who=who, reason=told)
+
+
+def revise(
+    work: Work, approval_id: str, who: Who, *, note: str, revision: int | None = None
+) -> Approval | Refusal:
+    """Send the action back with a note, which is kept word for word but for secrets."""
+    if not note.strip():
+        raise BadProposal("note", "say what is to be changed: a note is needed")
+    told = work.keeper.words("note", note)
+    approval = settle(work, approvals.get(work.connection, approval_id))
+    is_same = (approval.decided_by, approval.note) == (_name(who), told)
+    if approval.status is Status.REVISED and is_same:
+        return approval
+    if refusal := _refusal(approval, Status.REVISED, who, revision):
+        return refusal
+    return _send_back(work, approval, who, told)
+
+
+def _send_back(work: Work, approval: Approval, who: Who, note: str) -> Approval:
+    require(approval, Status.REVISED)
+    changed = approvals.change(
+        work.connection,
+        approval,
+        status=Status.REVISED,
+        note=note,
+        decided_by=_name(who),
+        decided_ns=work.now_ns,
+        updated_ns=work.now_ns,
+        escalates_ns=None,
+    )
+    content = [work.keeper.content("note", note)]
+    work.tell_of(EventType.ACTION_REVISED, who, changed, contents=content)
+    return changed
+
+
+def _edit(
+    work: Work, approval: Approval, edited: Mapping[str, Any], who: Who, note: PolicyNote
+) -> Approval:
+    kept = work.keeper.keep(edited)
+    if not kept.is_exact:
+        raise BadProposal(
+            "arguments",
+            "the edited arguments hold a secret, which is not kept: nothing could run them; "
+            "send the action back with a note instead",
+        )
+    back = _send_back(work, approval, who, "arguments edited by the approver")
+    return repropose(work, back, edited, note, who=who)
+
+
+def _refusal(approval: Approval, wanted: Status, who: Who, revision: int | None) -> Refusal | None:
+    """Return why a decision is not taken; what time decided meanwhile is kept."""
+    if approval.status is Status.EXPIRED:
+        return refuse_expired(approval)
+    if not approval.is_pending:
+        return Refusal(
+            AlreadyDecided(
+                f"approval {approval.approval_id[:8]} is {approval.status} already, by "
+                f"{approval.decided_by}",
+                decision=decision_of(approval),
+            )
+        )
+    if revision is not None and revision != approval.revision:
+        return Refusal(
+            RevisionChanged(
+                f"draft {revision} was decided on, and draft {approval.revision} is there now",
+                revision=approval.revision,
+            )
+        )
+    asked = [one.name for one in approval.approvers[: approval.asked]]
+    if asked and _name(who) not in asked:
+        return Refusal(NotAsked(f"{_name(who)!r} is not asked about this one", asked=asked))
+    require(approval, wanted)
+    return None
+
+
+def refuse_expired(approval: Approval) -> Refusal:
+    """Return that nobody decided in time."""
+    return Refusal(
+        ApprovalExpired(
+            f"approval {approval.approval_id[:8]} is expired: nobody decided in time",
+            decision=decision_of(approval),
+        )
+    )
+
+
+def decision_of(approval: Approval) -> dict[str, Any]:
+    """Return who decided and how, as a loser of the race is told."""
+    return {
+        "status": str(approval.status),
+        "decided_by": approval.decided_by,
+        "decided_ns": None if approval.decided_ns is None else str(approval.decided_ns),
+        "revision": approval.revision,
+        "reason": approval.reason,
+    }
+
+
+def _escalate(work: Work, approval: Approval) -> Approval:
+    due_ns, asked = approval.escalates_ns, approval.asked
+    assert due_ns is not None
+    following = approval.approvers[asked]
+    is_last = asked + 1 >= len(approval.approvers) or following.within_ns is None
+    changed = approvals.change(
+        work.connection,
+        approval,
+        asked=asked + 1,
+        escalates_ns=None if is_last else due_ns + (following.within_ns or 0),
+        updated_ns=work.now_ns,
+    )
+    body = {"from": approval.approvers[asked - 1].name, "to": following.name}
+    work.tell_of(EventType.ACTION_ESCALATED, SYSTEM, changed, body=body)
+    return changed
+
+
+def _name(who: Who) -> str:
+    return who.name or str(who.actor)

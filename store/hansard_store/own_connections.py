@@ -1,0 +1,72 @@
+"""Connections that commit on their caller's thread: one a thread, and none outlives a fork."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import apsw
+
+from hansard_store.database import (
+    DataFolder,
+    latest_version,
+    open_for_accountability,
+    open_for_ingest,
+    schema_version,
+)
+
+
+class OwnConnections:
+    """Lends each thread its own connection to one store.
+
+    The lock guards the list of what is to be closed; threads add to it, `close` empties it.
+    """
+
+    def __init__(self, folder: DataFolder) -> None:
+        self._folder = folder
+        self._mine = threading.local()
+        self._lock = threading.Lock()
+        self._opened: list[apsw.Connection] = []
+        self._process = os.getpid()
+        self._of_parent: list[apsw.Connection] = []  # kept: closing them would drop its locks
+        self._is_closed = False
+
+    def get(self) -> apsw.Connection:
+        """Return this thread's connection. Raises StoreError when the store cannot be opened."""
+        if os.getpid() != self._process:
+            self._after_fork()
+        connection: apsw.Connection | None = getattr(self._mine, "connection", None)
+        if connection is None:
+            connection = _open(self._folder)
+            with self._lock:
+                if self._is_closed:
+                    connection.close()
+                    raise RuntimeError("the store is closed")
+                self._opened.append(connection)
+            self._mine.connection = connection
+        return connection
+
+    def close(self) -> None:
+        """Close every connection; no thread may be using one."""
+        with self._lock:
+            self._is_closed = True
+            opened, self._opened = self._opened, []
+        for connection in opened:
+            connection.close()
+        self._mine = threading.local()
+
+    def _after_fork(self) -> None:
+        self._of_parent += self._opened
+        self._opened, self._mine = [], threading.local()
+        self._lock, self._process = threading.Lock(), os.getpid()
+
+
+def _open(folder: DataFolder) -> apsw.Connection:
+    if not folder.database.exists():
+        open_for_ingest(folder).close()
+    connection = open_for_accountability(folder)
+    if schema_version(connection) != latest_version():
+        connection.close()
+        open_for_ingest(folder).close()  # migrated, and the older one is kept; newer is refused
+        connection = open_for_accountability(folder)
+    return connection

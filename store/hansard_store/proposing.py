@@ -1,0 +1,394 @@
+"""Proposing an action, and proposing it again: the record and its event, in one transaction."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from hansard_compiler.calls import Json
+from hansard_store import approvals
+from hansard_store.accounting import (
+    SYSTEM,
+    Who,
+    Work,
+    hash_of_secret,
+    new_id,
+    new_proposal_key,
+)
+from hansard_store.approval_errors import (
+    BadProposal,
+    ClaimRefused,
+    IllegalTransition,
+    NotUndoable,
+    ProposalKeyReused,
+)
+from hansard_store.approval_fields import describe, show
+from hansard_store.approval_records import (
+    Action,
+    Approval,
+    Approver,
+    PolicyNote,
+    Proposal,
+    Proposed,
+)
+from hansard_store.approval_states import Status, is_legal
+from hansard_store.argument_keeping import Keeper, Kept
+from hansard_store.event_types import Actor, Content, EventType
+from hansard_store.policy_port import APPROVAL, DENY, FACTS, RECEIPT, PolicyQuestion
+
+_RUN_ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
+_STEP_ID: Final = re.compile(r"([0-9a-f]{32})-[0-9a-f]{16}", re.ASCII)
+_MOST_APPROVERS: Final = 20
+MIN_LIFETIME_NS: Final = 1_000_000_000
+MAX_LIFETIME_NS: Final = 90 * 24 * 3600 * 1_000_000_000
+
+
+def question_of(proposal: Proposal) -> PolicyQuestion:
+    """Return what policy is asked about a proposal."""
+    unknown = set(proposal.facts) - set(FACTS)
+    if unknown:
+        raise BadProposal("facts", f"policy knows nothing of {min(unknown)!r}")
+    return PolicyQuestion(
+        proposal.tool,
+        proposal.arguments,
+        proposal.effect,
+        agent=proposal.agent,
+        run_id=proposal.run_id,
+        step_id=proposal.step_id,
+        facts=proposal.facts,
+    )
+
+
+def checked(proposal: Proposal, keeper: Keeper) -> Proposal:
+    """Return a proposal whose names and ids can be stored; raises BadProposal."""
+    for what in ("tool", "agent", "channel"):
+        given = getattr(proposal, what)
+        if given is not None and (kept := keeper.name(what, given)) != given:
+            raise BadProposal(what, f"the {what} {kept!r} looks like a secret")
+    if proposal.effect not in ("read", "write"):
+        raise BadProposal("effect", f"the effect is read or write, not {proposal.effect!r}")
+    if not MIN_LIFETIME_NS <= proposal.lifetime_ns <= MAX_LIFETIME_NS:
+        raise BadProposal("expires_in_s", "an approval lives from one second to 90 days")
+    if proposal.one_per_channel and proposal.channel is None:
+        raise BadProposal("channel", "one_per_channel needs a channel")
+    if len(proposal.approvers) > _MOST_APPROVERS:
+        raise BadProposal("approvers", f"at most {_MOST_APPROVERS} people can be asked")
+    for one in proposal.approvers:
+        keeper.name("approver", one.name)
+    return _with_run(proposal)
+
+
+def _with_run(proposal: Proposal) -> Proposal:
+    run_id, step_id = proposal.run_id, proposal.step_id
+    if step_id is not None:
+        found = _STEP_ID.fullmatch(step_id)
+        if found is None or run_id not in (None, found[1]):
+            raise BadProposal(
+                "step_id", "the step is 32 and 16 hex digits with - between, of its run"
+            )
+        run_id = found[1]
+    if run_id is not None and not _RUN_ID.fullmatch(run_id):
+        raise BadProposal("run_id", "the run is 32 lower-case hex digits")
+    return replace(proposal, run_id=run_id)
+
+
+def note_denial(work: Work, asked: PolicyQuestion, note: PolicyNote, who: Who) -> int:
+    """Log that policy blocked an action."""
+    return work.tell(
+        EventType.POLICY_BLOCKED,
+        who,
+        action=asked.tool,
+        subject=f"tool:{asked.tool}",
+        body={
+            "effect": DENY,
+            "rule_ids": list(note.rule_ids),
+            "check_id": note.check_id,
+            "arguments": work.keeper.reference(asked.arguments),
+        },
+        contents=_reason(work, note),
+        run_id=asked.run_id,
+        step_id=asked.step_id,
+    )
+
+
+def propose(
+    work: Work,
+    proposal: Proposal,
+    note: PolicyNote,
+    *,
+    batch_id: str | None = None,
+    replaces: bool = True,
+) -> Proposed:
+    """Create a pending action and log it; what it takes the place of ends before."""
+    key = proposal.proposal_key or new_proposal_key()
+    known = approvals.find_of_proposal(work.connection, hash_of_secret(key))
+    if known is not None:
+        if (known.tool, known.arguments_hash) != (
+            proposal.tool,
+            work.keeper.hash_of(proposal.arguments),
+        ):
+            raise ProposalKeyReused("this proposal key stands for another proposal")
+        return Proposed(known, key)
+    replaced = _replace_pending(work, proposal) if replaces else ()
+    made = _new(work, proposal, note, key=key, batch_id=batch_id)
+    approval = approvals.add(work.connection, made)
+    who = Who(Actor.AGENT, proposal.agent or "")
+    body: dict[str, Any] = {
+        "arguments": approval.arguments_hash,
+        "expires_ns": str(approval.expires_ns),
+        "batch_id": batch_id,
+        "undo_of": approval.undo_of,
+        "replaces": list(replaced) or None,
+    }
+    work.tell_of(
+        EventType.ACTION_CREATED, who, approval, body=body, contents=[draft_content(work, approval)]
+    )
+    _note_gate(work, approval, note)
+    return Proposed(approval, key, tuple(replaced))
+
+
+def repropose(
+    work: Work,
+    approval: Approval,
+    arguments: Mapping[str, Any],
+    note: PolicyNote,
+    *,
+    who: Who,
+    description: str | None = None,
+    flags: Mapping[str, Any] = {},
+    keep: Mapping[str, Any] = {},
+) -> Approval:
+    """Bring a revised action back with a new draft: it awaits again, for its whole time again."""
+    require(approval, Status.AWAITING)
+    kept = work.keeper.keep(arguments)
+    drafted = _draft(work, approval.tool, kept, description, flags, before=approval.arguments)
+    lifetime = approval.lifetime_ns
+    changed = approvals.change(
+        work.connection,
+        approval,
+        status=Status.AWAITING,
+        revision=approval.revision + 1,
+        **drafted,
+        **{
+            "note": None,
+            "decided_by": None,
+            "decided_ns": None,
+            "policy": replace(note, receipts=approval.policy.receipts),
+            "updated_ns": work.now_ns,
+            "expires_ns": work.now_ns + lifetime,
+            "asked": min(1, len(approval.approvers)),
+            "escalates_ns": _first_escalation(approval.approvers, work.now_ns),
+            **keep,
+        },
+    )
+    body = {"arguments": changed.arguments_hash, "expires_ns": str(changed.expires_ns)}
+    content = [draft_content(work, changed)]
+    work.tell_of(EventType.ACTION_REPROPOSED, who, changed, body=body, contents=content)
+    _note_gate(work, changed, note)
+    return changed
+
+
+def undoing(work: Work, approval: Approval) -> Proposal:
+    """Return the proposal that undoes what an approval's action did; raises NotUndoable."""
+    if approval.execution.state != "done":
+        raise NotUndoable(
+            f"what {approval.approval_id[:8]} did cannot be undone: its action is "
+            f"{approval.execution.state}",
+            execution=approval.execution.state,
+        )
+    if approval.undo is None:
+        raise NotUndoable(f"{approval.tool!r} did not say how it is undone")
+    if not approval.undo["is_exact"]:
+        raise ClaimRefused(
+            "must_repropose", "how it is undone holds a secret, which only its program knows"
+        )
+    other = approvals.find_undoing(work.connection, approval.approval_id)
+    if other is not None:
+        raise NotUndoable(f"{other[:8]} undoes it already", approval_id=other)
+    return Proposal(
+        tool=approval.undo["tool"],
+        arguments=approval.undo["arguments"],
+        agent=approval.agent,
+        run_id=approval.run_id,
+        step_id=approval.step_id,
+        channel=approval.channel,
+        lifetime_ns=approval.lifetime_ns,
+        undo_of=approval.approval_id,
+        approvers=approval.approvers,
+        facts=approval.policy.facts,
+    )
+
+
+def kept_undo(keeper: Keeper, undo: Action | None) -> Json | None:
+    """Return how an action is undone, as it is stored."""
+    if undo is None:
+        return None
+    kept = keeper.keep(undo.arguments)
+    tool = keeper.name("tool", undo.tool)
+    return {
+        "tool": tool,
+        "arguments": kept.arguments,
+        "arguments_hash": kept.hash,
+        "is_exact": kept.is_exact,
+    }
+
+
+def require(approval: Approval, wanted: Status) -> None:
+    """Raise IllegalTransition where a state cannot follow."""
+    if not is_legal(approval.status, wanted):
+        raise IllegalTransition(
+            f"approval {approval.approval_id[:8]} is {approval.status}: it cannot become {wanted}",
+            status=str(approval.status),
+            wanted=str(wanted),
+        )
+
+
+def draft_content(work: Work, approval: Approval) -> Content:
+    """Return a draft as the log refers to it."""
+    draft = {
+        "revision": approval.revision,
+        "tool": approval.tool,
+        "arguments": approval.arguments,
+        "description": approval.description,
+    }
+    return work.keeper.content("draft", draft)
+
+
+def _new(
+    work: Work, proposal: Proposal, note: PolicyNote, *, key: str, batch_id: str | None
+) -> Approval:
+    kept = work.keeper.keep(proposal.arguments)
+    lifetime = _lifetime(proposal)
+    undo_of = None
+    if proposal.undo_of is not None:
+        undo_of = approvals.find_id(work.connection, proposal.undo_of).hex()
+    return Approval(
+        number=0,
+        approval_id=new_id(),
+        status=Status.AWAITING,
+        revision=1,
+        version=1,
+        tool=proposal.tool,
+        **_draft(work, proposal.tool, kept, proposal.description, proposal.flags),
+        effect=proposal.effect,
+        agent=proposal.agent,
+        run_id=proposal.run_id,
+        step_id=proposal.step_id,
+        channel=proposal.channel,
+        batch_id=batch_id,
+        undo_of=undo_of,
+        undo=kept_undo(work.keeper, proposal.undo),
+        note=None,
+        reason=None,
+        created_ns=work.now_ns,
+        updated_ns=work.now_ns,
+        lifetime_ns=lifetime,
+        expires_ns=work.now_ns + lifetime,
+        decided_by=None,
+        decided_ns=None,
+        approvers=tuple(proposal.approvers),
+        asked=min(1, len(proposal.approvers)),
+        escalates_ns=_first_escalation(proposal.approvers, work.now_ns),
+        policy=note,
+        proposal_key=hash_of_secret(key),
+        token=None,
+        token_ends_ns=None,
+    )
+
+
+def _draft(
+    work: Work,
+    tool: str,
+    kept: Kept,
+    description: str | None,
+    flags: Mapping[str, Any],
+    *,
+    before: Json | None = None,
+) -> dict[str, Any]:
+    """Return the columns that a draft sets. What a person is shown has no secrets either."""
+    told = None if description is None else work.keeper.content_text("description", description)
+    if description is not None and told != description:
+        # Parts of it were cut out: it can no longer be held against the arguments.
+        shown = show(kept.arguments, flags=flags, before=before)
+    else:
+        shown = show(kept.arguments, description=told, flags=flags, before=before)
+    return {
+        "arguments": kept.arguments,
+        "arguments_hash": kept.hash,
+        "is_redacted": kept.is_redacted,
+        "is_exact": kept.is_exact,
+        "description": describe(tool, shown, told),
+        "fields": shown,
+    }
+
+
+def _lifetime(proposal: Proposal) -> int:
+    """Return how long it lives: as long as those who are asked have together, if all are timed."""
+    times = [one.within_ns for one in proposal.approvers]
+    if not times or any(one is None for one in times):
+        return proposal.lifetime_ns
+    return sum(one for one in times if one is not None)
+
+
+def _first_escalation(approvers: Sequence[Approver], now_ns: int) -> int | None:
+    if len(approvers) < 2 or approvers[0].within_ns is None:
+        return None
+    return now_ns + approvers[0].within_ns
+
+
+def _replace_pending(work: Work, proposal: Proposal) -> list[str]:
+    if not proposal.one_per_channel or proposal.channel is None:
+        return []
+    pending = approvals.pending_of_channel(work.connection, proposal.channel)
+    for approval_id in pending:
+        approval = approvals.get(work.connection, approval_id)
+        end(work, approval, Status.REJECTED, who=SYSTEM, reason="superseded")
+    return pending
+
+
+def end(
+    work: Work,
+    approval: Approval,
+    status: Status,
+    *,
+    who: Who,
+    reason: str | None,
+) -> Approval:
+    """Reject or expire a pending action."""
+    require(approval, status)
+    changed = approvals.change(
+        work.connection,
+        approval,
+        status=status,
+        reason=reason,
+        decided_by=who.name or str(who.actor),
+        decided_ns=work.now_ns,
+        updated_ns=work.now_ns,
+        escalates_ns=None,
+    )
+    is_expired = status is Status.EXPIRED
+    type = EventType.ACTION_EXPIRED if is_expired else EventType.ACTION_REJECTED
+    contents = [work.keeper.content("reason", reason)] if reason and not is_expired else []
+    work.tell_of(type, who, changed, contents=contents)
+    return changed
+
+
+def _note_gate(work: Work, approval: Approval, note: PolicyNote) -> None:
+    if not {APPROVAL, RECEIPT} & {note.effect, *note.obligations}:
+        return
+    body = {
+        "effect": note.effect,
+        "obligations": list(note.obligations),
+        "rule_ids": list(note.rule_ids),
+        "check_id": note.check_id,
+    }
+    contents = _reason(work, note)
+    work.tell_of(EventType.POLICY_GATED, SYSTEM, approval, body=body, contents=contents)
+
+
+def _reason(work: Work, note: PolicyNote) -> list[Content]:
+    if note.reason is None:
+        return []
+    return [work.keeper.content("reason", work.keeper.words("reason", note.reason))]

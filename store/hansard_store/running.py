@@ -1,0 +1,205 @@
+"""Running what was approved: claimed once before it begins, told when it ended, or lost."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hansard_compiler.calls import Json
+from hansard_store import approvals
+from hansard_store.accounting import (
+    SYSTEM,
+    Refusal,
+    Who,
+    Work,
+    hash_of_secret,
+    new_id,
+    token_of,
+)
+from hansard_store.approval_claims import (
+    add_claim,
+    end_claim,
+    find_claim,
+    lose_claim,
+    lost_claims,
+    this_process,
+)
+from hansard_store.approval_errors import ClaimRefused
+from hansard_store.approval_records import Action, Approval, Claim
+from hansard_store.approval_states import Status
+from hansard_store.deciding import decision_of, settle
+from hansard_store.event_types import Actor, EventType
+from hansard_store.policy_port import RECEIPT
+from hansard_store.proposing import kept_undo
+
+
+@dataclass(frozen=True, slots=True)
+class Claiming:
+    """What somebody who wants to run an action brings along."""
+
+    arguments: Mapping[str, Any] | None = None  # None: those of the record
+    token: str | None = None
+    proposal_key: str | None = None
+    lease_ns: int | None = None  # None: this process runs it, and is watched instead
+    holder: str | None = None
+    is_trusted: bool = True  # it has the data folder in hand, and needs no token
+
+
+def claim(work: Work, approval_id: str, bringing: Claiming) -> Claim | Refusal:
+    """Take the right to run an approved action, once, with exactly the approved arguments.
+
+    When policy demands a receipt, it is stored in the same transaction, before anything runs.
+    """
+    approval = settle(work, approvals.get(work.connection, approval_id))
+    refused = _refuse(work, approval, bringing) or _refuse_arguments(work, approval, bringing)
+    if refused is not None:
+        return Refusal(refused)
+    claim_id = new_id()
+    add_claim(
+        work.connection,
+        approval.key,
+        bytes.fromhex(claim_id),
+        holder=bringing.holder or this_process(),
+        lease_ns=None if bringing.lease_ns is None else work.now_ns + bringing.lease_ns,
+        now_ns=work.now_ns,
+    )
+    who = Who(Actor.AGENT, approval.agent or "")
+    if RECEIPT in approval.policy.obligations:
+        approval = _receipt(work, approval)
+    body = {"claim_id": claim_id, "arguments": approval.arguments_hash}
+    work.tell_of(EventType.ACTION_CLAIMED, who, approval, body=body)
+    arguments = approval.arguments if bringing.arguments is None else dict(bringing.arguments)
+    return Claim(claim_id, approvals.get(work.connection, approval.approval_id), arguments)
+
+
+def finish(
+    work: Work,
+    claim_id: str,
+    *,
+    is_ok: bool,
+    result_ref: str | None = None,
+    error: str | None = None,
+    undo: Action | None = None,
+    approval_id: str | None = None,
+) -> Approval:
+    """Tell how an action ended; also one whose outcome was believed unknown.
+
+    Raises ClaimRefused for a claim that is none, or was told of before.
+    """
+    found = find_claim(work.connection, claim_id)
+    if found is None or (approval_id is not None and found.approval_id != approval_id):
+        raise ClaimRefused("not_claimed", f"there is no claim {claim_id[:32]!r}")
+    told = None if error is None else work.keeper.content_text("error", error)
+    ref = None if result_ref is None else work.keeper.name("result_ref", result_ref)
+    is_first = end_claim(
+        work.connection, claim_id, is_ok=is_ok, result_ref=ref, error=told, now_ns=work.now_ns
+    )
+    approval = approvals.get(work.connection, found.approval_id)
+    if not is_first:
+        raise ClaimRefused(
+            "already_finished",
+            f"how {approval.approval_id[:8]} ended was told already",
+            state=approval.execution.state,
+        )
+    how_to_undo = kept_undo(work.keeper, undo)
+    if how_to_undo is not None:
+        approval = approvals.change(work.connection, approval, undo=how_to_undo)
+    contents = [] if told is None else [work.keeper.content("error", told)]
+    who = Who(Actor.TOOL, approval.tool)
+    body: Json = {"claim_id": claim_id, "ok": is_ok, "result_ref": ref}
+    work.tell_of(EventType.ACTION_EXECUTED, who, approval, body=body, contents=contents)
+    if not is_ok:
+        work.tell_of(EventType.FAILURE, who, approval, body={"claim_id": claim_id})
+    return approvals.get(work.connection, found.approval_id)
+
+
+def recover(work: Work) -> list[Approval]:
+    """Mark claims as of unknown outcome whose process is gone; nothing is ever run again."""
+    lost = []
+    for one in lost_claims(work.connection, now_ns=work.now_ns):
+        approval = approvals.get(work.connection, one.approval_id)
+        if lose_claim(work.connection, approval.key):
+            body = {"claimed_ns": str(one.claimed_ns)}
+            work.tell_of(EventType.ACTION_UNKNOWN, SYSTEM, approval, body=body)
+            lost.append(approvals.get(work.connection, one.approval_id))
+    return lost
+
+
+def is_proposer(approval: Approval, proposal_key: str | None) -> bool:
+    """Say whether somebody holds the key of the proposal."""
+    if proposal_key is None:
+        return False
+    return hmac.compare_digest(hash_of_secret(proposal_key), approval.proposal_key)
+
+
+def require_proposer(approval: Approval, proposal_key: str | None) -> None:
+    """Raise ClaimRefused for a key that is given and wrong."""
+    if proposal_key is not None and not is_proposer(approval, proposal_key):
+        raise ClaimRefused("bad_token", "this is not the key of this proposal")
+
+
+def granted_token(key: bytes, approval: Approval, *, now_ns: int) -> str | None:
+    """Return the token of an approved action that nobody has claimed, while it is good."""
+    is_open = approval.status is Status.APPROVED and approval.execution.state == "none"
+    if not is_open or approval.token_ends_ns is None or now_ns >= approval.token_ends_ns:
+        return None
+    return token_of(key, approval)
+
+
+def _refuse(work: Work, approval: Approval, bringing: Claiming) -> ClaimRefused | None:
+    token = token_of(work.keeper.key, approval)
+    is_token = bringing.token is not None and hmac.compare_digest(
+        bringing.token.encode("utf-8", "surrogatepass"), token.encode()
+    )
+    short = approval.approval_id[:8]
+    if approval.status is not Status.APPROVED:
+        return ClaimRefused(
+            "not_approved", f"approval {short} is {approval.status}", decision=decision_of(approval)
+        )
+    state = approval.execution.state
+    if state != "none":
+        return ClaimRefused(
+            "token_used" if is_token else "already_claimed",
+            f"approval {short} was claimed already; its action is {state}",
+            state=state,
+        )
+    if approval.token is None or not hmac.compare_digest(hash_of_secret(token), approval.token):
+        return ClaimRefused("record_altered", f"approval {short} is not what was approved")
+    if bringing.token is not None and not is_token:
+        return ClaimRefused("bad_token", "this is not the token of this draft")
+    if bringing.proposal_key is not None and not is_proposer(approval, bringing.proposal_key):
+        return ClaimRefused("bad_token", "this is not the key of this proposal")
+    if not bringing.is_trusted and bringing.token is None and bringing.proposal_key is None:
+        return ClaimRefused("bad_token", "the token, or the key of the proposal, is needed")
+    if approval.token_ends_ns is None or work.now_ns >= approval.token_ends_ns:
+        return ClaimRefused("token_expired", f"approval {short} was not run in time")
+    return None
+
+
+def _refuse_arguments(work: Work, approval: Approval, bringing: Claiming) -> ClaimRefused | None:
+    if bringing.arguments is not None:
+        if work.keeper.hash_of(bringing.arguments) == approval.arguments_hash:
+            return None
+        return ClaimRefused(
+            "arguments_changed",
+            "these are not the arguments that were approved",
+            revision=approval.revision,
+            approved_by=approval.decided_by,
+        )
+    if not approval.is_exact:
+        return ClaimRefused(
+            "must_repropose",
+            "the arguments hold what is not kept: only the program that proposed them has it",
+        )
+    if work.keeper.hash_of(approval.arguments) != approval.arguments_hash:
+        return ClaimRefused("record_altered", "the arguments are not those that were approved")
+    return None
+
+
+def _receipt(work: Work, approval: Approval) -> Approval:
+    body = {"arguments": approval.arguments_hash, "rule_ids": list(approval.policy.rule_ids)}
+    seq = work.tell_of(EventType.ACTION_RECEIPTED, SYSTEM, approval, body=body)
+    note = replace(approval.policy, receipts=(*approval.policy.receipts, f"event:{seq}"))
+    return approvals.change(work.connection, approval, policy=note)
