@@ -16,11 +16,11 @@ from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.open_steps import RunPlace, find_run_place
 from hansard_store.policy_checks import record_check
+from hansard_store.policy_records import CheckKeeper
 from hansard_store.run_queries import find_trace_id
 from hansard_store.step_queries import get_step
 from hansard_web.policy_bodies import AskPolicy
 from hansard_web.policy_book import PolicyBook
-from hansard_store.policy_records import CheckKeeper
 from hansard_web.site import Site
 
 

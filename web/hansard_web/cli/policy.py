@@ -19,6 +19,7 @@ from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.policies import list_policies, rule_history
 from hansard_store.policy_checks import record_check
+from hansard_store.policy_records import CheckKeeper
 from hansard_web.cli.base import Group, json_option, print_json, read_config, setting_options
 from hansard_web.cli.store import find_store, open_store
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
@@ -27,7 +28,6 @@ from hansard_web.policy_answers import rule_version_body, rules_body, version_bo
 from hansard_web.policy_asking import decision_body
 from hansard_web.policy_bodies import AskPolicy
 from hansard_web.policy_book import PolicyBook, read_file
-from hansard_store.policy_records import CheckKeeper
 from hansard_web.readers import Readers
 
 _CONTEXT = ("agent", "task_type", "provider", "model", "environment", "user", "project")
