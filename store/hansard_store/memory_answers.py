@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from hansard_compiler.calls import Json
 from hansard_compiler.memory_models import as_compile_record
 from hansard_store.memory_types import Access, Memory
-
-_SECOND_NS = 1_000_000_000
+from hansard_store.times import time_text
 
 
 def memory_json(one: Memory) -> Json:
@@ -28,10 +25,10 @@ def memory_json(one: Memory) -> Json:
         "chain": one.chain,
         "slot": one.slot,
         "confidence": one.confidence,
-        "freshness_at": _time(one.freshness_ns),
-        "expires_at": _time(one.expires_ns),
-        "created_at": _time(one.created_ns),
-        "last_read_at": _time(one.last_read_ns or None),
+        "freshness_at": time_text(one.freshness_ns),
+        "expires_at": time_text(one.expires_ns),
+        "created_at": time_text(one.created_ns),
+        "last_read_at": time_text(one.last_read_ns or None),
         "reads": one.reads,
         "tags": list(one.tags),
         "metadata": dict(one.metadata),
@@ -45,7 +42,7 @@ def memory_json(one: Memory) -> Json:
         "contests": one.contests,
         "ended": None
         if one.ended is None
-        else {"at": _time(one.ended.time_ns), "by": one.ended.by, "reason": one.ended.reason},
+        else {"at": time_text(one.ended.time_ns), "by": one.ended.by, "reason": one.ended.reason},
         "removed": list(one.removed),
         "content_hash": one.content_hmac,
         "freshness_ns": str(one.freshness_ns),
@@ -63,7 +60,7 @@ def access_json(one: Access) -> Json:
     """Return one read or write."""
     return {
         "kind": one.kind,
-        "at": _time(one.time_ns),
+        "at": time_text(one.time_ns),
         "memory_id": one.memory_id,
         "run_id": one.run_id,
         "step_id": one.step_id,
@@ -71,11 +68,3 @@ def access_json(one: Access) -> Json:
         "door": one.door,
         "run_is_gone": one.run_is_gone,
     }
-
-
-def _time(ns: int | None) -> str | None:
-    """Return RFC 3339 in UTC with nanoseconds."""
-    if ns is None:
-        return None
-    seconds, rest = divmod(ns, _SECOND_NS)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"

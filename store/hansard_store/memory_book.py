@@ -1,0 +1,281 @@
+"""Memory, written and read by whoever may: the only public way in.
+
+Every write is one transaction with its event, on the caller's thread, and survives a power cut.
+Every read is recorded, too, with the step that did it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from hansard_compiler.calls import Json
+from hansard_compiler.compile_errors import InvalidInput
+from hansard_compiler.memory_models import AcceptMemory, EndMemory, ReadMemory, Told, WriteMemory
+from hansard_compiler.models import parse
+from hansard_compiler.redaction import Redactor
+from hansard_compiler.retention import RetentionMode
+from hansard_store import memories
+from hansard_store.database import DataFolder, transaction
+from hansard_store.event_types import Actor, Event, EventType
+from hansard_store.events import append
+from hansard_store.memory_access import record
+from hansard_store.memory_answers import candidate_json, memory_json
+from hansard_store.memory_errors import BadMemory, NotCurrent
+from hansard_store.memory_keeping import MemoryKeeper
+from hansard_store.memory_permits import check_permit
+from hansard_store.memory_reads import get_memory, memories_by_number
+from hansard_store.memory_recall import read_durable, read_working
+from hansard_store.memory_types import AccessKind, Door, Ended, Memory, Toucher
+from hansard_store.own_connections import OwnConnections
+
+_AT_ONCE = 200
+_ENDED = ("invalidated", "purged")
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenMemory:
+    """A record after a write: new, or the one that already said so."""
+
+    memory: Memory
+    outcome: memories.Outcome
+    superseded: tuple[str, ...]  # what stood before it
+    stands: str | None  # what stands in its place, where it was not taken over
+
+    def json(self) -> Json:
+        told = {"outcome": self.outcome, "superseded": list(self.superseded), "stands": self.stands}
+        return {**told, "memory": memory_json(self.memory)}
+
+
+class MemoryBook:
+    """The memory of one store. Threads share it, each with a connection of its own."""
+
+    def __init__(
+        self,
+        folder: DataFolder,
+        mode: RetentionMode = RetentionMode.REDACTED_PAYLOADS,
+        *,
+        door: Door = "sdk",
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._folder = folder
+        self._door: Door = door
+        self._clock = clock
+        key = folder.key()
+        self._keeper = MemoryKeeper(mode, Redactor(key), key)
+        self._connections = OwnConnections(folder)
+
+    def through(self, door: Door) -> MemoryBook:
+        """Return the same book as it is used through another door."""
+        other = copy(self)
+        other._door = door
+        return other
+
+    def close(self) -> None:
+        """Close all connections; no thread may be using one."""
+        self._connections.close()
+
+    # ---- writing
+
+    def write(self, asked: WriteMemory) -> WrittenMemory:
+        """Write a record. Raises MemoryRefused, NotFoundError, StoreBusyError."""
+        now_ns = self._clock()
+        new = self._keeper.new(asked, now_ns=now_ns)
+        with self._transaction() as connection:
+            check_permit(connection, asked, new)
+            if asked.replaces is not None:
+                new = replace(new, replaces=self._found(connection, asked.replaces).memory_id)
+            made = memories.write(connection, new, now_ns=now_ns)
+            kind: AccessKind = "repeat" if made.outcome == "repeat" else "write"
+            who = self._toucher(asked)
+            record(connection, kind, [made.id], who, now_ns=now_ns)
+            body = {
+                "writer": asked.writer,
+                "memory_type": asked.memory_type,
+                "outcome": made.outcome,
+                "content_hash": f"hmac-sha256:{new.kept.hmac.hex()}",
+                "superseded": [one.hex() for one in made.superseded],
+                "stands": made.stands.hex() if made.stands else None,
+                "approval_id": asked.approval_id,
+            }
+            self._tell(connection, kind, made.memory_id, who, asked.by or asked.agent or "", body)
+            memory = self._one(connection, made.id, now_ns=now_ns)
+        superseded = tuple(one.hex() for one in made.superseded)
+        stands = made.stands.hex() if made.stands else None
+        return WrittenMemory(memory, made.outcome, superseded, stands)
+
+    def accept(self, asked: AcceptMemory) -> Memory:
+        """Let a record that waits for a review stand. Raises NotFoundError, NotCurrent."""
+        with self._transaction() as connection:
+            found = self._found(connection, asked.memory_id)
+            if found.state != "review":
+                raise NotCurrent(found.memory_id.hex(), state=found.state, wanted="review")
+            key = memories.key_of(connection, found.id)
+            superseded = memories.accept(connection, found, key=key)
+            body = {
+                "superseded": [one.hex() for one in superseded],
+                "reason_hash": self._keeper.hash_text(asked.reason),
+            }
+            return self._changed(connection, "accept", found, asked, asked.by, body)
+
+    def invalidate(self, asked: EndMemory) -> Memory:
+        """Say that a record does not hold. Raises NotFoundError; NotCurrent where it ended."""
+        return self._end("invalidate", asked, memories.end, _ENDED)
+
+    def purge(self, asked: EndMemory) -> Memory:
+        """Remove a record's content for good; that it was there, who and why stay."""
+        return self._end("purge", asked, memories.purge, ("purged",))
+
+    def expire_due(self) -> int:
+        """Mark what is past its time, and return how much; reads leave it out before that."""
+        total, now_ns, who = 0, self._clock(), Toucher(self._door)
+        while True:
+            with self._transaction() as connection:
+                gone = memories.expire(connection, now_ns=now_ns, most=_AT_ONCE)
+                for number, memory_id in gone:
+                    record(connection, "expire", [number], who, now_ns=now_ns)
+                    self._tell(connection, "expire", memory_id, who, "", {})
+            total += len(gone)
+            if len(gone) < _AT_ONCE:
+                return total
+
+    # ---- reading
+
+    def read(self, asked: ReadMemory) -> list[Memory]:
+        """Return what is asked for, and record that it was read, and by which step."""
+        now_ns, names = self._clock(), self._keeper.names(asked.namespace)
+        connection = self._connections.get()
+        found: list[Memory] = []
+        run = asked.of_run or asked.run
+        if asked.is_working and run is not None:
+            found += read_working(connection, asked, bytes.fromhex(run), now_ns=now_ns)
+        if any(names):
+            found += read_durable(connection, asked, names, now_ns=now_ns)
+        with self._transaction() as connection:
+            numbers = [one.id for one in found]
+            record(connection, "read", numbers, self._toucher(asked), now_ns=now_ns)
+        return found
+
+    # ---- for programs of other doors: JSON in, JSON out
+
+    def write_json(self, told: Json) -> Json:
+        """Write what a program tells; raises BadMemory for fields that do not fit."""
+        return self.write(_parsed(WriteMemory, told)).json()
+
+    def read_json(self, told: Json) -> Json:
+        """Return records, and the same as a compile takes them."""
+        asked = _parsed(ReadMemory, told)
+        return read_answer(asked, self.read(asked))
+
+    def invalidate_json(self, told: Json) -> Json:
+        return {"memory": memory_json(self.invalidate(_parsed(EndMemory, told)))}
+
+    # ---- inside
+
+    def _end(
+        self,
+        kind: AccessKind,
+        asked: EndMemory,
+        change: Callable[[apsw.Connection, memories.Found, Ended], None],
+        refused: Sequence[str],
+    ) -> Memory:
+        reason = self._keeper.clean_text(asked.reason)
+        with self._transaction() as connection:
+            found = self._found(connection, asked.memory_id)
+            if found.state in refused:
+                raise NotCurrent(found.memory_id.hex(), state=found.state, wanted="current")
+            ended = Ended(self._clock(), self._keeper.clean_text(asked.by), reason)
+            change(connection, found, ended)
+            body = {"was": found.state, "reason_hash": self._keeper.hash_text(reason)}
+            return self._changed(connection, kind, found, asked, asked.by, body)
+
+    def _changed(
+        self,
+        connection: apsw.Connection,
+        kind: AccessKind,
+        found: memories.Found,
+        asked: Told,
+        by: str,
+        body: Json,
+    ) -> Memory:
+        """Record a change by a person or program, and return the record as it is now."""
+        who, now_ns = self._toucher(asked), self._clock()
+        record(connection, kind, [found.id], who, now_ns=now_ns)
+        self._tell(connection, kind, found.memory_id, who, by, body)
+        return self._one(connection, found.id, now_ns=now_ns)
+
+    def _tell(
+        self,
+        connection: apsw.Connection,
+        kind: AccessKind,
+        memory_id: bytes,
+        who: Toucher,
+        name: str,
+        body: Json,
+    ) -> None:
+        """Append the event of a change, in its transaction."""
+        is_written = kind in ("write", "repeat", "accept")
+        is_person = kind in ("accept", "invalidate", "purge") and who.step_id is None
+        actor = Actor.SYSTEM if kind == "expire" else Actor.ME if is_person else Actor.AGENT
+        event = Event(
+            type=EventType.MEMORY_WRITTEN if is_written else EventType.MEMORY_INVALIDATED,
+            actor=actor,
+            who=self._keeper.clean_text(name),
+            action=f"memory.{kind}",
+            source=who.door,
+            subject=f"memory:{memory_id.hex()}",
+            time_ns=self._clock(),
+            trace_id=who.trace_id,
+            span_id=who.span_id,
+            body={key: value for key, value in body.items() if value not in (None, [], "")},
+        )
+        append(connection, event)
+
+    def _found(self, connection: apsw.Connection, prefix: str) -> memories.Found:
+        memory = get_memory(connection, prefix, now_ns=self._clock())
+        found = memories.get(connection, bytes.fromhex(memory.memory_id))
+        assert found is not None
+        return found
+
+    def _one(self, connection: apsw.Connection, number: int, *, now_ns: int) -> Memory:
+        return memories_by_number(connection, [number], now_ns=now_ns)[number]
+
+    def _toucher(self, asked: Told) -> Toucher:
+        agent = None if asked.agent is None else self._keeper.clean_text(asked.agent)
+        return Toucher(self._door, asked.run, asked.step_id, agent)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[apsw.Connection]:
+        connection = self._connections.get()
+        with transaction(connection):
+            yield connection
+
+
+def read_answer(asked: ReadMemory, found: Sequence[Memory]) -> Json:
+    """Return what was read, and the same as a compile takes it with its scope."""
+    return {
+        "items": [memory_json(one) for one in found],
+        "memory_records": [candidate_json(one) for one in found],
+        "scope": {**asked.scope, **asked.namespace.scope},
+    }
+
+
+def open_memory(data: Path, *, retention: RetentionMode) -> MemoryBook:
+    """Open the memory of a data folder, made where it is not there: the entry point of the SDK."""
+    folder = DataFolder(data)
+    folder.create()
+    return MemoryBook(folder, retention)
+
+
+def _parsed(model: type[Any], told: Json) -> Any:
+    try:
+        return parse(model, told)
+    except InvalidInput as error:
+        raise BadMemory([(one.where, one.what) for one in error.problems]) from None
