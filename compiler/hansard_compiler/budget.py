@@ -33,6 +33,8 @@ _CLASS_OF_KIND = {
 }  # fmt: skip
 _MOST_WALKED = 256
 _PIN = TERMS.index("pin")
+_PINNED = Told("include", ReasonCode.PINNED)
+_WITHIN_BUDGET = Told("include", ReasonCode.WITHIN_BUDGET)
 
 
 def class_of(item: Item) -> int:
@@ -161,7 +163,7 @@ class Allocator:
     ) -> bool:
         """Take members and all they need, whole or shortened; else say what was lacking."""
         bundle, is_whole = self._bundle(done, members)
-        cost = sum(self._tokens[one] for one in bundle)
+        cost = sum(map(self._tokens.__getitem__, bundle))
         if cost > done.free:
             allotted = self._allotted(bundle, done.free) if is_whole else {}
             if not allotted:
@@ -207,8 +209,7 @@ class Allocator:
     def _told_in(self, item_id: str, members: Sequence[str], needed_by: str | None) -> Told:
         if needed_by is not None or item_id not in members:
             return Told("include", ReasonCode.DEPENDENCY, related=needed_by or members[0])
-        pinned = self._state.scores[item_id].terms[_PIN] > 0
-        return Told("include", ReasonCode.PINNED if pinned else ReasonCode.WITHIN_BUDGET)
+        return _PINNED if self._state.scores[item_id].terms[_PIN] > 0 else _WITHIN_BUDGET
 
     def _allotted(self, bundle: Sequence[str], free: int) -> dict[str, int]:
         """Return what each item that may be shortened gets; nothing when that is not enough."""

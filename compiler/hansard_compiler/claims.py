@@ -134,7 +134,7 @@ def claims_of(item: Item, text: str) -> Iterator[Claim]:
     most = _NOTE_SENTENCES if is_note else _OPENING_SENTENCES
     tagged = "correction" in item.tags
     lower = read.lower()
-    may_correct = tagged or any(hint in lower for hint in _CORRECTION_HINTS)
+    may_correct = tagged or any(map(lower.__contains__, _CORRECTION_HINTS))
     for end in _ENDS:
         read = read.replace(end, "\n")
     for sentence in read.split("\n", most)[:most]:
@@ -159,7 +159,7 @@ class _Read(NamedTuple):
 
 def _is_telling(sentence: str) -> bool:
     """Say whether a sentence gives a number or denies something: of a document all that is read."""
-    return _DIGIT.search(sentence) is not None or any(one in sentence for one in _DENIALS)
+    return _DIGIT.search(sentence) is not None or any(map(sentence.__contains__, _DENIALS))
 
 
 def _claim(item_id: str, sentence: str, *, corrects: bool) -> Claim:

@@ -40,15 +40,17 @@ def receipts_of(state: State, kept: Mapping[str, Any]) -> tuple[Receipt, ...]:
     of_item = {one: section.name for section in state.sections for one in section.item_ids}
     sources = _sources(state)
     return tuple(
-        _receipt(
-            state,
-            item,
-            decided[item.id],
-            section=of_item.get(item.id),
-            source=source,
-            original_ref=ref_of(content_bytes(kept[item.id])),
-        )
-        for item, source in zip(state.items, sources, strict=True)
+        [
+            _receipt(
+                state,
+                item,
+                decided[item.id],
+                section=of_item.get(item.id),
+                source=source,
+                original_ref=ref_of(content_bytes(kept[item.id])),
+            )
+            for item, source in zip(state.items, sources, strict=True)
+        ]
     )
 
 

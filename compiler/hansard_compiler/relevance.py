@@ -35,7 +35,8 @@ class Bm25:
         if not said or not texts:
             return [0] * len(texts)
         wanted = [_Wanted(term) for term in said]
-        hits = [_hits(wanted, text) for text in texts]
+        numbered = [(number, one, one.needle) for number, one in enumerate(wanted)]
+        hits = [_hits(numbered, text) for text in texts]
         weights = _weights(said, hits)
         total_length = max(1, sum(map(len, texts)))
         raw = [
@@ -110,17 +111,16 @@ def _begins_word(text: str, at: int) -> bool:
     return not before.isalpha() or (first.isupper() and before.islower())
 
 
-def _hits(wanted: Sequence[_Wanted], text: str) -> dict[int, int]:
-    """Return how often each term of the query is in a text; only those that are."""
+def _hits(wanted: Sequence[tuple[int, _Wanted, str]], text: str) -> dict[int, int]:
+    """Return how often each term of the query, by number, is in a text; only those that are."""
     lower = text.lower()
     if len(lower) != len(text):  # a few letters grow: then the places differ
         text = lower
     found = {}
-    for number, one in enumerate(wanted):
-        if one.needle in lower:
-            times = one.count(text, lower)
-            if times:
-                found[number] = times
+    for number, one in [(number, one) for number, one, needle in wanted if needle in lower]:
+        times = one.count(text, lower)
+        if times:
+            found[number] = times
     return found
 
 

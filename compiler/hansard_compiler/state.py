@@ -121,7 +121,7 @@ class State:
     ) -> State:
         """Return the state after a pass: its report added, what it excluded no longer live."""
         told = told or {}
-        seen = tuple(item.id for item in changes.get("live", self.live))
+        seen = tuple([item.id for item in changes.get("live", self.live)])
         report = Report(name, seen, usual, told)
         out = {item_id for item_id, one in told.items() if one.decision == "exclude"}
         live: Sequence[Item] = changes.pop("live", self.live)

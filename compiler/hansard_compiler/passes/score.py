@@ -41,16 +41,25 @@ def _scores(state: State, guarded: Mapping[str, Guarded]) -> dict[str, Score]:
     config = state.request.compile_config
     rate = scorer(config, now_us=state.now_us)
     relevant = _relevance(state, guarded)
-    dependents = Counter(one for needs in state.needs.values() for one in needs)
-    needed = {one for item_id in state.required for one in state.needs.get(item_id, ())}
+    pressures = _pressures(state)
     return {
         item.id: rate.score(
             item,
             relevance=relevant[item.id],
-            pressure=pressure(dependents[item.id], needed_by_required=item.id in needed),
+            pressure=pressures.get(item.id, 0),
             priority=guarded[item.id].priority,
         )
         for item in state.live
+    }
+
+
+def _pressures(state: State) -> dict[str, int]:
+    """Return the dependency term of what others need; few items are."""
+    dependents = Counter(one for needs in state.needs.values() for one in needs)
+    needed = {one for item_id in state.required for one in state.needs.get(item_id, ())}
+    return {
+        item_id: pressure(number, needed_by_required=item_id in needed)
+        for item_id, number in dependents.items()
     }
 
 
