@@ -19,8 +19,9 @@ from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store import approvals, deciding, proposing, running, telling
 from hansard_store.accounting import Refusal, Who, Work, new_id
+from hansard_store.approval_claims import lost_claims
 from hansard_store.approval_errors import ActionBlocked
-from hansard_store.approval_history import drafts_of
+from hansard_store.approval_history import drafts_of, history_of
 from hansard_store.approval_records import (
     Action,
     Approval,
@@ -98,9 +99,12 @@ class Accountability:
 
     # ---- proposing
 
-    def propose(self, proposal: Proposal) -> Proposed:
-        """Create a pending action. Raises ActionBlocked where policy denies it, BadProposal."""
-        return self._propose([proposal], batch_id=None)[0]
+    def propose(self, proposal: Proposal, *, batch_id: str | None = None) -> Proposed:
+        """Create a pending action. Raises ActionBlocked where policy denies it, BadProposal.
+
+        One that joins a batch takes the place of nothing that waits in its channel.
+        """
+        return self._propose([proposal], batch_id=batch_id)[0]
 
     def propose_batch(self, proposals: Sequence[Proposal]) -> list[Proposed]:
         """Create pending actions that are shown together; all of them, or none."""
@@ -319,6 +323,22 @@ class Accountability:
             except StoreBusyError:
                 return
 
+    def recover_quietly(self) -> list[Approval]:
+        """Recover where there is something to recover; nothing is written otherwise."""
+        connection = self._connections.get()
+        if not lost_claims(connection, now_ns=self._clock()):
+            return []
+        return self.recover()
+
+    def now_ns(self) -> int:
+        """Return the time as this desk has it."""
+        return self._clock()
+
+    def history(self, approval_id: str) -> list[StoredEvent]:
+        """Return every event of an approval, in order, with its drafts and notes."""
+        found = approvals.get(self._connections.get(), approval_id)
+        return history_of(self._log(), found.approval_id)
+
     def events(
         self,
         wanted: EventFilter = EventFilter(),  # noqa: B008 - frozen
@@ -438,8 +458,12 @@ class Accountability:
         notes = [self._ask(proposing.question_of(one), who=_agent(one.agent)) for one in checked]
 
         def do(work: Work) -> list[Proposed]:
+            of_batch = ApprovalFilter(batch_id=batch_id)
+            joins = batch_id and approvals.list_approvals(work.connection, of_batch, limit=1)
             return [
-                proposing.propose(work, one, note, batch_id=batch_id, replaces=number == 0)
+                proposing.propose(
+                    work, one, note, batch_id=batch_id, replaces=number == 0 and not joins
+                )
                 for number, (one, note) in enumerate(zip(checked, notes, strict=True))
             ]
 

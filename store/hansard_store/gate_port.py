@@ -1,0 +1,172 @@
+"""What a gate in a program asks of the store, in plain JSON, as it would ask a server.
+
+The SDK finds `open_decisions` by the entry point `hansard.accountability` and knows no more of this
+floor. Each call is one transaction on the calling thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from hansard_compiler.calls import Json
+from hansard_compiler.retention import RetentionMode
+from hansard_store.approval_answers import approval_json
+from hansard_store.approval_errors import BadProposal
+from hansard_store.approval_records import (
+    HOUR_NS,
+    Action,
+    Approval,
+    ApprovalFilter,
+    Approver,
+    Proposal,
+)
+from hansard_store.facade import ME, Accountability, open_accountability
+
+_SECOND_NS: Final = 1_000_000_000
+_PLACE: Final = ("run_id", "step_id")
+
+
+def open_decisions(data: Path, *, retention: RetentionMode) -> GatePort:
+    """Open a data folder for the gate of a program; made where there is none."""
+    return GatePort(open_accountability(data, retention=retention))
+
+
+class GatePort:
+    """Approvals and events in the shapes of the API; threads may share it. Raises HansardError."""
+
+    def __init__(self, store: Accountability) -> None:
+        self.store = store
+
+    def propose(self, told: Json) -> Json:
+        """Create a pending action; its approval, with `proposal_key`."""
+        proposed = self.store.propose(_proposal(told), batch_id=told.get("batch_id"))
+        return {**approval_json(proposed.approval), "proposal_key": proposed.proposal_key}
+
+    def approval(self, approval_id: str) -> Json:
+        """Return an approval with its drafts."""
+        return approval_json(self.store.approval(approval_id, with_drafts=True))
+
+    def approvals(self, filters: Mapping[str, Any]) -> list[Json]:
+        """Return the newest approvals that the filters let through."""
+        given = {name: value for name, value in filters.items() if value is not None}
+        limit = int(given.pop("limit", 50))
+        if "status" in given:
+            given["status"] = (given["status"],)
+        return [
+            approval_json(one) for one in self.store.approvals(ApprovalFilter(**given), limit=limit)
+        ]
+
+    def decide(self, approval_id: str, verb: str, told: Json) -> Json:
+        """Approve, reject, revise or repropose."""
+        deciding: dict[str, Callable[[str, Json], Approval]] = {
+            "approve": self._approve,
+            "reject": self._reject,
+            "revise": self._revise,
+            "repropose": self._repropose,
+        }
+        return approval_json(deciding[verb](approval_id, told))
+
+    def _approve(self, approval_id: str, told: Json) -> Approval:
+        by, arguments = told.get("by") or ME, told.get("arguments")
+        return self.store.approve(approval_id, by=by, arguments=arguments)
+
+    def _reject(self, approval_id: str, told: Json) -> Approval:
+        return self.store.reject(approval_id, by=told.get("by") or ME, reason=told.get("reason"))
+
+    def _revise(self, approval_id: str, told: Json) -> Approval:
+        return self.store.revise(approval_id, by=told.get("by") or ME, note=told["note"])
+
+    def _repropose(self, approval_id: str, told: Json) -> Approval:
+        return self.store.repropose(
+            approval_id,
+            told["arguments"],
+            description=told.get("description"),
+            flags=told.get("flags") or {},
+            by=told.get("agent"),
+        )
+
+    def claim(self, approval_id: str, told: Json) -> Json:
+        """Take the right to run an approved action, once."""
+        claim = self.store.claim(
+            approval_id, told["arguments"], proposal_key=told.get("proposal_key")
+        )
+        return {"claim_id": claim.claim_id, "arguments": claim.arguments}
+
+    def result(self, approval_id: str, told: Json) -> Json:
+        """Tell how a claimed action ended."""
+        undo = told.get("undo")
+        ended = self.store.finish(
+            told["claim_id"],
+            ok=told["ok"],
+            error=told.get("error"),
+            result_ref=told.get("result_ref"),
+            undo=None if undo is None else Action(undo["tool"], undo["arguments"]),
+            approval_id=approval_id,
+        )
+        return approval_json(ended)
+
+    def note(self, told: Json) -> None:
+        """Log an event of a gate; it is on disk when this returns."""
+        noting: dict[str, Callable[[Json], int]] = {
+            "tool.called": self._called,
+            "tool.returned": self._returned,
+            "policy.blocked": self._blocked,
+            "failure": self._failed,
+            "message.inbound": self._message_in,
+            "message.outbound": self._message_out,
+        }
+        if told.get("type") not in noting:
+            raise BadProposal("type", f"a gate tells of no {told.get('type')!r}")
+        noting[told["type"]](told)
+
+    def _called(self, told: Json) -> int:
+        return self.store.tool_called(
+            told["tool"],
+            told.get("arguments"),
+            **_of(told, "agent", "call_id", "effect", "approval_id", *_PLACE),
+        )
+
+    def _returned(self, told: Json) -> int:
+        return self.store.tool_returned(
+            told["tool"],
+            **_of(told, "ok", "agent", "call_id", "effect", "error", "approval_id", *_PLACE),
+        )
+
+    def _blocked(self, told: Json) -> int:
+        return self.store.blocked(
+            told["tool"],
+            told.get("arguments") or {},
+            **{"reason": "", **_of(told, "reason", "rule_ids", "agent", *_PLACE)},
+        )
+
+    def _failed(self, told: Json) -> int:
+        return self.store.failed(told["action"], told["error"], **_of(told, "agent", *_PLACE))
+
+    def _message_in(self, told: Json) -> int:
+        return self.store.message_in(told["channel"], **_of(told, "by", "text", *_PLACE))
+
+    def _message_out(self, told: Json) -> int:
+        return self.store.message_out(told["channel"], **_of(told, "agent", "text", *_PLACE))
+
+    def close(self) -> None:
+        """Close the store."""
+        self.store.close()
+
+
+def _of(told: Json, *names: str) -> dict[str, Any]:
+    return {name: told[name] for name in names if told.get(name) is not None}
+
+
+def _proposal(told: Json) -> Proposal:
+    expires_s = told.get("expires_in_s")
+    return Proposal(
+        tool=told["tool"],
+        arguments=told["arguments"],
+        description=told.get("description"),
+        flags=told.get("flags") or {},
+        lifetime_ns=HOUR_NS if expires_s is None else int(expires_s * _SECOND_NS),
+        approvers=[Approver(one) for one in told.get("approvers") or ()],
+        **_of(told, "effect", "agent", "channel", "one_per_channel", "undo_of", "facts", *_PLACE),
+    )
