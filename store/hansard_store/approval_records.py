@@ -44,6 +44,19 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
+class PolicyNote:
+    """What policy said of an action."""
+
+    effect: str | None = None  # None: nobody was asked
+    rule_ids: tuple[str, ...] = ()
+    reason: str | None = None
+    obligations: tuple[str, ...] = ()
+    check_id: int | None = None
+    receipts: tuple[str, ...] = ()  # event:SEQ of receipts that had to be stored first
+    facts: Mapping[str, str] = field(default_factory=dict)  # what it was told beside the action
+
+
+@dataclass(frozen=True, slots=True)
 class Proposal:
     """An action that is to be approved before it runs. Arguments are exact: secrets included."""
 
@@ -61,21 +74,10 @@ class Proposal:
     undo_of: str | None = None
     undo: Action | None = None
     approvers: Sequence[Approver] = ()
+    batch_id: str | None = None  # of the proposer's own choice: 32 hex digits
+    told: PolicyNote | None = None  # what the proposer's own rules said
     proposal_key: str | None = None  # sent again, it is the same proposal
     facts: Mapping[str, str] = field(default_factory=dict)  # for policy (policy_port.FACTS)
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyNote:
-    """What policy said of an action."""
-
-    effect: str | None = None  # None: nobody was asked
-    rule_ids: tuple[str, ...] = ()
-    reason: str | None = None
-    obligations: tuple[str, ...] = ()
-    check_id: int | None = None
-    receipts: tuple[str, ...] = ()  # event:SEQ of receipts that had to be stored first
-    facts: Mapping[str, str] = field(default_factory=dict)  # what it was told beside the action
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,13 +102,14 @@ class Accountability:
     def propose(self, proposal: Proposal, *, batch_id: str | None = None) -> Proposed:
         """Create a pending action. Raises ActionBlocked where policy denies it, BadProposal.
 
-        One that joins a batch takes the place of nothing that waits in its channel.
+        What is proposed in one batch does not take the place of one another.
         """
-        return self._propose([proposal], batch_id=batch_id)[0]
+        return self._propose([replace(proposal, batch_id=batch_id or proposal.batch_id)])[0]
 
     def propose_batch(self, proposals: Sequence[Proposal]) -> list[Proposed]:
         """Create pending actions that are shown together; all of them, or none."""
-        return self._propose(proposals, batch_id=new_id())
+        batch_id = new_id()
+        return self._propose([replace(one, batch_id=batch_id) for one in proposals])
 
     def repropose(
         self,
@@ -451,23 +452,14 @@ class Accountability:
 
     # ---- the inside
 
-    def _propose(self, given: Sequence[Proposal], *, batch_id: str | None) -> list[Proposed]:
+    def _propose(self, given: Sequence[Proposal]) -> list[Proposed]:
         checked = [proposing.checked(one, self.keeper) for one in given]
         for one in checked:
             self.keeper.keep(one.arguments)  # refused before policy is asked about it
         notes = [self._ask(proposing.question_of(one), who=_agent(one.agent)) for one in checked]
 
-        def do(work: Work) -> list[Proposed]:
-            of_batch = ApprovalFilter(batch_id=batch_id)
-            joins = batch_id and approvals.list_approvals(work.connection, of_batch, limit=1)
-            return [
-                proposing.propose(
-                    work, one, note, batch_id=batch_id, replaces=number == 0 and not joins
-                )
-                for number, (one, note) in enumerate(zip(checked, notes, strict=True))
-            ]
-
-        return self._write(do)
+        pairs = list(zip(checked, notes, strict=True))
+        return self._write(lambda work: [proposing.propose(work, *one) for one in pairs])
 
     def _ask(self, asked: PolicyQuestion, *, who: Who) -> PolicyNote:
         """Ask policy outside of any transaction: it records its check in one of its own."""

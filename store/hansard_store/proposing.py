@@ -38,7 +38,7 @@ from hansard_store.argument_keeping import Keeper, Kept
 from hansard_store.event_types import Actor, Content, EventType
 from hansard_store.policy_port import APPROVAL, DENY, FACTS, RECEIPT, PolicyQuestion
 
-_RUN_ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
+_HEX_ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _STEP_ID: Final = re.compile(r"([0-9a-f]{32})-[0-9a-f]{16}", re.ASCII)
 _MOST_APPROVERS: Final = 20
 MIN_LIFETIME_NS: Final = 1_000_000_000
@@ -77,6 +77,8 @@ def checked(proposal: Proposal, keeper: Keeper) -> Proposal:
         raise BadProposal("approvers", f"at most {_MOST_APPROVERS} people can be asked")
     for one in proposal.approvers:
         keeper.name("approver", one.name)
+    if proposal.batch_id is not None and not _HEX_ID.fullmatch(proposal.batch_id):
+        raise BadProposal("batch_id", "the batch is 32 lower-case hex digits")
     return _with_run(proposal)
 
 
@@ -89,7 +91,7 @@ def _with_run(proposal: Proposal) -> Proposal:
                 "step_id", "the step is 32 and 16 hex digits with - between, of its run"
             )
         run_id = found[1]
-    if run_id is not None and not _RUN_ID.fullmatch(run_id):
+    if run_id is not None and not _HEX_ID.fullmatch(run_id):
         raise BadProposal("run_id", "the run is 32 lower-case hex digits")
     return replace(proposal, run_id=run_id)
 
@@ -113,14 +115,21 @@ def note_denial(work: Work, asked: PolicyQuestion, note: PolicyNote, who: Who) -
     )
 
 
-def propose(
-    work: Work,
-    proposal: Proposal,
-    note: PolicyNote,
-    *,
-    batch_id: str | None = None,
-    replaces: bool = True,
-) -> Proposed:
+def joined(note: PolicyNote, told: PolicyNote | None) -> PolicyNote:
+    """Return what policy said here, with what the proposer's own rules said; the stricter holds."""
+    if told is None:
+        return note
+    return replace(
+        note,
+        effect=note.effect or told.effect,
+        rule_ids=tuple(dict.fromkeys((*note.rule_ids, *told.rule_ids))),
+        reason=note.reason if note.rule_ids else told.reason or note.reason,
+        obligations=tuple(sorted({*note.obligations, *told.obligations})),
+        receipts=told.receipts,
+    )
+
+
+def propose(work: Work, proposal: Proposal, note: PolicyNote) -> Proposed:
     """Create a pending action and log it; what it takes the place of ends before."""
     key = proposal.proposal_key or new_proposal_key()
     known = approvals.find_of_proposal(work.connection, hash_of_secret(key))
@@ -131,14 +140,15 @@ def propose(
         ):
             raise ProposalKeyReused("this proposal key stands for another proposal")
         return Proposed(known, key)
-    replaced = _replace_pending(work, proposal) if replaces else ()
-    made = _new(work, proposal, note, key=key, batch_id=batch_id)
+    replaced = _replace_pending(work, proposal)
+    note = joined(note, proposal.told)
+    made = _new(work, proposal, note, key=key)
     approval = approvals.add(work.connection, made)
     who = Who(Actor.AGENT, proposal.agent or "")
     body: dict[str, Any] = {
         "arguments": approval.arguments_hash,
         "expires_ns": str(approval.expires_ns),
-        "batch_id": batch_id,
+        "batch_id": approval.batch_id,
         "undo_of": approval.undo_of,
         "replaces": list(replaced) or None,
     }
@@ -256,9 +266,7 @@ def draft_content(work: Work, approval: Approval) -> Content:
     return work.keeper.content("draft", draft)
 
 
-def _new(
-    work: Work, proposal: Proposal, note: PolicyNote, *, key: str, batch_id: str | None
-) -> Approval:
+def _new(work: Work, proposal: Proposal, note: PolicyNote, *, key: str) -> Approval:
     kept = work.keeper.keep(proposal.arguments)
     lifetime = _lifetime(proposal)
     undo_of = None
@@ -277,7 +285,7 @@ def _new(
         run_id=proposal.run_id,
         step_id=proposal.step_id,
         channel=proposal.channel,
-        batch_id=batch_id,
+        batch_id=proposal.batch_id,
         undo_of=undo_of,
         undo=kept_undo(work.keeper, proposal.undo),
         note=None,
@@ -342,10 +350,12 @@ def _replace_pending(work: Work, proposal: Proposal) -> list[str]:
     if not proposal.one_per_channel or proposal.channel is None:
         return []
     pending = approvals.pending_of_channel(work.connection, proposal.channel)
-    for approval_id in pending:
-        approval = approvals.get(work.connection, approval_id)
+    earlier = [approvals.get(work.connection, one) for one in pending]
+    # What is proposed together stays together.
+    ended = [one for one in earlier if one.batch_id is None or one.batch_id != proposal.batch_id]
+    for approval in ended:
         end(work, approval, Status.REJECTED, who=SYSTEM, reason="superseded")
-    return pending
+    return [one.approval_id for one in ended]
 
 
 def end(

@@ -1,0 +1,73 @@
+"""Events that programs tell by name: what a body of `POST /v1/events` becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hansard_store.approval_errors import BadProposal
+from hansard_store.event_types import EventType
+from hansard_store.facade import Accountability
+
+# Of the approvals' own events none may be told: they are written with what they tell of.
+TOLD_TYPES: Final = (
+    EventType.MESSAGE_INBOUND,
+    EventType.MESSAGE_OUTBOUND,
+    EventType.POLICY_BLOCKED,
+    EventType.ACTION_RECEIPTED,
+    EventType.TOOL_CALLED,
+    EventType.TOOL_RETURNED,
+    EventType.FAILURE,
+)
+_OF_RUN: Final = ("run_id", "step_id")
+
+
+def note_event(desk: Accountability, told: Mapping[str, Any]) -> int:
+    """Append an event and return its number; it is on disk then. Raises BadProposal."""
+    match told.get("type"):
+        case EventType.MESSAGE_INBOUND:
+            more = _given(told, "ref", "text", "time_ns", *_OF_RUN)
+            return desk.message_in(_needed(told, "conversation"), by=_name(told, "by"), **more)
+        case EventType.MESSAGE_OUTBOUND:
+            more = _given(told, "ref", "text", "time_ns", *_OF_RUN)
+            agent = _name(told, "agent")
+            return desk.message_out(_needed(told, "conversation"), agent=agent, **more)
+        case EventType.POLICY_BLOCKED:
+            more = _given(told, "agent", "rule_ids", *_OF_RUN)
+            arguments, reason = told.get("arguments") or {}, _name(told, "reason")
+            return desk.blocked(_needed(told, "tool"), arguments, reason=reason, **more)
+        case EventType.ACTION_RECEIPTED:
+            more = _given(told, "agent", *_OF_RUN)
+            ref = desk.receipt(_needed(told, "tool"), told.get("arguments") or {}, **more)
+            return int(ref.partition(":")[2])
+        case EventType.TOOL_CALLED:
+            more = _given(told, "agent", "call_id", "effect", "approval_id", "time_ns", *_OF_RUN)
+            return desk.tool_called(_needed(told, "tool"), told.get("arguments"), **more)
+        case EventType.TOOL_RETURNED:
+            more = _given(
+                told, "agent", "call_id", "effect", "approval_id", "result", "result_ref", "error",
+                "time_ns", *_OF_RUN,
+            )  # fmt: skip
+            return desk.tool_returned(_needed(told, "tool"), ok=told.get("ok", True), **more)
+        case EventType.FAILURE:
+            more = _given(told, "agent", "subject", "time_ns", *_OF_RUN)
+            action = told.get("action") or _needed(told, "tool")
+            return desk.failed(action, _name(told, "error"), **more)
+    known = ", ".join(TOLD_TYPES)
+    raise BadProposal("type", f"programs tell {known}; not {told.get('type')!r}")
+
+
+def _given(told: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: told[name] for name in names if told.get(name) is not None}
+
+
+def _needed(told: Mapping[str, Any], name: str) -> str:
+    value = told.get(name)
+    if not isinstance(value, str) or not value:
+        raise BadProposal(name, f"an event of type {told.get('type')!r} needs its {name}")
+    return value
+
+
+def _name(told: Mapping[str, Any], name: str) -> str:
+    value = told.get(name)
+    return value if isinstance(value, str) else ""
