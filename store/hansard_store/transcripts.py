@@ -187,6 +187,11 @@ class SqliteTranscripts:
                 rows.conversation_of(connection, log)
         return [decode(log, row) for row in found]
 
+    def head(self, log: LogId) -> int:
+        """Return the position of the last message; -1: there is none."""
+        with self._read() as connection:
+            return rows.head_of(connection, log)
+
     # ---- folds
 
     def fold(

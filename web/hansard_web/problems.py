@@ -34,6 +34,7 @@ from hansard_web.errors import EncodedPayloadError, PayloadTooLargeError
 from hansard_web.security import HEADERS
 from hansard_web.sidecar.answers import SIDECAR_STATUSES, sidecar_details
 from hansard_web.sidecar.errors import TooManyCalls
+from hansard_web.transcript_bodies import TRANSCRIPT_STATUSES, transcript_details
 
 # The first class that fits an error counts.
 _STATUSES: Final = (
@@ -49,6 +50,7 @@ _STATUSES: Final = (
     (StoreBusy, HTTPStatus.SERVICE_UNAVAILABLE),
     (VersionConflictError, HTTPStatus.PRECONDITION_FAILED),
     *SIDECAR_STATUSES,
+    *TRANSCRIPT_STATUSES,
 )
 # Whoever is told so may send the same again.
 _TRY_AGAIN: Final = (StoreBusy, StoreBusyError, TooManyCalls)
@@ -108,7 +110,7 @@ def _details_of(error: HansardError) -> dict[str, Any]:
             return {"parameter": error.name}
         case VersionConflictError():
             return {"expected": error.expected, "found": error.found}
-    return sidecar_details(error)
+    return sidecar_details(error) or transcript_details(error)
 
 
 def _invalid(error: RequestValidationError) -> Problem:

@@ -51,6 +51,9 @@ _SCOPES: Final = (
     ("POST", re.compile(r"/v1/(?:tools/(?:call|result)|compile|model/call)"), TokenScope.INGEST),
     ("POST", re.compile(r"/v1/policy/check"), TokenScope.INGEST),
     ("POST", re.compile(r"/v1/policy/explain"), TokenScope.READ),
+    # What an agent keeps of its conversation. To redact what it is shown needs `admin`.
+    ("POST", re.compile(r"/v1/transcripts(?:/[^/]+(?:/(?:fold|branches|end))?)?"), TokenScope.INGEST),
+    ("POST", re.compile(r"/v1/transcripts/[^/]+/check"), TokenScope.READ),
 )
 
 

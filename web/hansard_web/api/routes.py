@@ -17,6 +17,7 @@ from hansard_web.api import (
     search,
     sidecar_runs,
     steps,
+    transcripts,
     usage,
 )
 from hansard_web.api.params import check_schema_version
@@ -34,6 +35,7 @@ ROUTERS = (
     ledger.router,
     compilations.router,
     receipts.router,
+    transcripts.router,
 )
 
 

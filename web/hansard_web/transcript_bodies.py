@@ -1,0 +1,108 @@
+"""Transcripts as programs tell them: bodies of the API, and what they become."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hansard_compiler import transcript_errors as errors
+from hansard_compiler.errors import HansardError
+from hansard_compiler.transcript_entry import CLIP_BYTES, MESSAGE_BYTES, MIN_CLIP_BYTES, NewMessage
+from hansard_compiler.transcript_views import EndStatus, MarkKind
+
+Name = Annotated[str, Field(min_length=1, max_length=4096)]
+By = Annotated[str, Field(max_length=4096)]
+_STEP = r"^[0-9a-f]{32}-[0-9a-f]{16}$"
+
+TRANSCRIPT_STATUSES: Final = (
+    (errors.BadConversationId, HTTPStatus.BAD_REQUEST),
+    (errors.BadMessage, HTTPStatus.BAD_REQUEST),
+    (errors.UndecodableMessage, HTTPStatus.INTERNAL_SERVER_ERROR),
+    (errors.TranscriptError, HTTPStatus.CONFLICT),
+)
+
+
+def transcript_details(error: HansardError) -> dict[str, Any]:
+    """Return what a program may want to know of a refusal; {} for another error."""
+    match error:
+        case errors.HeadMoved():
+            return {"expected": error.expected, "found": error.found}
+        case errors.UndecodableMessage():
+            return {"log": error.log, "position": error.position}
+    return {}
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    schema_version: Literal["1"] = "1"
+
+
+class EnsureConversation(_Body):
+    """The conversation that spans call so: `gen_ai.conversation.id`."""
+
+    conversation: Name
+
+
+class GivenMessage(BaseModel):
+    """A message with its parts, or in a short form: `{"role": "user", "content": "…"}`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    message: dict[str, Any]
+    message_id: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] | None = None
+    step_id: Annotated[str, Field(pattern=_STEP)] | None = None
+    is_evidence: bool = False
+
+    def new(self) -> NewMessage:
+        trace_id, _, span_id = (self.step_id or "").partition("-")
+        return NewMessage(
+            given=self.message,
+            id=bytes.fromhex(self.message_id) if self.message_id else None,
+            trace_id=bytes.fromhex(trace_id) or None,
+            span_id=bytes.fromhex(span_id) or None,
+            is_evidence=self.is_evidence,
+        )
+
+
+class AppendMessages(_Body):
+    """All of these, or none."""
+
+    messages: Annotated[list[GivenMessage], Field(min_length=1, max_length=1000)]
+    clip_bytes: Annotated[int, Field(ge=MIN_CLIP_BYTES, le=MESSAGE_BYTES)] = CLIP_BYTES
+
+
+class FoldTranscript(_Body):
+    """A summary that stands for all there is; `expected_head` is the last position it has seen."""
+
+    summary: Annotated[str, Field(min_length=1, max_length=MESSAGE_BYTES)]
+    expected_head: Annotated[int, Field(ge=0)] | None = None
+    by: By = ""
+
+
+class MarkMessage(_Body):
+    """What is shown in place of a message from now on; the row stays as it is."""
+
+    position: Annotated[int, Field(ge=0, lt=1 << 62)]
+    kind: MarkKind = "redacted"
+    reason: Name
+    superseded_by: Annotated[int, Field(ge=0, lt=1 << 62)] | None = None
+    by: By = ""
+
+
+class CheckSummary(_Body):
+    """A summary that is thought of; without one the newest fold is looked at."""
+
+    summary: Annotated[str, Field(max_length=MESSAGE_BYTES)] | None = None
+
+
+class SpawnBranch(_Body):
+    """A sub-agent that begins here."""
+
+    name: Name
+
+
+class EndBranch(_Body):
+    status: EndStatus = "done"
