@@ -22,29 +22,38 @@ from hansard.workers import propagate, propagating, worker
 from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
-    from hansard import testing
+    from hansard import approvals, chat, testing
     from hansard.answer import ModelAnswer
     from hansard.calling import acall_model, call_model
     from hansard.compiled import CompiledStep
     from hansard.compiling import compile_step
     from hansard.compressing import model_compressor
+    from hansard.transcripts import Transcript, transcript
+    from hansard.transcripts_in_process import InProcessTranscripts
+    from hansard.gating.gate import gate
+    from hansard.gating.tools import ToolSet
 
 __all__ = [
     "CompiledStep",
+    "InProcessTranscripts",
     "ModelAnswer",
     "RetentionMode",
     "Run",
     "SpanHandle",
     "Step",
+    "ToolSet",
     "__version__",
     "acall_model",
     "agent",
+    "approvals",
     "call_model",
+    "chat",
     "compile_step",
     "current_run",
     "end_run",
     "extract",
     "flush",
+    "gate",
     "init",
     "inject",
     "inject_environment",
@@ -61,26 +70,30 @@ __all__ = [
     "testing",
     "tool",
     "trace",
+    "transcript",
     "uninstrument",
     "unrecord_http",
     "worker",
 ]
 
 
-# With the compiler, which not every program needs.
+# With the compiler or the gate, which not every program needs.
 _LAZY = {
     "CompiledStep": "compiled",
     "ModelAnswer": "answer",
+    "ToolSet": "gating.tools",
     "acall_model": "calling",
     "call_model": "calling",
     "compile_step": "compiling",
+    "gate": "gating.gate",
     "model_compressor": "compressing",
+    "transcript": "transcripts",
 }
 
 
 def __getattr__(name: str) -> object:
     if name in _LAZY:
         return getattr(import_module(f"hansard.{_LAZY[name]}"), name)
-    if name == "testing":  # with the SDK of OpenTelemetry, which a program needs in `init()` first
-        return import_module("hansard.testing")
+    if name in ("approvals", "chat", "testing"):  # modules, of which the last needs the OTel SDK
+        return import_module(f"hansard.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

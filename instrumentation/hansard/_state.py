@@ -75,3 +75,18 @@ def install(recorder: Recorder | None) -> None:
     """Make this the process's recorder; None switches recording off."""
     global _recorder
     _recorder = recorder
+
+
+# What `init()` was told. It stays where recording is switched off: a gate does not depend on it.
+_settings: Settings | None = None
+
+
+def settings() -> Settings | None:
+    """Return the settings of `init()`, or None before it and after `shutdown()`."""
+    return _settings
+
+
+def remember(told: Settings | None) -> None:
+    """Keep the settings for what works without a recorder."""
+    global _settings
+    _settings = told

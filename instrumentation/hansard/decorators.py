@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from hansard import _state, plans
 from hansard._state import Recorder
@@ -17,6 +17,10 @@ from hansard.errors import NotDecoratable
 from hansard.generators import ObservedAsyncGenerator, ObservedGenerator, begun
 from hansard.observation import Observation, begin, tell
 from hansard.plans import Kind, Plan
+
+if TYPE_CHECKING:
+    from hansard.gating.describing import Describe
+    from hansard.gating.tools import Effect, Undo
 
 # Bound to what comes in, so that a type checker sees the very same function come out.
 F = TypeVar("F", bound="Callable[..., Any] | classmethod[Any, ..., Any]")
@@ -56,29 +60,64 @@ def tool(
     capture_input: bool = True,
     capture_output: bool = True,
 ) -> Callable[[F], F]: ...
+@overload
+def tool(
+    *,
+    effect: Effect,
+    describe: Describe = None,
+    undo: Undo | None = None,
+    tool_class: str | None = None,
+    wait: float | bool = False,
+    name: str | None = None,
+    description: str | None = None,
+    call_id: str | None = None,
+    capture_input: bool = True,
+    capture_output: bool = True,
+) -> Callable[[F], F]: ...
 def tool(
     function: Any = None,
     /,
     *,
+    effect: Effect | None = None,
+    describe: Describe = None,
+    undo: Undo | None = None,
+    tool_class: str | None = None,
+    wait: float | bool = False,
     name: str | None = None,
     description: str | None = None,
     call_id: str | None = None,
     capture_input: bool = True,
     capture_output: bool = True,
 ) -> Any:
-    """Record each call as a tool's: span `execute_tool {name}`. It observes, and never blocks.
+    """Record each call as a tool's: span `execute_tool {name}`.
+
+    Without an `effect` it observes, and never blocks. With one, calls go through a gate
+    (docs/gate.md): `effect="read"` runs at once and is logged, `effect="write"` asks first and
+    answers `pending_confirmation`; with `wait` (seconds, or True) it waits for the decision and
+    then runs what was approved. `describe` puts the call in words for the approver: a template
+    such as `"Create contact {name}"`, or a function of the arguments. `undo` takes arguments and
+    result, and returns the tool and the arguments that take the call back. `tool_class` is what
+    rules may name.
 
     `description` is the docstring unless given. `call_id` names the parameter that holds the
     model's id of the call, which joins the request to what ran.
     """
-    options = {
+    options: dict[str, Any] = {
         "name": name,
         "description": description,
         "call_id": call_id,
         "capture_input": capture_input,
         "capture_output": capture_output,
     }
-    return _decorate("tool", function, plans.tool_plan, options)
+    gating = {"describe": describe, "undo": undo, "tool_class": tool_class, "wait": wait}
+    if effect is None:
+        useless = [word for word, given in gating.items() if given not in (None, False)]
+        if useless:
+            raise TypeError(f"@hansard.tool({useless[0]}=…) is for tools with an effect=")
+        return _decorate("tool", function, plans.tool_plan, options)
+    from hansard.gating.decorated import gate_tool
+
+    return gate_tool(effect, options, gating)
 
 
 @overload

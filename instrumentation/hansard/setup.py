@@ -87,6 +87,7 @@ def init(
         if running is not None:
             _compare(running.settings, settings)
             return running
+        _state.remember(settings)
         if settings.disabled:
             return None
         for problem in settings.problems:
@@ -117,9 +118,10 @@ def shutdown(timeout_s: float | None = None) -> None:
     """
     with _lock:
         recorder = active()
+        _close_what_is_open()
+        _state.remember(None)
         if recorder is None:
             return
-        _close_what_is_open()
         _state.install(None)
         if recorder.exporter is not None:
             limit_ms = recorder.settings.exit_timeout_ms

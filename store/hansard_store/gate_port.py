@@ -13,7 +13,6 @@ from typing import Any, Final
 from hansard_compiler.calls import Json
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approval_answers import approval_json
-from hansard_store.approval_errors import BadProposal
 from hansard_store.approval_records import (
     HOUR_NS,
     Action,
@@ -23,6 +22,7 @@ from hansard_store.approval_records import (
     Proposal,
 )
 from hansard_store.facade import ME, Accountability, open_accountability
+from hansard_store.noting import note_event
 
 _SECOND_NS: Final = 1_000_000_000
 _PLACE: Final = ("run_id", "step_id")
@@ -109,46 +109,7 @@ class GatePort:
 
     def note(self, told: Json) -> None:
         """Log an event of a gate; it is on disk when this returns."""
-        noting: dict[str, Callable[[Json], int]] = {
-            "tool.called": self._called,
-            "tool.returned": self._returned,
-            "policy.blocked": self._blocked,
-            "failure": self._failed,
-            "message.inbound": self._message_in,
-            "message.outbound": self._message_out,
-        }
-        if told.get("type") not in noting:
-            raise BadProposal("type", f"a gate tells of no {told.get('type')!r}")
-        noting[told["type"]](told)
-
-    def _called(self, told: Json) -> int:
-        return self.store.tool_called(
-            told["tool"],
-            told.get("arguments"),
-            **_of(told, "agent", "call_id", "effect", "approval_id", *_PLACE),
-        )
-
-    def _returned(self, told: Json) -> int:
-        return self.store.tool_returned(
-            told["tool"],
-            **_of(told, "ok", "agent", "call_id", "effect", "error", "approval_id", *_PLACE),
-        )
-
-    def _blocked(self, told: Json) -> int:
-        return self.store.blocked(
-            told["tool"],
-            told.get("arguments") or {},
-            **{"reason": "", **_of(told, "reason", "rule_ids", "agent", *_PLACE)},
-        )
-
-    def _failed(self, told: Json) -> int:
-        return self.store.failed(told["action"], told["error"], **_of(told, "agent", *_PLACE))
-
-    def _message_in(self, told: Json) -> int:
-        return self.store.message_in(told["channel"], **_of(told, "by", "text", *_PLACE))
-
-    def _message_out(self, told: Json) -> int:
-        return self.store.message_out(told["channel"], **_of(told, "agent", "text", *_PLACE))
+        note_event(self.store, told)
 
     def close(self) -> None:
         """Close the store."""

@@ -10,9 +10,11 @@ import asyncio
 import contextlib
 import inspect
 import threading
+import time
 from collections.abc import Callable, Generator
 from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -24,6 +26,16 @@ class Step:
 
     work: Callable[[], Any]
     is_slow: bool = False  # it waits for others: an event loop must not do it itself
+
+
+def pause(seconds: float) -> Step:
+    """Return a step that lets time pass."""
+    return _Pause(partial(time.sleep, seconds), seconds=seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pause(Step):
+    seconds: float = 0.0
 
 
 Flow: TypeAlias = Generator[Step, Any, T]
@@ -51,9 +63,7 @@ async def adrive(flow: Flow[T]) -> T:
         step = next(flow)
         while True:
             try:
-                made = await in_thread(step.work) if step.is_slow else step.work()
-                if inspect.isawaitable(made):
-                    made = await made
+                made = await _awaited(step)
             except BaseException as error:
                 step = flow.throw(error)
             else:
@@ -61,6 +71,13 @@ async def adrive(flow: Flow[T]) -> T:
     except StopIteration as end:
         result: T = end.value
         return result
+
+
+async def _awaited(step: Step) -> Any:
+    if isinstance(step, _Pause):
+        return await asyncio.sleep(step.seconds)
+    made = await in_thread(step.work) if step.is_slow else step.work()
+    return await made if inspect.isawaitable(made) else made
 
 
 async def in_thread(work: Callable[[], T]) -> T:

@@ -40,15 +40,20 @@ def test_an_error_that_the_flow_does_not_take_is_raised() -> None:
 
 
 def test_a_cancelled_task_does_not_wait_for_a_slow_step() -> None:
-    begun, release = threading.Event(), threading.Event()
-
-    def waiting() -> Flow[None]:
-        yield Step(lambda: begun.set() or release.wait(30), is_slow=True)
+    release = threading.Event()
 
     async def cancelled() -> None:
+        loop, begun = asyncio.get_running_loop(), asyncio.Event()
+
+        def wait() -> None:
+            loop.call_soon_threadsafe(begun.set)
+            release.wait(30)
+
+        def waiting() -> Flow[None]:
+            yield Step(wait, is_slow=True)
+
         task = asyncio.create_task(adrive(waiting()))
-        while not begun.is_set():
-            await asyncio.sleep(0)
+        await begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

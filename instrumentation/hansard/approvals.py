@@ -1,0 +1,137 @@
+"""Deciding on calls that wait, and running those that were approved.
+
+    hansard.approvals.pending()                              # what waits
+    hansard.approvals.approve(approval_id, by="ana")         # or reject, or revise with a note
+    hansard.approvals.run(approval_id).result                # claimed, run once, its result told
+
+These are for programs; people have the page `/approvals`, `hansard approvals` and chat channels.
+Everything works on the gate that is current here. Raises GateError, see `hansard.gating.errors`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from hansard.gating import calling, running
+from hansard.gating.arguments import Json
+from hansard.gating.errors import GateError, NoConfirmation, UnknownTool
+from hansard.gating.flow import adrive, drive, in_thread
+from hansard.gating.gate import Gate, current_gate
+from hansard.gating.port import Decisions, checked, execution_of
+from hansard.gating.running import Executed
+
+__all__ = [
+    "Executed", "approve", "arun", "await_decision", "get", "pending", "reject", "repropose",
+    "revise", "run", "run_decided", "undo", "wait",
+]  # fmt: skip
+
+
+def pending(*, channel: str | None = None, agent: str | None = None) -> list[Json]:
+    """Return what waits for a decision, the newest first."""
+    return _decisions().approvals(status="awaiting", channel=channel, agent=agent, limit=500)
+
+
+def get(approval_id: str) -> Json:
+    """Return an approval as it stands."""
+    return checked(_decisions().approval(approval_id))
+
+
+def wait(approval_id: str, timeout_s: float = math.inf) -> Json:
+    """Wait until an approval is decided, sent back or expired; as it stands then."""
+    return drive(calling.decided(_gate(), get(approval_id), timeout_s))
+
+
+async def await_decision(approval_id: str, timeout_s: float = math.inf) -> Json:
+    """The same in an event loop."""
+    approval = await in_thread(lambda: get(approval_id))
+    return await adrive(calling.decided(_gate(), approval, timeout_s))
+
+
+def approve(approval_id: str, *, by: str = "", arguments: Mapping[str, Any] | None = None) -> Json:
+    """Approve a call as it is shown; with `arguments`, as changed: policy is asked again."""
+    body: Json = {"by": by or None}
+    if arguments is not None:
+        body["arguments"] = dict(arguments)
+    return checked(_decisions().decide(approval_id, "approve", body))
+
+
+def reject(approval_id: str, *, by: str = "", reason: str = "") -> Json:
+    """Reject a call, for good."""
+    body = {"by": by or None, "reason": reason or None}
+    return checked(_decisions().decide(approval_id, "reject", body))
+
+
+def revise(approval_id: str, note: str, *, by: str = "") -> Json:
+    """Send a call back with a note; its agent may propose it again, changed."""
+    return checked(_decisions().decide(approval_id, "revise", {"by": by or None, "note": note}))
+
+
+def repropose(approval_id: str, arguments: Mapping[str, Any], *, on: Any = None) -> Any:
+    """Propose a call that was sent back again, with other arguments: answers like a call."""
+    gate = _gate()
+    approval = get(approval_id)
+    tool = gate.find_tool(str(approval["tool"]))
+    if tool is None:
+        raise UnknownTool(str(approval["tool"]))
+    tool = tool if on is None or not tool.needs_receiver else tool.on(on)
+    named = tool.shape.from_model(arguments)
+    return drive(calling.call(gate, tool, named, repropose=approval["approval_id"]))
+
+
+def run(approval_id: str, *, on: Any = None) -> Executed:
+    """Claim and run an approved call: exactly what was approved, once, and its result told.
+
+    `on` is the object whose method the tool is, where this process did not propose the call.
+    """
+    return drive(running.run(_gate(), approval_id, on=on))
+
+
+async def arun(approval_id: str, *, on: Any = None) -> Executed:
+    """The same in an event loop, for tools of both kinds."""
+    return await adrive(running.run(_gate(), approval_id, on=on))
+
+
+def run_decided(*, channel: str | None = None, agent: str | None = None) -> list[Executed]:
+    """Run what was approved and did not run yet, of tools that this process has.
+
+    After a restart this goes on where the last process was: what it had begun is not run again.
+    What cannot run is left as it is.
+    """
+    gate = _gate()
+    found = gate.decisions.approvals(status="approved", channel=channel, agent=agent, limit=500)
+    done = []
+    for approval in reversed(found):
+        if execution_of(approval) == "none" and gate.find_tool(str(approval["tool"])):
+            try:
+                done.append(run(approval["approval_id"]))
+            except GateError:
+                continue  # claimed by another process meanwhile, or not to be run from here
+    return done
+
+
+def undo(approval_id: str, *, on: Any = None) -> Any:
+    """Propose the call that takes back one that ran, through the same gate: it asks first."""
+    gate = _gate()
+    original = get(approval_id)
+    back = original.get("undo")
+    if execution_of(original) != "done" or not isinstance(back, Mapping):
+        raise GateError(f"approval {approval_id} did nothing that its tool could take back")
+    tool = gate.find_tool(str(back["tool"]))
+    if tool is None:
+        raise UnknownTool(str(back["tool"]))
+    tool = tool if on is None or not tool.needs_receiver else tool.on(on)
+    named = tool.shape.from_model(back["arguments"])
+    return drive(calling.call(gate, tool, named, undo_of=original["approval_id"]))
+
+
+def _gate() -> Gate:
+    found = current_gate()
+    if found is None:
+        raise NoConfirmation("approvals")
+    return found
+
+
+def _decisions() -> Decisions:
+    return _gate().decisions

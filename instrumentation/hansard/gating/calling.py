@@ -1,0 +1,208 @@
+"""One call through a gate: judged, then run at once, held for a decision, or refused."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from hansard import semconv
+from hansard.gating import told
+from hansard.gating.arguments import Json
+from hansard.gating.describing import description_of
+from hansard.gating.errors import GateError, GateUnavailable, PolicyDenied
+from hansard.gating.flow import Flow, Step, pause
+from hansard.gating.judging import Judgement, judged
+from hansard.gating.mirror import Mirror
+from hansard.gating.pending import Proposed
+from hansard.gating.port import OPEN, checked
+from hansard.gating.running import run_approved
+from hansard.gating.tools import GatedTool
+from hansard.gating.turns import note_pending
+
+if TYPE_CHECKING:
+    from hansard.gating.gate import Gate
+
+_POLL_S: Final = 20.0  # one long poll; a cancelled task leaves one behind for so long at most
+_FIRST_PAUSE_S: Final = 0.01  # between two looks into our own store
+_LONGEST_PAUSE_S: Final = 0.25
+
+
+def call(
+    gate: Gate,
+    tool: GatedTool,
+    arguments: Json,
+    *,
+    repropose: str | None = None,
+    undo_of: str | None = None,
+) -> Flow[Any]:
+    """Let one call through, or not, inside a span of its own."""
+    mirror = Mirror.begin(tool, arguments)
+    try:
+        made = yield from _Call(gate, tool, arguments, mirror, undo_of).made(repropose)
+    except BaseException as error:
+        if isinstance(error, GateError):
+            mirror.event(semconv.EVENT_GATE_REFUSED, tool=tool.name, reason=error.code)
+        mirror.failed(error)
+        raise
+    mirror.done(made)
+    return made
+
+
+class _Call:
+    """A call on its way through the gate."""
+
+    def __init__(
+        self, gate: Gate, tool: GatedTool, arguments: Json, mirror: Mirror, undo_of: str | None
+    ) -> None:
+        self._gate = gate
+        self._undo_of = undo_of
+        self._tool = tool
+        self._arguments = arguments
+        self._mirror = mirror
+        self._call_id = secrets.token_hex(8)  # joins the event before to the one after
+        self._decisions = gate.decisions
+        self._is_slow = not self._decisions.is_local
+
+    def made(self, repropose: str | None) -> Flow[Any]:
+        judgement = judged(self._gate.policy, self._tool, self._arguments, agent=self._gate.agent)
+        if judgement.is_denied:
+            yield from self._note("policy.blocked", **told.of_policy(judgement))
+            raise PolicyDenied(self._tool.name, judgement.reason, judgement.json())
+        if judgement.needs_approval:
+            return (yield from self._asked(judgement, repropose))
+        self._mirror.event(
+            semconv.EVENT_GATE_ALLOWED, tool=self._tool.name, rule_ids=judgement.rule_ids
+        )
+        return (yield from self._let_through())
+
+    # ---- what may run at once
+
+    def _let_through(self) -> Flow[Any]:
+        """Run a reading tool; without an event before it, it does not run."""
+        yield from self._note("tool.called")
+        try:
+            result = yield Step(lambda: self._tool.run(self._arguments))
+        except BaseException as error:
+            yield from self._note("tool.returned", ok=False, error=type(error).__name__)
+            raise
+        yield from self._note("tool.returned", ok=True)
+        if self._gate.seen:
+            self._gate.seen.add(result)
+        return result
+
+    # ---- what waits for somebody
+
+    def _asked(self, judgement: Judgement, repropose: str | None) -> Flow[Any]:
+        # It must be possible to run before anybody is asked about it.
+        self._tool.shape.split(self._arguments)
+        approval = yield from self._proposed(judgement, repropose)
+        note_pending(approval)
+        wait_s = self._wait_s()
+        if wait_s == 0:
+            return told.pending(approval)
+        approval = yield from decided(self._gate, approval, wait_s)
+        self._mirror.approval(approval)
+        if approval["status"] != "awaiting":
+            self._mirror.decided(approval)
+        if approval["status"] != "approved":
+            return told.outcome(approval, waited_s=wait_s)
+        executed = yield from run_approved(self._gate, approval, mirror=self._mirror)
+        return executed.result if not executed.changes else told.executed(executed)
+
+    def _proposed(self, judgement: Judgement, repropose: str | None) -> Flow[Json]:
+        proposal = self._proposal()
+        if repropose is None:
+            answer = yield Step(lambda: self._decisions.propose(proposal), self._is_slow)
+        else:
+            answer = yield Step(
+                lambda: self._decisions.decide(repropose, "repropose", proposal), self._is_slow
+            )
+        approval = checked(answer)
+        if approval["status"] not in OPEN or approval.get("tool") != self._tool.name:
+            raise GateUnavailable(
+                "what keeps the decisions did not keep this call as one to decide"
+            )
+        known = self._gate.waiting.find(approval["approval_id"])
+        key = answer.get("proposal_key") or (known.key if known else None)
+        call = Proposed(self._tool, self._arguments, str(approval.get("arguments_hash")), key)
+        self._gate.waiting.add(approval, call)
+        self._mirror.approval(approval)
+        self._mirror.event(
+            semconv.EVENT_APPROVAL_REQUESTED,
+            approval_id=approval["approval_id"],
+            tool=self._tool.name,
+            reason=judgement.reason,
+            rule_ids=judgement.rule_ids,
+            receipts=list(self._gate.receipts),
+        )
+        return approval
+
+    def _proposal(self) -> Json:
+        gate, tool = self._gate, self._tool
+        missing = gate.seen.missing(tool.doubtful(self._arguments))
+        run_id, step_id = self._mirror.step_id
+        return {
+            "tool": tool.name,
+            "arguments": self._arguments,
+            "description": description_of(tool.name, tool.describe, self._arguments),
+            "flags": dict.fromkeys(missing, "not_in_context"),
+            "effect": tool.effect,
+            "agent": gate.agent,
+            "run_id": run_id,
+            "step_id": step_id,
+            "channel": gate.channel,
+            "one_per_channel": gate.one_per_channel,
+            "batch_id": gate.batch_id,
+            "approvers": list(gate.approvers) or None,
+            "expires_in_s": gate.expires_s,
+            "facts": {"tool_class": tool.tool_class} if tool.tool_class else None,
+            "undo_of": self._undo_of,
+        }
+
+    def _wait_s(self) -> float:
+        """Return how long this call waits for its decision; infinity until it expires."""
+        wait = self._tool.wait if self._gate.wait is None else self._gate.wait
+        return math.inf if wait is True else float(wait)
+
+    # ---- events
+
+    def _note(self, kind: str, **more: Any) -> Flow[None]:
+        run_id, step_id = self._mirror.step_id
+        event = {
+            "type": kind,
+            "tool": self._tool.name,
+            "effect": self._tool.effect,
+            "agent": self._gate.agent,
+            "channel": self._gate.channel,
+            "run_id": run_id,
+            "step_id": step_id,
+            "call_id": self._call_id,
+            "arguments": self._arguments,
+            **more,
+        }
+        yield Step(lambda: self._decisions.note(event), self._is_slow)
+
+
+def decided(gate: Gate, approval: Json, wait_s: float) -> Flow[Json]:
+    """Wait for a decision; the approval as it stands when it is made, or time is up."""
+    decisions, identity = gate.decisions, approval["approval_id"]
+    revision = int(approval.get("revision") or 1)
+    until_s = time.monotonic() + wait_s
+    pause_s = _FIRST_PAUSE_S
+    while approval["status"] == "awaiting":
+        left_s = until_s - time.monotonic()
+        if left_s <= 0:
+            break
+        if decisions.is_local:
+            yield pause(min(left_s, pause_s))
+            pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
+            answer = yield Step(partial(decisions.approval, identity))
+        else:
+            poll_s = min(left_s, _POLL_S)
+            ask = partial(decisions.approval, identity, wait_s=poll_s, revision=revision)
+            answer = yield Step(ask, is_slow=True)
+        approval = checked(answer)
+    return approval

@@ -1,0 +1,74 @@
+"""Where decisions live, as a gate needs it: the store of this process, or a server's.
+
+Both speak the shapes of the HTTP API (`/v1/approvals`), so that a gate does not know which it has.
+Every call is a transaction of its own, on the caller's thread: nothing waits in a queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from hansard.gating.arguments import Json
+from hansard.gating.errors import GateUnavailable
+
+STATUSES: Final = frozenset({"awaiting", "revised", "approved", "rejected", "expired"})
+OPEN: Final = frozenset({"awaiting", "revised"})
+
+
+class Decisions(Protocol):
+    """Raises GateUnavailable where nothing can be kept, DecisionConflict where it is refused."""
+
+    is_local: bool  # answers in about a millisecond, so an event loop may ask on its own thread
+
+    def propose(self, proposal: Json) -> Json:
+        """Keep a call that waits for a decision; its approval, with `proposal_key` beside it."""
+
+    def approval(
+        self, approval_id: str, *, key: str | None = None, wait_s: float = 0, revision: int = 0
+    ) -> Json:
+        """Return an approval; with `wait_s`, when it is decided, drafted anew, or time is up.
+
+        With the proposer's key it has the `token` to claim with, once it is approved.
+        """
+
+    def approvals(self, **filters: str | int | None) -> list[Json]:
+        """Return the newest approvals that the filters let through."""
+
+    def decide(self, approval_id: str, verb: str, body: Json) -> Json:
+        """Approve, reject, revise or repropose; the approval as it stands then."""
+
+    def claim(self, approval_id: str, body: Json) -> Json:
+        """Take the right to run a call, once: `claim_id`, and the `arguments` to run."""
+
+    def tell_result(self, approval_id: str, body: Json) -> Json:
+        """Tell what became of a claim."""
+
+    def note(self, event: Json) -> None:
+        """Keep an event of a gated call: it is on disk when this returns."""
+
+    def close(self) -> None: ...
+
+
+def checked(answer: object) -> Json:
+    """Return an approval that is one; anything else is no decision and raises GateUnavailable."""
+    if isinstance(answer, Mapping):
+        known = answer.get("status")
+        arguments = answer.get("arguments")
+        identity = answer.get("approval_id")
+        if (
+            type(known) is str
+            and known in STATUSES
+            and type(identity) is str
+            and identity
+            and isinstance(arguments, Mapping)
+        ):
+            return dict(answer)
+    raise GateUnavailable("what keeps the decisions answered something that is no approval")
+
+
+def execution_of(approval: Mapping[str, Any]) -> str:
+    """Return what became of an approved call: none, claimed, done, failed or unknown."""
+    execution = approval.get("execution")
+    state = execution.get("state") if isinstance(execution, Mapping) else None
+    return state if isinstance(state, str) else "none"

@@ -1,0 +1,198 @@
+"""Running what was approved: claimed first, exactly as it was shown, and once.
+
+Between the claim and the result a crash leaves the outcome unknown: it is shown as that, and the
+call is never run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hansard import plans, semconv
+from hansard.gating.arguments import Json, plain_copy
+from hansard.gating.errors import (
+    DecisionConflict,
+    GateError,
+    NotApproved,
+    OutcomeUnknown,
+    PolicyDenied,
+    UnknownTool,
+)
+from hansard.gating.flow import Flow, Step
+from hansard.gating.judging import Judgement, judged
+from hansard.gating.mirror import Mirror
+from hansard.gating.pending import Proposed
+from hansard.gating.port import checked, execution_of
+from hansard.gating.tools import GatedTool, gated
+from hansard.trouble import warn_once
+
+if TYPE_CHECKING:
+    from hansard.gating.gate import Gate
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """An approved call that ran."""
+
+    approval_id: str
+    tool: str
+    description: str
+    by: str  # who approved it
+    result: Any = field(repr=False)
+    arguments: Json = field(repr=False)  # as it ran
+    changes: Mapping[str, Json] = field(default_factory=dict)  # by the approver; proposed and run
+
+
+def run(gate: Gate, approval_id: str, *, on: Any = None) -> Flow[Executed]:
+    """Claim and run an approved call, in a span that is linked to the one that asked."""
+    decisions = gate.decisions
+    known = gate.waiting.find(approval_id)
+    key = known.key if known else None
+    answer = yield Step(lambda: decisions.approval(approval_id, key=key), not decisions.is_local)
+    approval = checked(answer)
+    tool = _tool_of(gate, approval, known, on)
+    mirror = Mirror.begin(tool, approval["arguments"], asked_in=approval.get("step_id"))
+    try:
+        executed = yield from run_approved(gate, approval, mirror=mirror, tool=tool)
+    except BaseException as error:
+        mirror.failed(error)
+        raise
+    mirror.done(executed.result)
+    return executed
+
+
+def run_approved(
+    gate: Gate, approval: Json, *, mirror: Mirror, tool: GatedTool | None = None
+) -> Flow[Executed]:
+    """Claim and run inside a span that is open. Raises before it ran, or what the tool raises."""
+    decisions, is_slow = gate.decisions, not gate.decisions.is_local
+    identity = approval["approval_id"]
+    known = gate.waiting.find(identity)
+    key = known.key if known else None
+    _refuse_undecided(approval)
+    tool = tool or _tool_of(gate, approval, known, None)
+    arguments = _arguments_of(approval, known)
+    tool.shape.split(arguments)
+    judgement = judged(gate.policy, tool, arguments, agent=approval.get("agent"))
+    if judgement.is_denied:  # an edit, or newer rules
+        yield Step(partial(decisions.note, _blocked(approval, arguments, judgement)), is_slow)
+        raise PolicyDenied(tool.name, judgement.reason, judgement.json())
+    claim = yield Step(
+        lambda: decisions.claim(identity, {"arguments": arguments, "proposal_key": key}), is_slow
+    )
+    # From here on it counts as begun.
+    mirror.approval(approval)
+    by = str(approval.get("decided_by") or "")
+    mirror.event(semconv.EVENT_APPROVAL_CLAIMED, approval_id=identity, tool=tool.name, by=by)
+    try:
+        result = yield Step(lambda: tool.run(arguments))
+    except BaseException as error:
+        body = {"claim_id": claim["claim_id"], "ok": False, "error": type(error).__name__}
+        yield Step(lambda: _tell(gate, identity, body), is_slow)
+        raise
+    undo = _undo_of(gate, tool, arguments, result)
+    body = {"claim_id": claim["claim_id"], "ok": True, "undo": undo}
+    yield Step(lambda: _tell(gate, identity, body), is_slow)
+    gate.waiting.forget(identity)
+    changes = _changes(approval, known, arguments)
+    if gate.seen:
+        gate.seen.add(result)
+    told = str(approval.get("description") or tool.name)
+    return Executed(identity, tool.name, told, by, result, arguments, changes)
+
+
+def _blocked(approval: Json, arguments: Json, judgement: Judgement) -> Json:
+    """Return the event of an approved call that rules deny."""
+    kept = {name: approval.get(name) for name in ("tool", "agent", "run_id", "step_id")}
+    told = {"rule_ids": judgement.rule_ids, "reason": judgement.reason}
+    return {"type": "policy.blocked", "arguments": arguments, **kept, **told}
+
+
+def _refuse_undecided(approval: Json) -> None:
+    """Nothing but the word `approved` is an approval, and a call runs once."""
+    identity, status, state = approval["approval_id"], approval["status"], execution_of(approval)
+    if status != "approved":
+        raise NotApproved(f"approval {identity} is {status}, so the call does not run", approval)
+    if state == "unknown":
+        raise OutcomeUnknown(identity)
+    if state != "none":
+        raise DecisionConflict("already_claimed", f"approval {identity} was run already: {state}")
+
+
+def _tool_of(gate: Gate, approval: Json, known: Proposed | None, on: Any) -> GatedTool:
+    """Return the tool that was approved, by its exact name, on the object it belongs to."""
+    name = approval.get("tool")
+    tool = known.tool if known is not None else gate.find_tool(str(name))
+    if tool is None or tool.name != name:
+        raise UnknownTool(str(name))
+    return tool if on is None or not tool.needs_receiver else tool.on(on)
+
+
+def _arguments_of(approval: Json, known: Proposed | None) -> Json:
+    """Return the arguments to run: our exact ones, unless somebody changed them since."""
+    if known is not None and known.arguments_hash == approval.get("arguments_hash"):
+        return known.arguments
+    if approval.get("must_repropose") is not False:
+        raise DecisionConflict(
+            "must_repropose",
+            f"the arguments of approval {approval['approval_id']} are kept without their secrets, "
+            "and this process did not propose them: propose the call again",
+        )
+    arguments: Json = plain_copy(approval["arguments"])
+    return arguments
+
+
+def _tell(gate: Gate, identity: str, body: Json) -> None:
+    """Tell what became of the call. It ran: that the store is gone changes nothing for the caller.
+
+    There the outcome is unknown, and is shown so.
+    """
+    try:
+        gate.decisions.tell_result(identity, body)
+    except GateError as error:
+        warn_once(
+            "gate result",
+            "approval %s ran, and its result could not be kept: %s; it is shown as unknown",
+            identity,
+            error,
+        )
+
+
+def _undo_of(gate: Gate, tool: GatedTool, arguments: Json, result: Any) -> Json | None:
+    """Return the call that takes this one back, as its tool declares it, or None."""
+    if tool.undo is None:
+        return None
+    try:
+        back, with_arguments = tool.undo(dict(arguments), result)
+        found = gated(back)
+        name = found.name if found is not None else back
+        return {
+            "tool": name if isinstance(name, str) else plans.name_of(back),  # type: ignore[arg-type]
+            "arguments": plain_copy(dict(with_arguments)),
+        }
+    except Exception as error:
+        warn_once("gate undo", "tool %s cannot be undone: %r", tool.name, error)
+        return None
+
+
+def _changes(approval: Json, known: Proposed | None, arguments: Json) -> dict[str, Json]:
+    """Return what the approver changed, argument by argument."""
+    proposed = known.arguments if known is not None else _last_draft_of_agent(approval)
+    changes: dict[str, Json] = {}
+    for name in proposed.keys() | arguments.keys():
+        before, after = proposed.get(name), arguments.get(name)
+        if (name in proposed) != (name in arguments) or before != after:
+            changes[name] = {
+                **({"proposed": before} if name in proposed else {}),
+                **({"run": after} if name in arguments else {}),
+            }
+    return dict(sorted(changes.items()))
+
+
+def _last_draft_of_agent(approval: Json) -> Json:
+    drafts = [one for one in approval.get("drafts") or () if str(one.get("by")).startswith("agent")]
+    found = drafts[-1].get("arguments") if drafts else None
+    return dict(found) if isinstance(found, Mapping) else dict(approval["arguments"])

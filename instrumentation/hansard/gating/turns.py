@@ -1,0 +1,90 @@
+"""One turn of an agent, and whether its answer is to be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from hansard.capture import safe_repr
+from hansard.gating.arguments import Json
+from hansard.gating.errors import GateError
+from hansard.trouble import warn_once
+
+if TYPE_CHECKING:
+    from hansard.gating.gate import Gate
+
+V = TypeVar("V")
+_turn: ContextVar[Turn | None] = ContextVar("hansard-turn", default=None)
+
+
+@dataclass(slots=True)
+class Turn:
+    """What an agent did since its last message that waits for somebody."""
+
+    pending: list[Json] = field(default_factory=list)  # approvals, in the order of the calls
+
+    @property
+    def is_pending(self) -> bool:
+        return bool(self.pending)
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation(Generic[V]):
+    """What an evaluator said of an answer; `was_skipped` where it was not asked."""
+
+    verdict: V | None = None
+    was_skipped: bool = False
+    error: Exception | None = None  # it broke: the answer passes
+
+
+@contextmanager
+def current_turn() -> Iterator[Turn]:
+    """Collect the calls of this block that wait for a decision."""
+    turn = Turn()
+    token = _turn.set(turn)
+    try:
+        yield turn
+    finally:
+        _turn.reset(token)
+
+
+def note_pending(approval: Json) -> None:
+    """Tell the current turn of a call that waits."""
+    turn = _turn.get()
+    if turn is not None:
+        turn.pending.append(approval)
+
+
+def evaluate(gate: Gate, turn: Turn, evaluator: Callable[..., V], *given: Any) -> Evaluation[V]:
+    """Have an answer judged; never raises.
+
+    An answer that asks for a confirmation has not done what it was asked for, yet. Judged, it would
+    fail and be tried again for ever, so it is not. Everything else is. A broken evaluator lets the
+    answer pass, and is an event: a mediocre answer is better than none.
+    """
+    if turn.is_pending:
+        return Evaluation(was_skipped=True)
+    try:
+        return Evaluation(evaluator(*given))
+    except Exception as error:
+        tell_failure(gate, "evaluator", error)
+        return Evaluation(error=error)
+
+
+def tell_failure(gate: Gate, what: str, error: BaseException) -> None:
+    """Keep a failure as an event; where that fails too, the program is warned."""
+    try:
+        gate.decisions.note(
+            {"type": "failure", "action": what, "error": type(error).__name__, "agent": gate.agent}
+        )
+    except GateError as trouble:
+        warn_once(
+            f"gate {what}",
+            "%s failed (%s), and so did keeping that as an event: %s",
+            what,
+            safe_repr(error),
+            trouble,
+        )
