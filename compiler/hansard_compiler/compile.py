@@ -169,7 +169,9 @@ def _identity(state: State, allocation: Mapping[str, Any]) -> Json:
     Not the ids of request, run and step: the same compile made twice has one hash.
     """
     request = state.request
+    removed = {"removed": request.removed_items} if request.removed_items else {}
     return {
+        **removed,
         "version": _VERSION,
         "provider": request.provider,
         "model": request.model,

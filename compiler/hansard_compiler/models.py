@@ -164,6 +164,9 @@ class CompilationRequest(TopLevel):
     token_budget: int
     response_reserve: int = 0
     compile_config: CompileConfig = CompileConfig()
+    # Of a replay: candidates that are to be left out. Not said where there are none, so that the
+    # same request has the same bytes as before there were replays.
+    removed_items: Annotated[list[Id], Field(exclude_if=lambda found: not found)] = []
 
 
 class CompilationDecision(Model):

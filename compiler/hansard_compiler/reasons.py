@@ -34,6 +34,7 @@ class ReasonCode(StrEnum):
     POLICY_REDACTED = "policy_redacted", "a rule had parts of it, or all of it, cut out"
     # out
     EXPIRED = "expired", "past its time to live"
+    REMOVED_BY_REPLAY = "removed_by_replay", "taken out for this replay of the original"
     OUT_OF_SCOPE = "out_of_scope", "belongs to another scope than this compile's"
     DUPLICATE = "duplicate", "the same content is in a copy trusted at least as much"
     CONFLICT_LOST = "conflict_lost", "contradicts an item that is more trusted or fresher"

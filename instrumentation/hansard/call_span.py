@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from opentelemetry.trace import SpanKind
+from opentelemetry.trace import Link, SpanKind
 
 import hansard
 from hansard import semconv
@@ -45,6 +45,8 @@ from hansard_compiler.providers.recipe import (
 from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
+    from opentelemetry.util.types import AttributeValue
+
     from hansard._state import Recorder
     from hansard.compiled import CompiledStep
     from hansard_compiler.providers.adapter import Adapter
@@ -97,6 +99,14 @@ class CallSpan:
             self._content(names.SYSTEM_INSTRUCTIONS, instructions(given.system))
             self._content(names.TOOL_DEFINITIONS, definitions(given.tools))
 
+    @observing
+    def mark(self, attributes: Mapping[str, AttributeValue], *, links: Sequence[Link] = ()) -> None:
+        """Say more of the call: what it is a replay of."""
+        if self._is_recording and self._observation is not None:
+            self._observation.span.set_attributes(attributes)
+            for link in links:
+                self._observation.span.add_link(link.context, link.attributes)
+
     @contextmanager
     def running(self) -> Iterator[None]:
         """Make the span current."""
@@ -112,6 +122,11 @@ class CallSpan:
     @property
     def _is_recording(self) -> bool:
         return self._observation is not None and self._observation.is_recording
+
+    @property
+    def step_id(self) -> str:
+        """The step of the call; empty where nothing is recorded."""
+        return self._kept().step_id
 
     @property
     def _is_told(self) -> bool:

@@ -23,6 +23,7 @@ class Name(NamedTuple):
 _AGENT, _TOOL, _CALL = "`invoke_agent`", "`execute_tool`", "model calls"
 _LOGS = "`hansard.payload`"
 _COMPILE, _CHECK = "`hansard.compile`", "`hansard.policy.check`"
+_REPLAY = f"{_AGENT}, {_CALL} of a replay"
 _BOTH = f"{_COMPILE}, {_CALL}"
 
 # Names of OpenTelemetry's conventions, as they are there.
@@ -157,6 +158,10 @@ OWN: Final = (
          "Arguments that the approver changed."),
     Name("hansard.compile", "span", "a step", "Choosing the context of one model call."),
     Name("hansard.policy.check", "span", _COMPILE, "All checks of policy that it took."),
+    Name("hansard.transcript.id", "string", "a step", "The transcript it goes on with."),
+    Name("hansard.transcript.head", "int", "a step", "Position of its last message; -1: none."),
+    Name("hansard.transcript.prefix_hash", "string", "a step",
+         "Of the messages the next call is given, to the byte."),
     Name("hansard.compilation.id", "string", _BOTH,
          "The compile; on a call the one that made its request."),
     Name("hansard.compilation.hash", "string", _COMPILE,
@@ -237,6 +242,14 @@ OWN: Final = (
     Name("hansard.recipe.ref", "string", _CALL,
          "Payload with what a replay needs; docs/instrument.md tells."),
     Name("hansard.recipe.redacted", "boolean", _CALL, "Secrets were cut out of it."),
+    Name("hansard.replay.id", "string", _REPLAY, "The replay: `GET /v1/replay/{id}`."),
+    Name("hansard.replay.of", "string", _REPLAY,
+         "The step it is of, which a link of type `replay_of` leads to as well."),
+    Name("hansard.replay.mode", "string", _REPLAY, "`exact`, `mutated`, `forward`"),
+    Name("hansard.replay.recorded", "boolean", _REPLAY,
+         "Answered from the recording: nothing was sent, and the call counts as a duplicate."),
+    Name("hansard.replay.rebuilt", "boolean", _CALL,
+         "The request was rebuilt from telemetry, without a compile."),
     Name("hansard.request.left_out", "content", _CALL,
          "What of the context the provider's API has no form for, and why."),
     Name("hansard.tokens.estimated", "int", _CALL,

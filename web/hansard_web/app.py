@@ -24,6 +24,7 @@ from hansard_collector.receivers.http_answers import status_response
 from hansard_collector.receivers.paths import find_target, is_otlp_path
 from hansard_collector.receivers.status import Reason, Refusal, report
 from hansard_store.database import DataFolder
+from hansard_web.accounts import make_accounts
 from hansard_web.api.ledger import router as ledger_router
 from hansard_web.api.routes import api_router
 from hansard_web.assets import package_assets
@@ -35,6 +36,7 @@ from hansard_web.policy_asking import make_desk
 from hansard_web.problems import Problem, add_handlers, answer_problem
 from hansard_web.readers import Readers
 from hansard_web.render import Renderer, make_environment
+from hansard_web.replaying.desk import make_replays
 from hansard_web.security import Refuse, Refused, Security
 from hansard_web.sessions import Sessions
 from hansard_web.settings import WebSettings
@@ -66,6 +68,9 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
+        if app.state.replays is not None:
+            app.state.replays.close()
+        app.state.accounts.close()
         site.close()
 
     app = FastAPI(
@@ -81,6 +86,8 @@ def create_app(
     app.state.site = site
     app.state.door = make_door(site)
     app.state.desk = make_desk(site)
+    app.state.accounts = make_accounts(site, app.state.desk)
+    app.state.replays = make_replays(app.state.door, app.state.desk)
     if ingest is not None:
         app.router.routes[:0] = otlp_routes(
             ingest, HttpSettings(cors_origins=settings.cors_origins)

@@ -22,6 +22,8 @@ from hansard_collector.errors import StoreBusy
 from hansard_collector.receivers.http_answers import status_response
 from hansard_collector.receivers.paths import is_otlp_path
 from hansard_compiler.errors import AmbiguousIdError, HansardError, NotFoundError
+from hansard_compiler.replay.refusals import NotReplayable
+from hansard_store.approval_errors import ActionBlocked, ApprovalConflict, BadProposal
 from hansard_store.errors import (
     BadDigestError,
     BadQueryError,
@@ -49,6 +51,10 @@ _STATUSES: Final = (
     (EncodedPayloadError, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
     (StoreBusy, HTTPStatus.SERVICE_UNAVAILABLE),
     (VersionConflictError, HTTPStatus.PRECONDITION_FAILED),
+    (ApprovalConflict, HTTPStatus.CONFLICT),
+    (ActionBlocked, HTTPStatus.FORBIDDEN),
+    (BadProposal, HTTPStatus.BAD_REQUEST),
+    (NotReplayable, HTTPStatus.CONFLICT),
     *SIDECAR_STATUSES,
     *TRANSCRIPT_STATUSES,
 )
@@ -106,10 +112,17 @@ def _details_of(error: HansardError) -> dict[str, Any]:
     match error:
         case AmbiguousIdError():
             return {"matches": error.matches}
-        case BadQueryError():
+        case ApprovalConflict():
+            return dict(error.details)
+        case ActionBlocked():
+            return {"tool": error.tool, "reason": error.reason, "rule_ids": list(error.rule_ids)}
+        case BadQueryError() | BadProposal():
             return {"parameter": error.name}
         case VersionConflictError():
             return {"expected": error.expected, "found": error.found}
+        case NotReplayable():
+            told = {"reason": error.reason.value, "replay_id": error.replay_id}
+            return {**error.facts, **told}
     return sidecar_details(error) or transcript_details(error)
 
 

@@ -45,6 +45,9 @@ _HEALTH_PATH: Final = "/healthz"
 _SCOPES: Final = (
     ("PUT", re.compile(r"/v1/payloads/.*"), TokenScope.INGEST),
     ("POST", re.compile(r"/v1/approvals/[^/]+/(?:approve|reject|revise)"), TokenScope.DECIDE),
+    ("POST", re.compile(r"/v1/approvals/[^/]+/undo"), TokenScope.DECIDE),
+    ("POST", re.compile(r"/v1/approvals(?:/[^/]+/(?:repropose|claim|result))?"), TokenScope.INGEST),
+    ("POST", re.compile(r"/v1/events"), TokenScope.INGEST),
     ("POST", re.compile(r"/(?:theme|signout)"), TokenScope.READ),
     # What an agent tells or asks through the sidecar. Answers that hold content need `read` too.
     ("POST", re.compile(r"/v1/runs/(?:start|[^/]+/(?:steps|end))"), TokenScope.INGEST),
@@ -54,6 +57,9 @@ _SCOPES: Final = (
     # What an agent keeps of its conversation. To redact what it is shown needs `admin`.
     ("POST", re.compile(r"/v1/transcripts(?:/[^/]+(?:/(?:fold|branches|end))?)?"), TokenScope.INGEST),
     ("POST", re.compile(r"/v1/transcripts/[^/]+/check"), TokenScope.READ),
+    # A replay sends what was recorded to a provider and spends money; a preview does neither.
+    ("POST", re.compile(r"/v1/replay"), TokenScope.DECIDE),
+    ("POST", re.compile(r"/v1/replay/preview"), TokenScope.READ),
 )
 
 

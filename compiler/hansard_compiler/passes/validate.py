@@ -32,7 +32,7 @@ def run(state: State) -> State:
     """
     config = state.request.compile_config
     _refuse(state.live, most_bytes=config.max_item_bytes)
-    told: dict[str, Told] = not_standing(state.live)
+    told = not_standing(state.live) | _removed(state)
     for item in state.live:
         if item.id not in told and item.scope and not in_scope(item.scope, config.scope):
             told[item.id] = _out_of_scope(item, config.scope)
@@ -46,6 +46,13 @@ def run(state: State) -> State:
             told[item.id] = Told("exclude", ReasonCode.EXPIRED, f"{late_s} s past its time")
     _take_groups_out(told, groups, required)
     return state.after("validate", Told("include", ReasonCode.VALID), told, required=required)
+
+
+def _removed(state: State) -> dict[str, Told]:
+    """Leave out what a replay is to do without, whatever else would be said of it."""
+    removed = set(state.request.removed_items)
+    told = Told("exclude", ReasonCode.REMOVED_BY_REPLAY)
+    return {item.id: told for item in state.live if item.id in removed} if removed else {}
 
 
 def _take_groups_out(

@@ -13,6 +13,7 @@ from hansard_web.api import (
     payloads,
     policy,
     receipts,
+    replay,
     runs,
     search,
     sidecar_runs,
@@ -35,6 +36,7 @@ ROUTERS = (
     ledger.router,
     compilations.router,
     receipts.router,
+    replay.router,
     transcripts.router,
 )
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from hansard_web.api.models import Answer, Body, LinkEnd, StepMention, TokenSums
 from hansard_web.api.receipt_models import CompilationSummary, Receipt
+from hansard_web.api.replay_models import ReplayBranch
 
 
 class CallTokens(TokenSums):
@@ -238,7 +239,7 @@ class Step(StepMention, Answer):
     context: NativeContext | Context | None
     receipts: list[Receipt]
     payloads: list[NamedPayload]
-    replays: list[dict[str, Any]]
+    replays: list[ReplayBranch]
     redactions: list[Redaction]
     same_name: SameName | None
     raw_url: str

@@ -26,6 +26,7 @@ from hansard_web.api.contexts import context_body, native_compilation
 from hansard_web.api.meaning import call_body, error_body, event_body, log_body, tool_body
 from hansard_web.api.receipts import receipt_body
 from hansard_web.api.step_models import Step
+from hansard_web.replaying.answers import replays_of_step
 from hansard_web.site import SiteDep
 
 router = APIRouter(tags=["steps"])
@@ -63,7 +64,7 @@ def step_body(connection: apsw.Connection, step_id: str, *, now_ns: int) -> Body
         "payloads": [
             _payload(one) for one in named_payloads(connection, reading.view, reading.normal)
         ],
-        "replays": [],
+        "replays": replays_of_step(connection, step.step_id),
         "redactions": [
             {"rule": one.rule, "field": one.field, "count": one.count}
             for one in redactions_of(connection, "traces", step.id)

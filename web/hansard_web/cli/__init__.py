@@ -31,9 +31,11 @@ COMMANDS: Final = (
     Entry("tail", "tail", "Follow runs as they happen."),
     Entry("runs", "runs", "Runs: list, show, export, delete, pin."),
     Entry("steps", "steps", "Steps: show one, whole or as it came in; say what it knew, and why."),
+    Entry("diff", "diff", "Compare two runs, or two steps: what differs, and why."),
     Entry("receipts", "receipts", "Receipts: what went into prompts and what did not, and why."),
     Entry("policy", "policy", "Policy: check, explain, and the rules with their versions."),
     Entry("payload", "payload", "Payloads: get the bytes of one, verify them."),
+    Entry("replay", "replay", "Make a model call again: exactly, or with changes."),
     Entry("search", "search", "Find what was said, in any run."),
     Entry("usage", "usage", "Sum tokens and money."),
     Entry(

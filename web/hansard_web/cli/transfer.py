@@ -23,8 +23,9 @@ from hansard_web.cli.base import (
     write_bytes,
 )
 from hansard_web.cli.progress import progress_of
-from hansard_web.cli.store import find_store, open_store
+from hansard_web.cli.store import find_store, open_store, reading
 from hansard_web.config import Config
+from hansard_web.replaying.carried import recipe_file
 
 
 @click.command("import", cls=Command)
@@ -69,14 +70,22 @@ def _import(config: Config, files: tuple[Path, ...]) -> Imported:
 @click.command(cls=Command)
 @setting_options("data")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="A file; else stdout.")
-def export(*, data: str | None, output: Path | None) -> None:
+@click.option(
+    "--recipe", metavar="STEP", help="Only what a replay of this step needs, in one file."
+)
+def export(*, data: str | None, output: Path | None, recipe: str | None) -> None:
     """Write all runs as OTLP.
 
     OTLP/JSON, an object a line: spans, log records and metrics. Imported again, they make an equal
-    store. One run alone: `hansard runs export`.
+    store. One run alone: `hansard runs export`. With --recipe one model call with its payloads,
+    which `hansard replay FILE` makes again on any machine.
 
     Example: hansard export -o everything.jsonl
     """
     folder = find_store(data)
+    if recipe is not None:
+        with reading(data) as connection:
+            write_bytes([recipe_file(connection, recipe)], output)
+        return
     open_store(folder).close()
     write_bytes(export_store(folder), output)

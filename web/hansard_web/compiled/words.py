@@ -51,6 +51,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "secrets_removed": "Credentials cut out",
     "policy_redacted": "A rule cut parts of it",
     "expired": "Past its time to live",
+    "removed_by_replay": "Taken out for this replay",
     "out_of_scope": "Belongs to another scope",
     "duplicate": "Same content as {}",
     "conflict_lost": "Contradicts {}",

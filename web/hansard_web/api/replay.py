@@ -1,0 +1,100 @@
+"""Replays over HTTP: begin one, look at one before it is sent, read what became of it.
+
+To begin one takes the scope `decide`: it sends recorded content to a provider and spends money.
+"""
+
+from __future__ import annotations
+
+import time
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+
+from hansard_store.replays import get_replay, list_replays
+from hansard_store.step_queries import get_step
+from hansard_web.api import replay_models as models
+from hansard_web.api.answers import Answer, Body
+from hansard_web.api.json_bodies import JsonRoute
+from hansard_web.api.params import read_limit
+from hansard_web.replaying.answers import replay_body, summary_body
+from hansard_web.replaying.asked import AskReplay
+from hansard_web.replaying.engine import Replays
+from hansard_web.replaying.preview import preview_body
+from hansard_web.sidecar.door import MayRead
+from hansard_web.sidecar.errors import RecordingOff
+from hansard_web.site import SiteDep
+
+router = APIRouter(tags=["replay"], route_class=JsonRoute)
+_MOST_WAIT_S = 60.0
+
+
+@router.post(
+    "/v1/replay",
+    response_class=Answer,
+    responses={201: {"model": models.Replay}, 202: {"model": models.Replay}},
+    dependencies=[MayRead],
+)
+def begin_replay(site: SiteDep, request: Request, asked: AskReplay) -> Answer:
+    """Make a model call again. 202 with its state; 201 when it ended within `wait_s`."""
+    replays = replays_of(request)
+    if asked.preview:
+        return Answer(preview_body(replays.plan(asked), asked))
+    row = replays.start(asked)
+    replays.wait(row.replay_id, seconds=asked.wait_s)
+    body = _body(site, row.replay_id)
+    status = HTTPStatus.ACCEPTED if body["state"] == "running" else HTTPStatus.CREATED
+    return Answer(body, status_code=status)
+
+
+@router.post(
+    "/v1/replay/preview", response_class=Answer, responses={200: {"model": models.Preview}}
+)
+def preview_replay(request: Request, asked: AskReplay) -> Answer:
+    """Show what a replay would send, how the compile changes and what it would cost."""
+    return Answer(preview_body(replays_of(request).plan(asked), asked))
+
+
+@router.get("/v1/replay", response_class=Answer, responses={200: {"model": models.ReplayList}})
+def find_replays(
+    site: SiteDep, step: str | None = None, limit: str | None = None, cursor: str | None = None
+) -> Answer:
+    """List replays, the newest first, of one step or of all."""
+    with site.readers.read() as connection:
+        wanted = None
+        if step is not None:
+            wanted = get_step(connection, step, now_ns=time.time_ns()).step_id
+        page = list_replays(connection, step_id=wanted, limit=read_limit(limit), cursor=cursor)
+    items = [summary_body(one) for one in page.items]
+    return Answer({"items": items, "next_cursor": page.next_cursor})
+
+
+@router.get(
+    "/v1/replay/{replay_id}", response_class=Answer, responses={200: {"model": models.Replay}}
+)
+def one_replay(
+    site: SiteDep,
+    request: Request,
+    replay_id: str,
+    wait: Annotated[float, Query(ge=0, le=_MOST_WAIT_S)] = 0,
+) -> Answer:
+    """Show a replay by its id or a unique beginning of it; `wait`: seconds to wait for its end."""
+    if wait and request.app.state.replays is not None:
+        replays: Replays = request.app.state.replays
+        replays.wait(replays.row(replay_id).replay_id, seconds=wait)
+    return Answer(_body(site, replay_id))
+
+
+def replays_of(request: Request) -> Replays:
+    """Return what makes replays in this app; raises RecordingOff where nothing can be stored."""
+    found: Replays | None = request.app.state.replays
+    if found is None:
+        raise RecordingOff("this process only shows what a collector stores; ask that one")
+    return found
+
+
+def _body(site: SiteDep, wanted: str) -> Body:
+    with site.readers.read() as connection:
+        row = get_replay(connection, wanted)
+        return replay_body(connection, row, now_ns=time.time_ns())

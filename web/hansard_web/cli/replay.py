@@ -1,0 +1,158 @@
+"""`hansard replay`: a model call again, exactly or with changes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from pydantic import ValidationError
+
+from hansard_collector.transfer import import_files
+from hansard_compiler.calls import Json
+from hansard_compiler.errors import ConfigError
+from hansard_compiler.replay.refusals import NotReplayable
+from hansard_web.api.answers import Body
+from hansard_web.cli.base import (
+    Command,
+    Misused,
+    confirm,
+    json_option,
+    print_json,
+    read_config,
+    setting_options,
+)
+from hansard_web.cli.replay_changes import change_options, changes_from
+from hansard_web.cli.replay_shown import print_preview, print_replay
+from hansard_web.cli.store import find_store, open_store
+from hansard_web.readers import Readers
+from hansard_web.replaying.answers import replay_body
+from hansard_web.replaying.asked import AskReplay, Mode
+from hansard_web.replaying.carried import step_of_file
+from hansard_web.replaying.desk import replaying
+from hansard_web.replaying.engine import Replays
+from hansard_web.replaying.preview import preview_body
+
+_WAIT_S: Final = 3_600.0
+_SAME, _DIFFERENT, _REFUSED = 0, 1, 2
+
+
+@click.command(cls=Command)
+@click.argument("step")
+@change_options
+@click.option("--exact", is_flag=True, help="Refuse anything but the very same bytes.")
+@click.option("--forward", is_flag=True, help="Go on through the later turns of the run.")
+@click.option("--recorded", is_flag=True, help="Answer from the recording; nothing is sent.")
+@click.option("--n", "n", default=1, show_default=True, help="How often to ask.")
+@click.option("--notes", help="Why; kept with the replay.")
+@click.option("--script", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="Lines of the scripted model.")  # fmt: skip
+@click.option("--elsewhere", is_flag=True, help="To the address configured here, if it is another.")
+@click.option("--preview", is_flag=True, help="Show what would be sent, and send nothing.")
+@click.option("--check", is_flag=True, help="Exit 1 unless the answer is the recorded one.")
+@click.option("--yes", is_flag=True, help="Send without asking.")
+@setting_options("data", "config", "retention", "model_server", "policy")
+@json_option
+def replay(*, step: str, as_json: bool, **told: Any) -> None:
+    """Make a model call again: exactly, or with changes.
+
+    STEP is a step, a unique beginning of its id, or a file of `hansard export --recipe`. Changes
+    apply in the order of this list; `--change` takes any of them as JSON, in its own order. A
+    replay that asks a provider costs money: it shows what it would send and asks first.
+
+    Exits 0 when it was done, 1 with --check when the answer differs, 2 when it was refused or
+    failed.
+
+    Example: hansard replay 4bf92f35-00f0 --budget 2000 --remove docs/large.md --preview
+    """
+    names = ("data", "config", "retention", "model_server", "policy")
+    config = read_config(**{name: told[name] for name in names})
+    folder = find_store(told["data"])
+    open_store(folder).close()  # of this version, or refused
+    try:
+        with replaying(folder, config) as (replays, readers, ingest):
+            step_id = step
+            if Path(step).is_file():
+                step_id = step_of_file(Path(step))
+                import_files(ingest, [Path(step)])
+            code = _replay(replays, readers, _asked(step_id, told), told, as_json=as_json)
+    except NotReplayable as why:
+        if as_json:
+            print_json({"error": _refusal(why)})
+        raise Misused(str(why)) from None
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def _replay(
+    replays: Replays, readers: Readers, asked: AskReplay, told: Mapping[str, Any], *, as_json: bool
+) -> int:
+    if told["preview"] or not (told["yes"] or asked.recorded):
+        turn = replays.plan(asked)
+        shown = preview_body(turn, asked)
+        if told["preview"]:
+            print_json(shown) if as_json else print_preview(shown)
+            return _SAME if shown["refusal"] is None else _REFUSED
+        if shown["sends"] and shown["provider"] != "scripted" and shown["refusal"] is None:
+            print_preview(shown, err=True)
+            confirm("Send it?", yes=False)
+    row = replays.start(asked)
+    replays.wait(row.replay_id, seconds=_WAIT_S)
+    with readers.read() as connection:
+        body = replay_body(connection, replays.row(row.replay_id), now_ns=time.time_ns())
+    print_json(body) if as_json else print_replay(body)
+    if body["state"] in ("failed", "refused"):
+        return _REFUSED
+    return _DIFFERENT if told["check"] and is_other_answer(body) else _SAME
+
+
+def is_other_answer(body: Body) -> bool:
+    """Whether an answer differs from the recorded one, in words or in tool calls."""
+    if body["state"] == "diverged" or (body["spread"] or {}).get("different", 1) > 1:
+        return True
+    output = (body["comparison"] or {}).get("output")
+    return bool(output is None or not output["is_empty"])
+
+
+def _asked(step_id: str, told: Mapping[str, Any]) -> AskReplay:
+    changes = changes_from(told)
+    if told["exact"] and (changes or told["forward"]):
+        raise Misused("--exact changes nothing: leave out the changes and --forward")
+    mode: Mode | None = "forward" if told["forward"] else "exact" if told["exact"] else None
+    try:
+        return AskReplay(
+            step_id=step_id,
+            mode=mode,
+            recorded=told["recorded"],
+            mutations=changes,
+            n=told["n"],
+            notes=told["notes"],
+            elsewhere=told["elsewhere"],
+            script=_script(told["script"]),
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ConfigError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def _script(path: Path | None) -> Json | None:
+    if path is None:
+        return None
+    try:
+        found = json.loads(path.read_bytes())
+    except (ValueError, RecursionError, OSError) as error:
+        raise ConfigError(f"{path} is no script: {error}") from None
+    if not isinstance(found, dict):
+        raise ConfigError(f"{path} is no script: expected a JSON object")
+    return found
+
+
+def _refusal(why: NotReplayable) -> Json:
+    return {
+        "code": why.code,
+        "message": str(why),
+        "details": {**why.facts, "reason": why.reason.value, "replay_id": why.replay_id},
+    }

@@ -1,0 +1,95 @@
+"""What `hansard replay` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from hansard_compiler.calls import Json
+from hansard_web import format as fmt
+from hansard_web.api.answers import Body
+from hansard_web.cli.tables import print_facts, print_lines
+
+
+def print_preview(body: Body, *, err: bool = False) -> None:
+    """Print what would be sent."""
+    cost, refusal = body["cost"], body["refusal"]
+    request = body["request"]
+    facts = [
+        ("to", f"{body['provider']} {body['model']} ({body['address'] or 'no network'})"),
+        ("request", f"{request['size']:,} bytes, {request['hash']}"),
+        ("", "the recorded bytes" if request["same"] else "other than the recorded one"),
+        ("input", f"{body['tokens']['estimated_input']:,} tokens "
+                  f"({body['tokens']['estimated_by']})"),
+        ("cost", _cost(cost)),
+        ("cannot be sent", refusal["message"] if refusal else ""),
+    ]  # fmt: skip
+    if err:
+        for name, value in facts:
+            if value:
+                click.echo(f"{name:>15}  {value}", err=True)
+        return
+    print_facts([(name, value) for name, value in facts if value])
+    print_lines([*_compile(body.get("compile")), *_noted(body["notes"], body["left_out"])])
+
+
+def print_replay(body: Body) -> None:
+    """Print what became of a replay."""
+    took = body["duration_ms"]
+    print_facts(
+        [
+            ("replay", body["replay_id"]),
+            ("state", " ".join(one for one in (body["state"], body["reason_text"] or "") if one)),
+            ("of", body["source"]["step_id"]),
+            ("run", body["run_id"] or ""),
+            ("took", "" if took is None else fmt.duration(round(took * 1e6))),
+            ("request", _request(body)),
+        ]
+    )
+    print_lines([*_said(body), *_noted(body["labels"], body["notes"])])
+
+
+def _cost(cost: Json | None) -> str:
+    if cost is None:
+        return "unknown: the price list does not have the model"
+    if cost["source"] is None:
+        return "nothing is paid"
+    return f"about ${cost['usd']:.6f} for {cost['times']} ({cost['source']})"
+
+
+def _compile(found: Json | None) -> Iterator[str]:
+    if found is None:
+        return
+    changed = [one for one in found["items"] if one["change"] != "same"]
+    yield f"{fmt.plural(len(changed), 'item')} of {len(found['items'])} decided otherwise"
+    for one in changed:
+        because = (one.get("because") or {}).get("detail") or ""
+        yield f"  {one['item_id']}: {one['change']}{f' ({because})' if because else ''}"
+
+
+def _request(body: Body) -> str:
+    if body["request_hash"] is None:
+        return ""
+    same = "the recorded one" if body["same_request"] else "another than the recorded one"
+    return f"{body['request_hash']}, {same}"
+
+
+def _said(body: Body) -> Iterator[str]:
+    if body["error"]:
+        yield f"{body['error']['code']}: {body['error']['message']}"
+    if body["divergence"]:
+        yield f"parted at turn {body['divergence']['turn']}: {body['divergence']['sentence']}"
+    spread = body["spread"]
+    if spread:
+        yield f"{spread['answers']} answers, {spread['different']} different"
+        for group in spread["groups"]:
+            calls = ", ".join(one["name"] for one in group["tool_calls"])
+            words = fmt.shorten(group["text"] or calls, 200)
+            yield f"  {group['count']} × {words}"
+
+
+def _noted(*lists: list[str]) -> Iterator[str]:
+    for notes in lists:
+        for note in notes:
+            yield f"note: {note}"

@@ -1,0 +1,244 @@
+"""A call with changes: compiled again where there is a compile, else rebuilt from telemetry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
+
+import apsw
+
+from hansard_compiler.calls import Json
+from hansard_compiler.errors import ConfigError
+from hansard_compiler.policy import Policy
+from hansard_compiler.providers.adapter import request_bytes
+from hansard_compiler.providers.base import RenderInput, Sampling, WireFormat, from_payload
+from hansard_compiler.providers.failures import RequestRefused
+from hansard_compiler.redaction import Redactor
+from hansard_compiler.replay import mutations as change
+from hansard_compiler.replay.messages import (
+    Rebuilt,
+    mutate_messages,
+    rebuilt_from,
+    resampled,
+    sampling_from,
+)
+from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_web.replaying.asked import AskReplay
+from hansard_web.replaying.places import (
+    Door,
+    Reach,
+    Recorded,
+    door_for,
+    door_of,
+    format_for,
+    offline_door,
+    recorded_place,
+)
+from hansard_web.replaying.plain import PlainAnswers
+from hansard_web.replaying.recompile import Remade, remake
+from hansard_web.replaying.source import Source, exact_request, is_withheld
+from hansard_web.replaying.turn import Turn, wire_of
+from hansard_web.replaying.wires import NoWire
+
+# Of the provider's own: another one has no form for them.
+_OWN: Final = ("reasoning", "extra", "previous_response_id", "held_messages")
+_RENDERED: Final = frozenset(one.name for one in fields(RenderInput)) - {
+    "model", "messages", "system", "tools", "boundary", "stable_prefix_hash",
+    "volatile_suffix_hash", "sampling", "stream",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """What a changed call is made with."""
+
+    reach: Reach
+    redactor: Redactor
+    policy: Policy | None
+
+
+def changed_turn(
+    connection: apsw.Connection, source: Source, asked: AskReplay, making: Making
+) -> Turn:
+    """Return a call with its changes, rendered. Raises NotReplayable.
+
+    With `recorded` nothing can be answered: the recording holds the answer to another request. It
+    is compiled and rendered, and that is all.
+    """
+    mutations = change_list(asked)
+    remade = None
+    if source.compilation is not None and source.compilation.row.request_ref is not None:
+        remade = remake(
+            connection, source, mutations, redactor=making.redactor, policy=making.policy
+        )
+    place = recorded_place(source)
+    provider = _provider(mutations, place)
+    door, notes = _door(place, provider, making.reach, is_recorded=asked.recorded)
+    if remade is None:
+        rebuilt = _rebuilt(source, mutations)
+        given, more = rebuilt.render_input(stream=place.is_stream), list(rebuilt.notes)
+    else:
+        given, more = _render_input(source, remade, mutations), list(remade.notes)
+    if provider is not None:
+        given, dropped = _for_another(given, provider)
+        more += dropped
+    form = format_for(door, {} if provider else place.format_settings)
+    wire, blocked = (
+        (NoWire(), None) if asked.recorded else wire_of(door, _without_versions(place, provider),
+                                                       making.reach)
+    )  # fmt: skip
+    request = _rendered(form, given)
+    return Turn(
+        source=source,
+        door=door,
+        form=form,
+        wire=wire,
+        request=request,
+        given=given,
+        is_exact=False,
+        is_recorded=asked.recorded,
+        is_rebuilt=remade is None,
+        remade=remade,
+        notes=(*source.notes, *notes, *more, *_recorded_note(connection, source, request, asked)),
+        blocked=blocked,
+        sends=not asked.recorded,
+    )
+
+
+def compile_turn(
+    connection: apsw.Connection, source: Source, asked: AskReplay, making: Making
+) -> Turn:
+    """Return a compile that no call used, made again: nothing is rendered for a provider, or sent.
+
+    Raises NotReplayable.
+    """
+    remade = remake(
+        connection, source, change_list(asked), redactor=making.redactor, policy=making.policy
+    )
+    provider = remade.result.request.provider
+    return Turn(
+        source=source,
+        door=Door(provider, provider, None, ""),
+        form=PlainAnswers(provider, ""),
+        wire=NoWire(),
+        request=b"",
+        given=from_payload(remade.result.payload, model=remade.result.request.model),
+        is_exact=not asked.mutations,
+        remade=remade,
+        notes=(*remade.notes, "no model call used this compile: only the compile was made again"),
+        sends=False,
+    )
+
+
+def change_list(asked: AskReplay) -> list[change.Mutation]:
+    """Return the changes that are asked for, checked."""
+    return change.parse_mutations(asked.mutations)
+
+
+def _provider(mutations: Sequence[change.Mutation], place: Recorded) -> str | None:
+    """Return the provider a change names; None where it is that of the call."""
+    named = [one.provider for one in mutations if isinstance(one, change.SetProvider)]
+    if not named or named[-1] == place.provider:
+        return None
+    if not any(isinstance(one, change.SetModel) for one in mutations):
+        raise NotReplayable(Reason.MUTATION_INVALID, f"name a model of {named[-1]} too (set_model)")
+    return named[-1]
+
+
+def _door(
+    place: Recorded, provider: str | None, reach: Reach, *, is_recorded: bool
+) -> tuple[Door, list[str]]:
+    if provider is not None:
+        return door_of(provider, reach), []
+    if is_recorded:
+        return offline_door(place), []
+    try:
+        return door_for(place, reach), []
+    except NotReplayable as why:
+        if why.reason is not Reason.OTHER_ADDRESS:
+            raise
+        # What is changed anyway may go where this provider is configured; an exact one may not.
+        return door_for(place, replace(reach, elsewhere=True)), [why.detail.partition(";")[0]]
+
+
+def _without_versions(place: Recorded, provider: str | None) -> Recorded:
+    return place if provider is None else replace(place, headers={})
+
+
+def _rebuilt(source: Source, mutations: Sequence[change.Mutation]) -> Rebuilt:
+    if source.call is None:
+        raise NotReplayable(Reason.KIND, "it is read as no model call")
+    if not source.call.input:
+        raise NotReplayable(Reason.METADATA_ONLY if is_withheld(source) else Reason.NOT_RECORDED)
+    if source.call.input_is_delta:
+        raise NotReplayable(Reason.NOT_RECORDED, "the sender tells only what was new in each call")
+    return mutate_messages(rebuilt_from(source.call), mutations)
+
+
+def _render_input(
+    source: Source, remade: Remade, mutations: Sequence[change.Mutation]
+) -> RenderInput:
+    """Return the compiled context with everything else that was said of the request."""
+    recipe, call = source.recipe, source.call
+    sampling = Sampling() if call is None else sampling_from(call)
+    more: Json = {}
+    is_stream = bool(call and call.stream)
+    if recipe is not None:
+        told = dict(recipe.sampling)
+        told["stop"] = tuple(told.get("stop") or ())
+        known = {one.name for one in fields(Sampling)}
+        sampling = Sampling(**{name: value for name, value in told.items() if name in known})
+        more = {name: value for name, value in recipe.parameters.items() if name in _RENDERED}
+        is_stream = recipe.request.is_stream
+    for one in mutations:
+        if isinstance(one, change.SetSampling):
+            sampling = resampled(sampling, one)
+    return from_payload(
+        remade.result.payload,
+        model=remade.result.request.model,
+        sampling=sampling,
+        stream=is_stream,
+        **more,
+    )
+
+
+def _for_another(given: RenderInput, provider: str) -> tuple[RenderInput, list[str]]:
+    """Return the input without what only the other provider understands, and what that was."""
+    usual = RenderInput(model="")
+    dropped: dict[str, Any] = {
+        name: getattr(usual, name) for name in _OWN if getattr(given, name) != getattr(usual, name)
+    }
+    sampling = given.sampling
+    names = list(dropped)
+    if provider == "anthropic":
+        names += ["seed"] if sampling.seed is not None else []
+        sampling = replace(sampling, seed=None)
+    notes = [f"{name} is the first provider's own and was left out" for name in names]
+    return replace(given, sampling=sampling, **dropped), notes
+
+
+def _rendered(form: WireFormat, given: RenderInput) -> bytes:
+    """Return the request's bytes; raises NotReplayable where there are none."""
+    try:
+        body = form.render(given)
+        data = request_bytes(body)
+    except (RequestRefused, ConfigError) as error:
+        raise NotReplayable(Reason.NOT_RENDERABLE, str(error), code=error.code) from None
+    problems = form.problems(body)
+    if problems:
+        raise NotReplayable(Reason.BROKEN_PAIRS, "; ".join(problems[:5]))
+    return data
+
+
+def _recorded_note(
+    connection: apsw.Connection, source: Source, request: bytes, asked: AskReplay
+) -> list[str]:
+    if not asked.recorded:
+        return []
+    try:
+        is_same = exact_request(connection, source)[1] == request
+    except NotReplayable:
+        is_same = False
+    told = "the request is the recorded one" if is_same else "the request is another one"
+    return [f"offline: compiled and rendered, nothing was sent; {told}"]

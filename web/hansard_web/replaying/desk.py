@@ -1,0 +1,61 @@
+"""What makes replays in a server, and in a command that opens the store by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hansard_collector.pipeline import Pipeline
+from hansard_collector.redact import RetentionPolicy
+from hansard_compiler.policy import Policy
+from hansard_compiler.redaction import Redactor
+from hansard_compiler.retention import RetentionMode
+from hansard_store.database import DataFolder
+from hansard_web.config import Config
+from hansard_web.policy_asking import PolicyDesk
+from hansard_web.policy_book import PolicyBook
+from hansard_web.readers import Readers
+from hansard_web.replaying.engine import Replays
+from hansard_web.sidecar.door import Door
+from hansard_web.sidecar.recording import Outlet
+
+
+def make_replays(door: Door | None, desk: PolicyDesk | None) -> Replays | None:
+    """Return what makes replays in an app; None where the app stores nothing."""
+    if door is None:
+        return None
+    return Replays(
+        door.site.readers,
+        door.sidecar.outlet,
+        model_server=door.site.settings.model_server,
+        policy=lambda: None if desk is None else _rules(desk.book),
+    )
+
+
+@contextmanager
+def replaying(folder: DataFolder, config: Config) -> Iterator[tuple[Replays, Readers, Pipeline]]:
+    """Make replays without a server: with a pipeline of one's own over the same folder."""
+    key = folder.key()
+    pipeline = Pipeline(folder, RetentionPolicy(config.retention, Redactor(key)))
+    pipeline.start()
+    readers = Readers(folder)
+    try:
+        book = PolicyBook(folder, readers.read, config.policy)
+        mode = RetentionMode(config.retention)
+        outlet = Outlet(folder, pipeline, mode, Redactor(key))
+        replays = Replays(
+            readers, outlet, model_server=config.model_server, policy=lambda: _rules(book)
+        )
+        try:
+            yield replays, readers, pipeline
+        finally:
+            replays.close()
+    finally:
+        readers.close()
+        pipeline.close()
+
+
+def _rules(book: PolicyBook) -> Policy | None:
+    """Return the rules in force; None where there are none."""
+    current = book.in_force()
+    return current.policy if current.put or current.read else None

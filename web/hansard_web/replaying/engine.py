@@ -1,0 +1,276 @@
+"""Replays of one store: planned, recorded, made, each in a thread of its own.
+
+`Replays.start` is where the API, the command line, the SDK and the page come together. Planning
+reads the store and refuses; only then is a row written, and only then is anything sent.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import orjson
+
+from hansard_compiler.calls import Json
+from hansard_compiler.policy import Policy
+from hansard_compiler.replay.mutations import parse_mutations, recipe_of
+from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_compiler.retention import RetentionMode
+from hansard_store.replays import (
+    ReplayRow,
+    add_replay,
+    change_replay,
+    get_replay,
+    interrupt_replay,
+    running_replays,
+)
+from hansard_store.step_queries import get_step
+from hansard_web.readers import Readers
+from hansard_web.replaying.asked import AskReplay
+from hansard_web.replaying.changed import Making, changed_turn, compile_turn
+from hansard_web.replaying.failing import error_body, reason_of
+from hansard_web.replaying.places import Reach
+from hansard_web.replaying.source import read_source
+from hansard_web.replaying.telling import ReplayRun, compile_json
+from hansard_web.replaying.turn import Turn, exact_turn
+from hansard_web.sidecar.errors import TooManyCalls
+from hansard_web.sidecar.recording import Outlet
+
+MOST_AT_ONCE: Final = 8
+PLAN_MS: Final = 30_000
+
+
+@dataclass(slots=True)
+class _Work:
+    """A replay that is being made."""
+
+    row: ReplayRow
+    report: Json
+    ended: threading.Event = field(default_factory=threading.Event)
+
+
+class Replays:
+    """What makes replays: one for an app or a command. The lock guards what is being made."""
+
+    def __init__(
+        self,
+        readers: Readers,
+        outlet: Outlet,
+        *,
+        model_server: str | None = None,
+        policy: Callable[[], Policy | None] = lambda: None,
+    ) -> None:
+        self._readers = readers
+        self._outlet = outlet
+        self._model_server = model_server
+        self._policy = policy
+        self._lock = threading.Lock()
+        self._works: dict[str, _Work] = {}
+        self._settle()
+
+    # ---- asked
+
+    def plan(self, asked: AskReplay) -> Turn:
+        """Return the first call of a replay, ready to be sent. Nothing is written.
+
+        Raises NotReplayable, and NotFoundError or AmbiguousIdError for the step.
+        """
+        making = Making(self._reach(asked), self._outlet.redactor, self._policy())
+        with self._readers.read(timeout_ms=PLAN_MS) as connection:
+            source = read_source(connection, asked.step_id, now_ns=time.time_ns())
+            if source.is_compile:
+                return compile_turn(connection, source, asked, making)
+            if asked.kind == "mutated" or asked.mutations:
+                if asked.kind == "exact":
+                    detail = "an exact replay changes nothing: leave out the changes, or the mode"
+                    raise NotReplayable(Reason.MUTATION_INVALID, detail)
+                return changed_turn(connection, source, asked, making)
+            return exact_turn(connection, source, asked, making.reach)
+
+    def start(self, asked: AskReplay) -> ReplayRow:
+        """Begin a replay and return its row. A refusal is recorded too, and then raised.
+
+        Raises as `plan`, and TooManyCalls when as many as may be are at work.
+        """
+        replay_id = os.urandom(16).hex()
+        with self._lock:
+            if len(self._works) >= MOST_AT_ONCE:
+                raise TooManyCalls(MOST_AT_ONCE)
+        try:
+            turn = self.plan(asked)
+            if turn.blocked is not None:
+                raise turn.blocked
+        except NotReplayable as why:
+            why.replay_id = self._refused(replay_id, asked, why)
+            raise
+        return self._begin(replay_id, asked, turn)
+
+    def wait(self, replay_id: str, *, seconds: float) -> None:
+        """Wait until a replay of this process has ended; at once for every other."""
+        with self._lock:
+            work = self._works.get(replay_id)
+        if work is not None:
+            work.ended.wait(seconds)
+
+    def row(self, wanted: str) -> ReplayRow:
+        """Return a replay as it stands; raises NotFoundError or AmbiguousIdError."""
+        with self._readers.read() as connection:
+            return get_replay(connection, wanted)
+
+    def close(self) -> None:
+        """Tell of what is still being made that this process does not wait for it."""
+        with self._lock:
+            works = list(self._works)
+        for replay_id in works:
+            interrupt_replay(self._outlet.folder, replay_id, now_ns=time.time_ns())
+
+    # ---- rows
+
+    def _reach(self, asked: AskReplay) -> Reach:
+        return Reach(
+            model_server=self._model_server,
+            timeout_s=asked.timeout_s,
+            max_retries=asked.max_retries,
+            script=asked.script,
+            elsewhere=asked.elsewhere,
+        )
+
+    def _settle(self) -> None:
+        """Tell of replays whose process is gone that they came to nothing."""
+        with self._readers.read() as connection:
+            left = running_replays(connection)
+        for replay_id, owner in left:
+            if owner != os.getpid() and not _is_alive(owner):
+                interrupt_replay(self._outlet.folder, replay_id, now_ns=time.time_ns())
+
+    def _refused(self, replay_id: str, asked: AskReplay, why: NotReplayable) -> str | None:
+        with self._readers.read() as connection:
+            step = get_step(connection, asked.step_id, now_ns=time.time_ns())
+        now_ns = time.time_ns()
+        row = self._new_row(replay_id, asked, step.run_id, step.step_id, now_ns)
+        report = {"notes": [], "error": error_body(why), **self._recipe(row, asked, strict=False)}
+        self._add(row._replace(state="refused", reason=why.reason.value, ended_ns=now_ns), report)
+        return replay_id
+
+    def _begin(self, replay_id: str, asked: AskReplay, turn: Turn) -> ReplayRow:
+        step = turn.source.step
+        row = self._new_row(replay_id, asked, step.run_id, step.step_id, time.time_ns())
+        row = row._replace(request_hash=turn.ref)
+        report = {"notes": list(turn.notes), **self._recipe(row, asked, strict=True)}
+        run = ReplayRun(
+            self._outlet, replay_id, turn.source, mode=row.mode, is_recorded=asked.recorded
+        )
+        row = row._replace(run_id=run.trace_id)
+        work = _Work(row, report)
+        with self._lock:
+            self._works[replay_id] = work
+        self._add(row, report)
+        thread = threading.Thread(
+            target=self._make, args=(work, asked, turn, run), name="hansard-replay", daemon=True
+        )
+        thread.start()
+        return row
+
+    def _new_row(
+        self, replay_id: str, asked: AskReplay, run_id: str, step_id: str, now_ns: int
+    ) -> ReplayRow:
+        return ReplayRow(
+            replay_id=replay_id,
+            source_run_id=run_id,
+            source_step_id=step_id,
+            run_id=None,
+            mode=asked.kind,
+            is_recorded=asked.recorded,
+            repeats=asked.n,
+            state="running",
+            reason=None,
+            request_hash=None,
+            steps=[],
+            started_ns=now_ns,
+            ended_ns=None,
+            owner=os.getpid(),
+            report=None,
+        )
+
+    def _recipe(self, row: ReplayRow, asked: AskReplay, *, strict: bool) -> Json:
+        """Return the changes as they are stored; of a refusal, as far as they could be read."""
+        try:
+            mutations = parse_mutations(asked.mutations)
+        except NotReplayable:
+            if strict:
+                raise
+            mutations = []
+        made = recipe_of(
+            row.replay_id, row.source_run_id, row.source_step_id, mutations, asked.notes
+        )
+        return {"recipe": made.model_dump(mode="json")}
+
+    def _add(self, row: ReplayRow, report: Json) -> None:
+        add_replay(self._outlet.folder, row._replace(report=self._kept(report)))
+
+    def _kept(self, report: Json) -> Json | None:
+        """Return a report without secrets; None where no content may be kept."""
+        if self._outlet.mode is RetentionMode.METADATA_ONLY:
+            return None
+        if self._outlet.mode is RetentionMode.FULL_PAYLOADS:
+            return report
+        data = self._outlet.redactor.redact_bytes(orjson.dumps(report), "application/json").data
+        cleaned: Json = orjson.loads(data)
+        return cleaned
+
+    # ---- made
+
+    def _make(self, work: _Work, asked: AskReplay, turn: Turn, run: ReplayRun) -> None:
+        """Make a replay, and tell how it ended whatever happens."""
+        error: BaseException | None = None
+        try:
+            self._ask(work, asked, turn, run)
+            state, reason = "done", None
+        except Exception as wrong:  # the thread's last resort: told in the row
+            error = wrong
+            state, reason = "failed", reason_of(wrong).value
+            work.report["error"] = error_body(wrong)
+        try:
+            run.end(error)
+        finally:
+            row = work.row._replace(
+                state=state,
+                reason=reason,
+                ended_ns=time.time_ns(),
+                report=self._kept(work.report),
+            )
+            change_replay(self._outlet.folder, row)
+            with self._lock:
+                self._works.pop(row.replay_id, None)
+            work.ended.set()
+
+    def _ask(self, work: _Work, asked: AskReplay, turn: Turn, run: ReplayRun) -> None:
+        turn = run.compile(turn)
+        steps: list[Json] = []
+        if not turn.sends:
+            work.row = work.row._replace(steps=[compile_json(turn)])
+            return
+        for _ in range(asked.n):
+            said = run.ask(turn)
+            steps.append(said.json(turn))
+            work.row = work.row._replace(steps=list(steps))
+            _note(work.report, said.answer.shortfall)
+
+
+def _note(report: Json, shortfall: BaseException | None) -> None:
+    if shortfall is not None:
+        report["notes"] = [*report["notes"], str(shortfall)]
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True

@@ -1,0 +1,83 @@
+"""What a replay would send, and what that would cost, before anything is sent or paid."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from hansard_collector.cost import computed_cost
+from hansard_compiler.calls import Json, Tokens
+from hansard_compiler.providers.adapter import Count
+from hansard_compiler.replay.mutations import parse_mutations
+from hansard_compiler.replay.refusals import NotReplayable
+from hansard_web.api.answers import Body
+from hansard_web.replaying.asked import AskReplay
+from hansard_web.replaying.turn import Turn
+
+_SCRIPTED: Final = "scripted"
+
+
+def preview_body(turn: Turn, asked: AskReplay) -> Body:
+    """Return a preview: the request, the compile beside the original's, tokens and cost."""
+    estimate = turn.adapter.estimate(turn.given)
+    source = turn.source.step
+    return {
+        "preview": True,
+        "mode": asked.kind,
+        "recorded": asked.recorded,
+        "n": asked.n,
+        "source": {"run_id": source.run_id, "step_id": source.step_id},
+        "provider": turn.door.provider,
+        "model": turn.given.model,
+        "address": f"{(turn.door.base_url or '').rstrip('/')}{turn.door.path}",
+        "is_exact": turn.is_exact,
+        "is_rebuilt": turn.is_rebuilt,
+        "sends": turn.sends and not turn.is_recorded,
+        "refusal": None if turn.blocked is None else refusal_body(turn.blocked),
+        "mutations": [
+            one.model_dump(mode="json", exclude_none=True)
+            for one in parse_mutations(asked.mutations)
+        ],
+        "request": {"hash": turn.ref, "size": len(turn.request), **_request(turn)},
+        "tokens": {"estimated_input": estimate.tokens, "estimated_by": estimate.counted_by},
+        "cost": cost_body(turn, estimate, times=asked.n),
+        "notes": list(turn.notes),
+        "left_out": [] if turn.is_exact else turn.form.notes(turn.given),
+    }
+
+
+def refusal_body(why: NotReplayable) -> Json:
+    """Return why something is not sent."""
+    return {"reason": why.reason.value, "message": str(why), "details": why.facts}
+
+
+def cost_body(turn: Turn, estimate: Count, *, times: int) -> Json | None:
+    """Return an estimate in US dollars: input as estimated, output as long as the recorded one.
+
+    None where the price list does not know the model; 0 where nothing is sent.
+    """
+    if not turn.sends or turn.is_recorded or turn.door.family == _SCRIPTED:
+        return {"usd": 0.0, "each_usd": 0.0, "times": times, "output_tokens": 0, "source": None}
+    call = turn.source.call
+    said = call.tokens.output if call is not None else None
+    output = said if said is not None else turn.given.sampling.max_output_tokens
+    found = computed_cost(
+        Tokens(input=estimate.tokens, output=output),
+        provider=turn.door.provider,
+        model=turn.given.model,
+        at_ns=time.time_ns(),
+    )
+    if found is None:
+        return None
+    return {
+        "usd": round(found.usd * times, 12),
+        "each_usd": found.usd,
+        "times": times,
+        "output_tokens": output,
+        "source": found.source,
+    }
+
+
+def _request(turn: Turn) -> Json:
+    recorded = turn.source.attributes.get("hansard.request.ref")
+    return {"recorded_hash": recorded, "same": recorded == turn.ref}

@@ -1,0 +1,151 @@
+"""One model call that is ready to be made: the bytes, who gets them, and what is told of it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+
+import apsw
+
+from hansard.compiled import CompiledStep, Kept
+from hansard_compiler.providers.adapter import Adapter
+from hansard_compiler.providers.base import RenderInput, Wire, WireFormat
+from hansard_compiler.providers.exchange import Answer
+from hansard_compiler.replay.messages import rebuilt_from
+from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_store.compilations import Compilation
+from hansard_web.replaying.asked import AskReplay
+from hansard_web.replaying.places import (
+    Door,
+    Reach,
+    Recorded,
+    door_for,
+    format_for,
+    offline_door,
+    recorded_place,
+    wire_through,
+)
+from hansard_web.replaying.recompile import Remade
+from hansard_web.replaying.source import Source, exact_request, recorded_answer
+from hansard_web.replaying.wires import AssertingWire, NoWire, RecordedWire
+from hansard_web.sidecar.recalled import RecalledStep
+
+_STATUS = "http.response.status_code"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A call to make. `blocked` says why it cannot be sent from here; a preview shows it."""
+
+    source: Source
+    door: Door
+    form: WireFormat
+    wire: Wire
+    request: bytes
+    given: RenderInput  # what is told of the request on its span
+    is_exact: bool  # the bytes are the recorded ones
+    is_recorded: bool = False
+    is_rebuilt: bool = False  # from telemetry, without a compile
+    remade: Remade | None = None  # compiled again, with changes
+    notes: tuple[str, ...] = ()
+    blocked: NotReplayable | None = None
+    sends: bool = True  # False: compiled and rendered, and that is all
+
+    @property
+    def ref(self) -> str:
+        return f"sha256:{hashlib.sha256(self.request).hexdigest()}"
+
+    @property
+    def adapter(self) -> Adapter:
+        """The adapter that lets these bytes pass, and no others."""
+        return Adapter(
+            self.form, AssertingWire(self.wire, self.ref, self.form.path), preflight="off"
+        )
+
+    def ask(self, adapter: Adapter) -> Answer:
+        """Send, and read the answer. Raises NotReplayable, RequestRefused or CallFailed."""
+        answer = adapter.resend(self.request)
+        estimate = adapter.estimate(self.given)
+        told = {
+            "estimated_input_tokens": estimate.tokens,
+            "estimated_by": estimate.counted_by,
+            "left_out": [] if self.is_exact else self.form.notes(self.given),
+        }
+        return replace(answer, metadata=told)
+
+
+def exact_turn(connection: apsw.Connection, source: Source, asked: AskReplay, reach: Reach) -> Turn:
+    """Return the recorded call as it was; raises NotReplayable where it cannot be that."""
+    _, data = exact_request(connection, source)
+    place = recorded_place(source)
+    if asked.recorded:
+        door = offline_door(place)
+        wire: Wire = _recording(connection, source, place, door)
+        blocked = None
+    else:
+        door = door_for(place, reach)
+        wire, blocked = wire_of(door, place, reach)
+    return Turn(
+        source=source,
+        door=door,
+        form=format_for(door, place.format_settings),
+        wire=wire,
+        request=data,
+        given=told_of(source, stream=place.is_stream),
+        is_exact=True,
+        is_recorded=asked.recorded,
+        notes=source.notes,
+        blocked=blocked,
+    )
+
+
+def _recording(
+    connection: apsw.Connection, source: Source, place: Recorded, door: Door
+) -> RecordedWire:
+    status = source.attributes.get(_STATUS)
+    return RecordedWire(
+        door.provider,
+        recorded_answer(connection, source),
+        status=status if isinstance(status, int) else 200,
+        is_events=place.is_stream,
+    )
+
+
+def wire_of(door: Door, place: Recorded, reach: Reach) -> tuple[Wire, NotReplayable | None]:
+    """Return what sends through a door, or what does not and why."""
+    try:
+        return wire_through(door, place.headers, reach), None
+    except NotReplayable as why:
+        return NoWire(), why
+
+
+def told_of(source: Source, *, stream: bool) -> RenderInput:
+    """Return what telemetry tells of a call's input, to be told again of its replay."""
+    if source.call is None:
+        raise NotReplayable(Reason.KIND, "it is read as no model call")
+    given = rebuilt_from(source.call).render_input(stream=stream)
+    recipe = source.recipe
+    return given if given.model or recipe is None else replace(given, model=recipe.model)
+
+
+def compiled_of(turn: Turn) -> CompiledStep | None:
+    """Return the compile a turn's call is of: its own, or that of the call it repeats."""
+    if turn.remade is not None:
+        return turn.remade.step
+    found = turn.source.compilation
+    if found is None or not turn.is_exact:
+        return None
+    return recalled(found)
+
+
+def recalled(found: Compilation) -> CompiledStep:
+    """Return a stored compile by its ids and hashes, as the span of a call names it."""
+    row = found.row
+    kept = Kept(
+        step_id=found.step_id,
+        request_ref=row.request_ref or "",
+        result_ref=row.result_ref or "",
+        is_whole=True,
+        ports=tuple(row.ports.split(",")) if row.ports else (),
+    )
+    return RecalledStep(found, {}, kept)
