@@ -23,7 +23,7 @@ from hansard_store.approval_records import (
     PolicyNote,
 )
 from hansard_store.approval_states import Status
-from hansard_store.cursors import encode_cursor
+from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.events import json_of
 
 _FIXED = (
@@ -169,6 +169,11 @@ def list_approvals(
 def cursor_after(found: Sequence[Approval], *, limit: int) -> str | None:
     """Return the cursor of the page after this one, None when it is the last."""
     return encode_cursor(_CURSOR, found[-1].number) if len(found) == limit else None
+
+
+def read_cursor(text: str | None) -> int:
+    """Return the number that a cursor stands for; raises BadCursorError."""
+    return ABOVE_ALL if text is None else decode_cursor(_CURSOR, text, count=1)[0]
 
 
 def count_by_status(connection: apsw.Connection) -> dict[str, int]:

@@ -58,6 +58,8 @@ class Keeper:
         stored = json.loads(clean)
         if not isinstance(stored, dict):
             stored = {"$redacted": stored}
+        elif stored.keys() == arguments.keys():
+            stored = {name: stored[name] for name in arguments}  # in the order of the call
         is_redacted = clean != text
         return Kept(stored, digest, is_redacted, not is_redacted and _bound(stored) == exact)
 

@@ -27,11 +27,11 @@ def note_event(desk: Accountability, told: Mapping[str, Any]) -> int:
     match told.get("type"):
         case EventType.MESSAGE_INBOUND:
             more = _given(told, "ref", "text", "time_ns", *_OF_RUN)
-            return desk.message_in(_needed(told, "conversation"), by=_name(told, "by"), **more)
+            return desk.message_in(_conversation(told), by=_name(told, "by"), **more)
         case EventType.MESSAGE_OUTBOUND:
             more = _given(told, "ref", "text", "time_ns", *_OF_RUN)
             agent = _name(told, "agent")
-            return desk.message_out(_needed(told, "conversation"), agent=agent, **more)
+            return desk.message_out(_conversation(told), agent=agent, **more)
         case EventType.POLICY_BLOCKED:
             more = _given(told, "agent", "rule_ids", *_OF_RUN)
             arguments, reason = told.get("arguments") or {}, _name(told, "reason")
@@ -66,6 +66,10 @@ def _needed(told: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str) or not value:
         raise BadProposal(name, f"an event of type {told.get('type')!r} needs its {name}")
     return value
+
+
+def _conversation(told: Mapping[str, Any]) -> str:
+    return _name(told, "channel") or _needed(told, "conversation")
 
 
 def _name(told: Mapping[str, Any], name: str) -> str:

@@ -14,6 +14,7 @@ from hansard_store.database import (
     open_for_ingest,
     schema_version,
 )
+from hansard_store.errors import StoreError
 
 
 class OwnConnections:
@@ -41,7 +42,7 @@ class OwnConnections:
             with self._lock:
                 if self._is_closed:
                     connection.close()
-                    raise RuntimeError("the store is closed")
+                    raise StoreError("the store is closed")
                 self._opened.append(connection)
             self._mine.connection = connection
         return connection

@@ -110,6 +110,7 @@ class HttpServer(uvicorn.Server):
         """Close the doors all at once and let open requests finish."""
         # uvicorn waits for open responses before it stops, and a live stream never ends by itself.
         self._app.state.site.feed.close()
+        self._app.state.accounts.watch.close()
         async with create_task_group() as tasks:
             tasks.start_soon(to_thread.run_sync, self._on_stop)
             await super().shutdown(sockets)
@@ -160,6 +161,7 @@ class Server:
         self.doors = self._doors()
         shows = self._half is not Half.COLLECTOR
         app = create_app(folder, pipeline, self._web_settings(), shows=shows)
+        opened.enter_context(app.state.accounts.working())
         self._http = HttpServer(app, config, on_ready=self._tell_ready, on_stop=self._stop_grpc)
         self._on_ready: Callable[[Doors], None] = lambda _: None
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends
 
 from hansard_web.api import (
+    approvals,
     compilations,
     compile,
+    events,
     export,
     ledger,
     models,
@@ -31,6 +33,8 @@ ROUTERS = (
     usage.router,
     payloads.router,
     policy.router,
+    approvals.router,
+    events.router,
     sidecar_runs.router,
     compile.router,
     ledger.router,

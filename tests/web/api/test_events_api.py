@@ -1,0 +1,113 @@
+"""The audit log over HTTP: filters, cursor, head, verify, and what programs tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from hansard_web.api import approval_models as models
+from tests.web.conftest import MakeClient
+
+RUN = "0af7651916cd43dd8448eb211c80319c"
+
+
+@pytest.fixture
+def api(make_client: MakeClient) -> TestClient:
+    return make_client()
+
+
+def note(api: TestClient, **told: Any) -> int:
+    answer = api.post("/v1/events", json=told)
+    assert answer.status_code == 201, answer.text
+    seq: int = answer.json()["seq"]
+    return seq
+
+
+@pytest.mark.covers("EV-02", "EV-03", "EV-06", "EV-07", "EV-08", "EV-09", "SC-21")
+def test_what_programs_tell_is_logged_and_found(api: TestClient) -> None:
+    told: list[dict[str, Any]] = [
+        {"type": "message.inbound", "conversation": "c1", "text": "pay bob", "by": "ann"},
+        {
+            "type": "tool.called",
+            "tool": "find",
+            "arguments": {"q": 1},
+            "call_id": "1",
+            "run_id": RUN,
+        },
+        {"type": "tool.returned", "tool": "find", "ok": True, "result": [1], "call_id": "1"},
+        {
+            "type": "policy.blocked",
+            "tool": "pay",
+            "arguments": {},
+            "reason": "no",
+            "agent": "clerk",
+        },
+        {"type": "action.receipted", "tool": "pay", "arguments": {"sum": 1}},
+        {"type": "failure", "action": "pay", "error": "boom"},
+        {"type": "message.outbound", "conversation": "c1", "text": "done", "agent": "clerk"},
+    ]
+
+    numbers = [note(api, **one) for one in told]
+    listed = api.get("/v1/events").json()
+
+    models.Events.model_validate(listed)
+    assert numbers == [1, 2, 3, 4, 5, 6, 7]
+    assert [one["type"] for one in listed["items"]] == [one["type"] for one in told][::-1]
+    assert "pay bob" not in str(listed)
+
+    def found(query: str) -> list[int]:
+        return [one["seq"] for one in api.get(f"/v1/events?{query}").json()["items"]]
+
+    assert found("actor=me") == [1]
+    assert found("action=pay") == [6, 5, 4]
+    assert found("type=tool.returned") == [3]
+    assert found("subject=conversation:c1") == [7, 1]
+    assert found(f"run={RUN}") == [2]
+    assert found("who=clerk") == [7, 4]
+    assert found("source=api&limit=2") == [7, 6]
+    assert found("since=2100-01-01") == []
+
+
+def test_events_of_approvals_are_not_told_by_programs(api: TestClient) -> None:
+    for type in ("action.approved", "action.executed", "made.up"):
+        answer = api.post("/v1/events", json={"type": type, "tool": "x"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_proposal")
+
+    assert api.get("/v1/events/head").json()["seq"] == 0
+
+
+def test_the_log_is_verified_against_an_anchor(api: TestClient) -> None:
+    for number in range(3):
+        note(api, type="failure", action=f"a{number}", error="x")
+    head = api.get("/v1/events/head").json()
+    models.Head.model_validate(head)
+
+    sound = api.get("/v1/events/verify", params={"anchor": head["anchor"]}).json()
+    ahead = api.get("/v1/events/verify", params={"anchor": f"9:{head['hash']}"}).json()
+    other = api.get("/v1/events/verify", params={"anchor": f"2:{head['hash']}"}).json()
+    bad = api.get("/v1/events/verify", params={"anchor": "yesterday"})
+
+    models.Verified.model_validate(sound)
+    assert (sound["sound"], sound["checked"]) == (True, 3)
+    assert (ahead["sound"], ahead["broken"]["seq"]) == (False, 4)
+    assert (other["sound"], other["broken"]["seq"]) == (False, 2)
+    assert bad.json()["error"]["code"] == "bad_query"
+
+
+def test_pages_of_events_join_without_a_gap(api: TestClient) -> None:
+    for number in range(5):
+        note(api, type="failure", action=f"a{number}", error="x")
+
+    first = api.get("/v1/events?limit=3").json()
+    rest = api.get(f"/v1/events?limit=3&cursor={first['next_cursor']}").json()
+
+    assert [one["seq"] for one in (*first["items"], *rest["items"])] == [5, 4, 3, 2, 1]
+    assert rest["next_cursor"] is None
+
+
+def test_bad_filters_are_refused_in_words(api: TestClient) -> None:
+    for query in ("type=made.up", "actor=robot", "cursor=x", "limit=0", "since=never"):
+        assert api.get(f"/v1/events?{query}").status_code == 400
+    assert api.get("/v1/events?approval=00000000").status_code == 404

@@ -1,0 +1,105 @@
+"""Accountability as a server has it: the store's facade, the server's policy, who waits."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import apsw
+from fastapi import Depends
+from starlette.requests import Request
+
+from hansard_compiler.errors import HansardError
+from hansard_compiler.retention import RetentionMode
+from hansard_store.approval_records import PolicyNote
+from hansard_store.facade import Accountability
+from hansard_store.policy_checks import record_check
+from hansard_store.policy_port import PolicyQuestion, ids_of, note_of
+from hansard_web.policy_asking import PolicyDesk
+from hansard_web.settings import Token
+from hansard_web.site import Site
+from hansard_web.store_watch import StoreWatch
+
+_EVERY_S = 2.0
+_log = logging.getLogger("hansard.approvals")
+
+
+class Accounts:
+    """Approvals and events of one app; closed when the app stops."""
+
+    def __init__(self, store: Accountability, watch: StoreWatch) -> None:
+        self.store = store
+        self.watch = watch
+        self._stop = threading.Event()
+        self._worker = threading.Thread(target=self._work, name="hansard-approvals", daemon=True)
+
+    def close(self) -> None:
+        """End what waits and what works, then close the store."""
+        self.watch.close()
+        self._stop.set()
+        if self._worker.is_alive():
+            self._worker.join()
+        self.store.close()
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Expire and escalate what is due, and find what gone processes left, while it lasts."""
+        self._worker.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            self._worker.join()
+
+    def _work(self) -> None:
+        while True:
+            try:
+                self.store.settle_quietly()
+                self.store.recover_quietly()
+            except (HansardError, apsw.Error) as error:
+                _log.warning("approvals are looked after later: %s", error)
+            if self._stop.wait(_EVERY_S):
+                return
+
+
+def make_accounts(site: Site, desk: PolicyDesk) -> Accounts:
+    """Return the accountability of an app, judged by the policy of its desk."""
+
+    def ask(asked: PolicyQuestion) -> PolicyNote:
+        current = desk.book.in_force()
+        if not current.policy.rules and not current.put and not current.read:
+            return PolicyNote(facts=asked.facts)
+        check = asked.check(current.policy)
+        row = desk.keeper.row(check, now_ns=store.now_ns())
+        trace_id, span_id = ids_of(asked)
+        number = record_check(site.folder, row, trace_id=trace_id, span_id=span_id)
+        return note_of(check, asked, check_id=number)
+
+    store = Accountability(
+        site.folder,
+        retention=RetentionMode(site.settings.retention),
+        policy=ask,
+        source="api",
+    )
+    return Accounts(store, StoreWatch(site.folder))
+
+
+def person(request: Request, named: str | None) -> str:
+    """Return who decides: the name that was given, else what is known of the token."""
+    if named:
+        return named
+    token: Token | None = request.scope["state"].get("token")
+    return "me" if token is None else f"token {'+'.join(sorted(token.scopes))}"
+
+
+# async: see `site_of`.
+async def accounts_of(request: Request) -> Accounts:
+    """Return the accountability of the app that serves a request."""
+    accounts: Accounts = request.app.state.accounts
+    return accounts
+
+
+AccountsDep = Annotated[Accounts, Depends(accounts_of)]

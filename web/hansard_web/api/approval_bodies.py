@@ -1,0 +1,242 @@
+"""What programs and people send about approvals and events, and what it becomes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hansard_store.approval_errors import BadProposal
+from hansard_store.approval_records import (
+    HOUR_NS,
+    Action,
+    Approver,
+    Flag,
+    PolicyNote,
+    Proposal,
+)
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Text = Annotated[str, Field(max_length=20_000)]
+Seconds = Annotated[float, Field(gt=0, le=90 * 24 * 3600)]
+HexId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+StepId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}-[0-9a-f]{16}$")]
+_SECOND_NS = 1_000_000_000
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    schema_version: Literal["1"] = "1"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class GivenField(_Part):
+    """What the proposer knows of one argument; its value is taken from the arguments."""
+
+    name: str
+    flag: Flag | None = None
+    value: Any = None
+
+
+class GivenApprover(_Part):
+    """Somebody who is asked, and for how long before the next one is."""
+
+    name: Name
+    within_s: Seconds | None = None
+
+
+class GivenAction(_Part):
+    tool: Name
+    arguments: dict[str, Any]
+
+
+class GivenPolicy(_Part):
+    """What the proposer's own rules said of the action."""
+
+    rule_ids: list[Name] = Field(default=[], max_length=100)
+    reason: Text | None = None
+    receipts: list[Name] = Field(default=[], max_length=1000)
+
+
+class GivenProposal(_Part):
+    """An action that is to be approved before it runs."""
+
+    tool: Name
+    arguments: dict[str, Any] = Field(description="the exact ones; secrets in them are not kept")
+    description: Text | None = None
+    fields: list[GivenField] = []
+    flags: dict[str, Flag] = Field(default={}, description="of arguments, by name")
+    effect: Literal["read", "write"] = "write"
+    agent: Name | None = None
+    run_id: HexId | None = None
+    step_id: StepId | None = None
+    channel: Name | None = None
+    expires_in_s: Seconds | None = Field(default=None, description="3600 unless given")
+    one_per_channel: bool = Field(default=False, description="end what is pending there")
+    batch_id: HexId | None = None
+    undo_of: str | None = None
+    undo: GivenAction | None = Field(default=None, description="the action that would undo this")
+    has_undo: bool = Field(default=False, description="its program says how, once it is done")
+    approvers: list[GivenApprover | Name] = Field(default=[], max_length=20)
+    policy: GivenPolicy | None = None
+    facts: dict[str, Name] = Field(default={}, description="for policy: tool_class, sensitivity …")
+    proposal_key: Annotated[str, Field(min_length=16, max_length=200)] | None = Field(
+        default=None, description="sent again, it is the same proposal"
+    )
+
+    def proposal(self) -> Proposal:
+        """Return what the store is to keep."""
+        flags = {one.name: one.flag for one in self.fields if one.flag} | self.flags
+        return Proposal(
+            tool=self.tool,
+            arguments=self.arguments,
+            description=self.description,
+            flags=flags,
+            effect=self.effect,
+            agent=self.agent,
+            run_id=self.run_id,
+            step_id=self.step_id,
+            channel=self.channel,
+            lifetime_ns=_ns(self.expires_in_s) or HOUR_NS,
+            one_per_channel=self.one_per_channel,
+            undo_of=self.undo_of,
+            undo=action_of(self.undo),
+            approvers=[
+                Approver(one) if isinstance(one, str) else Approver(one.name, _ns(one.within_s))
+                for one in self.approvers
+            ],
+            batch_id=self.batch_id,
+            told=_told(self.policy),
+            proposal_key=self.proposal_key,
+            facts=self.facts,
+        )
+
+
+class Propose(GivenProposal):
+    """One action, or several that are shown and decided together (`batch`)."""
+
+    schema_version: Literal["1"] = "1"
+    tool: Name | None = None  # type: ignore[assignment]  # of a batch each has its own
+    arguments: dict[str, Any] = {}
+    batch: list[GivenProposal] = Field(default=[], max_length=100)
+
+    def proposals(self) -> list[Proposal]:
+        """Return what is proposed; raises BadProposal for both kinds at once, or none."""
+        if self.batch and self.tool is None:
+            return [one.proposal() for one in self.batch]
+        if self.batch or self.tool is None:
+            raise BadProposal("tool", "propose one tool with its arguments, or a batch of them")
+        return [self.proposal()]
+
+
+class Approve(_Body):
+    """Edited arguments are a draft of their own, and pass policy again."""
+
+    by: Name | None = None
+    arguments: dict[str, Any] | None = None
+    revision: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="of the draft that was looked at; another one is refused"
+    )
+    batch: bool = Field(default=False, description="everything of its batch that still waits")
+
+
+class Reject(_Body):
+    by: Name | None = None
+    reason: Text | None = None
+    revision: Annotated[int, Field(ge=1)] | None = None
+
+
+class Revise(_Body):
+    by: Name | None = None
+    note: Text
+    revision: Annotated[int, Field(ge=1)] | None = None
+
+
+class Repropose(BaseModel):
+    """A new draft; the tool stays. Whatever else a proposal says is not looked at."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    arguments: dict[str, Any]
+    description: Text | None = None
+    fields: list[GivenField] = []
+    flags: dict[str, Flag] = {}
+    agent: Name | None = None
+    tool: Name | None = None
+
+    def all_flags(self) -> dict[str, Flag]:
+        return {one.name: one.flag for one in self.fields if one.flag} | self.flags
+
+
+class ClaimBody(_Body):
+    """Without arguments those of the record are answered, where it has them exactly."""
+
+    arguments: dict[str, Any] | None = None
+    token: Annotated[str, Field(max_length=200)] | None = None
+    proposal_key: Annotated[str, Field(max_length=200)] | None = None
+    lease_s: Seconds = Field(default=900, description="without a result by then it is unknown")
+
+
+class Result(_Body):
+    claim_id: HexId
+    ok: bool
+    result_ref: Name | None = None
+    error: Text | None = None
+    undo: GivenAction | None = Field(default=None, description="what would undo it")
+
+
+class Undo(_Body):
+    by: Name | None = None
+
+
+class NoteEvent(BaseModel):
+    """An event that a program tells; which parts it needs depends on its type."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    type: str
+    tool: Name | None = None
+    action: Name | None = None
+    subject: Name | None = None
+    effect: Literal["read", "write"] | None = None
+    agent: Name | None = None
+    by: Name | None = None
+    channel: Name | None = None
+    conversation: Name | None = None
+    run_id: HexId | None = None
+    step_id: StepId | None = None
+    approval_id: HexId | None = None
+    call_id: Name | None = None
+    arguments: dict[str, Any] | None = None
+    result: Any = None
+    result_ref: Name | None = None
+    ref: Name | None = None
+    text: str | None = None
+    ok: bool | None = None
+    error: Text | None = None
+    reason: Text | None = None
+    rule_ids: list[Name] | None = None
+    time_ns: Annotated[int, Field(ge=0, lt=1 << 63)] | None = Field(
+        default=None, description="when it happened; earlier than now makes it late"
+    )
+
+
+def action_of(given: GivenAction | None) -> Action | None:
+    """Return an action as the store has it."""
+    return None if given is None else Action(given.tool, given.arguments)
+
+
+def _told(given: GivenPolicy | None) -> PolicyNote | None:
+    if given is None:
+        return None
+    return PolicyNote(
+        rule_ids=tuple(given.rule_ids), reason=given.reason, receipts=tuple(given.receipts)
+    )
+
+
+def _ns(seconds: float | None) -> int | None:
+    return None if seconds is None else int(seconds * _SECOND_NS)

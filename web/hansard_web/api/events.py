@@ -1,0 +1,121 @@
+"""The audit log over HTTP: read it, its head, verify it, and tell what it cannot see itself."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from hansard_store.approval_answers import event_json, head_json, report_json
+from hansard_store.cursors import decode_cursor, encode_cursor
+from hansard_store.errors import BadQueryError
+from hansard_store.event_types import Actor, EventFilter, EventType, Head
+from hansard_store.noting import note_event
+from hansard_web.accounts import AccountsDep
+from hansard_web.api import approval_models as models
+from hansard_web.api.answers import Answer
+from hansard_web.api.approval_bodies import NoteEvent
+from hansard_web.api.approvals import run_id_of
+from hansard_web.api.json_bodies import JsonRoute
+from hansard_web.api.params import read_limit, read_times
+from hansard_web.site import SiteDep
+
+router = APIRouter(tags=["events"], route_class=JsonRoute)
+
+LimitParam = Annotated[int, Depends(read_limit)]
+_CURSOR = "events"
+
+
+def read_event_filter(
+    site: SiteDep,
+    accounts: AccountsDep,
+    type: Annotated[str | None, Query(description="one of the closed list")] = None,
+    actor: Annotated[str | None, Query(description="agent, me, tool or system")] = None,
+    who: Annotated[str | None, Query(description="name of the actor")] = None,
+    action: Annotated[str | None, Query()] = None,
+    source: Annotated[str | None, Query()] = None,
+    subject: Annotated[str | None, Query()] = None,
+    approval: Annotated[str | None, Query(description="id, or its beginning")] = None,
+    run: Annotated[str | None, Query(description="id of a run, or its beginning")] = None,
+    since: Annotated[str | None, Query(description="at or after: RFC 3339 or ns")] = None,
+    until: Annotated[str | None, Query(description="before: RFC 3339 or ns")] = None,
+) -> EventFilter:
+    """Return the filter of a list of events; an empty value means that it was not given."""
+    since_ns, until_ns = read_times(since, until)
+    return EventFilter(
+        type=_known("type", type, EventType),
+        actor=_known("actor", actor, Actor),
+        who=who or None,
+        action=action or None,
+        source=source or None,
+        subject=subject or None,
+        approval_id=accounts.store.approval(approval).key if approval else None,
+        trace_id=bytes.fromhex(run_id_of(site, run)) if run else None,
+        since_ns=since_ns,
+        until_ns=until_ns,
+    )
+
+
+@router.get("/v1/events", response_class=Answer, responses={200: {"model": models.Events}})
+def list_events(
+    accounts: AccountsDep,
+    wanted: Annotated[EventFilter, Depends(read_event_filter)],
+    limit: LimitParam,
+    cursor: Annotated[str | None, Query(description="next_cursor of the page before")] = None,
+) -> Answer:
+    """List events, the newest first."""
+    before = None if cursor is None else decode_cursor(_CURSOR, cursor, count=1)[0]
+    found = accounts.store.events(wanted, before=before, limit=limit)
+    is_full = len(found) == limit
+    next_cursor = encode_cursor(_CURSOR, found[-1].seq) if is_full else None
+    return Answer({"items": [event_json(one) for one in found], "next_cursor": next_cursor})
+
+
+@router.post(
+    "/v1/events",
+    response_class=Answer,
+    status_code=201,
+    responses={201: {"model": models.Noted}},
+)
+def note(accounts: AccountsDep, told: NoteEvent) -> Answer:
+    """Log a message, a tool call, a result, a block or a failure; it is on disk when answered."""
+    given = told.model_dump(exclude_none=True)
+    return Answer({"seq": note_event(accounts.store, given)}, status_code=HTTPStatus.CREATED)
+
+
+@router.get("/v1/events/head", response_class=Answer, responses={200: {"model": models.Head}})
+def head(accounts: AccountsDep) -> Answer:
+    """Return the end of the chain: kept elsewhere, it proves that nothing before it changed."""
+    return Answer(head_json(accounts.store.head()))
+
+
+@router.get("/v1/events/verify", response_class=Answer, responses={200: {"model": models.Verified}})
+def verify(
+    accounts: AccountsDep,
+    anchor: Annotated[str | None, Query(description="a head that was kept: SEQ:HASH")] = None,
+) -> Answer:
+    """Check the whole chain, and name the first row that was altered, removed or inserted."""
+    return Answer(report_json(accounts.store.verify(anchor=read_anchor(anchor))))
+
+
+def read_anchor(text: str | None) -> Head | None:
+    """Return a head as it was kept; raises BadQueryError."""
+    if not text:
+        return None
+    number, _, digits = text.strip().partition(":")
+    try:
+        digest = bytes.fromhex(digits)
+    except ValueError:
+        digest = b""
+    if not (number.isascii() and number.isdigit() and len(number) < 19 and len(digest) == 32):
+        raise BadQueryError("anchor", f"anchor is {text[:80]!r}; it is SEQ:HASH, as `head` says it")
+    return Head(int(number), digest)
+
+
+def _known(name: str, text: str | None, kind: type[EventType] | type[Actor]) -> str | None:
+    if not text:
+        return None
+    if text not in list(kind):
+        raise BadQueryError(name, f"{name} is {text[:40]!r}; known are {', '.join(kind)}")
+    return text
