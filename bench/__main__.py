@@ -7,7 +7,19 @@ import sys
 from collections.abc import Callable
 
 from bench import compile as compiling
-from bench import disk, ingest, kill9, peers, queries, recall, receipts, sdk_overhead, start, tokens
+from bench import (
+    disk,
+    ingest,
+    kill9,
+    memory,
+    peers,
+    queries,
+    recall,
+    receipts,
+    sdk_overhead,
+    start,
+    tokens,
+)
 from bench.figures import Figure, print_figures
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
@@ -21,6 +33,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "compile": compiling.run,
     "recall": recall.run,
     "receipts": receipts.run,
+    "memory": memory.run,
     "sdk-overhead": sdk_overhead.run,
 }
 

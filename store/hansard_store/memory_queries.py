@@ -136,7 +136,7 @@ def list_query(wanted: MemoryFilter, *, sort: Sort = "written") -> tuple[str, di
         return MATCHED.format(wanted=" AND ".join(clauses)), given
     after, order = _ORDERS[sort]
     index = next((_FILTERS[name][0] for name in given if _FILTERS[name][0]), "")
-    if not index and sort == "written" and wanted.state not in ("all", "current", "expired"):
+    if not index and wanted.state not in ("all", "expired", "hidden"):
         index = "memory_state"
     # A filter that names rows by itself needs no index beside it, nor does the order by reads.
     if sort == "read" or not {"run", "tag"}.isdisjoint(given):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import apsw
@@ -14,14 +15,22 @@ from hansard_compiler.passes.validate import in_scope
 from hansard_compiler.relevance import Bm25
 from hansard_compiler.words import terms
 from hansard_store.memories import place_tokens
-from hansard_store.memory_queries import ABOVE_ALL, MATCHED, STATES, rows_of
-from hansard_store.memory_reads import COLUMNS, whole
-from hansard_store.memory_types import Memory, words_of
+from hansard_store.memory_queries import STATES, rows_of
+from hansard_store.memory_reads import COLUMNS, memories_by_number, whole
+from hansard_store.memory_types import Memory
 
-_RANKED: Final = 300  # matches, the newest, that are weighed against each other
+_WHOLE: Final = 60  # matches, the newest, that are weighed: with all the words,
+_PARTLY: Final = 100  # and with any
 _MOST_HIDDEN: Final = 20
 _MOST_WORDS: Final = 32
 _SHORTEST_STEM: Final = 3  # letters of what a word may begin with
+_TEXTS: Final = """
+SELECT memory.id, body.subject, body.attribute, body.content, body.scope
+FROM memory_fts CROSS JOIN memory ON memory.id = memory_fts.rowid
+CROSS JOIN memory_body AS body ON body.memory = memory.id
+WHERE memory_fts MATCH :match AND {wanted}
+ORDER BY memory_fts.rowid DESC LIMIT :limit
+"""
 
 
 def read_durable(
@@ -32,49 +41,64 @@ def read_durable(
     `names` are the namespace as it is stored. A record that names no project, user or agent is for
     all of them. With `hidden` those follow that do not stand.
     """
-    found = _in_namespace(connection, asked, names, state="current", now_ns=now_ns)[: asked.limit]
-    if asked.hidden:
-        found += _in_namespace(connection, asked, names, state="hidden", now_ns=now_ns)[
-            :_MOST_HIDDEN
-        ]
-    return found
-
-
-def _in_namespace(
-    connection: apsw.Connection,
-    asked: ReadMemory,
-    names: tuple[str, str, str],
-    *,
-    state: str,
-    now_ns: int,
-) -> list[Memory]:
     clauses, told = _conditions(asked, names)
-    told |= {"now": now_ns, "before": ABOVE_ALL, "limit": _RANKED}
-    clauses.insert(0, STATES[state])
-    place = [f"({token} OR {token[0]}0)" for token in place_tokens(names)]
-    told["match"] = f"place : ({' AND '.join(place)})"
-    sql = MATCHED.format(wanted=" AND ".join(clauses))
-    said = _said(asked.text)
-    if not said:
-        return _fitting(connection, sql, told, asked, now_ns=now_ns)
-    told["match"] += f" AND body : ({said})"
-    found = _fitting(connection, sql, told, asked, now_ns=now_ns)
-    rated = Bm25()(asked.text or "", [_text_of(one) for one in found])
-    ranked = sorted(zip(rated, found, strict=True), key=lambda pair: (-pair[0], -pair[1].id))
-    return [one for _, one in ranked]
+    # Parts that are not named are left to the row: every record has them, or nearly.
+    named = [token for token in place_tokens(names) if len(token) > len("p0")]
+    place = [f"({token} OR {token[0]}0)" for token in named]
+    match = f"place : ({' AND '.join(place)})"
+    words = _said(asked.text)
+    wanted = _Wanted(clauses, {**told, "now": now_ns}, match, words, asked)
+    found = _best(connection, wanted, state="current", limit=asked.limit)
+    if asked.hidden:
+        found += _best(connection, wanted, state="hidden", limit=_MOST_HIDDEN)
+    records = memories_by_number(connection, found, now_ns=now_ns)
+    return [records[number] for number in found]
 
 
-def _fitting(
-    connection: apsw.Connection,
-    sql: str,
-    told: Mapping[str, Any],
-    asked: ReadMemory,
-    *,
-    now_ns: int,
-) -> list[Memory]:
-    found = whole(connection, rows_of(connection, sql, told), now_ns=now_ns)
-    scope = {**asked.namespace.scope, **asked.scope}
-    return [one for one in found if not one.scope or in_scope(one.scope, scope)]
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    clauses: Sequence[str]
+    told: Mapping[str, Any]
+    match: str
+    words: Sequence[str]  # each as the index is asked for it; none: no text was given
+    asked: ReadMemory
+
+    @property
+    def any_of(self) -> str:
+        return f"{self.match} AND body : ({' OR '.join(self.words)})"
+
+    @property
+    def all_of(self) -> str:
+        return f"{self.match} AND body : ({' AND '.join(self.words)})"
+
+
+def _best(connection: apsw.Connection, wanted: _Wanted, *, state: str, limit: int) -> list[int]:
+    """Return the numbers of the best records of one state: rated by the words they share.
+
+    The newest with any of the words are weighed and, of what stands, those with all of them.
+    """
+    if not wanted.words:
+        return list(_texts(connection, wanted, wanted.match, state=state, most=limit))[:limit]
+    texts = _texts(connection, wanted, wanted.any_of, state=state, most=_PARTLY)
+    if len(texts) >= _PARTLY and len(wanted.words) > 1 and state == "current":
+        texts |= _texts(connection, wanted, wanted.all_of, state=state, most=_WHOLE)
+    rated = Bm25()(wanted.asked.text or "", list(texts.values()))
+    ranked = sorted(zip(rated, texts, strict=True), key=lambda pair: (-pair[0], -pair[1]))
+    return [number for _, number in ranked[:limit]]
+
+
+def _texts(
+    connection: apsw.Connection, wanted: _Wanted, match: str, *, state: str, most: int
+) -> dict[int, str]:
+    """Return what the newest matches say, by number; those of another scope are left out."""
+    sql = _TEXTS.format(wanted=" AND ".join((STATES[state], *wanted.clauses)))
+    rows = rows_of(connection, sql, {**wanted.told, "match": match, "limit": most})
+    scope = {**wanted.asked.namespace.scope, **wanted.asked.scope}
+    return {
+        number: f"{subject}\n{attribute}\n{content}"
+        for number, subject, attribute, content, own in rows
+        if own == "{}" or in_scope(orjson.loads(own), scope)
+    }
 
 
 _OF_SUBJECT: Final = """
@@ -135,22 +159,18 @@ def read_working(
     return [*standing.values(), *hidden[:_MOST_HIDDEN]]
 
 
-def _said(text: str | None) -> str:
-    """Return the words of a question as a search in which any may be met; "" for none.
+def _said(text: str | None) -> list[str]:
+    """Return the words of a question as the index is asked for them; none for no text.
 
     They are stems, so that what was "rounded" is found by who asks about rounding.
     """
     words = dict.fromkeys(word for word in terms(text or "") if word.isalnum())
-    return " OR ".join(_begun(word) for word in list(words)[:_MOST_WORDS])
+    return [_begun(word) for word in list(words)[:_MOST_WORDS]]
 
 
 def _begun(word: str) -> str:
     stem = word[:-1] if word.endswith("y") and len(word) > _SHORTEST_STEM else word
     return f'"{stem}"*' if len(stem) >= _SHORTEST_STEM else f'"{stem}"'
-
-
-def _text_of(one: Memory) -> str:
-    return "\n".join((one.subject, one.attribute, *words_of(one.content), *one.tags))
 
 
 def _json(value: Any) -> str:

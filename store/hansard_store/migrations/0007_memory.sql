@@ -50,7 +50,10 @@ CREATE INDEX memory_user ON memory (user, id) WHERE user <> '';
 CREATE INDEX memory_agent ON memory (agent, id) WHERE agent <> '';
 CREATE INDEX memory_sort ON memory (memory_type, id);
 CREATE INDEX memory_writer ON memory (writer, id);
-CREATE INDEX memory_state ON memory (state, id);
+-- All lists of one state: the conditions that no index serves are judged without reading the row.
+CREATE INDEX memory_state ON memory (
+  state, id, confidence, freshness_ns, expires_ns, last_read_ns, memory_type
+);
 CREATE INDEX memory_facet ON memory (state, memory_type, project, writer, expires_ns); -- counts beside lists
 
 -- What a purge takes.
