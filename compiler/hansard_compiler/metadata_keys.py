@@ -141,6 +141,7 @@ sandbox_policy auth_mode originator codex.request.reasoning_effort tool_origin
 
 _HANSARD = """
 hansard.schema_version hansard.kind hansard.run.domain hansard.run.tags hansard.link.type
+hansard.transcript.id
 hansard.tool.told hansard.compilation.id hansard.item.ids hansard.item.kinds
 hansard.item.decisions hansard.item.passes hansard.item.reasons hansard.item.sections
 hansard.item.rule_ids hansard.approval.id hansard.approval.status hansard.replay.of
@@ -170,6 +171,7 @@ interaction.* attempt
 
 _DIGESTS = """
 hansard.compilation.hash hansard.stable_prefix_hash hansard.volatile_suffix_hash
+hansard.transcript.prefix_hash
 hansard.compilation.stable_prefix_hash hansard.compilation.volatile_suffix_hash
 hansard.request.ref hansard.response.ref hansard.request_ref hansard.result_ref
 hansard.compilation.request_ref hansard.compilation.result_ref hansard.recipe.ref

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from hansard.compiled import CompiledStep
     from hansard.compiling import compile_step
     from hansard.compressing import model_compressor
-    from hansard.transcripts import Transcript, transcript
-    from hansard.transcripts_in_process import InProcessTranscripts
     from hansard.gating.gate import gate
     from hansard.gating.tools import ToolSet
+    from hansard.transcripts import Transcript, transcript
+    from hansard.transcripts_in_process import InProcessTranscripts
 
 __all__ = [
     "CompiledStep",
@@ -42,6 +42,7 @@ __all__ = [
     "SpanHandle",
     "Step",
     "ToolSet",
+    "Transcript",
     "__version__",
     "acall_model",
     "agent",
@@ -80,8 +81,10 @@ __all__ = [
 # With the compiler or the gate, which not every program needs.
 _LAZY = {
     "CompiledStep": "compiled",
+    "InProcessTranscripts": "transcripts_in_process",
     "ModelAnswer": "answer",
     "ToolSet": "gating.tools",
+    "Transcript": "transcripts",
     "acall_model": "calling",
     "call_model": "calling",
     "compile_step": "compiling",

@@ -6,6 +6,7 @@ HansardError
     ├── NotDecoratable       what a decorator was put on is no function
     ├── SpoolError           the disk spool cannot be read or written
     ├── PayloadError         a payload cannot be found, or is not what its digest says
+    ├── TranscriptUnavailable  no transcript can be read or written now
     └── GateError …          a gate did not let a call through: gating/errors.py
 ConfigError
 └── EmbeddedMissing        `embedded=True`, and the packages for it are not installed
@@ -59,6 +60,12 @@ class PayloadError(InstrumentationError):
     """A payload cannot be found, or its bytes are not what its digest says."""
 
     code = "payload"
+
+
+class TranscriptUnavailable(InstrumentationError):
+    """Nobody who keeps transcripts can be reached, or it fails."""
+
+    code = "transcript_unavailable"
 
 
 class EmbeddedMissing(ConfigError):

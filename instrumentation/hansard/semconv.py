@@ -37,6 +37,14 @@ EVENT_EXCEPTION: Final = "exception"
 
 OP_INVOKE_AGENT: Final = "invoke_agent"
 OP_EXECUTE_TOOL: Final = "execute_tool"
+OP_SEARCH_MEMORY: Final = "search_memory"
+OP_UPSERT_MEMORY: Final = "upsert_memory"
+OP_UPDATE_MEMORY: Final = "update_memory"
+MEMORY_STORE_ID: Final = "gen_ai.memory.store.id"
+MEMORY_RECORD_ID: Final = "gen_ai.memory.record.id"
+MEMORY_RECORD_COUNT: Final = "gen_ai.memory.record.count"
+MEMORY_QUERY: Final = "gen_ai.memory.query.text"
+MEMORY_RECORDS: Final = "gen_ai.memory.records"  # ids and standing, no content
 
 # ---- ours
 
@@ -88,6 +96,16 @@ ERROR_RETRYABLE: Final = "hansard.error.retryable"  # bool
 ERROR_RETRY_AFTER_S: Final = "hansard.error.retry_after_s"  # double
 ERROR_PROVIDER_CODE: Final = "hansard.error.provider_code"
 EVENT_TOKEN_COUNT: Final = "hansard.token_count"  # the provider was asked to count
+
+# Of transcripts, on the step that goes on with one.
+TRANSCRIPT_ID: Final = "hansard.transcript.id"
+TRANSCRIPT_HEAD: Final = "hansard.transcript.head"  # int
+TRANSCRIPT_PREFIX_HASH: Final = "hansard.transcript.prefix_hash"
+
+# Of memory, beside upstream's names.
+MEMORY_WRITER: Final = "hansard.memory.writer"
+MEMORY_TYPE: Final = "hansard.memory.type"
+MEMORY_OUTCOME: Final = "hansard.memory.outcome"
 
 # Of sessions: what `start_run`, `step` and `record_tool_…` tell.
 USER_ID: Final = "user.id"

@@ -69,7 +69,9 @@ _T = TypeVar("_T")
 Read = Callable[[], AbstractContextManager[apsw.Connection]]
 
 
-def open_transcripts(data: Path, *, retention: RetentionMode) -> SqliteTranscripts:
+def open_transcripts(
+    data: Path, *, retention: RetentionMode, redactor: Redactor | None = None
+) -> SqliteTranscripts:
     """Open the transcripts of a data folder, made where there is none (entry point).
 
     Raises StoreError when the store cannot be opened.
@@ -82,7 +84,7 @@ def open_transcripts(data: Path, *, retention: RetentionMode) -> SqliteTranscrip
         raise StoreError(f"cannot use {str(data)!r}: {error.strerror}") from error
     if not _is_current(folder):
         open_for_ingest(folder).close()
-    return SqliteTranscripts(folder, retention, Redactor(key), source="embedded")
+    return SqliteTranscripts(folder, retention, redactor or Redactor(key), source="embedded")
 
 
 def _is_current(folder: DataFolder) -> bool:

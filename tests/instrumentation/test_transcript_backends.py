@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hansard.gating.http_client import HttpClient
+from hansard.transcripts_http import HttpTranscripts
 from hansard.transcripts_in_process import InProcessTranscripts
 from hansard_compiler.errors import NotFoundError
+from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_compiler.transcript_entry import NewMessage
 from hansard_compiler.transcript_errors import (
@@ -23,6 +27,8 @@ from hansard_compiler.transcript_ports import Transcripts
 from hansard_compiler.transcript_reading import active, cache_effect, check_summary, cost_of
 from hansard_compiler.transcript_views import prompt_bytes
 from hansard_store.transcripts import open_transcripts
+from hansard_web.app import create_app
+from hansard_web.settings import WebSettings
 from tests.instrumentation.transcript_maker import (
     SECRET,
     assistant,
@@ -32,18 +38,26 @@ from tests.instrumentation.transcript_maker import (
     texts,
     user,
 )
+from tests.store.empty import empty_store
+from tests.web.conftest import Served
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Transcripts]:
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Transcripts]]:
     folder = tmp_path_factory.mktemp("transcripts")
-    return {
-        "sqlite": open_transcripts(folder, retention=RetentionMode.REDACTED_PAYLOADS),
-        "in process": InProcessTranscripts(),
-    }
+    at_server = empty_store(tmp_path_factory.mktemp("server"))
+    redactor = Redactor(at_server.key())
+    with Served(create_app(at_server, None, WebSettings())) as server:
+        client = HttpClient(server.url, headers={}, timeout_s=10)
+        yield {
+            "sqlite": open_transcripts(folder, retention=RetentionMode.REDACTED_PAYLOADS),
+            "in process": InProcessTranscripts(),
+            "http": HttpTranscripts(client, lambda text: redactor.redact_text(text).text, raw=True),
+        }
+        client.close()
 
 
-@pytest.fixture(params=["sqlite", "in process"])
+@pytest.fixture(params=["sqlite", "in process", "http"])
 def transcripts(request: pytest.FixtureRequest, kept: dict[str, Transcripts]) -> Transcripts:
     return kept[request.param]
 

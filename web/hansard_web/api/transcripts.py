@@ -107,6 +107,7 @@ def transcript(
         Literal["all", "active"],
         Query(description="all: everything ever, a page; active: what the next call is given"),
     ] = "all",
+    after: Annotated[int, Query(ge=-1, lt=1 << 62, description="from the next position on")] = -1,
     raw: Annotated[bool, Query(description="marked messages as they stand; admin only")] = False,
     cursor: Cursor = None,
 ) -> Answer:
@@ -115,7 +116,8 @@ def transcript(
         _need_admin(request)
     if view == "active":
         return Answer(_active_body(kept, log))
-    after = -1 if cursor is None else decode_cursor(_KIND, cursor, count=1)[0]
+    if cursor is not None:
+        (after,) = decode_cursor(_KIND, cursor, count=1)
     found = kept.messages(log, after=after, limit=limit + 1)
     page = found[:limit]
     more = len(found) > limit

@@ -1,0 +1,268 @@
+"""Transcripts in a program: the agent's whole memory of a conversation, on disk before it counts.
+
+    talk = hansard.transcript("support-42")
+    answer = talk.run("go on", lambda messages: my_loop(messages))
+
+A first run and the thousandth resume are the same lines. What is appended comes back as it is
+stored, without secrets and clipped; the loop goes on with that, so its prompts keep their prefix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Final
+
+from opentelemetry import trace
+
+from hansard import _state, semconv
+from hansard.errors import EmbeddedMissing
+from hansard.scanning import ForkSafeRedactor
+from hansard_compiler.calls import Json
+from hansard_compiler.retention import RetentionMode
+from hansard_compiler.transcript_check import FoldCheck
+from hansard_compiler.transcript_cost import WINDOW_TOKENS, ResumeCost
+from hansard_compiler.transcript_entry import CLIP_BYTES, Given, NewMessage
+from hansard_compiler.transcript_errors import TranscriptWithheld
+from hansard_compiler.transcript_ids import BranchId, LogId
+from hansard_compiler.transcript_ports import Transcripts
+from hansard_compiler.transcript_reading import (
+    CacheEffect,
+    active,
+    cache_effect,
+    check_summary,
+    cost_of,
+)
+from hansard_compiler.transcript_views import Branch, EndStatus, Fold, current_marks, prefix_hash
+from hansard_compiler.transcript_views import veiled as _veiled
+
+if TYPE_CHECKING:
+    from hansard.config import Settings
+
+GROUP: Final = "hansard.transcripts"
+Loop = Callable[[list[Json]], Sequence[Given]]
+AsyncLoop = Callable[[list[Json]], Awaitable[Sequence[Given]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """What the next call is given. `messages` are the caller's own: changing them changes nothing.
+
+    `open_calls` are tool calls without a result, as a program leaves them that was killed between
+    the two: providers refuse a prompt with one, so answer each before you go on.
+    """
+
+    messages: list[Json]
+    head: int  # position of the last message; -1: none
+    prefix_hash: str
+    open_calls: tuple[str, ...]
+    fold: Fold | None
+
+
+class Transcript:
+    """The log of one conversation, or of a sub-agent of it. Threads may share it."""
+
+    def __init__(self, kept: Transcripts, log: LogId, name: str) -> None:
+        self._kept = kept
+        self._log = log
+        self.name = name  # gen_ai.conversation.id, or what the sub-agent is called
+
+    @property
+    def id(self) -> str:
+        """`conv_…`, of a sub-agent `br_…`."""
+        return str(self._log)
+
+    # ---- going on
+
+    def run(self, prompt: str | Given, loop: Loop) -> list[Json]:
+        """Append a prompt, run the loop on what is active, append what it returns.
+
+        The prompt is stored before the loop begins: a program that is killed in it finds the prompt
+        again. The loop returns the messages it added, in order, its new tail; those are stored, all
+        or none, and returned as they are stored. What else it does to its list changes nothing.
+        """
+        self.append(prompt)
+        return self.append(*loop(self.resume().messages))
+
+    async def arun(self, prompt: str | Given, loop: AsyncLoop) -> list[Json]:
+        """Do the same with a loop that is awaited."""
+        self.append(prompt)
+        return self.append(*await loop(self.resume().messages))
+
+    def resume(self) -> Resumed:
+        """Return what the next call is given, and tell the current step of it."""
+        now = active(self._kept, self._log)
+        messages = list(now.messages)
+        made = Resumed(messages, now.head, prefix_hash(messages), now.open_calls, now.fold)
+        self._tell(made)
+        return made
+
+    def append(
+        self, *messages: str | Given, is_evidence: bool = False, clip_bytes: int = CLIP_BYTES
+    ) -> list[Json]:
+        """Append messages, all or none, and return them as they are stored; text is a user's.
+
+        Long results of tools are clipped, unless they are evidence; what is left of one names the
+        payload that has the whole.
+        """
+        trace_id, span_id = _current_step()
+        new = [
+            NewMessage(
+                {"role": "user", "content": one} if isinstance(one, str) else one,
+                trace_id=trace_id,
+                span_id=span_id,
+                is_evidence=is_evidence,
+            )
+            for one in messages
+        ]
+        if not new:
+            return []
+        return [one.body for one in self._kept.append(self._log, new, clip_bytes=clip_bytes)]
+
+    def messages(self) -> list[Json]:
+        """Return everything ever, marked messages as they are shown."""
+        marks = current_marks(self._kept.marks(self._log))
+        found = self._kept.messages(self._log)
+        return [_veiled(one.body, marks.get(one.position)) for one in found]
+
+    # ---- folds
+
+    def fold(self, summary: str, *, expected_head: int | None = None, by: str = "") -> Fold:
+        """Let a summary stand for all there is; nothing is deleted.
+
+        With `expected_head`, the `head` of the `Resumed` that was summed up, a message that came
+        meanwhile is not lost from view: HeadMoved is raised. NothingToFold while a call is open.
+        """
+        return self._kept.fold(self._log, summary, expected_head=expected_head, actor=by)
+
+    def check(self, summary: str | None = None) -> FoldCheck:
+        """Say which constraints and requests a summary lost; without one, the newest fold."""
+        return check_summary(self._kept, self._log, summary)
+
+    def cost(
+        self, *, provider: str = "", model: str = "", window_tokens: int = WINDOW_TOKENS
+    ) -> ResumeCost:
+        """Estimate what going on costs, and whether to fold."""
+        return cost_of(
+            self._kept, self._log, provider=provider, model=model, window_tokens=window_tokens
+        )
+
+    # ---- marks
+
+    def redact(self, position: int, *, reason: str, by: str = "") -> CacheEffect:
+        """Take a message out of views and prompts; its row stays. Returns what that costs."""
+        self._kept.mark(self._log, position, "redacted", reason=reason, actor=by)
+        return cache_effect(self._kept, self._log, position)
+
+    def supersede(
+        self, position: int, *, by_position: int, reason: str, by: str = ""
+    ) -> CacheEffect:
+        """Show that a later message stands in the place of this one."""
+        self._kept.mark(
+            self._log,
+            position,
+            "superseded",
+            reason=reason,
+            actor=by,
+            superseded_by=by_position,
+        )
+        return cache_effect(self._kept, self._log, position)
+
+    # ---- sub-agents
+
+    def branch(self, name: str) -> Transcript:
+        """Begin a sub-agent with a log of its own."""
+        made = self._kept.spawn(self._log, name)
+        return Transcript(self._kept, made.id, made.name)
+
+    def branches(self) -> list[Branch]:
+        """Return the sub-agents that began here, in order."""
+        return self._kept.branches(self._log)
+
+    def resume_branch(self, branch_id: str) -> Transcript:
+        """Return the transcript of a sub-agent, to go on with it, ended or not."""
+        found = self._kept.branch(BranchId.parse(branch_id))
+        return Transcript(self._kept, found.id, found.name)
+
+    def end(self, status: EndStatus = "done") -> Branch:
+        """Say that this sub-agent ended; raises BadConversationId on a conversation."""
+        return self._kept.end(BranchId.parse(self.id), status)
+
+    def _tell(self, made: Resumed) -> None:
+        span = trace.get_current_span()
+        if not span.is_recording():
+            return
+        span.set_attribute(semconv.TRANSCRIPT_ID, self.id)
+        span.set_attribute(semconv.TRANSCRIPT_HEAD, made.head)
+        span.set_attribute(semconv.TRANSCRIPT_PREFIX_HASH, made.prefix_hash)
+
+
+def transcript(conversation: str, *, kept: Transcripts | None = None) -> Transcript:
+    """Return the transcript of a conversation, made where there is none.
+
+    `conversation` is what `gen_ai.conversation.id` is on its spans. It is kept where `init()` or
+    the environment says: in the program's own store when embedded, else at the server. Raises
+    TranscriptUnavailable or StoreError where that cannot be reached: a transcript does not depend
+    on telemetry, and telemetry does not stand in for it. `kept` is another back end, such as
+    InProcessTranscripts.
+    """
+    kept = kept or transcripts_of_this_process()
+    found = kept.ensure(conversation)
+    return Transcript(kept, found.id, found.name)
+
+
+def transcripts_of_this_process() -> Transcripts:
+    """Return where transcripts are kept, as `init()` or the environment says."""
+    settings = _state.settings()
+    if settings is None:
+        from hansard.config import load_settings
+
+        settings = load_settings()
+    return open_transcripts(settings)
+
+
+def open_transcripts(settings: Settings) -> Transcripts:
+    """Open the place that settings name; raises TranscriptWithheld in metadata_only."""
+    if settings.retention is RetentionMode.METADATA_ONLY:
+        raise TranscriptWithheld
+    redactor = _redactor(settings)
+    if settings.embedded:
+        opened: Transcripts = _find()(
+            settings.data, retention=settings.retention, redactor=redactor
+        )
+        return opened
+    from hansard.transcripts_http import transcripts_at
+
+    is_full = settings.retention is RetentionMode.FULL_PAYLOADS
+    return transcripts_at(
+        settings, None if is_full else lambda text: redactor.redact_text(text).text
+    )
+
+
+def _redactor(settings: Settings) -> ForkSafeRedactor:
+    from hansard.data_folder import read_or_make_key
+
+    recorder = _state.active()
+    if recorder is not None and isinstance(recorder.redactor, ForkSafeRedactor):
+        return recorder.redactor
+    return ForkSafeRedactor(read_or_make_key(settings.data))
+
+
+@cache
+def _find() -> Callable[..., Transcripts]:
+    for entry in entry_points(group=GROUP):
+        try:
+            found: Callable[..., Transcripts] = entry.load()
+        except ModuleNotFoundError as error:
+            raise EmbeddedMissing(error.name or str(error)) from None
+        return found
+    raise EmbeddedMissing(GROUP)
+
+
+def _current_step() -> tuple[bytes | None, bytes | None]:
+    context = trace.get_current_span().get_span_context()
+    if not context.is_valid:
+        return None, None
+    return context.trace_id.to_bytes(16, "big"), context.span_id.to_bytes(8, "big")
