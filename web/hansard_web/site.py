@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends
 from starlette.requests import Request
@@ -15,7 +15,9 @@ from hansard_web.readers import Readers
 from hansard_web.render import Renderer
 from hansard_web.sessions import Sessions
 from hansard_web.settings import WebSettings
-from hansard_web.trees.pictures import Pictures
+from hansard_web.trees.pictures import Pictures, Recent
+
+_KEPT_COMPARISONS = 8  # of two runs each; turning a page of their steps costs nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class Site:
     feed: RunFeed
     started_ns: int
     pictures: Pictures = field(default_factory=Pictures)
+    comparisons: Recent[Any] = field(default_factory=lambda: Recent(_KEPT_COMPARISONS))
     ingest: Ingest | None = None  # None: this process only reads
 
     def close(self) -> None:

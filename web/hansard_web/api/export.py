@@ -15,7 +15,7 @@ from hansard_collector.reexport import Reexport, slices
 from hansard_store.errors import BadQueryError
 from hansard_store.export_queries import is_sent, log_ids, span_ids
 from hansard_store.run_queries import get_run
-from hansard_store.step_queries import get_step
+from hansard_store.step_queries import get_step, get_tree
 from hansard_web.api.answers import dump
 from hansard_web.readers import Readers
 from hansard_web.site import SiteDep
@@ -24,7 +24,9 @@ router = APIRouter(tags=["export"])
 
 _SLICE = 200  # items read, encoded and sent at a time
 _JSON, _PROTOBUF, _LINES = "application/json", "application/x-protobuf", "application/x-ndjson"
-_SUFFIXES = {"otlp-json": "json", "otlp-proto": "binpb", "jsonl": "jsonl"}
+_HTML = "text/html; charset=utf-8"
+_SUFFIXES = {"otlp-json": "json", "otlp-proto": "binpb", "jsonl": "jsonl", "html": "html"}
+_HTML_TIMEOUT_MS = 30_000  # 2,000 steps are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +70,10 @@ def open_raw(readers: Readers, step_id: str) -> Iterator[bytes]:
     "/v1/runs/{run_id}/export",
     responses={
         200: {
-            "content": {_JSON: {}, _PROTOBUF: {}, _LINES: {}},
+            "content": {_JSON: {}, _PROTOBUF: {}, _LINES: {}, "text/html": {}},
             "description": "otlp-json: one object with resourceSpans and resourceLogs. "
-            "otlp-proto: TracesData, the spans only. jsonl: a line a slice of otlp-json.",
+            "otlp-proto: TracesData, the spans only. jsonl: a line a slice of otlp-json. "
+            "html: one self-contained file to read, 2,000 steps at most.",
         }
     },
     response_class=Response,
@@ -78,7 +81,7 @@ def open_raw(readers: Readers, step_id: str) -> Iterator[bytes]:
 def export_run(
     site: SiteDep,
     run_id: str,
-    format: Annotated[str, Query(description="otlp-json, otlp-proto or jsonl")] = "otlp-json",
+    format: Annotated[str, Query(description="otlp-json, otlp-proto, jsonl or html")] = "otlp-json",
 ) -> Response:
     """Give a run as it came in; sent to any OTLP receiver, it is the same run there."""
     export = open_export(site.readers, run_id, format)
@@ -86,11 +89,21 @@ def export_run(
     return StreamingResponse(export.body, media_type=export.media_type, headers=headers)
 
 
+def _as_html(readers: Readers, run_id: str) -> Export:
+    from hansard_web.saving.runs import saved_run  # what is drawn stands on the API
+
+    with readers.read(timeout_ms=_HTML_TIMEOUT_MS) as connection:
+        file = saved_run(connection, run_id, trees=get_tree, now_ns=time.time_ns())
+    return Export(file.name, _HTML, iter([file.body]))
+
+
 def open_export(readers: Readers, run_id: str, format: str) -> Export:
     """Begin to export a run; its body is read from the store while it is consumed."""
     if format not in _SUFFIXES:
         known = ", ".join(_SUFFIXES)
         raise BadQueryError("format", f"format is {format!r}; it can be {known}")
+    if format == "html":
+        return _as_html(readers, run_id)
     with readers.read() as connection:
         run = get_run(connection, run_id, now_ns=time.time_ns())
         trace_id = bytes.fromhex(run.run_id)

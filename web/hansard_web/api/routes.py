@@ -8,6 +8,7 @@ from hansard_web.api import (
     approvals,
     compilations,
     compile,
+    diff,
     events,
     export,
     ledger,
@@ -17,6 +18,7 @@ from hansard_web.api import (
     receipts,
     replay,
     runs,
+    saved,
     search,
     sidecar_runs,
     steps,
@@ -39,9 +41,11 @@ ROUTERS = (
     compile.router,
     ledger.router,
     compilations.router,
+    diff.router,
+    saved.router,
     receipts.router,
-    replay.router,
     transcripts.router,
+    replay.router,
 )
 
 

@@ -125,7 +125,7 @@ def show(*, run_id: str, data: str | None, as_json: bool) -> None:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["otlp-json", "otlp-proto", "jsonl"]),
+    type=click.Choice(["otlp-json", "otlp-proto", "jsonl", "html"]),
     default="otlp-json",
     show_default=True,
     help="How it is written.",

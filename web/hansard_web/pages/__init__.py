@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from hansard_web.pages import (
     conversations,
+    diff,
     health,
     live_runs,
     receipts,
@@ -31,6 +32,7 @@ def page_routers() -> list[APIRouter]:
         run,
         live_runs,
         conversations,
+        diff,
         search,
         receipts,
         usage,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Literal
 
-_WORD = re.compile(r"\s+|\w+|[^\w\s]")
+from hansard_compiler.diff import TextOp, text_diff
+
 _HAS_WORD = re.compile(r"\w").search
-_MOST_WORDS = 3_000  # of the part that differs; more is shown as one exchange
 _CONTEXT_CHARS = 160  # kept of equal text on either side of a change
 _LONGEST = 6_000  # characters of one piece
 
@@ -27,38 +26,12 @@ def word_diff(old: str, new: str) -> tuple[Piece, ...]:
     """Return the pieces of both texts in order; equal stretches are shortened."""
     if old == new:
         return (Piece("same", old[:_LONGEST]),)
-    left, right = _WORD.findall(old), _WORD.findall(new)
-    head, tail = _common_ends(left, right)
-    pieces = [Piece("same", "".join(left[:head]))]
-    pieces += _middle(left[head : len(left) - tail], right[head : len(right) - tail])
-    pieces.append(Piece("same", "".join(left[len(left) - tail :]) if tail else ""))
-    shown = list(_joined([piece for piece in pieces if piece.text]))
-    return tuple(_shortened(shown))
+    return shown_pieces(text_diff(old, new))
 
 
-def _common_ends(left: list[str], right: list[str]) -> tuple[int, int]:
-    head = 0
-    while head < min(len(left), len(right)) and left[head] == right[head]:
-        head += 1
-    tail = 0
-    most = min(len(left), len(right)) - head
-    while tail < most and left[len(left) - 1 - tail] == right[len(right) - 1 - tail]:
-        tail += 1
-    return head, tail
-
-
-def _middle(left: list[str], right: list[str]) -> list[Piece]:
-    # The matcher is quadratic at worst; recorded texts may be megabytes.
-    if len(left) > _MOST_WORDS or len(right) > _MOST_WORDS:
-        return [Piece("del", "".join(left)), Piece("ins", "".join(right))]
-    found = []
-    for kind, i, j, k, end in SequenceMatcher(a=left, b=right, autojunk=False).get_opcodes():
-        if kind == "equal":
-            found.append(Piece("same", "".join(left[i:j])))
-            continue
-        found.append(Piece("del", "".join(left[i:j])))
-        found.append(Piece("ins", "".join(right[k:end])))
-    return found
+def shown_pieces(ops: Sequence[TextOp]) -> tuple[Piece, ...]:
+    """Return a comparison as people read it: whole exchanges, what is the same shortened."""
+    return tuple(_shortened(list(_joined([Piece(op.kind, op.text) for op in ops]))))
 
 
 def _joined(pieces: list[Piece]) -> Iterator[Piece]:

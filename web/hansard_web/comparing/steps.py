@@ -1,0 +1,286 @@
+"""Two steps compared: figures, context, messages, request, what went in and what came out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import apsw
+
+from hansard_collector.named_payloads import PayloadStanding, standing_of
+from hansard_collector.read import StepReading, read_step
+from hansard_collector.referenced import READ_BYTES
+from hansard_compiler.calls import Message, TextPart, ToolCallPart, part_json
+from hansard_compiler.canonical import canonical_json
+from hansard_compiler.diff import (
+    CompileDiff,
+    Delta,
+    JsonDiff,
+    MessageMark,
+    MessagePair,
+    RequestDiff,
+    TextOp,
+    align_messages,
+    headline,
+    json_diff,
+    request_diff,
+    text_diff,
+)
+from hansard_store.errors import StoreCorruptError
+from hansard_store.payloads import folder_of, read_payload
+from hansard_store.run_queries import RunItem, get_run
+from hansard_store.step_queries import StepSkeleton, get_step
+from hansard_web.api.answers import plain
+from hansard_web.api.contexts import native_compilation
+from hansard_web.comparing.compiles import StoredCompile, compare_compiles, read_compile
+from hansard_web.comparing.figures import step_figures
+
+_REQUEST_KEYS: Final = ("hansard.request.ref", "hansard.request_ref")
+_SAME_SAID: Final = frozenset({"same", "retold"})
+_NO_DIFF: Final = JsonDiff(())
+
+
+@dataclass(frozen=True, slots=True)
+class StepSide:
+    """One step with everything that is compared of it."""
+
+    run: RunItem
+    step: StepSkeleton
+    reading: StepReading
+    compiled: StoredCompile | None
+    request: bytes | None  # as it went over the wire
+    notes: tuple[str, ...]
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        call = self.reading.normal.call
+        return () if call is None else call.input
+
+    @property
+    def answers(self) -> tuple[Message, ...]:
+        call = self.reading.normal.call
+        return () if call is None else call.output
+
+
+@dataclass(frozen=True, slots=True)
+class ValueDiff:
+    """A value of both sides: as text by word, and by path where it is no text."""
+
+    text: tuple[TextOp, ...]
+    json: JsonDiff
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.json.changes and all(op.kind == "same" for op in self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class StepDiff:
+    """Two steps side by side. `what` names the parts in which they differ; times are none."""
+
+    left: StepSide
+    right: StepSide
+    figures: tuple[Delta, ...]
+    context: CompileDiff | None  # None: neither, or only one of them, compiled its context
+    messages: tuple[MessagePair, ...]
+    tools: JsonDiff  # definitions that were offered
+    parameters: JsonDiff
+    request: RequestDiff | None  # None: neither side has one
+    input: ValueDiff
+    output: ValueDiff
+    what: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.what
+
+    def message_text(self, pair: MessagePair) -> tuple[TextOp, ...] | None:
+        """Return what changed in a message, word by word; None for one that did not change."""
+        if pair.state != "changed" or pair.left is None or pair.right is None:
+            return None
+        left, right = self.left.messages[pair.left], self.right.messages[pair.right]
+        return text_diff(said_text(left), said_text(right))
+
+
+def said_text(message: Message) -> str:
+    """Return what a message says as one text: its texts, then calls and results as JSON."""
+    others = [part for part in message.parts if not isinstance(part, TextPart)]
+    texts = [message.text] if message.text else []
+    return "\n".join(texts + [canonical_json(plain(part_json(part))) for part in others])
+
+
+def compare_steps(
+    connection: apsw.Connection, left_id: str, right_id: str, *, now_ns: int
+) -> StepDiff:
+    """Compare two steps by id or unique prefix; raises NotFoundError or AmbiguousIdError."""
+    left = read_side(connection, left_id, now_ns=now_ns)
+    right = read_side(connection, right_id, now_ns=now_ns)
+    return compare_sides(connection, left, right)
+
+
+def read_side(connection: apsw.Connection, step_id: str, *, now_ns: int) -> StepSide:
+    """Read a step for a comparison."""
+    step = get_step(connection, step_id, now_ns=now_ns)
+    run = get_run(connection, step.run_id, now_ns=now_ns)
+    reading = read_step(connection, step.id)
+    native = native_compilation(connection, step, reading, run=run.id)
+    request, trouble = _request(connection, reading)
+    return StepSide(
+        run=run,
+        step=step,
+        reading=reading,
+        compiled=None if native is None else read_compile(connection, native),
+        request=request,
+        notes=(trouble,) if trouble else (),
+    )
+
+
+def compare_sides(connection: apsw.Connection, left: StepSide, right: StepSide) -> StepDiff:
+    """Compare two steps that were read."""
+    one, other = left.reading.normal, right.reading.normal
+    context = None
+    if left.compiled is not None and right.compiled is not None:
+        context = compare_compiles(connection, left.compiled, right.compiled)
+    figures = headline(step_figures(left.step), step_figures(right.step))
+    messages = align_messages(_marks(left.messages), _marks(right.messages))
+    has_request = left.request is not None or right.request is not None
+    request = request_diff(left.request, right.request) if has_request else None
+    tools = json_diff(
+        _by_name(one.call.tools if one.call else ()),
+        _by_name(other.call.tools if other.call else ()),
+    )
+    parameters = json_diff(
+        plain(one.call.parameters) if one.call else {},
+        plain(other.call.parameters) if other.call else {},
+    )
+    put_in = _value_diff(_put_in(left), _put_in(right))
+    came_out = _value_diff(_came_out(left), _came_out(right))
+    what = [one.name for one in figures if one.is_difference]
+    what += [name for name in ("name", "role") if _named(left, name) != _named(right, name)]
+    parts = {
+        "context": context is not None and not context.is_empty,
+        "messages": any(pair.state not in _SAME_SAID for pair in messages),
+        "tools": bool(tools.changes),
+        "parameters": bool(parameters.changes),
+        "request": request is not None and not request.is_equal,
+        "input": not put_in.is_empty,
+        "output": not came_out.is_empty,
+    }
+    what += [name for name, differs in parts.items() if differs]
+    return StepDiff(
+        left, right, figures, context, messages, tools, parameters, request, put_in, came_out,
+        tuple(what), _notes(left, right),
+    )  # fmt: skip
+
+
+def _named(side: StepSide, field: str) -> str:
+    return str(getattr(side.step, field))
+
+
+def _marks(messages: Sequence[Message]) -> list[MessageMark]:
+    return [MessageMark(one.hash, one.match_hash, one.role) for one in messages]
+
+
+def _by_name(tools: Sequence[Any]) -> Any:
+    """Return tool definitions by name, so that their order says nothing."""
+    return {str(one.get("name", at)): plain(one) for at, one in enumerate(tools)}
+
+
+def _notes(left: StepSide, right: StepSide) -> tuple[str, ...]:
+    notes = []
+    for letter, side in (("A", left), ("B", right)):
+        compiled = side.compiled.notes if side.compiled is not None else ()
+        notes += [f"{letter}: {note}" for note in (*side.notes, *compiled)]
+    if (left.compiled is None) != (right.compiled is None):
+        letter = "A" if left.compiled is None else "B"
+        notes.append(f"{letter} has no receipts: contexts are compared by messages alone")
+    return tuple(notes)
+
+
+# ---- values
+
+
+def _put_in(side: StepSide) -> Any:
+    """Return what a step that is no call was given; a call's messages are compared apart."""
+    normal = side.reading.normal
+    if normal.call is not None:
+        return None
+    if normal.tool is not None and normal.tool.arguments is not None:
+        return plain(normal.tool.arguments)
+    return plain(normal.query if normal.query is not None else normal.input)
+
+
+def _came_out(side: StepSide) -> Any:
+    """Return what came of a step: of a call its text and the tool calls it asked for."""
+    normal = side.reading.normal
+    if normal.call is not None:
+        calls = [
+            {"name": part.name, "arguments": plain(part.arguments)}
+            for message in side.answers
+            for part in message.parts
+            if isinstance(part, ToolCallPart)
+        ]
+        text = "\n".join(message.text for message in side.answers if message.text)
+        return _Answer(text, calls)
+    if normal.tool is not None and normal.tool.result is not None:
+        return plain(normal.tool.result)
+    if normal.documents:
+        return [{"id": one.id, "content": one.content} for one in normal.documents]
+    return plain(normal.output)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    text: str
+    calls: list[Any]
+
+
+def _value_diff(left: Any, right: Any) -> ValueDiff:
+    if isinstance(left, _Answer) or isinstance(right, _Answer):
+        one = left if isinstance(left, _Answer) else _Answer(_as_text(left), [])
+        other = right if isinstance(right, _Answer) else _Answer(_as_text(right), [])
+        return ValueDiff(text_diff(one.text, other.text), json_diff(one.calls, other.calls))
+    left, right = _parsed(left), _parsed(right)
+    if isinstance(left, str | None) and isinstance(right, str | None):
+        return ValueDiff(text_diff(left or "", right or ""), _NO_DIFF)
+    return ValueDiff((), json_diff(left, right))
+
+
+def _parsed(value: Any) -> Any:
+    """Return an object or array that was sent as JSON text."""
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def _as_text(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+# ---- the request as it was sent
+
+
+def _request(connection: apsw.Connection, reading: StepReading) -> tuple[bytes | None, str]:
+    attributes = reading.view.attributes
+    ref = next((ref for key in _REQUEST_KEYS if isinstance(ref := attributes.get(key), str)), None)
+    if ref is None:
+        return None, ""
+    standing, payload = standing_of(connection, ref)
+    if payload is None:
+        return None, f"its request is {standing.value}"
+    if payload.size > READ_BYTES:
+        return None, "its request is too large to be compared here"
+    try:
+        data = read_payload(folder_of(connection), payload)
+    except StoreCorruptError as error:
+        return None, str(error)
+    is_whole = standing is PayloadStanding.STORED
+    return data, "" if is_whole else f"its request was redacted: {payload.redacted}"

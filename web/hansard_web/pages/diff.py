@@ -1,0 +1,179 @@
+"""Two runs, or two steps, side by side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+import apsw
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from hansard_store.conversation_reads import CallRow, list_calls
+from hansard_store.flags import SpanFlag
+from hansard_store.run_queries import get_run
+from hansard_store.step_queries import StepSkeleton, get_step
+from hansard_web.api.diff import TIMEOUT_MS
+from hansard_web.comparing.compaction import find_compaction
+from hansard_web.comparing.finding import (
+    Comparisons,
+    are_steps,
+    find_run_diff,
+    is_step_id,
+)
+from hansard_web.comparing.runs import AlignedStep, RunDiff, Trees, compare_focus
+from hansard_web.comparing.steps import compare_steps
+from hansard_web.pages.diff_state import DiffState, parse_diff_state
+from hansard_web.pages.diff_view import DiffView, run_diff_view, step_diff_view
+from hansard_web.site import SiteDep
+
+router = APIRouter()
+
+_MOST_CALLS = 100  # offered to be compared with
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """A step that may be compared with the one at hand."""
+
+    name: str
+    about: str
+    number: int
+    href: str
+    is_neighbour: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PickPage:
+    """The other side is chosen here."""
+
+    left: str
+    left_name: str
+    left_href: str
+    others: tuple[Other, ...]
+    compaction_href: str | None
+    runs_href: str
+
+
+@router.get("/diff/{left}/{right}")
+def diff(request: Request, site: SiteDep, left: str, right: str) -> Response:
+    with site.readers.read(timeout_ms=TIMEOUT_MS) as connection:
+        state = whole_state(connection, left, right, request.query_params)
+        if (state.left, state.right) != (left, right):
+            return RedirectResponse(state.href(), 303)
+        view = diff_view(
+            connection,
+            state,
+            trees=site.pictures.tree,
+            kept=site.comparisons,
+            now_ns=time.time_ns(),
+        )
+    return site.renderer.page(request, "diff.html", here="runs", page=view)
+
+
+@router.get("/diff")
+def pick(
+    request: Request,
+    site: SiteDep,
+    left: Annotated[str, Query()] = "",
+    right: Annotated[str, Query()] = "",
+) -> Response:
+    """Choose what to compare with; with both given, compare."""
+    left, right = left.strip(), right.strip()
+    if left and right:
+        return RedirectResponse(DiffState(left, right).path, 303)
+    if not left or not is_step_id(left):
+        return RedirectResponse(f"/?compare={left}" if left else "/", 303)
+    with site.readers.read() as connection:
+        page = _pick_page(connection, left)
+    return site.renderer.page(request, "diff_pick.html", here="runs", page=page)
+
+
+def diff_view(
+    connection: apsw.Connection,
+    state: DiffState,
+    *,
+    trees: Trees,
+    kept: Comparisons,
+    now_ns: int,
+    is_saved: bool = False,
+) -> DiffView:
+    """Return the comparison that a state asks for; its ids are whole."""
+    if are_steps(state.left, state.right):
+        steps = compare_steps(connection, state.left, state.right, now_ns=now_ns)
+        return step_diff_view(steps, state, is_saved=is_saved)
+    runs = find_run_diff(
+        connection,
+        state.left,
+        state.right,
+        trees=trees,
+        kept=kept,
+        now_ns=now_ns,
+    )
+    selected = _selected(runs, state)
+    focus = compare_focus(connection, selected, now_ns=now_ns)
+    return run_diff_view(runs, state, selected=selected, focus=focus, is_saved=is_saved)
+
+
+def _selected(runs: RunDiff, state: DiffState) -> AlignedStep | None:
+    if state.row is not None and state.row < len(runs.steps):
+        return runs.steps[state.row]
+    return runs.focus
+
+
+def whole_state(
+    connection: apsw.Connection, left: str, right: str, query: Mapping[str, str]
+) -> DiffState:
+    """Return the state with whole ids; raises NotFoundError, AmbiguousIdError, MixedSidesError."""
+    now_ns = time.time_ns()
+    if are_steps(left, right):
+        found = [get_step(connection, one, now_ns=now_ns).step_id for one in (left, right)]
+    else:
+        found = [get_run(connection, one, now_ns=now_ns).run_id for one in (left, right)]
+    return parse_diff_state(found[0], found[1], query)
+
+
+def _pick_page(connection: apsw.Connection, wanted: str) -> PickPage:
+    now_ns = time.time_ns()
+    step = get_step(connection, wanted, now_ns=now_ns)
+    run = get_run(connection, step.run_id, now_ns=now_ns)
+    calls = [
+        one
+        for one in list_calls(connection, run.id)
+        if one.role == step.role and not one.flags & SpanFlag.DUPLICATE
+    ]
+    found = find_compaction(connection, step, now_ns=now_ns)
+    return PickPage(
+        left=step.step_id,
+        left_name=step.name,
+        left_href=f"/steps/{step.step_id}",
+        others=_others(step, calls),
+        compaction_href=None if found is None else DiffState(found.before, found.after).path,
+        runs_href=f"/?compare={run.run_id}",
+    )
+
+
+def _others(step: StepSkeleton, calls: list[CallRow]) -> tuple[Other, ...]:
+    """Return the calls of the same run, those next to the step first."""
+    at = next((at for at, one in enumerate(calls) if one.span == step.id), None)
+    numbered = list(enumerate(calls, 1))
+    if at is not None:
+        numbered.sort(key=lambda pair: abs(pair[0] - 1 - at))
+    return tuple(
+        Other(
+            one.name,
+            "the call before it" if at is not None and number == at else "the call after it"
+            if at is not None and number == at + 2 else "",
+            number,
+            # The earlier one is A, whichever was chosen first.
+            DiffState(one.step_id, step.step_id).path
+            if (one.sort_ns, one.span) <= (step.sort_ns, step.id)
+            else DiffState(step.step_id, one.step_id).path,
+            at is not None and abs(number - 1 - at) == 1,
+        )
+        for number, one in numbered[: _MOST_CALLS + 1]
+        if one.span != step.id
+    )  # fmt: skip

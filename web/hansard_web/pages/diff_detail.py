@@ -1,0 +1,496 @@
+"""What two steps differ in, as a page shows it: settings, tokens, context, messages, answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlencode
+
+from hansard_compiler.budget import CLASSES
+from hansard_compiler.canonical import canonical_json
+from hansard_compiler.diff import (
+    Because,
+    Change,
+    CompileDiff,
+    ItemDiff,
+    ItemSide,
+    JsonDiff,
+    MessagePair,
+    RequestDiff,
+    TextOp,
+)
+from hansard_compiler.diff.because import setting_words, value_words
+from hansard_compiler.diff.compiles import Amount, RuleDiff, TermDiff
+from hansard_compiler.diff.sides import Term
+from hansard_web.api.answers import plain
+from hansard_web.comparing.steps import StepDiff, StepSide, said_text
+from hansard_web.comparing.words import signed, tokens_text
+from hansard_web.compiled.words import DECISIONS, SECTIONS, icon_of, kind_words, points
+from hansard_web.format import count, file_size, plural, shorten
+from hansard_web.pages.diff_state import DiffState
+from hansard_web.pages.messages import WHO
+from hansard_web.pages.word_diff import Piece, shown_pieces
+
+_MOST_ITEMS: Final = 200  # of one kind in a table; the API has all
+_MOST_PATHS: Final = 100
+_MOST_MESSAGES: Final = 100
+_LONGEST_VALUE: Final = 300
+_MOST_NAMED: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Something that went in differently."""
+
+    name: str
+    left: str | None
+    right: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SectionBar:
+    """Tokens of a part of the prompt, or of a class of items, on both sides."""
+
+    label: str
+    left: int | None
+    right: int | None
+    left_pct: float
+    right_pct: float
+    delta: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one compile did with an item."""
+
+    decision: str
+    label: str
+    tokens: str
+
+
+@dataclass(frozen=True, slots=True)
+class TermRow:
+    term: str
+    left: str
+    right: str
+    delta: str
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRow:
+    """One candidate whose decision differs."""
+
+    item_id: str
+    name: str
+    source: str
+    icon: str
+    change: str
+    left: Verdict | None
+    right: Verdict | None
+    tokens: str
+    kind: str  # of the cause
+    detail: str
+    is_verified: bool
+    undone_by: str  # what was taken back
+    score: str
+    terms: tuple[TermRow, ...]
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContextView:
+    """Two compiles side by side."""
+
+    say: str
+    left_used: str
+    right_used: str
+    rows: tuple[ItemRow, ...]
+    more: int  # rows that are not shown
+    same: int
+    same_href: str | None
+    settings: tuple[Setting, ...]
+    inputs: str  # how many items are new, gone, changed
+    knows_settings: bool
+    same_settings: str
+    sections: tuple[SectionBar, ...]
+    classes: tuple[SectionBar, ...]
+    reserve: str
+    rules: tuple[tuple[str, str, str], ...]  # rule, change, items
+    redactions: tuple[tuple[str, str, str], ...]  # item, A, B
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRow:
+    state: str
+    who: str
+    place: str
+    peek: str
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PathRow:
+    path: str
+    state: str
+    left: str
+    right: str
+
+
+@dataclass(frozen=True, slots=True)
+class ValueView:
+    """A value of both sides, by word and by path."""
+
+    title: str
+    pieces: tuple[Piece, ...]
+    paths: tuple[PathRow, ...]
+    paths_title: str
+    is_cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RequestView:
+    say: str
+    is_equal: bool
+    paths: tuple[PathRow, ...]
+    is_cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """The comparison of two steps; None for parts that neither has."""
+
+    name: str
+    left_href: str
+    right_href: str
+    is_empty: bool
+    context: ContextView | None
+    messages: tuple[MessageRow, ...]
+    messages_same: int
+    messages_retold: int
+    settings: tuple[Setting, ...]  # of the calls, where no compile tells
+    values: tuple[ValueView, ...]
+    paths: tuple[tuple[str, tuple[PathRow, ...]], ...]  # tools and parameters
+    request: RequestView | None
+    notes: tuple[str, ...]
+
+
+def detail_of(diff: StepDiff, state: DiffState) -> Detail:
+    """Return the comparison of two steps as a page shows it."""
+    shown, same, retold = _messages(diff, everything=state.everything)
+    return Detail(
+        name=diff.right.step.name,
+        left_href=f"/steps/{diff.left.step.step_id}",
+        right_href=f"/steps/{diff.right.step.step_id}",
+        is_empty=diff.is_empty,
+        context=None if diff.context is None else _context(diff, diff.context, state),
+        messages=shown,
+        messages_same=same,
+        messages_retold=retold,
+        settings=tuple(_call_settings(diff)),
+        values=tuple(_values(diff)),
+        paths=tuple(
+            (label, _paths(one))
+            for label, one in (("Tools that were offered", diff.tools),
+                               ("Settings of the call", diff.parameters))
+            if one.changes
+        ),
+        request=None if diff.request is None else _request(diff.request),
+        notes=diff.notes,
+    )  # fmt: skip
+
+
+# ---- context
+
+
+def _context(step: StepDiff, diff: CompileDiff, state: DiffState) -> ContextView:
+    differing = sorted(
+        (one for one in diff.items if one.change != "same"),
+        key=lambda one: (not one.is_flip, -abs(one.tokens_delta or 0), one.item_id),
+    )
+    same = len(diff.items) - len(differing)
+    listed = differing + [one for one in diff.items if one.change == "same" and state.everything]
+    candidates = [sum(getattr(one, side) is not None for one in diff.items) for side in _BOTH]
+    settings = [one for one in diff.settings if one.kind != "input"]
+    return ContextView(
+        say=f"{plural(candidates[0], 'candidate')} in A, {count(candidates[1])} in B",
+        left_used=_used(diff, "left"),
+        right_used=_used(diff, "right"),
+        rows=tuple(_item(step, one) for one in listed[:_MOST_ITEMS]),
+        more=max(len(listed) - _MOST_ITEMS, 0),
+        same=0 if state.everything else same,
+        same_href=state.href(everything=True) + "#h-items" if same else None,
+        settings=tuple(map(_setting, settings)),
+        inputs=_inputs(diff.settings),
+        knows_settings=diff.knows_settings,
+        same_settings=_same_settings(diff),
+        sections=_bars(diff.by_section, SECTIONS),
+        classes=_bars([one for one in diff.by_class if one.left or one.right], {}),
+        reserve=_reserve(diff),
+        rules=tuple(map(_rule, diff.policy)),
+        redactions=tuple(_redaction(one) for one in diff.redactions),
+    )
+
+
+_PRESENCE: Final = (("new in B", "added"), ("only in A", "removed"), ("changed", "changed"))
+_BOTH: Final = ("left", "right")
+
+
+def _used(diff: CompileDiff, side: str) -> str:
+    amounts = {one.name: getattr(one, side) for one in diff.budget}
+    used, available = amounts.get("used"), amounts.get("available")
+    if used is None:
+        return "unknown"
+    return f"{count(used)} of {count(available)}" if available is not None else count(used)
+
+
+def _reserve(diff: CompileDiff) -> str:
+    reserve = next((one for one in diff.budget if one.name == "reserve"), None)
+    if reserve is None or reserve.left is None or reserve.right is None:
+        return ""
+    if reserve.left == reserve.right:
+        return f"Same: {count(reserve.left)} kept for the answer."
+    return f"Kept for the answer: {count(reserve.left)} in A, {count(reserve.right)} in B."
+
+
+def _setting(one: Change) -> Setting:
+    if one.kind == "rule":
+        return Setting(setting_words(one.name), _rule_text(one.left), _rule_text(one.right))
+    left = None if one.left is None else shorten(value_words(one.left), 60)
+    right = None if one.right is None else shorten(value_words(one.right), 60)
+    if one.kind == "order":
+        return Setting(setting_words(one.name), "differs", "differs")
+    return Setting(setting_words(one.name), left, right)
+
+
+def _rule_text(rule: object) -> str | None:
+    if not isinstance(rule, dict):
+        return None
+    version = rule.get("metadata", {}).get("version")
+    return f"version {version}" if version else str(rule.get("effect") or "there")
+
+
+def _inputs(settings: Sequence[Change]) -> str:
+    said = []
+    for word, presence in _PRESENCE:
+        number = sum(one.kind == "input" and one.presence == presence for one in settings)
+        if number:
+            said.append(f"{count(number)} {word}")
+    return ", ".join(said)
+
+
+def _same_settings(diff: CompileDiff) -> str:
+    differing = {one.kind for one in diff.settings}
+    names = (("model", "model"), ("task", "task"), ("rule", "rules"), ("weight", "weights"))
+    same = [label for kind, label in names if kind not in differing]
+    items = sum(one.change == "same" for one in diff.items)
+    return ", ".join([*same, plural(items, "item")]) if diff.knows_settings else ""
+
+
+def _bars(amounts: Sequence[Amount], labels: Mapping[str, str]) -> tuple[SectionBar, ...]:
+    longest = max((max(one.left or 0, one.right or 0) for one in amounts), default=0) or 1
+    order = {name: at for at, name in enumerate((*labels, *CLASSES))}
+    return tuple(
+        SectionBar(
+            labels.get(one.name, one.name.replace("_", " ")).lower(),
+            one.left,
+            one.right,
+            round(100 * (one.left or 0) / longest, 1),
+            round(100 * (one.right or 0) / longest, 1),
+            signed(one.delta),
+        )
+        for one in sorted(amounts, key=lambda one: order.get(one.name, len(order)))
+    )
+
+
+def _rule(one: RuleDiff) -> tuple[str, str, str]:
+    before, after = one.versions
+    versions = f"version {before} → {after}" if before and after and before != after else ""
+    words = {
+        "added": "only in B",
+        "removed": "only in A",
+        "changed": versions or "changed",
+        "applies": "applies to other items",
+    }
+    names = sorted({*one.left_items} ^ {*one.right_items})
+    return one.rule_id, words[one.change], shorten(", ".join(names), 120)
+
+
+def _redaction(one: ItemDiff) -> tuple[str, str, str]:
+    left, right = (
+        ", ".join(sorted({cut.partition(":")[0] for cut in side.removed})) if side else ""
+        for side in (one.left, one.right)
+    )
+    return one.item_id, left or "nothing", right or "nothing"
+
+
+def _item(step: StepDiff, one: ItemDiff) -> ItemRow:
+    side = one.right or one.left
+    assert side is not None  # an item is a candidate on one side at least
+    because = one.because
+    compiled = (step.right if one.right else step.left).compiled
+    where = "" if compiled is None else compiled.compilation.step_id
+    return ItemRow(
+        item_id=one.item_id,
+        name=one.item_id,
+        source=" · ".join(part for part in (kind_words(side.kind), side.source or "") if part),
+        icon=icon_of(side.kind),
+        change=one.change,
+        left=_verdict(one.left),
+        right=_verdict(one.right),
+        tokens=signed(one.tokens_delta),
+        kind="" if because is None else because.kind,
+        detail=_detail(one),
+        is_verified=because is not None and because.basis == "verified",
+        undone_by="" if because is None else _undone_by(because),
+        score="" if not one.score_delta else _signed_points(one.score_delta),
+        terms=tuple(map(_term, one.terms)),
+        href=f"/steps/{where}/context?{urlencode({'item': one.item_id})}" if where else "",
+    )
+
+
+def _detail(one: ItemDiff) -> str:
+    if one.because is not None:
+        return one.because.detail
+    return {
+        "content": "the same decision about other content",
+        "score": "the same decision, another score",
+    }.get(one.change, "")
+
+
+def _undone_by(because: Because) -> str:
+    if because.basis == "evidence":
+        return "Evidence of the receipts; it was not tried, as a request is not here."
+    names = ", ".join(because.changes[:_MOST_NAMED])
+    rest = len(because.changes) - _MOST_NAMED
+    more = f" and {rest} more" if rest > 0 else ""
+    minimal = "" if because.is_minimal else " Fewer might do: trying was given up."
+    return f"Verified: with {names}{more} as in A, B compiles to what A decided.{minimal}"
+
+
+def _verdict(side: ItemSide | None) -> Verdict | None:
+    if side is None:
+        return None
+    label = DECISIONS.get(side.decision, side.decision)
+    return Verdict(side.decision, label, tokens_text(side))
+
+
+def _term(one: TermDiff) -> TermRow:
+    return TermRow(
+        one.term.replace("_", " "), _term_text(one.left), _term_text(one.right),
+        _signed_points(one.delta),
+    )  # fmt: skip
+
+
+def _term_text(term: Term | None) -> str:
+    if term is None:
+        return "none"
+    return f"{term.value / 1_000_000:.3f} × {abs(term.weight) / 1_000:g}"
+
+
+def _signed_points(nano: int) -> str:
+    return f"{'+' if nano > 0 else '−'}{points(abs(nano))}" if nano else "0"
+
+
+# ---- messages, values, request
+
+
+def _messages(diff: StepDiff, *, everything: bool) -> tuple[tuple[MessageRow, ...], int, int]:
+    same = sum(pair.state == "same" for pair in diff.messages)
+    retold = sum(pair.state == "retold" for pair in diff.messages)
+    listed = [pair for pair in diff.messages if everything or pair.state not in ("same", "retold")]
+    return tuple(_message(diff, pair) for pair in listed[:_MOST_MESSAGES]), same, retold
+
+
+def _message(diff: StepDiff, pair: MessagePair) -> MessageRow:
+    if pair.right is not None:
+        message = diff.right.messages[pair.right]
+    else:
+        message = diff.left.messages[pair.left or 0]
+    ops = diff.message_text(pair)
+    places = [str(place + 1) for place in (pair.left, pair.right) if place is not None]
+    return MessageRow(
+        state=pair.state,
+        who=WHO.get(message.role, message.role),
+        place=places[0] if len(set(places)) == 1 else " → ".join(places),
+        peek="" if ops else shorten(said_text(message), 400),
+        pieces=shown_pieces(ops) if ops else (),
+    )
+
+
+def _values(diff: StepDiff) -> Iterator[ValueView]:
+    is_call = diff.left.reading.normal.call is not None
+    titles = ("Answer", "Tool calls asked for") if is_call else ("What came of it",) * 2
+    for title, paths_title, value in (
+        ("What it was given", "What it was given", diff.input),
+        (*titles, diff.output),
+    ):
+        if not value.is_empty:
+            yield ValueView(
+                f"{title}, word by word",
+                shown_pieces(value.text) if _differs(value.text) else (),
+                _paths(value.json),
+                f"{paths_title}, by path",
+                value.json.is_cut or len(value.json.changes) > _MOST_PATHS,
+            )
+
+
+def _differs(ops: Sequence[TextOp]) -> bool:
+    return any(op.kind != "same" for op in ops)
+
+
+def _paths(diff: JsonDiff) -> tuple[PathRow, ...]:
+    return tuple(
+        PathRow(
+            one.path,
+            one.state,
+            "absent" if one.state == "only_right" else _json_text(one.left),
+            "absent" if one.state == "only_left" else _json_text(one.right),
+        )
+        for one in diff.changes[:_MOST_PATHS]
+    )
+
+
+def _json_text(value: object) -> str:
+    text = value if isinstance(value, str) else canonical_json(plain(value))
+    return shorten(text, _LONGEST_VALUE)
+
+
+def _request(one: RequestDiff) -> RequestView:
+    sizes = [
+        "not stored" if size is None else file_size(size)
+        for size in (one.left_size, one.right_size)
+    ]
+    if one.is_equal:
+        say = f"The same bytes were sent: {sizes[0]}."
+    elif one.first_difference is None:
+        say = f"A: {sizes[0]}; B: {sizes[1]}."
+    else:
+        at = count(one.first_difference)
+        say = f"A sent {sizes[0]}, B {sizes[1]}. The first byte that differs is byte {at}."
+    return RequestView(
+        say,
+        one.is_equal,
+        () if one.json is None else _paths(one.json),
+        one.json is not None and (one.json.is_cut or len(one.json.changes) > _MOST_PATHS),
+    )
+
+
+def _call_settings(diff: StepDiff) -> Iterator[Setting]:
+    """Yield what a call was set to, where no compile tells it."""
+    for label, pick in _OF_CALL:
+        left, right = (_picked(side, pick) for side in (diff.left, diff.right))
+        if left != right:
+            yield Setting(label, left, right)
+
+
+_OF_CALL: Final = (
+    ("provider", "provider"), ("model asked for", "request_model"),
+    ("model that served", "response_model"), ("finish reason", "finish_reason"),
+)  # fmt: skip
+
+
+def _picked(side: StepSide, name: str) -> str | None:
+    call = side.reading.normal.call
+    found = None if call is None else getattr(call, name)
+    return None if found is None else str(found)

@@ -1,0 +1,154 @@
+"""A comparison as a page shows it, saved or served."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hansard_store.run_queries import RunItem
+from hansard_web.comparing.runs import AlignedStep, RunDiff
+from hansard_web.comparing.steps import StepDiff, StepSide
+from hansard_web.comparing.words import Said, parted_text, say, what_text
+from hansard_web.pages.diff_detail import Detail, detail_of
+from hansard_web.pages.diff_rows import WINDOW, ShownSteps, shown_steps
+from hansard_web.pages.diff_state import DiffState
+
+_MOST_SAVED = 2_000  # rows of steps in a file
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSide:
+    """One of the two things compared."""
+
+    side: str  # left or right
+    name: str
+    short_id: str
+    started_ns: int
+    status: str
+    status_say: str
+    href: str
+    about: str  # of a step: the run it is of
+
+
+@dataclass(frozen=True, slots=True)
+class DiffView:
+    """Everything a comparison shows."""
+
+    title: str
+    kind: str  # runs or steps
+    sides: tuple[ShownSide, ShownSide]
+    figures: tuple[Said, ...]
+    lede: str
+    lede_href: str
+    is_empty: bool
+    steps: ShownSteps | None
+    detail: Detail | None
+    detail_title: str
+    state: DiffState
+    notes: tuple[str, ...]
+    pick_href: str
+    is_saved: bool = False
+
+
+def run_diff_view(
+    diff: RunDiff,
+    state: DiffState,
+    *,
+    selected: AlignedStep | None,
+    focus: StepDiff | None,
+    is_saved: bool = False,
+) -> DiffView:
+    """Return two runs side by side, with the detail of one pair of their steps."""
+    detail = None if focus is None else detail_of(focus, state)
+    number = None if selected is None else selected.number
+    return DiffView(
+        title=_title(diff),
+        kind="runs",
+        sides=(_run_side("left", diff.left), _run_side("right", diff.right)),
+        figures=tuple(say(one) for one in diff.figures),
+        lede=parted_text(diff) + _reason(detail),
+        lede_href="#detail" if detail is not None else "",
+        is_empty=diff.is_empty,
+        steps=shown_steps(
+            diff.steps, state, selected=number, most=_MOST_SAVED if is_saved else WINDOW
+        ),
+        detail=detail,
+        detail_title=_detail_title(state, selected),
+        state=state,
+        notes=diff.notes,
+        pick_href=f"/?compare={diff.left.run_id}&compare={diff.right.run_id}",
+        is_saved=is_saved,
+    )
+
+
+def step_diff_view(diff: StepDiff, state: DiffState, *, is_saved: bool = False) -> DiffView:
+    """Return two steps side by side."""
+    differing = what_text(diff.what)
+    detail = detail_of(diff, state)
+    lede = f"They differ in {differing}." if differing else "Nothing differs but times."
+    return DiffView(
+        title="Two steps of one run" if diff.left.run.id == diff.right.run.id else "Two steps",
+        kind="steps",
+        sides=(_step_side("left", diff.left), _step_side("right", diff.right)),
+        figures=tuple(say(one) for one in diff.figures),
+        lede=lede + _reason(detail),
+        lede_href="#detail" if not diff.is_empty else "",
+        is_empty=diff.is_empty,
+        steps=None,
+        detail=detail,
+        detail_title="",
+        state=state,
+        notes=(),
+        pick_href=f"/diff?left={diff.left.step.step_id}",
+        is_saved=is_saved,
+    )
+
+
+def _title(diff: RunDiff) -> str:
+    if diff.left.first_input and diff.left.first_input == diff.right.first_input:
+        return "Two runs of one task"
+    return "Two runs"
+
+
+def _detail_title(state: DiffState, selected: AlignedStep | None) -> str:
+    if selected is None:
+        return ""
+    return "The step you chose" if state.row is not None else "The first call that differs"
+
+
+def _reason(detail: Detail | None) -> str:
+    """Name the first flip with its cause."""
+    rows = detail.context.rows if detail is not None and detail.context is not None else ()
+    for row in rows:
+        if row.detail and row.kind:
+            before = row.left.label if row.left else "not a candidate"
+            after = row.right.label if row.right else "not a candidate"
+            return f" {row.name} was {before}, now {after}: {row.detail}."
+    return ""
+
+
+def _run_side(side: str, run: RunItem) -> ShownSide:
+    note = ": its figures can still grow" if run.status == "open" else ""
+    return ShownSide(
+        side,
+        run.agent_name or run.name,
+        run.run_id[:8],
+        run.started_ns,
+        run.status,
+        run.status.replace("_", " ") + note,
+        f"/runs/{run.run_id}",
+        "" if run.agent_name in (None, run.name) else run.name,
+    )
+
+
+def _step_side(side: str, one: StepSide) -> ShownSide:
+    step = one.step
+    return ShownSide(
+        side,
+        step.name,
+        step.span_id[:8],
+        step.sort_ns,
+        step.status,
+        step.status.replace("_", " "),
+        f"/steps/{step.step_id}",
+        f"{step.role} of {one.run.agent_name or one.run.name}",
+    )
