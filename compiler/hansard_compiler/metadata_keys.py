@@ -144,7 +144,8 @@ hansard.schema_version hansard.kind hansard.run.domain hansard.run.tags hansard.
 hansard.transcript.id
 hansard.tool.told hansard.compilation.id hansard.item.ids hansard.item.kinds
 hansard.item.decisions hansard.item.passes hansard.item.reasons hansard.item.sections
-hansard.item.rule_ids hansard.approval.id hansard.approval.status hansard.replay.of
+hansard.item.rule_ids hansard.memory.writer hansard.memory.type hansard.memory.outcome
+hansard.approval.id hansard.approval.status hansard.replay.of
 hansard.replay.mode hansard.policy.rule_ids hansard.policy.versions hansard.policy.effect
 hansard.payload.media_type hansard.item.tokens_before hansard.item.tokens_after
 hansard.item.scores hansard.item.missed_tokens hansard.item.missed_scores hansard.item.related

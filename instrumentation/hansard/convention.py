@@ -22,6 +22,7 @@ class Name(NamedTuple):
 
 _AGENT, _TOOL, _CALL = "`invoke_agent`", "`execute_tool`", "model calls"
 _LOGS = "`hansard.payload`"
+_MEMORY = "steps of memory"
 _COMPILE, _CHECK = "`hansard.compile`", "`hansard.policy.check`"
 _REPLAY = f"{_AGENT}, {_CALL} of a replay"
 _BOTH = f"{_COMPILE}, {_CALL}"
@@ -95,6 +96,13 @@ UPSTREAM: Final = (
     Name("http.response.body.size", "int", _CALL, "Bytes of the answer."),
     Name("url.path", "string", _CALL, "Path of a recorded request."),
     Name("url.query", "string", _CALL, "Its query."),
+    Name("gen_ai.memory.store.id", "string", _MEMORY,
+         "Whose memory: `project:…`, `user:…`, `agent:…`, or `working`."),
+    Name("gen_ai.memory.record.id", "string", _MEMORY, "The record that was written or ended."),
+    Name("gen_ai.memory.record.count", "int", _MEMORY, "How many records a read found."),
+    Name("gen_ai.memory.query.text", "content", _MEMORY, "What was asked for."),
+    Name("gen_ai.memory.records", "content", _MEMORY,
+         "Ids and standing of what was found; never its content."),
     Name("user.id", "string", "a run", "Whom the run is for."),
     Name("code.function.name", "string", "decorated functions", "`module.qualified.name`"),
     Name("error.type", "string", "what failed", "The exception's class, with its module."),
@@ -156,6 +164,11 @@ OWN: Final = (
          "Compilations that the call came of."),
     Name("hansard.approval.changed", "string[]", "events of gates",
          "Arguments that the approver changed."),
+    Name("hansard.memory.writer", "string", _MEMORY,
+         "`app`, `approved_tool_output`, `human_approved_summary`, `post_step_summarizer`"),
+    Name("hansard.memory.type", "string", _MEMORY, "`fact`, `preference`, `working`, …"),
+    Name("hansard.memory.outcome", "string", _MEMORY,
+         "`current`, `repeat`, `superseded`, `review`, `invalidated`"),
     Name("hansard.compile", "span", "a step", "Choosing the context of one model call."),
     Name("hansard.policy.check", "span", _COMPILE, "All checks of policy that it took."),
     Name("hansard.transcript.id", "string", "a step", "The transcript it goes on with."),
