@@ -280,6 +280,15 @@ def _as_store_error(error: apsw.Error) -> Exception:
 
 
 @contextmanager
+def store_errors() -> Iterator[None]:
+    """Let what the lock, the disk or the file refuses in a block be a StoreBusyError."""
+    try:
+        yield
+    except apsw.Error as error:
+        raise _as_store_error(error) from error
+
+
+@contextmanager
 def limited(connection: apsw.Connection, *, timeout_ms: int) -> Iterator[None]:
     """Stop reads in this block that take longer than timeout_ms; raises QueryLimitError."""
     deadline = time.monotonic() + timeout_ms / 1000

@@ -7,17 +7,14 @@ action must not let it go on then. The two stores behind this know nothing of ea
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any
 
-import apsw
-
-from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store import approvals, deciding, proposing, running, telling
+from hansard_store import approvals, deciding, proposing, running
 from hansard_store.accounting import Refusal, Who, Work, new_id
 from hansard_store.approval_claims import lost_claims
 from hansard_store.approval_errors import ActionBlocked
@@ -32,70 +29,26 @@ from hansard_store.approval_records import (
     Proposed,
 )
 from hansard_store.approval_states import Status
-from hansard_store.argument_keeping import Keeper
-from hansard_store.database import DataFolder, transaction
+from hansard_store.audit_desk import AuditDesk, agent_named
+from hansard_store.database import DataFolder, store_errors
 from hansard_store.errors import StoreBusyError
-from hansard_store.event_types import (
-    Actor,
-    ChainReport,
-    Event,
-    EventFilter,
-    EventLog,
-    Head,
-    StoredEvent,
-)
-from hansard_store.events import SqliteEventLog
-from hansard_store.own_connections import OwnConnections
+from hansard_store.event_types import Actor, StoredEvent
 from hansard_store.policy_port import DENY, AskPolicy, PolicyQuestion, StoredPolicy
 from hansard_store.policy_records import CheckKeeper
 
-_T = TypeVar("_T")
 ME = "me"
-OpenLog = Callable[[apsw.Connection, bytes], EventLog]
 
 
-class Accountability:
+class Accountability(AuditDesk):
     """Approvals and the audit log of one data folder; threads may share it."""
 
     def __init__(
-        self,
-        folder: DataFolder | Path,
-        *,
-        clock: Callable[[], int] = time.time_ns,
-        retention: RetentionMode = RetentionMode.REDACTED_PAYLOADS,
-        policy: AskPolicy | None = None,
-        source: str = "embedded",
-        open_log: OpenLog = SqliteEventLog,
+        self, folder: DataFolder | Path, *, policy: AskPolicy | None = None, **told: Any
     ) -> None:
-        """Make it; the store is opened with the first call. `clock` gives Unix nanoseconds."""
-        self.folder = folder if isinstance(folder, DataFolder) else DataFolder(folder)
-        self.folder.create()
-        key = self.folder.key()
-        redactor = Redactor(key)
-        self.keeper = Keeper(retention, redactor, key)
-        self.source = source
-        self._clock = clock
-        self._open_log = open_log
-        self._connections = OwnConnections(self.folder)
-        self._policy = policy or StoredPolicy(
-            self.folder, CheckKeeper(retention, redactor, key), self._connections.get
-        )
-
-    def from_source(self, source: str) -> Accountability:
-        """Return the same store, with another word for where events come from."""
-        other = object.__new__(Accountability)
-        other.__dict__ = {**self.__dict__, "source": source}
-        return other
-
-    def close(self) -> None:
-        """Close all connections."""
-        self._connections.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        """Make it as an AuditDesk; `policy` judges proposals: the store's own rules unless given."""
+        super().__init__(folder, **told)
+        keeper = CheckKeeper(self.keeper.mode, self.keeper.redactor, self.keeper.key)
+        self._policy = policy or StoredPolicy(self.folder, keeper, self._connections.get)
 
     # ---- proposing
 
@@ -124,7 +77,7 @@ class Accountability:
         """Bring a revised action back with a new draft, which passes policy like the first."""
         before = self.approval(approval_id)
         running.require_proposer(before, proposal_key)
-        note = self._ask(_question(before, arguments), who=_agent(by or before.agent))
+        note = self._ask(_question(before, arguments), who=agent_named(by or before.agent))
 
         def do(work: Work) -> Approval | Refusal:
             approval = deciding.settle(work, approvals.get(work.connection, before.approval_id))
@@ -135,7 +88,7 @@ class Accountability:
                 approval,
                 arguments,
                 note,
-                who=_agent(by or approval.agent),
+                who=agent_named(by or approval.agent),
                 description=description,
                 flags=flags,
             )
@@ -176,17 +129,25 @@ class Accountability:
             )
         )
 
-    def approve_batch(self, batch_id: str, *, by: str = ME) -> list[Approval]:
-        """Grant everything of a batch that still awaits a decision; all of it, or nothing."""
+    def approve_batch(
+        self, batch_id: str, *, by: str = ME, revisions: Mapping[str, int] | None = None
+    ) -> list[Approval]:
+        """Grant everything of a batch that still awaits a decision; all of it, or nothing.
 
-        def do(work: Work) -> list[Approval] | Refusal:
+        `revisions`: the drafts that were looked at, by approval id; no others are granted.
+        """
+
+        def do(work: Work) -> list[Approval]:
             granted = []
             for approval_id in approvals.ids_of_batch(work.connection, batch_id):
                 if approvals.get(work.connection, approval_id).status is not Status.AWAITING:
                     continue
-                one = deciding.approve(work, approval_id, Who(Actor.ME, by))
+                if revisions is not None and approval_id not in revisions:
+                    continue
+                seen = None if revisions is None else revisions[approval_id]
+                one = deciding.approve(work, approval_id, Who(Actor.ME, by), revision=seen)
                 if isinstance(one, Refusal):
-                    return one
+                    raise one.error  # undoes what was granted before it
                 granted.append(one)
             return granted
 
@@ -288,14 +249,13 @@ class Accountability:
 
     def approval(self, approval_id: str, *, with_drafts: bool = False) -> Approval:
         """Return an approval by its id, or 8 digits or more of it; one out of time has expired."""
-        connection = self._connections.get()
-        found = approvals.get(connection, approval_id)
-        if deciding.is_over(found, self._clock()):
-            found = self._expired(found)
-        if not with_drafts:
-            return found
-        log = self._open_log(connection, self.keeper.key)
-        return replace(found, drafts=drafts_of(log, found))
+        with self._reading() as connection:
+            found = approvals.get(connection, approval_id)
+            if deciding.is_over(found, self._clock()):
+                found = self._expired(found)
+            if not with_drafts:
+                return found
+            return replace(found, drafts=drafts_of(self._log(connection), found))
 
     def approvals(
         self,
@@ -306,149 +266,36 @@ class Accountability:
     ) -> list[Approval]:
         """Return approvals, the newest first; those out of time have expired."""
         self.settle_quietly()
-        return approvals.list_approvals(self._connections.get(), wanted, before=before, limit=limit)
+        with self._reading() as connection:
+            return approvals.list_approvals(connection, wanted, before=before, limit=limit)
 
     def waiting(self) -> dict[str, int]:
         """Return how many approvals await a person, and how many an agent."""
         self.settle_quietly()
-        return approvals.count_by_status(self._connections.get())
+        with self._reading() as connection:
+            return approvals.count_by_status(connection)
 
     def settle_quietly(self) -> None:
         """Expire what is due, if the store can be written to now."""
-        connection, now_ns = self._connections.get(), self._clock()
-        if approvals.due_ids(connection, now_ns=now_ns, limit=1) or approvals.ids_to_escalate(
-            connection, now_ns=now_ns, limit=1
-        ):
-            try:
+        now_ns = self._clock()
+        with self._reading() as connection:
+            is_due = approvals.due_ids(connection, now_ns=now_ns, limit=1)
+            is_due = is_due or approvals.ids_to_escalate(connection, now_ns=now_ns, limit=1)
+        if is_due:
+            with suppress(StoreBusyError):
                 self.expire_due()
-            except StoreBusyError:
-                return
 
     def recover_quietly(self) -> list[Approval]:
         """Recover where there is something to recover; nothing is written otherwise."""
-        connection = self._connections.get()
-        if not lost_claims(connection, now_ns=self._clock()):
-            return []
-        return self.recover()
-
-    def now_ns(self) -> int:
-        """Return the time as this desk has it."""
-        return self._clock()
+        with self._reading() as connection:
+            is_lost = lost_claims(connection, now_ns=self._clock())
+        return self.recover() if is_lost else []
 
     def history(self, approval_id: str) -> list[StoredEvent]:
         """Return every event of an approval, in order, with its drafts and notes."""
-        found = approvals.get(self._connections.get(), approval_id)
-        return history_of(self._log(), found.approval_id)
-
-    def events(
-        self,
-        wanted: EventFilter = EventFilter(),  # noqa: B008 - frozen
-        *,
-        before: int | None = None,
-        limit: int = 50,
-    ) -> Sequence[StoredEvent]:
-        """Return events, the newest first."""
-        return self._log().read(wanted, before=before, limit=limit)
-
-    def head(self) -> Head:
-        """Return the end of the audit log's chain."""
-        return self._log().head()
-
-    def verify(self, *, anchor: Head | None = None) -> ChainReport:
-        """Check the audit log's chain, and the drafts and notes it refers to."""
-        return self._log().verify(anchor=anchor)
-
-    # ---- events without a record
-
-    def record(self, event: Event) -> int:
-        """Append an event of a type that another store of this folder is the author of."""
-        return self._write(lambda work: work.log.append(event))
-
-    def message_in(self, conversation: str, *, by: str = "", **told: Any) -> int:
-        """Log an inbound message: `ref` or `text` (kept as a keyed hash), `run_id`, `step_id`."""
-        who = Who(Actor.ME, by)
-        return self._write(
-            lambda work: telling.tell_message(
-                work, is_inbound=True, conversation=conversation, who=who, **told
-            )
-        )
-
-    def message_out(self, conversation: str, *, agent: str = "", **told: Any) -> int:
-        """Log an outbound message, as `message_in`."""
-        who = Who(Actor.AGENT, agent)
-        return self._write(
-            lambda work: telling.tell_message(
-                work, is_inbound=False, conversation=conversation, who=who, **told
-            )
-        )
-
-    def tool_called(
-        self,
-        tool: str,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        agent: str | None = None,
-        call_id: str | None = None,
-        **told: Any,
-    ) -> int:
-        """Log a tool call before it is made: `effect`, `approval_id`, `run_id`, `step_id`.
-
-        `time_ns`: it was made then, and is written late.
-        """
-        return self._write(
-            lambda work: telling.tell_tool(
-                work, tool, agent=agent, call_id=call_id, arguments=arguments, **told
-            )
-        )
-
-    def tool_returned(
-        self,
-        tool: str,
-        *,
-        ok: bool,
-        agent: str | None = None,
-        call_id: str | None = None,
-        **told: Any,
-    ) -> int:
-        """Log a tool's result: `result` (kept as a keyed hash), `result_ref`, `error`, as above."""
-        return self._write(
-            lambda work: telling.tell_tool(
-                work, tool, agent=agent, call_id=call_id, returned=True, is_ok=ok, **told
-            )
-        )
-
-    def blocked(
-        self,
-        tool: str,
-        arguments: Mapping[str, Any],
-        *,
-        reason: str,
-        rule_ids: Sequence[str] = (),
-        agent: str | None = None,
-        run_id: str | None = None,
-        step_id: str | None = None,
-    ) -> int:
-        """Log that policy, or the gate itself, blocked a call."""
-        asked = PolicyQuestion(tool, arguments, "write", agent, run_id, step_id)
-        note = PolicyNote(DENY, tuple(rule_ids), reason)
-        return self._write(lambda work: proposing.note_denial(work, asked, note, _agent(agent)))
-
-    def failed(self, action: str, error: str, *, agent: str | None = None, **told: Any) -> int:
-        """Log a failure: `subject`, `run_id`, `step_id`, `time_ns`."""
-        who = _agent(agent) if agent else Who(Actor.SYSTEM)
-        return self._write(
-            lambda work: telling.tell_failure(work, action, who=who, error=error, **told)
-        )
-
-    def receipt(self, tool: str, arguments: Mapping[str, Any], **told: Any) -> str:
-        """Store the receipt that policy demands, durably, and return its reference.
-
-        Raises StoreBusyError when it cannot be: then the action may not be done.
-        """
-        told.setdefault("agent", None)
-        return self._write(
-            lambda work: telling.tell_receipt(work, tool, arguments=arguments, **told)
-        )
+        with self._reading() as connection:
+            found = approvals.get(connection, approval_id)
+            return history_of(self._log(connection), found.approval_id)
 
     # ---- the inside
 
@@ -456,14 +303,17 @@ class Accountability:
         checked = [proposing.checked(one, self.keeper) for one in given]
         for one in checked:
             self.keeper.keep(one.arguments)  # refused before policy is asked about it
-        notes = [self._ask(proposing.question_of(one), who=_agent(one.agent)) for one in checked]
+        notes = [
+            self._ask(proposing.question_of(one), who=agent_named(one.agent)) for one in checked
+        ]
 
         pairs = list(zip(checked, notes, strict=True))
         return self._write(lambda work: [proposing.propose(work, *one) for one in pairs])
 
     def _ask(self, asked: PolicyQuestion, *, who: Who) -> PolicyNote:
         """Ask policy outside of any transaction: it records its check in one of its own."""
-        note = self._policy(asked)
+        with store_errors():
+            note = self._policy(asked)
         if note.effect == DENY:
             self._write(lambda work: proposing.note_denial(work, asked, note, who))
             raise ActionBlocked(asked.tool, note.reason or "a rule denies it", note.rule_ids)
@@ -478,19 +328,6 @@ class Accountability:
             )
         except StoreBusyError:  # it cannot be written now, and is over all the same
             return replace(approval, status=Status.EXPIRED, reason="expired")
-
-    def _log(self) -> EventLog:
-        return self._open_log(self._connections.get(), self.keeper.key)
-
-    def _write(self, do: Callable[[Work], _T | Refusal]) -> _T:
-        """Run one compound write; what it refuses is raised once its findings are committed."""
-        connection = self._connections.get()
-        with transaction(connection):
-            log = self._open_log(connection, self.keeper.key)
-            done = do(Work(connection, log, self.keeper, self._clock(), self.source))
-        if isinstance(done, Refusal):
-            raise done.error
-        return done
 
 
 def open_accountability(
@@ -512,7 +349,3 @@ def _question(approval: Approval, arguments: Mapping[str, Any]) -> PolicyQuestio
         step_id=approval.step_id,
         facts=approval.policy.facts,
     )
-
-
-def _agent(name: str | None) -> Who:
-    return Who(Actor.AGENT, name or "")

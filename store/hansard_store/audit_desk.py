@@ -1,0 +1,223 @@
+"""The audit log's desk: events that have no record of their own, and reading the log.
+
+Each call is one transaction on the caller's thread, and survives a power cut once it returns.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import apsw
+
+from hansard_compiler.redaction import Redactor
+from hansard_compiler.retention import RetentionMode
+from hansard_store import proposing, telling
+from hansard_store.accounting import Refusal, Who, Work
+from hansard_store.approval_records import PolicyNote
+from hansard_store.argument_keeping import Keeper
+from hansard_store.database import DataFolder, store_errors, transaction
+from hansard_store.errors import StoreError
+from hansard_store.event_types import (
+    Actor,
+    ChainReport,
+    Event,
+    EventFilter,
+    EventLog,
+    Head,
+    StoredEvent,
+)
+from hansard_store.events import SqliteEventLog
+from hansard_store.own_connections import OwnConnections
+from hansard_store.policy_port import DENY, PolicyQuestion
+
+_T = TypeVar("_T")
+OpenLog = Callable[[apsw.Connection, bytes], EventLog]
+
+
+class AuditDesk:
+    """The audit log of one data folder; threads may share it."""
+
+    def __init__(
+        self,
+        folder: DataFolder | Path,
+        *,
+        clock: Callable[[], int] = time.time_ns,
+        retention: RetentionMode = RetentionMode.REDACTED_PAYLOADS,
+        source: str = "embedded",
+        open_log: OpenLog = SqliteEventLog,
+    ) -> None:
+        """Make it; the store is opened with the first call. `clock` gives Unix nanoseconds."""
+        self.folder = folder if isinstance(folder, DataFolder) else DataFolder(folder)
+        try:
+            self.folder.create()
+            key = self.folder.key()
+        except OSError as error:
+            raise StoreError(f"cannot use {str(self.folder.path)!r}: {error.strerror}") from error
+        self.keeper = Keeper(retention, Redactor(key), key)
+        self.source = source
+        self._clock = clock
+        self._open_log = open_log
+        self._connections = OwnConnections(self.folder)
+
+    def from_source(self, source: str) -> Self:
+        """Return the same store, with another word for where events come from."""
+        other = object.__new__(type(self))
+        other.__dict__ = {**self.__dict__, "source": source}
+        return other
+
+    def close(self) -> None:
+        """Close all connections; no thread may be using one."""
+        self._connections.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def now_ns(self) -> int:
+        """Return the time as this desk has it."""
+        return self._clock()
+
+    def events(
+        self,
+        wanted: EventFilter = EventFilter(),  # noqa: B008 - frozen
+        *,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> Sequence[StoredEvent]:
+        """Return events, the newest first."""
+        with self._reading() as connection:
+            return self._log(connection).read(wanted, before=before, limit=limit)
+
+    def head(self) -> Head:
+        """Return the end of the audit log's chain."""
+        with self._reading() as connection:
+            return self._log(connection).head()
+
+    def verify(self, *, anchor: Head | None = None) -> ChainReport:
+        """Check the audit log's chain, and the drafts and notes it refers to."""
+        with self._reading() as connection:
+            return self._log(connection).verify(anchor=anchor)
+
+    def record(self, event: Event) -> int:
+        """Append an event of a type that another store of this folder is the author of."""
+        return self._write(lambda work: work.log.append(event))
+
+    def message_in(self, conversation: str, *, by: str = "", **told: Any) -> int:
+        """Log an inbound message: `ref` or `text` (kept as a keyed hash), `run_id`, `step_id`."""
+        who = Who(Actor.ME, by)
+        return self._write(
+            lambda work: telling.tell_message(
+                work, is_inbound=True, conversation=conversation, who=who, **told
+            )
+        )
+
+    def message_out(self, conversation: str, *, agent: str = "", **told: Any) -> int:
+        """Log an outbound message, as `message_in`."""
+        who = Who(Actor.AGENT, agent)
+        return self._write(
+            lambda work: telling.tell_message(
+                work, is_inbound=False, conversation=conversation, who=who, **told
+            )
+        )
+
+    def tool_called(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        agent: str | None = None,
+        call_id: str | None = None,
+        **told: Any,
+    ) -> int:
+        """Log a tool call before it is made: `effect`, `approval_id`, `run_id`, `step_id`.
+
+        `time_ns`: it was made then, and is written late.
+        """
+        return self._write(
+            lambda work: telling.tell_tool(
+                work, tool, agent=agent, call_id=call_id, arguments=arguments, **told
+            )
+        )
+
+    def tool_returned(
+        self,
+        tool: str,
+        *,
+        ok: bool,
+        agent: str | None = None,
+        call_id: str | None = None,
+        **told: Any,
+    ) -> int:
+        """Log a tool's result: `result` (kept as a keyed hash), `result_ref`, `error`, as above."""
+        return self._write(
+            lambda work: telling.tell_tool(
+                work, tool, agent=agent, call_id=call_id, returned=True, is_ok=ok, **told
+            )
+        )
+
+    def blocked(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        *,
+        reason: str,
+        rule_ids: Sequence[str] = (),
+        agent: str | None = None,
+        run_id: str | None = None,
+        step_id: str | None = None,
+    ) -> int:
+        """Log that policy, or the gate itself, blocked a call."""
+        asked = PolicyQuestion(tool, arguments, "write", agent, run_id, step_id)
+        note = PolicyNote(DENY, tuple(rule_ids), reason)
+        return self._write(
+            lambda work: proposing.note_denial(work, asked, note, agent_named(agent))
+        )
+
+    def failed(self, action: str, error: str, *, agent: str | None = None, **told: Any) -> int:
+        """Log a failure: `subject`, `run_id`, `step_id`, `time_ns`."""
+        who = agent_named(agent) if agent else Who(Actor.SYSTEM)
+        return self._write(
+            lambda work: telling.tell_failure(work, action, who=who, error=error, **told)
+        )
+
+    def receipt(self, tool: str, arguments: Mapping[str, Any], **told: Any) -> str:
+        """Store the receipt that policy demands, durably, and return its reference.
+
+        Raises StoreBusyError when it cannot be: then the action may not be done.
+        """
+        told.setdefault("agent", None)
+        return self._write(
+            lambda work: telling.tell_receipt(work, tool, arguments=arguments, **told)
+        )
+
+    # ---- the inside
+
+    @contextmanager
+    def _reading(self) -> Iterator[apsw.Connection]:
+        """Lend this thread's connection; what it cannot read is a StoreError."""
+        with store_errors():
+            yield self._connections.get()
+
+    def _log(self, connection: apsw.Connection) -> EventLog:
+        return self._open_log(connection, self.keeper.key)
+
+    def _write(self, do: Callable[[Work], _T | Refusal]) -> _T:
+        """Run one compound write; what it refuses is raised once its findings are committed."""
+        connection = self._connections.get()
+        with transaction(connection):
+            work = Work(connection, self._log(connection), self.keeper, self._clock(), self.source)
+            done = do(work)
+        if isinstance(done, Refusal):
+            raise done.error
+        return done
+
+
+def agent_named(name: str | None) -> Who:
+    """Return an agent as the one who acts."""
+    return Who(Actor.AGENT, name or "")

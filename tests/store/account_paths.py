@@ -1,0 +1,237 @@
+"""Every compound write of accountability: how its store is prepared, and what it does then.
+
+Walked by the tests that fail it, kill it, or drop one of its events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from hansard_store import approvals
+from hansard_store.approval_errors import ActionBlocked
+from hansard_store.approval_records import Action, ApprovalFilter, Approver, Claim, PolicyNote
+from hansard_store.approval_states import PENDING, Status
+from hansard_store.event_types import EventFilter, EventType
+from hansard_store.facade import Accountability
+from hansard_store.policy_port import PolicyQuestion
+from tests.store.accounts import EMAIL, HOUR, MINUTE, RUN, STEP, Clock, proposal
+
+Prepare = Callable[[Accountability, Clock], Any]
+Act = Callable[[Accountability, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CompoundWrite:
+    """One way to write, and the types of its events."""
+
+    prepare: Prepare
+    act: Act
+    types: tuple[EventType, ...]
+
+
+def rules(asked: PolicyQuestion) -> PolicyNote:
+    """Deny payments; ask about e-mail and want its receipt."""
+    if asked.tool == "pay":
+        return PolicyNote("deny", ("no-pay",), "no payments", ("deny",))
+    if asked.tool == "send_email":
+        effects = ("require_approval", "require_receipt")
+        return PolicyNote("require_approval", ("ask",), "a person decides", effects)
+    return PolicyNote("allow")
+
+
+def _nothing(desk: Accountability, clock: Clock) -> None:
+    return None
+
+
+def _awaiting(desk: Accountability, clock: Clock) -> str:
+    made = desk.propose(proposal(run_id=RUN, step_id=STEP, channel="c"))
+    return made.approval.approval_id
+
+
+def _revised(desk: Accountability, clock: Clock) -> str:
+    found = _awaiting(desk, clock)
+    desk.revise(found, note="warmer", by="ann")
+    return found
+
+
+def _due(desk: Accountability, clock: Clock) -> str:
+    found = _awaiting(desk, clock)
+    _revised(desk, clock)
+    clock.advance(HOUR)
+    return found
+
+
+def _to_escalate(desk: Accountability, clock: Clock) -> str:
+    people = [Approver("ann", MINUTE), Approver("bob", MINUTE)]
+    found = desk.propose(proposal(approvers=people)).approval.approval_id
+    clock.advance(MINUTE)
+    return found
+
+
+def _approved(desk: Accountability, clock: Clock) -> str:
+    found = _awaiting(desk, clock)
+    desk.approve(found, by="ann")
+    return found
+
+
+def _claimed(desk: Accountability, clock: Clock) -> Claim:
+    return desk.claim(_approved(desk, clock))
+
+
+def _abandoned(desk: Accountability, clock: Clock) -> str:
+    found = _approved(desk, clock)
+    desk.claim(found, lease_s=1)
+    clock.advance(MINUTE)
+    return found
+
+
+def _undoable(desk: Accountability, clock: Clock) -> str:
+    claim = _claimed(desk, clock)
+    desk.finish(claim, ok=True, undo=Action("recall_email", {"id": 7}))
+    return claim.approval.approval_id
+
+
+def _batch(desk: Accountability, clock: Clock) -> str:
+    made = desk.propose_batch([proposal(arguments={"n": n}) for n in range(2)])
+    batch_id = made[0].approval.batch_id
+    assert batch_id is not None
+    return batch_id
+
+
+def _blocked(desk: Accountability, _: Any) -> None:
+    with suppress(ActionBlocked):
+        desk.propose(proposal(tool="pay"))
+
+
+_T = EventType
+_GATED = (_T.ACTION_CREATED, _T.POLICY_GATED)
+WRITES: dict[str, CompoundWrite] = {
+    "propose": CompoundWrite(_nothing, lambda desk, _: desk.propose(proposal()), _GATED),
+    "propose in place of another": CompoundWrite(
+        _awaiting,
+        lambda desk, _: desk.propose(proposal(channel="c", one_per_channel=True)),
+        (_T.ACTION_REJECTED, *_GATED),
+    ),
+    "propose a batch": CompoundWrite(
+        _nothing,
+        lambda desk, _: desk.propose_batch([proposal(), proposal()]),
+        (*_GATED, *_GATED),
+    ),
+    "propose what policy denies": CompoundWrite(_nothing, _blocked, (_T.POLICY_BLOCKED,)),
+    "approve": CompoundWrite(
+        _awaiting, lambda desk, one: desk.approve(one, by="ann"), (_T.ACTION_APPROVED,)
+    ),
+    "approve with edited arguments": CompoundWrite(
+        _awaiting,
+        lambda desk, one: desk.approve(one, by="ann", arguments={**EMAIL, "body": "Dear"}),
+        (_T.ACTION_REVISED, _T.ACTION_REPROPOSED, _T.POLICY_GATED, _T.ACTION_APPROVED),
+    ),
+    "approve a batch": CompoundWrite(
+        _batch,
+        lambda desk, batch: desk.approve_batch(batch, by="ann"),
+        (_T.ACTION_APPROVED, _T.ACTION_APPROVED),
+    ),
+    "reject": CompoundWrite(
+        _awaiting, lambda desk, one: desk.reject(one, by="ann", reason="no"), (_T.ACTION_REJECTED,)
+    ),
+    "revise": CompoundWrite(
+        _awaiting, lambda desk, one: desk.revise(one, by="ann", note="x"), (_T.ACTION_REVISED,)
+    ),
+    "repropose": CompoundWrite(
+        _revised,
+        lambda desk, one: desk.repropose(one, {**EMAIL, "body": "Dear"}),
+        (_T.ACTION_REPROPOSED, _T.POLICY_GATED),
+    ),
+    "expire": CompoundWrite(
+        _due, lambda desk, _: desk.expire_due(), (_T.ACTION_EXPIRED, _T.ACTION_EXPIRED)
+    ),
+    "escalate": CompoundWrite(
+        _to_escalate, lambda desk, _: desk.expire_due(), (_T.ACTION_ESCALATED,)
+    ),
+    "claim": CompoundWrite(
+        _approved, lambda desk, one: desk.claim(one), (_T.ACTION_RECEIPTED, _T.ACTION_CLAIMED)
+    ),
+    "tell the result": CompoundWrite(
+        _claimed, lambda desk, claim: desk.finish(claim, ok=True), (_T.ACTION_EXECUTED,)
+    ),
+    "tell a failure": CompoundWrite(
+        _claimed,
+        lambda desk, claim: desk.finish(claim, ok=False, error="boom"),
+        (_T.ACTION_EXECUTED, _T.FAILURE),
+    ),
+    "recover": CompoundWrite(_abandoned, lambda desk, _: desk.recover(), (_T.ACTION_UNKNOWN,)),
+    "undo": CompoundWrite(_undoable, lambda desk, one: desk.undo(one), (_T.ACTION_CREATED,)),
+    "message in": CompoundWrite(
+        _nothing, lambda desk, _: desk.message_in("c", text="hi"), (_T.MESSAGE_INBOUND,)
+    ),
+    "message out": CompoundWrite(
+        _nothing, lambda desk, _: desk.message_out("c", text="hi"), (_T.MESSAGE_OUTBOUND,)
+    ),
+    "tool called": CompoundWrite(
+        _nothing, lambda desk, _: desk.tool_called("find", {"q": 1}), (_T.TOOL_CALLED,)
+    ),
+    "tool returned": CompoundWrite(
+        _nothing,
+        lambda desk, _: desk.tool_returned("find", ok=False, error="boom"),
+        (_T.TOOL_RETURNED,),
+    ),
+    "gate blocks": CompoundWrite(
+        _nothing, lambda desk, _: desk.blocked("pay", {}, reason="no class"), (_T.POLICY_BLOCKED,)
+    ),
+    "failure": CompoundWrite(_nothing, lambda desk, _: desk.failed("find", "boom"), (_T.FAILURE,)),
+    "receipt": CompoundWrite(
+        _nothing, lambda desk, _: desk.receipt("pay", {"sum": 1}), (_T.ACTION_RECEIPTED,)
+    ),
+}
+
+_ENDS = {
+    _T.ACTION_CREATED: Status.AWAITING,
+    _T.ACTION_REVISED: Status.REVISED,
+    _T.ACTION_REPROPOSED: Status.AWAITING,
+    _T.ACTION_APPROVED: Status.APPROVED,
+    _T.ACTION_REJECTED: Status.REJECTED,
+    _T.ACTION_EXPIRED: Status.EXPIRED,
+}
+_RAN = {_T.ACTION_CLAIMED: {"claimed"}, _T.ACTION_EXECUTED: {"done", "failed"}}
+_RAN[_T.ACTION_UNKNOWN] = {"unknown"}
+_TABLES = ("approval", "approval_claim", "event", "event_content")
+
+
+def state_of(connection: apsw.Connection) -> list[Any]:
+    """Return everything that accountability has stored."""
+    return [connection.execute(f"SELECT * FROM {one}").fetchall() for one in _TABLES]
+
+
+def disagreement(desk: Accountability) -> str | None:
+    """Return how record and log contradict each other; None where they agree."""
+    if (broken := desk.verify().broken) is not None:
+        return f"event {broken.seq} {broken.problem}"
+    told: dict[str, list[str]] = {}
+    for event in reversed(desk.events(limit=10_000)):
+        if event.approval_id is not None:
+            told.setdefault(event.approval_id.hex(), []).append(event.type)
+    records = approvals.list_approvals(desk._connections.get(), ApprovalFilter(), limit=10_000)
+    if told.keys() != {one.approval_id for one in records}:
+        return "an approval without events, or events without an approval"
+    for one in records:
+        types = told[one.approval_id]
+        states = [_ENDS[EventType(type)] for type in types if EventType(type) in _ENDS]
+        drafts = types.count(_T.ACTION_CREATED) + types.count(_T.ACTION_REPROPOSED)
+        ran = [_RAN[EventType(type)] for type in types if EventType(type) in _RAN]
+        if states[-1] is not one.status or drafts != one.revision:
+            return f"{one.status}, draft {one.revision} against {types}"
+        if one.execution.state not in (ran[-1] if ran else {"none"}):
+            return f"its action is {one.execution.state} against {types}"
+        if one.status in PENDING and ran:
+            return "it ran while it was pending"
+    return None
+
+
+def history(desk: Accountability) -> list[str]:
+    """Return the types of all events, in order."""
+    return [one.type for one in desk.events(EventFilter(), limit=10_000)][::-1]
