@@ -21,6 +21,7 @@ from hansard_store.packing import unpack
 from hansard_store.payloads import PayloadState, get_payload, payload_ref, verify_payload
 from hansard_store.records import references_of, restore_log, restore_metric, restore_span
 from hansard_store.text_bodies import contents_of, read_message, read_text
+from hansard_store.transcript_queries import decode_all
 
 _AT_ONCE = 200
 
@@ -168,6 +169,14 @@ def _records(connection: apsw.Connection) -> _Found:
         yield "span", str(span), "has no record"
 
 
+def _transcripts(connection: apsw.Connection) -> _Found:
+    found = decode_all(connection)
+    for failure in found.failures:
+        yield "transcript_message", f"{failure.log} {failure.position}", failure.why
+    for problem in found.problems:
+        yield "transcript_message", "", problem
+
+
 _WHOLE = {
     "file": _file,
     "foreign keys": _foreign_keys,
@@ -176,6 +185,7 @@ _WHOLE = {
     "runs": _runs,
     "receipts": _receipts,
     "indexes": _indexes,
+    "transcripts": _transcripts,
 }
 
 

@@ -34,6 +34,11 @@ COMMANDS: Final = (
     Entry("diff", "diff", "Compare two runs, or two steps: what differs, and why."),
     Entry("receipts", "receipts", "Receipts: what went into prompts and what did not, and why."),
     Entry("policy", "policy", "Policy: check, explain, and the rules with their versions."),
+    Entry(
+        "transcripts",
+        "transcripts",
+        "Transcripts: what was said, folds, sizes, archives, and whether every row decodes.",
+    ),
     Entry("payload", "payload", "Payloads: get the bytes of one, verify them."),
     Entry("replay", "replay", "Make a model call again: exactly, or with changes."),
     Entry("search", "search", "Find what was said, in any run."),

@@ -22,6 +22,7 @@ from hansard.config import load_settings
 from hansard_compiler.errors import HansardError
 from hansard_store.database import DataFolder
 from hansard_store.ledger_queries import ledger_totals, list_refusals
+from hansard_store.transcript_queries import decode_all
 from hansard_web import format as fmt
 from hansard_web.cli.offline import prove_offline
 from hansard_web.cli.store import open_store
@@ -155,6 +156,26 @@ def check_store(folder: DataFolder) -> Iterator[Finding]:
             "refused",
             f"last at {fmt.day_time(last.time_ns)} UTC: {last.message} (/health lists more)",
         )
+
+
+def check_transcripts(folder: DataFolder) -> Iterator[Finding]:
+    """Whether every message of every conversation still is one."""
+    if not folder.database.exists():
+        return
+    try:
+        connection = open_store(folder)
+    except HansardError:
+        return  # told by check_store
+    try:
+        found = decode_all(connection)
+    finally:
+        connection.close()
+    for problem in (*map(str, found.failures), *found.problems):
+        yield Finding(Level.FAIL, "transcripts", problem)
+    if found.is_sound:
+        versions = ", ".join(f"{count:,} of version {one}" for one, count in found.versions.items())
+        told = f"{found.messages:,} messages decoded" + (f": {versions}" if versions else "")
+        yield Finding(Level.OK, "transcripts", told)
 
 
 def check_doors(config: Config, doors: Doors | None) -> Iterator[Finding]:

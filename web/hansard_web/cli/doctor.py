@@ -29,6 +29,7 @@ from hansard_web.cli.checks import (
     check_offline,
     check_sdk,
     check_store,
+    check_transcripts,
     check_versions,
 )
 from hansard_web.cli.tables import console, plain
@@ -74,6 +75,7 @@ def _examine(
     yield from check_folder(folder)
     yield from check_disk(folder)
     yield from check_store(folder)
+    yield from check_transcripts(folder)
     yield from check_doors(config, doors)
     yield from check_sdk(given)
     yield from check_instrumentors()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import json
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +21,7 @@ from hansard_store.policy_records import CheckKeeper
 from hansard_web.cli.base import Group, json_option, print_json, read_config, setting_options
 from hansard_web.cli.store import find_store, open_store
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
+from hansard_web.cli.user import user_name
 from hansard_web.config import Config
 from hansard_web.policy_answers import rule_version_body, rules_body, version_body
 from hansard_web.policy_asking import decision_body
@@ -162,7 +161,7 @@ def put(*, files: Sequence[str], replace_version: int | None, as_json: bool, **t
     sets = [read_file(Path(name)) for name in files]
     _, book, close = _book(told)
     try:
-        current = book.replace(sets, expected=replace_version, actor=f"cli, {_user()}")
+        current = book.replace(sets, expected=replace_version, actor=f"cli, {user_name()}")
     finally:
         close()
     body = rules_body(current)
@@ -250,10 +249,3 @@ def _decision(body: Json) -> list[tuple[str, str]]:
 
 def _columns(*names: str) -> list[Column]:
     return [Column(name) for name in names]
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a process without a name
-        return str(os.getuid()) if hasattr(os, "getuid") else "unknown"
