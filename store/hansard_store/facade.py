@@ -45,7 +45,7 @@ class Accountability(AuditDesk):
     def __init__(
         self, folder: DataFolder | Path, *, policy: AskPolicy | None = None, **told: Any
     ) -> None:
-        """Make it as an AuditDesk; `policy` judges proposals: the store's own rules unless given."""
+        """Make it as an AuditDesk; `policy` judges proposals, by default the store's own rules."""
         super().__init__(folder, **told)
         keeper = CheckKeeper(self.keeper.mode, self.keeper.redactor, self.keeper.key)
         self._policy = policy or StoredPolicy(self.folder, keeper, self._connections.get)

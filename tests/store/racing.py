@@ -1,0 +1,46 @@
+"""python -m tests.store.racing FOLDER NAME ROUNDS | append COUNT: one side of a race.
+
+Waits for a line on stdin before each round, so that both sides begin together; answers each round
+with one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from hansard_store.approval_errors import AlreadyDecided
+from hansard_store.facade import Accountability
+from tests.store.accounts import account
+
+
+def decide(desk: Accountability, approval_id: str, name: str) -> dict[str, object]:
+    """Approve where the name is even, reject where it is odd; tell how it went."""
+    try:
+        if name == "ann":
+            desk.approve(approval_id, by=name)
+        else:
+            desk.reject(approval_id, by=name)
+    except AlreadyDecided as lost:
+        return {"won": False, "first": lost.details["decision"]["decided_by"]}
+    return {"won": True, "first": name}
+
+
+def main(folder: Path, name: str) -> None:
+    """Answer each line: an approval's id is decided on, a number of events is appended."""
+    with account(folder) as desk:
+        for line in sys.stdin:
+            told = line.strip()
+            if told.isdigit() and len(told) < 8:
+                for number in range(int(told)):
+                    desk.tool_called("find", {"n": number}, agent=name)
+                answer: dict[str, object] = {"done": int(told)}
+            else:
+                answer = decide(desk, told, name)
+            sys.stdout.write(json.dumps(answer) + "\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])
