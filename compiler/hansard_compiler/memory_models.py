@@ -7,9 +7,10 @@ a closed list: what a model says lands in durable memory only through one of the
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from hansard_compiler.models import Json, MemoryType, Model, Share, TopLevel, Utc
 
@@ -47,6 +48,7 @@ StepId: TypeAlias = Annotated[
 ]
 MemoryId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8,32}$")]
 Name: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+Moment: TypeAlias = Annotated[Utc, AfterValidator(lambda at: _countable(at))]
 Subject: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 Reason: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
 
@@ -103,9 +105,9 @@ class WriteMemory(Told):
     chain: StepId | None = None  # the step at the head of the chain; None: the whole run
     by: Name | None = None  # who writes, in the words of the program
     confidence: Share | None = None
-    freshness_ts: Utc | None = None  # as of when it is so; None: now
-    expires_at: Utc | None = None
-    ttl_s: Annotated[int, Field(gt=0, le=10**10)] | None = None
+    freshness_ts: Moment | None = None  # as of when it is so; None: now
+    expires_at: Moment | None = None
+    ttl_s: Annotated[int, Field(gt=0, le=5 * 10**9)] | None = None
     tags: Annotated[list[Name], Field(max_length=32)] = Field(default=[])
     scope: Json = Field(default={})
     metadata: Json = Field(default={})
@@ -158,7 +160,7 @@ class ReadMemory(Told):
         default={}
     )  # a record's own scope must be met by this and the namespace, where given
     min_confidence: Share | None = None
-    fresh_since: Utc | None = None
+    fresh_since: Moment | None = None
     of_run: RunId | None = None  # another run's working memory; None: the reader's own
     chain: StepId | None = None  # over the run's, slot by slot
     slots: Annotated[list[Slot], Field(max_length=6)] = Field(default=[])
@@ -193,6 +195,13 @@ class AcceptMemory(Told):
     memory_id: MemoryId
     by: Name
     reason: Annotated[str, StringConstraints(max_length=2_000)] = ""
+
+
+def _countable(at: datetime) -> datetime:
+    """Refuse what nanoseconds since 1970 cannot say in 64 bits."""
+    if not 1970 <= at.year < 2262:
+        raise ValueError("a time between 1970 and 2261 is expected")
+    return at
 
 
 def as_compile_record(told: Mapping[str, Any]) -> Json:

@@ -23,7 +23,9 @@ from hansard_collector.receivers.http import HttpSettings, otlp_routes
 from hansard_collector.receivers.http_answers import status_response
 from hansard_collector.receivers.paths import find_target, is_otlp_path
 from hansard_collector.receivers.status import Reason, Refusal, report
+from hansard_compiler.retention import RetentionMode
 from hansard_store.database import DataFolder
+from hansard_store.memory_book import MemoryBook
 from hansard_web.accounts import make_accounts
 from hansard_web.api.ledger import router as ledger_router
 from hansard_web.api.routes import api_router
@@ -71,6 +73,7 @@ def create_app(
         if app.state.replays is not None:
             app.state.replays.close()
         app.state.accounts.close()
+        app.state.memory.close()
         site.close()
 
     app = FastAPI(
@@ -87,6 +90,7 @@ def create_app(
     app.state.door = make_door(site)
     app.state.desk = make_desk(site)
     app.state.accounts = make_accounts(site, app.state.desk)
+    app.state.memory = MemoryBook(store, RetentionMode(settings.retention), door="api")
     app.state.replays = make_replays(app.state.door, app.state.desk)
     if ingest is not None:
         app.router.routes[:0] = otlp_routes(

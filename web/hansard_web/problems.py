@@ -23,6 +23,7 @@ from hansard_collector.receivers.http_answers import status_response
 from hansard_collector.receivers.paths import is_otlp_path
 from hansard_compiler.errors import AmbiguousIdError, HansardError, NotFoundError
 from hansard_compiler.replay.refusals import NotReplayable
+from hansard_store import memory_errors
 from hansard_store.approval_errors import ActionBlocked, ApprovalConflict, BadProposal
 from hansard_store.errors import (
     BadDigestError,
@@ -38,6 +39,12 @@ from hansard_web.sidecar.answers import SIDECAR_STATUSES, sidecar_details
 from hansard_web.sidecar.errors import TooManyCalls
 from hansard_web.transcript_bodies import TRANSCRIPT_STATUSES, transcript_details
 
+_MEMORY: Final = (
+    (memory_errors.WriterRefused, HTTPStatus.FORBIDDEN),
+    (memory_errors.TooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    (memory_errors.BadMemory, HTTPStatus.BAD_REQUEST),
+    (memory_errors.MemoryRefused, HTTPStatus.CONFLICT),
+)
 # The first class that fits an error counts.
 _STATUSES: Final = (
     (NotFoundError, HTTPStatus.NOT_FOUND),
@@ -55,6 +62,7 @@ _STATUSES: Final = (
     (ActionBlocked, HTTPStatus.FORBIDDEN),
     (BadProposal, HTTPStatus.BAD_REQUEST),
     (NotReplayable, HTTPStatus.CONFLICT),
+    *_MEMORY,
     *SIDECAR_STATUSES,
     *TRANSCRIPT_STATUSES,
 )
@@ -118,6 +126,10 @@ def _details_of(error: HansardError) -> dict[str, Any]:
             return {"tool": error.tool, "reason": error.reason, "rule_ids": list(error.rule_ids)}
         case BadQueryError() | BadProposal():
             return {"parameter": error.name}
+        case memory_errors.NotCurrent():
+            return {"memory_id": error.memory_id, "state": error.state}
+        case memory_errors.TooLarge():
+            return {"found_bytes": error.found_bytes, "most_bytes": error.most_bytes}
         case VersionConflictError():
             return {"expected": error.expected, "found": error.found}
         case NotReplayable():

@@ -57,6 +57,11 @@ _SCOPES: Final = (
     # What an agent keeps of its conversation. To redact what it is shown needs `admin`.
     ("POST", re.compile(r"/v1/transcripts(?:/[^/]+(?:/(?:fold|branches|end))?)?"), TokenScope.INGEST),
     ("POST", re.compile(r"/v1/transcripts/[^/]+/check"), TokenScope.READ),
+    # To take memory back, or to accept what contradicts it, is a decision; a purge needs `admin`.
+    ("POST", re.compile(r"/v1/memory/write"), TokenScope.INGEST),
+    ("POST", re.compile(r"/v1/memory/read"), TokenScope.READ),
+    ("POST", re.compile(r"/v1/memory/(?:invalidate|accept)"), TokenScope.DECIDE),
+    ("POST", re.compile(r"/memory/[^/]+/(?:invalidate|accept)"), TokenScope.DECIDE),
     # A replay sends what was recorded to a provider and spends money; a preview does neither.
     ("POST", re.compile(r"/v1/replay"), TokenScope.DECIDE),
     ("POST", re.compile(r"/v1/replay/preview"), TokenScope.READ),

@@ -1,0 +1,172 @@
+"""Memory over HTTP: write, read, say what does not hold, look through all of it."""
+
+from __future__ import annotations
+
+import time
+from http import HTTPStatus
+from typing import Annotated, Any
+
+import apsw
+from fastapi import APIRouter, Depends, Query
+
+from hansard_compiler.memory_models import AcceptMemory, EndMemory, ReadMemory, WriteMemory
+from hansard_store.errors import BadQueryError
+from hansard_store.memory_access import accesses_of
+from hansard_store.memory_answers import access_json, memory_json
+from hansard_store.memory_queries import MemoryFilter, Sort, list_memories
+from hansard_store.memory_reads import get_memory, versions_of
+from hansard_store.run_queries import find_trace_id
+from hansard_web import memory_books as books
+from hansard_web.api import memory_models as models
+from hansard_web.api.answers import Answer, Body
+from hansard_web.api.json_bodies import JsonRoute
+from hansard_web.api.params import read_limit, read_times
+from hansard_web.memory_books import BookDep, DoorDep
+from hansard_web.memory_used import use_json, uses_of
+from hansard_web.site import SiteDep
+
+router = APIRouter(tags=["memory"], route_class=JsonRoute)
+
+LimitParam = Annotated[int, Depends(read_limit)]
+_STATES = ("current", "superseded", "review", "invalidated", "expired", "purged", "hidden", "all")
+_ACCESSES = 200
+
+
+@router.post(
+    "/v1/memory/write",
+    response_class=Answer,
+    status_code=HTTPStatus.CREATED,
+    responses={201: {"model": models.Written}},
+)
+def write_memory(book: BookDep, door: DoorDep, asked: WriteMemory) -> Answer:
+    """Write a record as one of the four writers; the newer supersedes, `outcome` says whether."""
+    return Answer(books.write(book, door, asked), status_code=HTTPStatus.CREATED)
+
+
+@router.post("/v1/memory/read", response_class=Answer, responses={200: {"model": models.Read}})
+def read_memory(book: BookDep, door: DoorDep, asked: ReadMemory) -> Answer:
+    """Read what is current, best answers first; that it was read is recorded."""
+    return Answer(books.read(book, door, asked))
+
+
+@router.post(
+    "/v1/memory/invalidate", response_class=Answer, responses={200: {"model": models.Changed}}
+)
+def invalidate_memory(book: BookDep, door: DoorDep, asked: EndMemory) -> Answer:
+    """Say that a record does not hold: it is read no more, and stays with the reason."""
+    return Answer(books.invalidate(book, door, asked))
+
+
+@router.post("/v1/memory/accept", response_class=Answer, responses={200: {"model": models.Changed}})
+def accept_memory(book: BookDep, asked: AcceptMemory) -> Answer:
+    """Let a record that waits for a review stand; what it contradicts is superseded."""
+    return Answer({"memory": memory_json(book.accept(asked))})
+
+
+@router.post("/v1/memory/purge", response_class=Answer, responses={200: {"model": models.Changed}})
+def purge_memory(book: BookDep, asked: EndMemory) -> Answer:
+    """Remove the content of a record for good; that it was there, who and why stay."""
+    return Answer({"memory": memory_json(book.purge(asked))})
+
+
+def read_memory_filter(
+    connection: apsw.Connection,
+    *,
+    run: str | None = None,
+    fresh_since: str | None = None,
+    unread_since: str | None = None,
+    min_confidence: float | None = None,
+    **wanted: str | None,
+) -> MemoryFilter:
+    """Return the filter of a list of memory; an empty value means that it was not given."""
+    given: dict[str, Any] = {name: value for name, value in wanted.items() if value}
+    state = given.get("state", "current")
+    if state not in _STATES:
+        raise BadQueryError("state", f"state is {state!r}; it is one of {', '.join(_STATES)}")
+    if given.get("layer", "working") not in ("working", "durable"):
+        raise BadQueryError("layer", f"layer is {given['layer']!r}; it is working or durable")
+    fresh_ns, unread_ns = read_times(fresh_since, unread_since)
+    return MemoryFilter(
+        **given,
+        run=_trace_id(connection, run) if run else None,
+        min_confidence=min_confidence,
+        fresh_since_ns=fresh_ns,
+        unread_since_ns=unread_ns,
+    )
+
+
+def _trace_id(connection: apsw.Connection, run: str) -> bytes:
+    # A run that was deleted, or has not come yet, may have left memory: its whole id will do.
+    if len(run) == 32 and all(digit in "0123456789abcdef" for digit in run):
+        return bytes.fromhex(run)
+    return find_trace_id(connection, run)
+
+
+@router.get("/v1/memory", response_class=Answer, responses={200: {"model": models.Memories}})
+def memories(
+    site: SiteDep,
+    limit: LimitParam,
+    q: Annotated[str, Query(description="words that it says")] = "",
+    state: Annotated[str | None, Query(description="a standing, hidden, or all")] = None,
+    layer: Annotated[str | None, Query(description="working or durable")] = None,
+    type: Annotated[str | None, Query(description="fact, preference, …")] = None,
+    tag: Annotated[str | None, Query()] = None,
+    project: Annotated[str | None, Query()] = None,
+    user: Annotated[str | None, Query()] = None,
+    agent: Annotated[str | None, Query()] = None,
+    writer: Annotated[str | None, Query()] = None,
+    slot: Annotated[str | None, Query(description="of working memory")] = None,
+    run: Annotated[
+        str | None, Query(description="comes from it, is its own, or touched in it")
+    ] = None,
+    min_confidence: Annotated[float | None, Query(ge=0, le=1)] = None,
+    fresh_since: Annotated[str | None, Query(description="RFC 3339 or ns")] = None,
+    unread_since: Annotated[str | None, Query(description="not read since: RFC 3339 or ns")] = None,
+    sort: Annotated[str, Query(description="written or read: the last first")] = "written",
+    cursor: Annotated[str | None, Query(description="next_cursor of the page before")] = None,
+) -> Answer:
+    """List records, the last written first. Looking at them is not recorded as reading."""
+    by = _sort(sort)
+    with site.readers.read() as connection:
+        wanted = read_memory_filter(
+            connection, text=q.strip(), state=state, layer=layer, memory_type=type, tag=tag,
+            project=project, user=user, agent=agent, writer=writer, slot=slot, run=run,
+            min_confidence=min_confidence, fresh_since=fresh_since, unread_since=unread_since,
+        )  # fmt: skip
+        page = list_memories(
+            connection, wanted, now_ns=time.time_ns(), sort=by, limit=limit, cursor=cursor
+        )
+    items = [memory_json(one) for one in page.items]
+    return Answer({"items": items, "next_cursor": page.next_cursor})
+
+
+@router.get(
+    "/v1/memory/{memory_id}",
+    response_class=Answer,
+    responses={200: {"model": models.MemoryDetail}},
+)
+def memory(site: SiteDep, memory_id: str) -> Answer:
+    """Return a record with its versions, who wrote and read it, and the compiles it was used in."""
+    with site.readers.read() as connection:
+        return Answer(memory_detail(connection, memory_id, now_ns=time.time_ns()))
+
+
+def memory_detail(connection: apsw.Connection, memory_id: str, *, now_ns: int) -> Body:
+    """Return everything that is known of a record; raises NotFoundError, AmbiguousIdError."""
+    one = get_memory(connection, memory_id, now_ns=now_ns)
+    versions = versions_of(connection, one.line, now_ns=now_ns)
+    touched = accesses_of(connection, [each.id for each in versions], limit=_ACCESSES)
+    return {
+        "memory": memory_json(one),
+        "versions": [memory_json(each) for each in versions],
+        "written_by": [access_json(each) for each in touched if each.kind != "read"],
+        "read_by": [access_json(each) for each in touched if each.kind == "read"],
+        "used_in": [use_json(each) for each in uses_of(connection, one.memory_id)],
+    }
+
+
+def _sort(text: str) -> Sort:
+    match text:
+        case "written" | "read":
+            return text
+    raise BadQueryError("sort", f"sort is {text!r}; it is written or read")
