@@ -70,7 +70,8 @@ class Delta:
 
     @property
     def is_difference(self) -> bool:
-        return self.direction != "same" and self.name not in TIMES
+        """Whether the two are known to differ; times always do, and count for nothing."""
+        return self.direction not in ("same", "unknown") and self.name not in TIMES
 
     def _moved(self) -> float:
         if self.name == _STATUS and isinstance(self.left, str) and isinstance(self.right, str):

@@ -146,7 +146,7 @@ def test_two_runs_are_laid_side_by_side(world: World) -> None:
     assert (call["state"], call["left"], call["right"]) == (
         "changed", step(LEFT, 3), step(RIGHT, 3),
     )  # fmt: skip
-    assert body["detail"]["left"]["step_id"] == step(LEFT, 2)
+    assert body["detail"]["left"]["step_id"] == step(LEFT, 3)
     assert body["parted"]["number"] == min(
         one["number"] for one in body["steps"] if one["state"] != "same" and one["role"] != "agent"
     )

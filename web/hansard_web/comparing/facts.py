@@ -77,8 +77,18 @@ def steps_of(
 
 def what_differs(left: Facts, right: Facts) -> tuple[str, ...]:
     """Return in what two steps differ, by the names of the API."""
-    differing = [name for name in Facts._fields if getattr(left, name) != getattr(right, name)]
-    return tuple(differing)
+    return tuple(name for name in Facts._fields if _differs(name, left, right))
+
+
+def _differs(name: str, left: Facts, right: Facts) -> bool:
+    """Compare one fact; a model or number of tokens that one side does not tell is unknown."""
+    one, other = getattr(left, name), getattr(right, name)
+    if name == "tokens":
+        told = zip(one, other, strict=False)
+        return any(a != b for a, b in told if a is not None and b is not None)
+    if name == "model" and None in (one, other):
+        return False
+    return bool(one != other)
 
 
 def _facts(step: StepSkeleton, said: bytes, answered: bytes, compiled: str | None) -> Facts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import apsw
 
@@ -80,8 +80,8 @@ class RunDiff:
 
     @property
     def focus(self) -> AlignedStep | None:
-        """The first compile or call on both sides that differs: what its detail is shown of."""
-        for roles in (("compile",), ("llm", "embedding"), _TELLING):
+        """The first call on both sides that differs, else compile, else other telling step."""
+        for roles in (("llm", "embedding"), ("compile",), _TELLING):
             for one in self.steps:
                 if one.state == "changed" and one.row.step.role in roles:
                     return one
@@ -119,6 +119,7 @@ def aligned(left: StepsOf, right: StepsOf) -> tuple[AlignedStep, ...]:
         what: tuple[str, ...] = ()
         if pair.left is not None and pair.right is not None:
             what = what_differs(left.facts[pair.left], right.facts[pair.right])
+            pair = replace(pair, state="changed" if what else "same")
         rows.append(
             AlignedStep(
                 number,

@@ -140,7 +140,6 @@ def read_side(connection: apsw.Connection, step_id: str, *, now_ns: int) -> Step
 
 def compare_sides(connection: apsw.Connection, left: StepSide, right: StepSide) -> StepDiff:
     """Compare two steps that were read."""
-    one, other = left.reading.normal, right.reading.normal
     context = None
     if left.compiled is not None and right.compiled is not None:
         context = compare_compiles(connection, left.compiled, right.compiled)
@@ -148,14 +147,8 @@ def compare_sides(connection: apsw.Connection, left: StepSide, right: StepSide) 
     messages = align_messages(_marks(left.messages), _marks(right.messages))
     has_request = left.request is not None or right.request is not None
     request = request_diff(left.request, right.request) if has_request else None
-    tools = json_diff(
-        _by_name(one.call.tools if one.call else ()),
-        _by_name(other.call.tools if other.call else ()),
-    )
-    parameters = json_diff(
-        plain(one.call.parameters) if one.call else {},
-        plain(other.call.parameters) if other.call else {},
-    )
+    tools = _told_diff(_tools(left), _tools(right))
+    parameters = _told_diff(_parameters(left), _parameters(right))
     put_in = _value_diff(_put_in(left), _put_in(right))
     came_out = _value_diff(_came_out(left), _came_out(right))
     what = [one.name for one in figures if one.is_difference]
@@ -184,9 +177,21 @@ def _marks(messages: Sequence[Message]) -> list[MessageMark]:
     return [MessageMark(one.hash, one.match_hash, one.role) for one in messages]
 
 
-def _by_name(tools: Sequence[Any]) -> Any:
+def _told_diff(left: Any, right: Any) -> JsonDiff:
+    """Compare what both sides tell; what one of them tells nothing of is unknown, not different."""
+    return json_diff(left, right) if left and right else _NO_DIFF
+
+
+def _tools(side: StepSide) -> Any:
     """Return tool definitions by name, so that their order says nothing."""
-    return {str(one.get("name", at)): plain(one) for at, one in enumerate(tools)}
+    call = side.reading.normal.call
+    told = call.tools if call is not None else ()
+    return {str(one.get("name", at)): plain(one) for at, one in enumerate(told)}
+
+
+def _parameters(side: StepSide) -> Any:
+    call = side.reading.normal.call
+    return plain(call.parameters) if call is not None else {}
 
 
 def _notes(left: StepSide, right: StepSide) -> tuple[str, ...]:
@@ -194,6 +199,10 @@ def _notes(left: StepSide, right: StepSide) -> tuple[str, ...]:
     for letter, side in (("A", left), ("B", right)):
         compiled = side.compiled.notes if side.compiled is not None else ()
         notes += [f"{letter}: {note}" for note in (*side.notes, *compiled)]
+    for word, told in (("tools", _tools), ("settings", _parameters)):
+        if bool(told(left)) != bool(told(right)):
+            letter = "A" if not told(left) else "B"
+            notes.append(f"{letter} does not tell the {word} of its call: they are not compared")
     if (left.compiled is None) != (right.compiled is None):
         letter = "A" if left.compiled is None else "B"
         notes.append(f"{letter} has no receipts: contexts are compared by messages alone")

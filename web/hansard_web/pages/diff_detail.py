@@ -99,6 +99,19 @@ class ItemRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """An item that is decided the same way with another score."""
+
+    item_id: str
+    decision: str
+    label: str
+    left: str
+    right: str
+    delta: str
+    terms: str  # those that moved
+
+
+@dataclass(frozen=True, slots=True)
 class ContextView:
     """Two compiles side by side."""
 
@@ -107,6 +120,7 @@ class ContextView:
     right_used: str
     rows: tuple[ItemRow, ...]
     more: int  # rows that are not shown
+    scores: tuple[ScoreRow, ...]
     same: int
     same_href: str | None
     settings: tuple[Setting, ...]
@@ -205,10 +219,11 @@ def detail_of(diff: StepDiff, state: DiffState) -> Detail:
 
 def _context(step: StepDiff, diff: CompileDiff, state: DiffState) -> ContextView:
     differing = sorted(
-        (one for one in diff.items if one.change != "same"),
+        (one for one in diff.items if one.change not in ("same", "score")),
         key=lambda one: (not one.is_flip, -abs(one.tokens_delta or 0), one.item_id),
     )
-    same = len(diff.items) - len(differing)
+    scored = [one for one in diff.items if one.change == "score"]
+    same = len(diff.items) - len(differing) - len(scored)
     listed = differing + [one for one in diff.items if one.change == "same" and state.everything]
     candidates = [sum(getattr(one, side) is not None for one in diff.items) for side in _BOTH]
     settings = [one for one in diff.settings if one.kind != "input"]
@@ -218,6 +233,7 @@ def _context(step: StepDiff, diff: CompileDiff, state: DiffState) -> ContextView
         right_used=_used(diff, "right"),
         rows=tuple(_item(step, one) for one in listed[:_MOST_ITEMS]),
         more=max(len(listed) - _MOST_ITEMS, 0),
+        scores=tuple(_score_row(one) for one in scored[:_MOST_ITEMS]),
         same=0 if state.everything else same,
         same_href=state.href(everything=True) + "#h-items" if same else None,
         settings=tuple(map(_setting, settings)),
@@ -354,7 +370,6 @@ def _detail(one: ItemDiff) -> str:
         return one.because.detail
     return {
         "content": "the same decision about other content",
-        "score": "the same decision, another score",
     }.get(one.change, "")
 
 
@@ -380,6 +395,24 @@ def _term(one: TermDiff) -> TermRow:
         one.term.replace("_", " "), _term_text(one.left), _term_text(one.right),
         _signed_points(one.delta),
     )  # fmt: skip
+
+
+def _score_row(one: ItemDiff) -> ScoreRow:
+    left, right = one.left, one.right
+    assert left is not None  # candidates of both sides alone are decided the same way
+    assert right is not None
+    moved = ", ".join(
+        f"{term.term.replace('_', ' ')} {_signed_points(term.delta)}" for term in one.terms
+    )
+    return ScoreRow(
+        one.item_id,
+        right.decision,
+        DECISIONS.get(right.decision, right.decision),
+        "none" if left.score is None else points(left.score),
+        "none" if right.score is None else points(right.score),
+        _signed_points(one.score_delta or 0),
+        moved,
+    )
 
 
 def _term_text(term: Term | None) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hansard_compiler.diff import Delta
 from hansard_store.run_queries import RunItem
 from hansard_web.comparing.runs import AlignedStep, RunDiff
 from hansard_web.comparing.steps import StepDiff, StepSide
@@ -37,6 +39,7 @@ class DiffView:
     kind: str  # runs or steps
     sides: tuple[ShownSide, ShownSide]
     figures: tuple[Said, ...]
+    figures_same: str  # names of those that are the same and not shown
     lede: str
     lede_href: str
     is_empty: bool
@@ -64,7 +67,8 @@ def run_diff_view(
         title=_title(diff),
         kind="runs",
         sides=(_run_side("left", diff.left), _run_side("right", diff.right)),
-        figures=tuple(say(one) for one in diff.figures),
+        figures=_figures(diff.figures, state),
+        figures_same=_same_figures(diff.figures, state),
         lede=parted_text(diff) + _reason(detail),
         lede_href="#detail" if detail is not None else "",
         is_empty=diff.is_empty,
@@ -89,7 +93,8 @@ def step_diff_view(diff: StepDiff, state: DiffState, *, is_saved: bool = False) 
         title="Two steps of one run" if diff.left.run.id == diff.right.run.id else "Two steps",
         kind="steps",
         sides=(_step_side("left", diff.left), _step_side("right", diff.right)),
-        figures=tuple(say(one) for one in diff.figures),
+        figures=_figures(diff.figures, state),
+        figures_same=_same_figures(diff.figures, state),
         lede=lede + _reason(detail),
         lede_href="#detail" if not diff.is_empty else "",
         is_empty=diff.is_empty,
@@ -101,6 +106,20 @@ def step_diff_view(diff: StepDiff, state: DiffState, *, is_saved: bool = False) 
         pick_href=f"/diff?left={diff.left.step.step_id}",
         is_saved=is_saved,
     )
+
+
+def _figures(figures: Sequence[Delta], state: DiffState) -> tuple[Said, ...]:
+    """Return the figures that differ, and the outcome; all of them where everything is asked."""
+    return tuple(say(one) for one in figures if state.everything or _is_shown(one))
+
+
+def _same_figures(figures: Sequence[Delta], state: DiffState) -> str:
+    hidden = () if state.everything else [one for one in figures if not _is_shown(one)]
+    return ", ".join(say(one).label for one in hidden)
+
+
+def _is_shown(one: Delta) -> bool:
+    return one.name == "status" or one.direction != "same"
 
 
 def _title(diff: RunDiff) -> str:
@@ -145,7 +164,7 @@ def _step_side(side: str, one: StepSide) -> ShownSide:
     return ShownSide(
         side,
         step.name,
-        step.span_id[:8],
+        step.span_id,
         step.sort_ns,
         step.status,
         step.status.replace("_", " "),
