@@ -19,6 +19,7 @@ from hansard_store.approval_records import (
     Approval,
     ApprovalFilter,
     Approver,
+    PolicyNote,
     Proposal,
 )
 from hansard_store.facade import ME, Accountability, open_accountability
@@ -41,7 +42,7 @@ class GatePort:
 
     def propose(self, told: Json) -> Json:
         """Create a pending action; its approval, with `proposal_key`."""
-        proposed = self.store.propose(_proposal(told), batch_id=told.get("batch_id"))
+        proposed = self.store.propose(_proposal(told))
         return {**approval_json(proposed.approval), "proposal_key": proposed.proposal_key}
 
     def approval(self, approval_id: str) -> Json:
@@ -129,5 +130,25 @@ def _proposal(told: Json) -> Proposal:
         flags=told.get("flags") or {},
         lifetime_ns=HOUR_NS if expires_s is None else int(expires_s * _SECOND_NS),
         approvers=[Approver(one) for one in told.get("approvers") or ()],
-        **_of(told, "effect", "agent", "channel", "one_per_channel", "undo_of", "facts", *_PLACE),
+        told=_policy(told.get("policy") or {}),
+        **_of(
+            told,
+            "effect",
+            "agent",
+            "channel",
+            "one_per_channel",
+            "batch_id",
+            "undo_of",
+            "facts",
+            *_PLACE,
+        ),
+    )
+
+
+def _policy(told: Json) -> PolicyNote:
+    """Return what the proposer's own rules said."""
+    return PolicyNote(
+        rule_ids=tuple(told.get("rule_ids") or ()),
+        reason=told.get("reason"),
+        receipts=tuple(told.get("receipts") or ()),
     )

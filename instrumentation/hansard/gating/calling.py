@@ -17,7 +17,7 @@ from hansard.gating.flow import Flow, Step, pause
 from hansard.gating.judging import Judgement, judged
 from hansard.gating.mirror import Mirror
 from hansard.gating.pending import Proposed
-from hansard.gating.port import OPEN, checked
+from hansard.gating.port import checked
 from hansard.gating.running import run_approved
 from hansard.gating.tools import GatedTool
 from hansard.gating.turns import note_pending
@@ -113,7 +113,7 @@ class _Call:
         return executed.result if not executed.changes else told.executed(executed)
 
     def _proposed(self, judgement: Judgement, repropose: str | None) -> Flow[Json]:
-        proposal = self._proposal()
+        proposal = self._proposal(judgement)
         if repropose is None:
             answer = yield Step(lambda: self._decisions.propose(proposal), self._is_slow)
         else:
@@ -121,7 +121,7 @@ class _Call:
                 lambda: self._decisions.decide(repropose, "repropose", proposal), self._is_slow
             )
         approval = checked(answer)
-        if approval["status"] not in OPEN or approval.get("tool") != self._tool.name:
+        if approval["status"] != "awaiting" or approval.get("tool") != self._tool.name:
             raise GateUnavailable(
                 "what keeps the decisions did not keep this call as one to decide"
             )
@@ -140,7 +140,7 @@ class _Call:
         )
         return approval
 
-    def _proposal(self) -> Json:
+    def _proposal(self, judgement: Judgement) -> Json:
         gate, tool = self._gate, self._tool
         missing = gate.seen.missing(tool.doubtful(self._arguments))
         run_id, step_id = self._mirror.step_id
@@ -159,6 +159,7 @@ class _Call:
             "approvers": list(gate.approvers) or None,
             "expires_in_s": gate.expires_s,
             "facts": {"tool_class": tool.tool_class} if tool.tool_class else None,
+            "policy": {**told.of_policy(judgement), "receipts": list(gate.receipts)},
             "undo_of": self._undo_of,
         }
 

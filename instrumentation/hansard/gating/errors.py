@@ -9,6 +9,7 @@ InstrumentationError
     │   ├── NoConfirmation    a tool that writes, and no gate to ask through
     │   ├── BadArguments      they do not fit the tool, or cannot be shown and bound exactly
     │   └── PolicyDenied      a rule says deny
+    ├── UnknownApproval     no approval has this id
     ├── NotApproved         nobody approved, somebody rejected it, it expired or was replaced
     ├── DecisionConflict    somebody else was first, or the call is not the one that was approved
     └── OutcomeUnknown      it was claimed and no result was told: it may have run, and is not rerun
@@ -92,6 +93,12 @@ class PolicyDenied(CallRefused):
     def __init__(self, tool: str, reason: str, check: Mapping[str, Any]) -> None:
         super().__init__(tool, f"tool {tool!r} was refused: {reason}")
         self.check = dict(check)
+
+
+class UnknownApproval(GateError):
+    """No approval has this id, or more than one begins with it."""
+
+    code = "not_found"
 
 
 class NotApproved(GateError):

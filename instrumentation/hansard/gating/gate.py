@@ -136,7 +136,7 @@ class Gate:
         for one in given:
             payload = getattr(one, "payload", None)  # of a CompiledStep
             if isinstance(payload, Mapping):
-                self.receipts.append(str(getattr(one, "id", "")))
+                self.receipts.append(f"compilation:{getattr(one, 'id', '')}")
                 self.seen.add(payload)
             else:
                 self.seen.add(one)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
+from hansard.data_folder import read_or_make_key
 from hansard.gating.arguments import Json
 from hansard.gating.errors import (
     BadArguments,
@@ -13,9 +16,12 @@ from hansard.gating.errors import (
     GateError,
     GateUnavailable,
     PolicyDenied,
+    UnknownApproval,
 )
 from hansard.gating.http_client import Answer, HttpClient, error_of
+from hansard.gating.keys import Keys
 from hansard.gating.port import checked
+from hansard.gating.veil import Veil
 
 if TYPE_CHECKING:
     from hansard.config import Settings
@@ -26,16 +32,25 @@ _MOST_WAIT_S: Final = 60.0
 
 
 class HttpDecisions:
-    """The server that telemetry goes to; threads may share it."""
+    """The server that telemetry goes to; threads may share it.
+
+    Secrets in arguments stay in this process. Of what was proposed here the keys are kept in the
+    data folder, so that a program may run it after a restart.
+    """
 
     is_local = False
 
     def __init__(self, settings: Settings) -> None:
         self._http = HttpClient.of(settings)
+        self._keys = Keys(settings.data)
+        self._veil = Veil.of(settings.retention, _key_of(settings))
 
     def propose(self, proposal: Json) -> Json:
-        body = {key: value for key, value in proposal.items() if value is not None}
-        return _taken(self._http.post(_APPROVALS, body), tool=str(proposal.get("tool")))
+        answer = self._http.post(_APPROVALS, self._body(proposal))
+        made = _taken(answer, tool=str(proposal.get("tool")))
+        if isinstance(made.get("proposal_key"), str):
+            self._keys.keep(str(made.get("approval_id")), made["proposal_key"])
+        return made
 
     def approval(
         self, approval_id: str, *, key: str | None = None, wait_s: float = 0, revision: int = 0
@@ -58,30 +73,48 @@ class HttpDecisions:
         return [checked(one) for one in items]
 
     def decide(self, approval_id: str, verb: str, body: Json) -> Json:
-        body = {key: value for key, value in body.items() if value is not None}
-        return _taken(self._http.post(f"{_address(approval_id)}/{verb}", body))
+        told = self._body(body) if verb == "repropose" else _given(body)
+        return _taken(self._http.post(f"{_address(approval_id)}/{verb}", told))
 
     def claim(self, approval_id: str, body: Json) -> Json:
-        key = body.get("proposal_key")
-        asked = {"arguments": body["arguments"]}
-        if isinstance(key, str):
-            token = self.approval(approval_id, key=key).get("token")
-            if isinstance(token, str):
-                asked["token"] = token
+        key = body.get("proposal_key") or self._keys.find(approval_id)
+        asked = self._body({"arguments": body["arguments"], "proposal_key": key})
         answer = _taken(self._http.post(f"{_address(approval_id)}/claim", asked))
         if not isinstance(answer.get("claim_id"), str) or not answer["claim_id"]:
             raise GateUnavailable("the server answered a claim with something that is none")
         return answer
 
     def tell_result(self, approval_id: str, body: Json) -> Json:
-        told = {key: value for key, value in body.items() if value is not None}
-        return _taken(self._http.post(f"{_address(approval_id)}/result", told))
+        ended = _taken(self._http.post(f"{_address(approval_id)}/result", _given(body)))
+        self._keys.forget(approval_id)
+        return ended
 
     def note(self, event: Json) -> None:
-        _taken(self._http.post("/v1/events", {k: v for k, v in event.items() if v is not None}))
+        _taken(self._http.post("/v1/events", self._body(event)))
+
+    def _body(self, told: Json) -> Json:
+        """Return what leaves the process."""
+        body = _given(told)
+        if isinstance(body.get("arguments"), Mapping):
+            body["arguments"] = self._veil.arguments(body["arguments"])
+        for name in ("description", "text"):
+            if name in body:
+                body[name] = self._veil.text(body[name])
+        return _given(body)
 
     def close(self) -> None:
         self._http.close()
+
+
+def _given(told: Json) -> Json:
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _key_of(settings: Settings) -> bytes:
+    try:
+        return read_or_make_key(settings.data)
+    except OSError:
+        return secrets.token_bytes(32)  # marks compare within this process only
 
 
 def _address(approval_id: str) -> str:
@@ -99,8 +132,10 @@ def _refusal(answer: Answer, tool: str) -> GateError:
     code, message, details = error_of(answer)
     if code == "blocked":
         return PolicyDenied(tool, message, details)
+    if answer.status == 404 or code == "ambiguous_id":
+        return UnknownApproval(message)
     if answer.status == 409:
         return DecisionConflict(code, message, details)
-    if answer.status in (400, 404, 413, 422):
+    if answer.status in (400, 413, 422):
         return BadArguments(tool, message) if tool else CallRefused(tool, message)
     return GateUnavailable(f"the server answered {answer.status}: {message}")

@@ -19,6 +19,7 @@ from hansard.gating.errors import (
     GateError,
     GateUnavailable,
     PolicyDenied,
+    UnknownApproval,
 )
 from hansard_compiler.errors import ConfigError, HansardError
 from hansard_compiler.retention import RetentionMode
@@ -121,7 +122,9 @@ def _refusal(error: Exception, tool: str) -> GateError:
     if error.code == "blocked":
         told = {"rule_ids": list(getattr(error, "rule_ids", ()))}
         return PolicyDenied(tool, str(getattr(error, "reason", error)), told)
-    if error.code in ("bad_proposal", "not_found", "ambiguous_id"):
+    if error.code in ("not_found", "ambiguous_id"):
+        return UnknownApproval(str(error))
+    if error.code == "bad_proposal":
         return BadArguments(tool, str(error))
     if isinstance(details, Mapping):
         return DecisionConflict(error.code, str(error), details)

@@ -13,7 +13,7 @@ from hansard.gating.arguments import Json
 from hansard.gating.errors import GateUnavailable
 
 STATUSES: Final = frozenset({"awaiting", "revised", "approved", "rejected", "expired"})
-OPEN: Final = frozenset({"awaiting", "revised"})
+EXECUTIONS: Final = frozenset({"none", "claimed", "done", "failed", "unknown"})
 
 
 class Decisions(Protocol):
@@ -71,4 +71,6 @@ def execution_of(approval: Mapping[str, Any]) -> str:
     """Return what became of an approved call: none, claimed, done, failed or unknown."""
     execution = approval.get("execution")
     state = execution.get("state") if isinstance(execution, Mapping) else None
-    return state if isinstance(state, str) else "none"
+    if type(state) is not str or state not in EXECUTIONS:
+        raise GateUnavailable("what keeps the decisions does not say whether the call ran")
+    return state

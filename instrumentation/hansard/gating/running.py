@@ -27,6 +27,7 @@ from hansard.gating.mirror import Mirror
 from hansard.gating.pending import Proposed
 from hansard.gating.port import checked, execution_of
 from hansard.gating.tools import GatedTool, gated
+from hansard.gating.veil import is_veiled
 from hansard.trouble import warn_once
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _arguments_of(approval: Json, known: Proposed | None) -> Json:
     """Return the arguments to run: our exact ones, unless somebody changed them since."""
     if known is not None and known.arguments_hash == approval.get("arguments_hash"):
         return known.arguments
-    if approval.get("must_repropose") is not False:
+    if approval.get("must_repropose") is not False or is_veiled(approval["arguments"]):
         raise DecisionConflict(
             "must_repropose",
             f"the arguments of approval {approval['approval_id']} are kept without their secrets, "

@@ -68,7 +68,7 @@ def executed(done: Executed) -> Json:
 
 def of_policy(judgement: Judgement) -> Json:
     """Return what rules demanded, for events and approvals."""
-    return {"rule_ids": judgement.rule_ids, "reason": judgement.reason}
+    return {"rule_ids": judgement.rule_ids, "reason": judgement.reason or None}
 
 
 def _because(approval: Mapping[str, Any]) -> str:

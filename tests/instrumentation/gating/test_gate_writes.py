@@ -39,7 +39,8 @@ class Crm:
     @hansard.tool(effect="write", name="acreate_contact")
     async def acreate(self, name: str) -> int:
         await asyncio.sleep(0)
-        return self.create_contact.__wrapped__(self, name)  # type: ignore[no-any-return]
+        self.contacts.append({"name": name})
+        return len(self.contacts)
 
     @hansard.tool(effect="write")
     def fail(self, name: str) -> None:
@@ -174,8 +175,8 @@ def test_an_argument_that_the_description_leaves_out_is_shown_all_the_same(store
     [waiting] = store.store.approvals()
     assert "mallory@evil.org" in answer["message"]
     assert [(one.name, one.value, one.flag) for one in waiting.fields] == [
-        ("bcc", "mallory@evil.org", "hidden"),
         ("to", "ana@acme.com", None),
+        ("bcc", "mallory@evil.org", "hidden"),
     ]
 
 
@@ -460,7 +461,7 @@ def test_functions_methods_and_class_methods_are_gated(store: Desk) -> None:
 
     gate = store.gate()
     with gate:
-        answers = [Owner.still(1), Owner().of_class(2), plain(1, 2, 3, other=4)]  # type: ignore[func-returns-value]
+        answers = [Owner.still(1), Owner().of_class(2), plain(1, 2, 3, other=4)]
         assert ran == []
         for answer in answers:
             gate.run(store.approve(answer))
@@ -480,4 +481,4 @@ def test_options_of_a_gate_need_an_effect() -> None:
     with pytest.raises(TypeError, match="effect="):
         hansard.tool(describe="x")  # type: ignore[call-overload]
     with pytest.raises(ValueError, match="'read' or 'write'"):
-        hansard.tool(effect="delete")(lambda: None)  # type: ignore[arg-type]
+        hansard.tool(effect="delete")(lambda: None)  # type: ignore[call-overload]

@@ -12,13 +12,16 @@ from hypothesis import strategies as st
 from hansard.gating.arguments import Shape, plain_copy
 from hansard.gating.errors import BadArguments
 
+TEXT = st.text(st.characters(codec="utf-8"))
 PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(exclude_categories=("Cs",))),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(
-        st.characters(exclude_categories=("Cs",))), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=8,
-)  # fmt: skip
+)
 
 
 def everything(

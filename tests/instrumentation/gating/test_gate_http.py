@@ -1,0 +1,208 @@
+"""The same gate with a server: what programs that send their telemetry there have."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hansard
+from hansard.config import load_settings
+from hansard.gating.errors import DecisionConflict, GateUnavailable, NotApproved
+from hansard.gating.gate import Gate
+from hansard.gating.http_decisions import HttpDecisions
+from tests.instrumentation.gating.gates import restarted, state_of
+from tests.journeys.processes import Serving, serving
+
+SECRET = "sk-proj-" + "z9Y8x7W6v5U4t3S2" * 3
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    with serving(tmp_path_factory.mktemp("server") / "data") as running:
+        yield running
+
+
+@pytest.fixture
+def decisions(server: Serving, tmp_path: Path) -> Iterator[HttpDecisions]:
+    made = HttpDecisions(load_settings({"endpoint": server.http, "data": tmp_path}, {}))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def ran() -> list[Any]:
+    return []
+
+
+@pytest.fixture
+def gate(decisions: HttpDecisions, ran: list[Any]) -> Gate:
+    @hansard.tool(effect="write", describe="Send to {to}", undo=lambda a, r: ("recall", {"n": r}))
+    def send(to: str, body: str = "Hello") -> int:
+        ran.append((to, body))
+        return len(ran)
+
+    @hansard.tool(effect="write")
+    async def asend(to: str) -> None:
+        ran.append(to)
+
+    @hansard.tool(effect="read")
+    def look(what: str) -> str:
+        return what.upper()
+
+    return Gate(tools=[send, asend, look], decisions=decisions, agent="clerk")
+
+
+def post(server: Serving, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    request = urllib.request.Request(
+        f"{server.http}{path}", json.dumps(body).encode(), {"content-type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=10) as response:
+        found: dict[str, Any] = json.load(response)
+        return found
+
+
+def approve(server: Serving, identity: str, **more: Any) -> None:
+    post(server, f"/v1/approvals/{identity}/approve", {"by": "ana", **more})
+
+
+def test_a_call_is_asked_about_approved_and_run_over_http(
+    server: Serving, gate: Gate, ran: list[Any]
+) -> None:
+    answer = gate.call("send", {"to": "maria@acme.com"})
+    identity = answer["approval_id"]
+    with pytest.raises(NotApproved):
+        gate.run(identity)
+    approve(server, identity)
+
+    assert ran == []
+    assert gate.run(identity).result == 1
+    with pytest.raises(DecisionConflict, match=r"claimed already|run already"):
+        gate.run(identity)
+    assert ran == [("maria@acme.com", "Hello")]
+    assert state_of(gate, identity) == ("approved", "done")
+
+
+def test_a_waiting_call_polls_until_it_is_decided(
+    server: Serving, gate: Gate, ran: list[Any]
+) -> None:
+    gate.wait = True
+
+    def decide() -> None:
+        while not (found := gate.decisions.approvals(status="awaiting", tool="send")):
+            threading.Event().wait(0.005)
+        approve(server, found[0]["approval_id"], arguments={"to": "ann@acme.com", "body": "Hi"})
+
+    thread = threading.Thread(target=decide)
+    thread.start()
+    answer = gate.call("send", {"to": "maria@acme.com"})
+    thread.join()
+
+    assert (answer["status"], answer["result"]) == ("executed", 1)
+    assert ran == [("ann@acme.com", "Hi")]
+
+
+def test_an_async_call_waits_in_another_thread(server: Serving, gate: Gate, ran: list[Any]) -> None:
+    async def both() -> Any:
+        gate.wait = True
+        call = asyncio.create_task(gate.acall("asend", {"to": "maria@acme.com"}))
+        found: list[Any] = []
+        for _ in range(1000):
+            found = await asyncio.to_thread(
+                gate.decisions.approvals, status="awaiting", tool="asend"
+            )
+            if found:
+                break
+        await asyncio.to_thread(approve, server, found[0]["approval_id"])
+        return await call
+
+    assert asyncio.run(both()) is None
+    assert ran == ["maria@acme.com"]
+
+
+def test_a_reading_call_has_its_events_before_and_after(server: Serving, gate: Gate) -> None:
+    assert gate.call("look", {"what": "maria"}) == "MARIA"
+
+    events = json.loads(server.get("/v1/events?action=look"))["items"]
+    assert [one["type"] for one in events] == ["tool.returned", "tool.called"]
+    assert len({one["subject"] for one in events}) == 1
+    assert b"maria" not in server.get("/v1/events?action=look").lower()
+
+
+@pytest.mark.covers("CG-18")
+def test_after_a_restart_the_same_program_may_run_it_and_another_may_not(
+    server: Serving, gate: Gate, ran: list[Any], tmp_path: Path
+) -> None:
+    identity = gate.call("send", {"to": "maria@acme.com"})["approval_id"]
+    approve(server, identity)
+    stranger = HttpDecisions(load_settings({"endpoint": server.http, "data": tmp_path / "b"}, {}))
+
+    other = restarted(gate)
+    other._decisions = stranger
+    with pytest.raises(DecisionConflict) as caught:
+        other.run(identity)
+    stranger.close()
+    restarted(gate).run(identity)
+
+    assert (caught.value.code, len(ran)) == ("bad_token", 1)
+    assert list((tmp_path / "proposals").iterdir()) == []
+
+
+@pytest.mark.covers("CG-25")
+def test_a_secret_does_not_leave_the_process(
+    server: Serving, gate: Gate, ran: list[Any], tmp_path: Path
+) -> None:
+    first, second = (
+        gate.call("send", {"to": "maria@acme.com", "body": f"Use {SECRET}"})["approval_id"]
+        for _ in range(2)
+    )
+    for identity in (first, second):
+        approve(server, identity)
+
+    with pytest.raises(DecisionConflict) as caught:
+        restarted(gate).run(first)
+    gate.run(second)
+
+    shown = json.loads(server.get(f"/v1/approvals/{second}"))
+    assert caught.value.code == "must_repropose"
+    assert ran == [("maria@acme.com", f"Use {SECRET}")]
+    assert shown["arguments"]["body"].startswith("[secret: ")
+    files = [one for one in (*server.data.rglob("*"), *tmp_path.rglob("*")) if one.is_file()]
+    assert files
+    assert not [one for one in files if SECRET.encode() in one.read_bytes()]
+
+
+@pytest.mark.covers("CG-28")
+def test_how_a_call_is_undone_is_told_with_its_result(server: Serving, gate: Gate) -> None:
+    identity = gate.call("send", {"to": "maria@acme.com"})["approval_id"]
+    approve(server, identity)
+    gate.run(identity)
+
+    made = post(server, f"/v1/approvals/{identity}/undo", {"by": "ana"})
+
+    assert (made["tool"], made["arguments"], made["undo_of"]) == ("recall", {"n": 1}, identity)
+
+
+@pytest.mark.covers("CG-21")
+def test_without_a_server_nothing_runs(
+    server: Serving, gate: Gate, ran: list[Any], tmp_path: Path
+) -> None:
+    identity = gate.call("send", {"to": "maria@acme.com"})["approval_id"]
+    approve(server, identity)
+    nobody = load_settings({"endpoint": "http://127.0.0.1:9", "data": tmp_path}, {})
+    gate._decisions = HttpDecisions(nobody)
+
+    for call in (
+        lambda: gate.call("send", {"to": "maria@acme.com"}),
+        lambda: gate.call("look", {"what": "x"}),
+        lambda: gate.run(identity),
+    ):
+        with pytest.raises(GateUnavailable):
+            call()
+    assert ran == []
