@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hansard.compressing import model_compressor
     from hansard.gating.gate import gate
     from hansard.gating.tools import ToolSet
+    from hansard.replaying import replay
     from hansard.transcripts import Transcript, transcript
     from hansard.transcripts_in_process import InProcessTranscripts
 
@@ -65,6 +66,7 @@ __all__ = [
     "record_http",
     "record_tool_call",
     "record_tool_result",
+    "replay",
     "shutdown",
     "span",
     "start_run",
@@ -90,6 +92,7 @@ _LAZY = {
     "compile_step": "compiling",
     "gate": "gating.gate",
     "model_compressor": "compressing",
+    "replay": "replaying",
     "transcript": "transcripts",
 }
 

@@ -158,7 +158,7 @@ def _send(settings: Settings, root: Path, courier: Courier, *, with_refused: boo
 
     from hansard.payload_spool import PayloadSpool
     from hansard.payload_transport import PayloadTransport
-    from hansard.replay import Replay
+    from hansard.resending import Replay
 
     waiting = PayloadSpool(root, max_bytes=settings.spool_max_bytes, on_loss=_say_lost)
     payloads = PayloadTransport(settings, waiting)

@@ -6,6 +6,7 @@ HansardError
     ├── NotDecoratable       what a decorator was put on is no function
     ├── SpoolError           the disk spool cannot be read or written
     ├── PayloadError         a payload cannot be found, or is not what its digest says
+    ├── ReplayUnavailable    nobody who makes replays can be reached
     ├── TranscriptUnavailable  no transcript can be read or written now
     └── GateError …          a gate did not let a call through: gating/errors.py
 ConfigError
@@ -66,6 +67,12 @@ class TranscriptUnavailable(InstrumentationError):
     """Nobody who keeps transcripts can be reached, or it fails."""
 
     code = "transcript_unavailable"
+
+
+class ReplayUnavailable(InstrumentationError):
+    """Nobody who makes replays can be reached, or it refuses to."""
+
+    code = "replay_unavailable"
 
 
 class EmbeddedMissing(ConfigError):

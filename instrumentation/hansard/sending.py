@@ -22,7 +22,7 @@ from hansard.forwarding import forward
 from hansard.keeping import is_own_news
 from hansard.losses import Reason
 from hansard.records import loss_records, pulse_records
-from hansard.replay import may_do_later
+from hansard.resending import may_do_later
 from hansard.spool import Kind, SpoolFile
 from hansard.transit import STALL_S, Flight, Step, Transit
 from hansard.trouble import warn_once

@@ -15,7 +15,7 @@ from hansard.disk import Disk
 from hansard.forking import apart_from_forks
 from hansard.losses import Losses, Reason
 from hansard.pulse import OpenSpans
-from hansard.replay import Replay
+from hansard.resending import Replay
 from hansard.spool import FOLDER, Kind, SpoolFile
 from hansard.trouble import warn_once
 from hansard.waiting import Batch, Waiting

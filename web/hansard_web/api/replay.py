@@ -20,8 +20,7 @@ from hansard_web.api.json_bodies import JsonRoute
 from hansard_web.api.params import read_limit
 from hansard_web.replaying.answers import replay_body, summary_body
 from hansard_web.replaying.asked import AskReplay
-from hansard_web.replaying.engine import Replays
-from hansard_web.replaying.preview import preview_body
+from hansard_web.replaying.engine import PLAN_MS, Replays
 from hansard_web.sidecar.door import MayRead
 from hansard_web.sidecar.errors import RecordingOff
 from hansard_web.site import SiteDep
@@ -40,7 +39,7 @@ def begin_replay(site: SiteDep, request: Request, asked: AskReplay) -> Answer:
     """Make a model call again. 202 with its state; 201 when it ended within `wait_s`."""
     replays = replays_of(request)
     if asked.preview:
-        return Answer(preview_body(replays.plan(asked), asked))
+        return Answer(replays.preview(asked))
     row = replays.start(asked)
     replays.wait(row.replay_id, seconds=asked.wait_s)
     body = _body(site, row.replay_id)
@@ -53,7 +52,7 @@ def begin_replay(site: SiteDep, request: Request, asked: AskReplay) -> Answer:
 )
 def preview_replay(request: Request, asked: AskReplay) -> Answer:
     """Show what a replay would send, how the compile changes and what it would cost."""
-    return Answer(preview_body(replays_of(request).plan(asked), asked))
+    return Answer(replays_of(request).preview(asked))
 
 
 @router.get("/v1/replay", response_class=Answer, responses={200: {"model": models.ReplayList}})
@@ -78,12 +77,17 @@ def one_replay(
     request: Request,
     replay_id: str,
     wait: Annotated[float, Query(ge=0, le=_MOST_WAIT_S)] = 0,
+    comparison: bool = True,
 ) -> Answer:
-    """Show a replay by its id or a unique beginning of it; `wait`: seconds to wait for its end."""
+    """Show a replay by its id or a unique beginning of it.
+
+    `wait`: seconds to wait for its end. `comparison=false` leaves the comparison out, which can
+    take some seconds.
+    """
     if wait and request.app.state.replays is not None:
         replays: Replays = request.app.state.replays
         replays.wait(replays.row(replay_id).replay_id, seconds=wait)
-    return Answer(_body(site, replay_id))
+    return Answer(_body(site, replay_id, with_comparison=comparison))
 
 
 def replays_of(request: Request) -> Replays:
@@ -94,7 +98,7 @@ def replays_of(request: Request) -> Replays:
     return found
 
 
-def _body(site: SiteDep, wanted: str) -> Body:
-    with site.readers.read() as connection:
+def _body(site: SiteDep, wanted: str, *, with_comparison: bool = True) -> Body:
+    with site.readers.read(timeout_ms=PLAN_MS) as connection:
         row = get_replay(connection, wanted)
-        return replay_body(connection, row, now_ns=time.time_ns())
+        return replay_body(connection, row, now_ns=time.time_ns(), with_comparison=with_comparison)

@@ -34,7 +34,6 @@ from hansard_web.replaying.asked import AskReplay, Mode
 from hansard_web.replaying.carried import step_of_file
 from hansard_web.replaying.desk import replaying
 from hansard_web.replaying.engine import Replays
-from hansard_web.replaying.preview import preview_body
 
 _WAIT_S: Final = 3_600.0
 _SAME, _DIFFERENT, _REFUSED = 0, 1, 2
@@ -91,8 +90,7 @@ def _replay(
     replays: Replays, readers: Readers, asked: AskReplay, told: Mapping[str, Any], *, as_json: bool
 ) -> int:
     if told["preview"] or not (told["yes"] or asked.recorded):
-        turn = replays.plan(asked)
-        shown = preview_body(turn, asked)
+        shown = replays.preview(asked)
         if told["preview"]:
             print_json(shown) if as_json else print_preview(shown)
             return _SAME if shown["refusal"] is None else _REFUSED

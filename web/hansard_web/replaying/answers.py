@@ -51,7 +51,9 @@ def summary_body(row: ReplayRow) -> Body:
     }
 
 
-def replay_body(connection: apsw.Connection, row: ReplayRow, *, now_ns: int) -> Body:
+def replay_body(
+    connection: apsw.Connection, row: ReplayRow, *, now_ns: int, with_comparison: bool = True
+) -> Body:
     """Return everything about a replay: changes, notes, answers, and the comparison."""
     report = row.report or {}
     recorded_hash = _recorded_hash(connection, row, now_ns=now_ns)
@@ -70,9 +72,9 @@ def replay_body(connection: apsw.Connection, row: ReplayRow, *, now_ns: int) -> 
         "divergence": report.get("divergence"),
         "ask": report.get("ask"),
         "spread": _spread(connection, row, now_ns=now_ns),
-        "comparison": comparison_body(
-            connection, row.source_step_id, first or compiled, now_ns=now_ns
-        ),
+        "comparison": None
+        if row.state == "running" or not with_comparison
+        else comparison_body(connection, row.source_step_id, first or compiled, now_ns=now_ns),
         "replays": replays_below(connection, row),
     }
 

@@ -88,19 +88,20 @@ def changed_turn(
         (NoWire(), None) if asked.recorded else wire_of(door, _without_versions(place, provider),
                                                        making.reach)
     )  # fmt: skip
-    request = _rendered(form, given)
+    request, recorded = _rendered(form, given), _recorded(connection, source)
     return Turn(
         source=source,
         door=door,
         form=form,
         wire=wire,
         request=request,
+        recorded=recorded,
         given=given,
         is_exact=False,
         is_recorded=asked.recorded,
         is_rebuilt=remade is None,
         remade=remade,
-        notes=(*source.notes, *notes, *more, *_recorded_note(connection, source, request, asked)),
+        notes=(*source.notes, *notes, *more, *_recorded_note(request, recorded, asked)),
         blocked=blocked,
         sends=not asked.recorded,
     )
@@ -231,14 +232,15 @@ def _rendered(form: WireFormat, given: RenderInput) -> bytes:
     return data
 
 
-def _recorded_note(
-    connection: apsw.Connection, source: Source, request: bytes, asked: AskReplay
-) -> list[str]:
+def _recorded(connection: apsw.Connection, source: Source) -> bytes | None:
+    try:
+        return exact_request(connection, source)[1]
+    except NotReplayable:
+        return None
+
+
+def _recorded_note(request: bytes, recorded: bytes | None, asked: AskReplay) -> list[str]:
     if not asked.recorded:
         return []
-    try:
-        is_same = exact_request(connection, source)[1] == request
-    except NotReplayable:
-        is_same = False
-    told = "the request is the recorded one" if is_same else "the request is another one"
+    told = "the request is the recorded one" if request == recorded else "the request is another"
     return [f"offline: compiled and rendered, nothing was sent; {told}"]

@@ -1,32 +1,64 @@
-"""What came out otherwise: the step a replay is of beside the step it made."""
+"""What came out otherwise: the step a replay is of beside the step it made, or would make."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
+from typing import Final
 
 import apsw
 
-from hansard_collector.read import read_step
-from hansard_compiler.calls import Message
+from hansard_compiler.compile import CompileResult, compile_context
+from hansard_compiler.diff.causes import explain
+from hansard_compiler.diff.compiles import compile_diff
+from hansard_compiler.diff.requests import request_diff
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.replay.turns import says_the_same
-from hansard_store.step_queries import get_step
+from hansard_compiler.models import CompilationRequest
+from hansard_compiler.ports import Ports
+from hansard_compiler.redaction import Redactor
+from hansard_compiler.tokens import estimator_for
 from hansard_web.api.answers import Body
+from hansard_web.comparing.bodies import compile_diff_body, request_diff_body, step_diff_body
+from hansard_web.comparing.steps import compare_steps
+from hansard_web.replaying.recompile import Remade
+
+# Trying takes a compile each, a quarter of a millisecond an item.
+_ITEMS_TRIED: Final = 6_000
+_MOST_COMPILES: Final = 32
+_FEWEST_COMPILES: Final = 4
 
 
 def comparison_body(
     connection: apsw.Connection, left: str, right: str | None, *, now_ns: int
 ) -> Body | None:
-    """Return whether two steps answer the same; None without both."""
+    """Return the comparison of two steps as `GET /v1/diff/steps` tells it; None without both."""
     if right is None:
         return None
     try:
-        answers = [_output(connection, one, now_ns=now_ns) for one in (left, right)]
+        return step_diff_body(compare_steps(connection, left, right, now_ns=now_ns))
     except NotFoundError:
         return None
-    return {"output": {"is_empty": says_the_same(*answers)}}
 
 
-def _output(connection: apsw.Connection, step_id: str, *, now_ns: int) -> Sequence[Message]:
-    call = read_step(connection, get_step(connection, step_id, now_ns=now_ns).id).normal.call
-    return () if call is None else call.output
+def remade_body(remade: Remade, redactor: Redactor) -> Body:
+    """Return how a compile differs from the one it started from, with the cause of each flip."""
+    left, right = remade.before, remade.after
+    diff = compile_diff(left, right)
+    most = _ITEMS_TRIED // max(len(diff.items), 1)
+    found = explain(
+        diff,
+        left,
+        right,
+        compile_again=partial(_compiled, redactor=redactor),
+        most_compiles=min(max(most, _FEWEST_COMPILES), _MOST_COMPILES),
+    )
+    return compile_diff_body(found)
+
+
+def requests_body(recorded: bytes | None, rendered: bytes) -> Body:
+    """Return how two requests differ, byte for byte and by path."""
+    return request_diff_body(request_diff(recorded, rendered))
+
+
+def _compiled(request: CompilationRequest, *, redactor: Redactor) -> CompileResult:
+    counter = estimator_for(request.provider, request.model)
+    return compile_context(request, Ports(counter=counter, redactor=redactor))

@@ -29,11 +29,13 @@ from hansard_store.replays import (
     running_replays,
 )
 from hansard_store.step_queries import get_step
+from hansard_web.api.answers import Body
 from hansard_web.readers import Readers
 from hansard_web.replaying.asked import AskReplay
 from hansard_web.replaying.changed import Making, changed_turn, compile_turn
 from hansard_web.replaying.failing import error_body, reason_of
 from hansard_web.replaying.places import Reach
+from hansard_web.replaying.preview import preview_body
 from hansard_web.replaying.source import read_source
 from hansard_web.replaying.telling import ReplayRun, compile_json
 from hansard_web.replaying.turn import Turn, exact_turn
@@ -90,6 +92,10 @@ class Replays:
                     raise NotReplayable(Reason.MUTATION_INVALID, detail)
                 return changed_turn(connection, source, asked, making)
             return exact_turn(connection, source, asked, making.reach)
+
+    def preview(self, asked: AskReplay) -> Body:
+        """Return what a replay would send, without sending it; raises as `plan`."""
+        return preview_body(self.plan(asked), asked, self._outlet.redactor)
 
     def start(self, asked: AskReplay) -> ReplayRow:
         """Begin a replay and return its row. A refusal is recorded too, and then raised.

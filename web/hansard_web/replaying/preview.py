@@ -8,16 +8,19 @@ from typing import Final
 from hansard_collector.cost import computed_cost
 from hansard_compiler.calls import Json, Tokens
 from hansard_compiler.providers.adapter import Count
+from hansard_compiler.redaction import Redactor
 from hansard_compiler.replay.mutations import parse_mutations
 from hansard_compiler.replay.refusals import NotReplayable
 from hansard_web.api.answers import Body
 from hansard_web.replaying.asked import AskReplay
+from hansard_web.replaying.comparing import remade_body, requests_body
+from hansard_web.replaying.source import REQUEST_REF
 from hansard_web.replaying.turn import Turn
 
 _SCRIPTED: Final = "scripted"
 
 
-def preview_body(turn: Turn, asked: AskReplay) -> Body:
+def preview_body(turn: Turn, asked: AskReplay, redactor: Redactor) -> Body:
     """Return a preview: the request, the compile beside the original's, tokens and cost."""
     estimate = turn.adapter.estimate(turn.given)
     source = turn.source.step
@@ -38,7 +41,8 @@ def preview_body(turn: Turn, asked: AskReplay) -> Body:
             one.model_dump(mode="json", exclude_none=True)
             for one in parse_mutations(asked.mutations)
         ],
-        "request": {"hash": turn.ref, "size": len(turn.request), **_request(turn)},
+        "request": _request(turn),
+        "compile": None if turn.remade is None else remade_body(turn.remade, redactor),
         "tokens": {"estimated_input": estimate.tokens, "estimated_by": estimate.counted_by},
         "cost": cost_body(turn, estimate, times=asked.n),
         "notes": list(turn.notes),
@@ -79,5 +83,11 @@ def cost_body(turn: Turn, estimate: Count, *, times: int) -> Json | None:
 
 
 def _request(turn: Turn) -> Json:
-    recorded = turn.source.attributes.get("hansard.request.ref")
-    return {"recorded_hash": recorded, "same": recorded == turn.ref}
+    recorded = turn.source.attributes.get(REQUEST_REF)
+    return {
+        "hash": turn.ref,
+        "size": len(turn.request),
+        "recorded_hash": recorded,
+        "same": recorded == turn.ref,
+        "diff": requests_body(turn.recorded, turn.request),
+    }

@@ -48,6 +48,7 @@ class Turn:
     is_rebuilt: bool = False  # from telemetry, without a compile
     remade: Remade | None = None  # compiled again, with changes
     notes: tuple[str, ...] = ()
+    recorded: bytes | None = None  # the original request, where its bytes are here
     blocked: NotReplayable | None = None
     sends: bool = True  # False: compiled and rendered, and that is all
 
@@ -91,6 +92,7 @@ def exact_turn(connection: apsw.Connection, source: Source, asked: AskReplay, re
         form=format_for(door, place.format_settings),
         wire=wire,
         request=data,
+        recorded=data,
         given=told_of(source, stream=place.is_stream),
         is_exact=True,
         is_recorded=asked.recorded,
