@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hansard_compiler.canonical import canonical_json
@@ -90,7 +90,7 @@ def _findings(
     before: Mapping[str, Any] | None,
 ) -> list[tuple[Flag, str]]:
     found: list[tuple[Flag, str]] = []
-    if visible(name) != name or visible(_text(value)) != _text(value):
+    if any(visible(text) != text for text in _texts({name: value})):
         found.append(("hidden", "it holds characters that cannot be seen"))
     if name in alike:
         found.append(("hidden", f"its name looks like {alike[name]}"))
@@ -132,6 +132,19 @@ def _skeleton(name: str) -> str:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else canonical_json(value)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text in a value, names included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, one in value.items():
+            yield name
+            yield from _texts(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _texts(one)
 
 
 def _short_text(text: str) -> str:

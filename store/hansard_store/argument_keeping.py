@@ -127,9 +127,11 @@ def _bound(arguments: Mapping[str, Any]) -> bytes:
 
 def _escaped(value: Any) -> Any:
     if isinstance(value, Mapping):
+        if not all(isinstance(key, str) for key in value):
+            # JSON would write the number 1 and the text "1" alike.
+            raise BadProposal("arguments", "names in the arguments are texts")
         return {
-            f"${key}" if isinstance(key, str) and key.startswith("$") else key: _escaped(one)
-            for key, one in value.items()
+            f"${key}" if key.startswith("$") else key: _escaped(one) for key, one in value.items()
         }
     if isinstance(value, list | tuple):
         return [_escaped(one) for one in value]

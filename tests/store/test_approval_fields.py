@@ -1,0 +1,130 @@
+"""An action as it is shown: every argument, and nothing hides in one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hansard_store.approval_fields import MAX_SHOWN, describe, show, visible
+
+EMAIL = {"to": "alice@company.com", "subject": "Q3"}
+
+
+def flags(arguments: dict[str, Any], **told: Any) -> dict[str, str | None]:
+    return {one.name: one.flag for one in show(arguments, **told)}
+
+
+@pytest.mark.covers("CG-07", "CG-08")
+def test_every_argument_is_a_field_and_stands_in_the_description() -> None:
+    shown = show(EMAIL)
+
+    assert [(one.name, one.value) for one in shown] == list(EMAIL.items())
+    assert describe("send_email", shown) == "send_email(to: alice@company.com, subject: Q3)"
+
+
+@pytest.mark.covers("CG-08")
+def test_what_a_description_leaves_out_is_flagged_and_added_to_it() -> None:
+    told = "Send e-mail to alice@company.com"
+    arguments = {**EMAIL, "bcc": "eve@evil.example"}
+
+    shown = show(arguments, description=told)
+
+    assert {one.name: one.flag for one in shown} == {
+        "to": None,
+        "subject": "hidden",
+        "bcc": "hidden",
+    }
+    assert describe("send_email", shown, told) == f"{told} (subject: Q3, bcc: eve@evil.example)"
+
+
+def test_a_description_that_gives_an_argument_another_value_is_flagged() -> None:
+    arguments = {"to": "eve@evil.example"}
+
+    shown = show(arguments, description="to: alice@company.com, not eve@evil.example")
+
+    assert (shown[0].flag, shown[0].why) == ("hidden", "the description gives it another value")
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "\u202egnp.exe",  # right-to-left override
+        "a\u200bb",  # zero width
+        "a\x1b[8mb",  # a terminal's "hidden"
+        "a\u2066b\u2069",  # isolates
+        "a\U000e0041b",  # tag letters
+        "a\ufe01b",  # a selector that carries data
+        "a\u3164b",  # a filler
+        "a\u2028b",  # a line separator
+        "a\x00b",
+        "a\ud800b",
+    ],
+)
+def test_invisible_characters_are_flagged_and_made_visible(hidden: str) -> None:
+    for arguments in ({"to": hidden}, {hidden: "x"}, {"to": ["x", {"y": hidden}]}):
+        (shown,) = show(arguments)
+
+        assert shown.flag == "hidden"
+        assert "‹U+" in shown.name + shown.value or "\\u" in shown.value
+        assert visible(shown.name + shown.value) == shown.name + shown.value
+    assert "‹U+" in visible(hidden)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("to", "tо"), ("email", "emaiI"), ("amount", "am0unt"), ("to", "TO"), ("to", "t\u200bo")],
+)
+def test_names_that_look_alike_are_both_flagged(one: str, other: str) -> None:
+    found = show({one: "a", "body": "b", other: "c"})
+
+    assert [field.flag for field in found] == ["hidden", None, "hidden"]
+    assert "looks like" in str(found[0].why)
+
+
+def test_a_name_of_mixed_alphabets_is_flagged_and_a_foreign_one_is_not() -> None:
+    assert flags({"rеcipient": "x"}) == {"rеcipient": "hidden"}  # a Cyrillic е
+    assert flags({"größe": 1, "тема": "x", "宛先": "y"}) == {
+        "größe": None,
+        "тема": None,
+        "宛先": None,
+    }
+
+
+def test_a_long_value_is_cut_with_its_length_to_be_seen() -> None:
+    (shown,) = show({"body": "x" * 10_000})
+
+    assert shown.is_cut
+    assert shown.value.endswith("… (10,000 characters in all)")
+    assert len(shown.value) < MAX_SHOWN + 50
+
+
+def test_what_changed_since_the_draft_before_is_flagged() -> None:
+    before = {"to": "a", "subject": "x"}
+
+    found = flags({"to": "b", "subject": "x", "cc": "c"}, before=before)
+
+    assert found == {"to": "changed", "subject": None, "cc": "changed"}
+
+
+def test_the_gravest_flag_is_shown_with_every_reason() -> None:
+    (shown,) = show({"to": "a\u200b"}, flags={"to": "not_in_context"}, before={"to": "b"})
+
+    assert shown.flag == "hidden"
+    assert str(shown.why).count(";") == 2
+
+
+@given(st.dictionaries(st.text(), st.text() | st.integers() | st.lists(st.text()), max_size=6))
+def test_whatever_the_arguments_are_all_are_shown_and_nothing_is_invisible(
+    arguments: dict[str, Any],
+) -> None:
+    shown = show(arguments)
+
+    assert len(shown) == len(arguments)
+    for one in shown:
+        assert visible(one.name) == one.name
+        assert visible(one.value) == one.value
+    told = describe("tool", shown, "says nothing")
+    assert visible(told) == told

@@ -1,0 +1,146 @@
+"""What is kept of arguments: no secret, and a hash that only the same arguments have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hansard_compiler.redaction import Redactor
+from hansard_compiler.retention import RetentionMode
+from hansard_store.approval_errors import BadProposal, ClaimRefused
+from hansard_store.argument_keeping import MAX_BYTES, Keeper
+from tests.store.accounts import account, proposal
+
+SECRET = "sk-proj-" + "abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+KEY = b"k" * 32
+
+
+def keeper(mode: str = "redacted_payloads") -> Keeper:
+    return Keeper(RetentionMode(mode), Redactor(KEY), KEY)
+
+
+def deep(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.covers("CG-09")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"a": 1}, {"a": 1.0}),
+        ({"a": 1}, {"a": True}),
+        ({"a": 1}, {"a": "1"}),
+        ({"a": 0.0}, {"a": -0.0}),
+        ({"a": float("nan")}, {"a": {"$float": "nan"}}),
+        ({"a": {"$float": "nan"}}, {"a": {"$$float": "nan"}}),
+        ({"a": b"x"}, {"a": {"$bytes": "eA=="}}),
+        ({"a": 10**400}, {"a": 10**400 + 1}),
+        ({"a": 2**53}, {"a": 2**53 + 1}),
+        ({"a": "\ud800"}, {"a": "\\ud800"}),
+        ({"a": "\ud83d\ude00"}, {"a": "😀"}),
+        ({"a": "é"}, {"a": "e\u0301"}),
+        ({"a": None}, {}),
+        ({"a": ""}, {"a": None}),
+        ({"a": []}, {"a": {}}),
+    ],
+)
+def test_other_arguments_have_another_hash(one: Any, other: Any) -> None:
+    assert keeper().hash_of(one) != keeper().hash_of(other)
+
+
+@given(st.dictionaries(st.text(), st.integers() | st.text() | st.floats(), max_size=5))
+def test_the_order_of_keys_does_not_matter(arguments: dict[str, Any]) -> None:
+    turned = dict(reversed(arguments.items()))
+
+    assert keeper().hash_of(arguments) == keeper().hash_of(turned)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"a": 10**400, "b": "\ud800", "c": 1e300, "d": ["x", {"$y": 1}]}, {}, {"a": 2**64}],
+)
+def test_arguments_that_can_be_written_exactly_are_kept_exactly(arguments: Any) -> None:
+    kept = keeper().keep(arguments)
+
+    assert (kept.is_exact, kept.is_redacted, kept.arguments) == (True, False, arguments)
+
+
+def test_what_json_cannot_say_is_kept_for_the_eye_only() -> None:
+    kept = keeper().keep({"a": float("inf")})
+
+    assert (kept.is_exact, kept.is_redacted) == (False, False)
+    assert kept.arguments == {"a": {"$float": "inf"}}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"a": 10**5000},
+        {"a": object()},
+        {1: "x"},
+        {"a": deep(100_000)},
+        {"a": "x" * (MAX_BYTES + 1)},
+        ["a"],
+        {"a": "‹redacted:openai:37d7c58be048›"},
+        {"a": ["‹withheld:12›"]},
+    ],
+)
+def test_arguments_that_cannot_be_bound_are_refused(arguments: Any) -> None:
+    with pytest.raises(BadProposal):
+        keeper().keep(arguments)
+
+
+@pytest.mark.covers("CG-25")
+@pytest.mark.parametrize("mode", ["redacted_payloads", "metadata_only"])
+def test_a_secret_reaches_no_byte_of_the_store(tmp_path: Path, mode: str) -> None:
+    exact = {"to": "alice@company.com", "auth": {"token": SECRET}, "note": f"use {SECRET}"}
+    with account(tmp_path, retention=RetentionMode(mode)) as desk:
+        made = desk.propose(proposal(arguments=exact, description=f"with {SECRET}"))
+        found = made.approval.approval_id
+        desk.revise(found, note=f"not {SECRET}", by="ann")
+        desk.repropose(found, {**exact, "to": "bob@company.com"})
+        desk.approve(found, by="ann")
+        claim = desk.claim(found, {**exact, "to": "bob@company.com"})
+        desk.finish(claim, ok=False, error=f"refused {SECRET}")
+        desk.failed("send", f"with {SECRET}")
+        desk.message_in("c", text=SECRET)
+        shown = desk.approval(found, with_drafts=True)
+
+    assert claim.arguments["auth"]["token"] == SECRET
+    assert shown.is_redacted
+    for path in (tmp_path / "data").rglob("*"):
+        if path.is_file() and path.name != "key":
+            assert SECRET.encode() not in path.read_bytes(), path
+            if mode == "metadata_only":
+                assert b"alice@company.com" not in path.read_bytes(), path
+
+
+def test_only_whoever_has_the_exact_arguments_may_run_redacted_ones(tmp_path: Path) -> None:
+    exact = {"token": SECRET}
+    with account(tmp_path) as desk:
+        found = desk.propose(proposal(arguments=exact)).approval.approval_id
+        desk.approve(found)
+        codes = []
+        for given_arguments in (None, {"token": "another"}, desk.approval(found).arguments):
+            with pytest.raises((ClaimRefused, BadProposal)) as refused:
+                desk.claim(found, given_arguments)
+            codes.append(refused.value.code)
+
+        claim = desk.claim(found, exact)
+
+    assert codes == ["must_repropose", "arguments_changed", "arguments_changed"]
+    assert claim.arguments == exact
+
+
+def test_full_payloads_keep_everything(tmp_path: Path) -> None:
+    with account(tmp_path, retention=RetentionMode.FULL_PAYLOADS) as desk:
+        found = desk.propose(proposal(arguments={"token": SECRET})).approval
+
+    assert (found.is_redacted, found.arguments) == (False, {"token": SECRET})
