@@ -39,6 +39,7 @@ COMMANDS: Final = (
         "transcripts",
         "Transcripts: what was said, folds, sizes, archives, and whether every row decodes.",
     ),
+    Entry("memory", "memory", "Memory: list, show, history, write, invalidate, accept, purge, gc."),
     Entry("payload", "payload", "Payloads: get the bytes of one, verify them."),
     Entry("replay", "replay", "Make a model call again: exactly, or with changes."),
     Entry("search", "search", "Find what was said, in any run."),

@@ -1,0 +1,99 @@
+"""Records of memory as the terminal shows them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hansard_web.api.answers import Body
+from hansard_web.cli.base import print_json
+from hansard_web.cli.tables import Column, print_facts
+
+COLUMNS = (
+    Column("MEMORY"),
+    Column("TYPE"),
+    Column("OF"),
+    Column("SUBJECT", may_cut=True),
+    Column("STATE"),
+    Column("CONFIDENCE", is_figure=True),
+    Column("READS", is_figure=True),
+    Column("WRITTEN BY"),
+    Column("SOURCE RUN"),
+)
+
+
+def cells(one: Body) -> tuple[str, ...]:
+    return (
+        one["memory_id"][:8],
+        one["memory_type"],
+        _place(one),
+        one["subject"],
+        one["state"],
+        f"{one['confidence']:.2f}",
+        f"{one['reads']:,}",
+        writer_of(one),
+        _source(one)[:8],
+    )
+
+
+def _place(one: Body) -> str:
+    if one["run_id"]:
+        return f"run {one['run_id'][:8]}"
+    return " ".join(f"{part}:{name}" for part, name in one["namespace"].items())
+
+
+def writer_of(one: Body) -> str:
+    return f"{one['writer']} ({one['written_by']})" if one["written_by"] else str(one["writer"])
+
+
+def _source(one: Body) -> str:
+    return str(one["source_run_id"] or "")
+
+
+def print_changed(one: Body, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"memory": one})
+    else:
+        print_record(one)
+
+
+def print_record(one: Body) -> None:
+    ended = one["ended"]
+    print_facts(
+        [
+            ("memory", one["memory_id"]),
+            ("type", one["memory_type"]),
+            ("of", _place(one)),
+            ("subject", one["subject"]),
+            ("attribute", one["attribute"]),
+            ("state", one["state"]),
+            ("version", str(one["version"])),
+            ("confidence", f"{one['confidence']:.2f}"),
+            ("fresh as of", one["freshness_at"]),
+            ("expires", one["expires_at"] or "never"),
+            ("tags", ", ".join(one["tags"])),
+            ("written by", writer_of(one)),
+            ("approval", one["approval_id"] or ""),
+            ("source run", _source(one) + (" (deleted)" if one["source_is_gone"] else "")),
+            ("source steps", ", ".join(one["source_step_ids"])),
+            ("superseded by", one["superseded_by"] or ""),
+            ("contradicts", one["contests"] or ""),
+            ("ended", f"{ended['by']}, {ended['at']}: {ended['reason']}" if ended else ""),
+            ("content", text_of(one["content"])),
+        ]
+    )
+
+
+def text_of(content: Any) -> str:
+    if content is None:
+        return "(purged)"
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+
+
+def access_line(one: Body) -> str:
+    where = one["step_id"] or one["run_id"] or "no run"
+    return f"{one['at'][:19]} {one['kind']} {where} {one['agent'] or ''}".rstrip()
+
+
+def use_line(one: Body) -> str:
+    return f"{one['at'][:19]} {one['decision']} ({one['reason']}) {one['step_id']}"
