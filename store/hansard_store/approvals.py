@@ -6,11 +6,13 @@ It knows nothing of the audit log. Writing happens inside the caller's transacti
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import apsw
 
+from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.approval_errors import RevisionChanged
@@ -276,7 +278,7 @@ def _row(approval: Approval) -> dict[str, Any]:
     return given | {
         "approval_id": approval.key,
         "status": str(approval.status),
-        "arguments": canonical_json(approval.arguments),
+        "arguments": _in_order(approval.arguments),
         "is_redacted": int(approval.is_redacted),
         "is_exact": int(approval.is_exact),
         "fields": canonical_json([dataclasses.asdict(one) for one in approval.fields]),
@@ -288,6 +290,20 @@ def _row(approval: Approval) -> dict[str, Any]:
         "approvers": canonical_json([[one.name, one.within_ns] for one in approval.approvers]),
         "policy": canonical_json(dataclasses.asdict(approval.policy)),
     }
+
+
+def _in_order(value: Json) -> str:
+    """Return JSON with its names in the order of the call, as a person is shown them."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isascii() or _is_writable(text) else json.dumps(value)
+
+
+def _is_writable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _approval(row: Sequence[Any]) -> Approval:

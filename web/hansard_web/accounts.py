@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated
@@ -15,10 +16,13 @@ from starlette.requests import Request
 from hansard_compiler.errors import HansardError
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approval_records import PolicyNote
+from hansard_store.database import DataFolder
 from hansard_store.facade import Accountability
 from hansard_store.policy_checks import record_check
-from hansard_store.policy_port import PolicyQuestion, ids_of, note_of
+from hansard_store.policy_port import AskPolicy, PolicyQuestion, ids_of, note_of
+from hansard_store.policy_records import CheckKeeper
 from hansard_web.policy_asking import PolicyDesk
+from hansard_web.policy_book import PolicyBook
 from hansard_web.settings import Token
 from hansard_web.site import Site
 from hansard_web.store_watch import StoreWatch
@@ -65,23 +69,28 @@ class Accounts:
                 return
 
 
-def make_accounts(site: Site, desk: PolicyDesk) -> Accounts:
-    """Return the accountability of an app, judged by the policy of its desk."""
+def policy_of(book: PolicyBook, keeper: CheckKeeper, folder: DataFolder) -> AskPolicy:
+    """Return how proposals are judged by the rules of a book; every check is recorded."""
 
     def ask(asked: PolicyQuestion) -> PolicyNote:
-        current = desk.book.in_force()
-        if not current.policy.rules and not current.put and not current.read:
-            return PolicyNote(facts=asked.facts)
+        current = book.in_force()
+        if not current.put and not current.read:
+            return PolicyNote(facts=asked.facts)  # nobody set up any rules
         check = asked.check(current.policy)
-        row = desk.keeper.row(check, now_ns=store.now_ns())
+        row = keeper.row(check, now_ns=time.time_ns())
         trace_id, span_id = ids_of(asked)
-        number = record_check(site.folder, row, trace_id=trace_id, span_id=span_id)
+        number = record_check(folder, row, trace_id=trace_id, span_id=span_id)
         return note_of(check, asked, check_id=number)
 
+    return ask
+
+
+def make_accounts(site: Site, desk: PolicyDesk) -> Accounts:
+    """Return the accountability of an app, judged by the policy of its desk."""
     store = Accountability(
         site.folder,
         retention=RetentionMode(site.settings.retention),
-        policy=ask,
+        policy=policy_of(desk.book, desk.keeper, site.folder),
         source="api",
     )
     return Accounts(store, StoreWatch(site.folder))

@@ -62,7 +62,7 @@ CREATE TABLE approval (
   revision       INTEGER NOT NULL,        -- which draft this is, from 1
   version        INTEGER NOT NULL,        -- rises with every change
   tool           TEXT NOT NULL,
-  arguments      TEXT NOT NULL,           -- canonical JSON without secrets
+  arguments      TEXT NOT NULL,           -- JSON without secrets, in the order of the call
   arguments_hash TEXT NOT NULL,           -- keyed, of the exact arguments
   is_redacted    INTEGER NOT NULL,
   is_exact       INTEGER NOT NULL,        -- 1: the exact arguments can be had from `arguments`

@@ -9,8 +9,7 @@ from fastapi import APIRouter, Depends, Query
 
 from hansard_store.approval_answers import event_json, head_json, report_json
 from hansard_store.cursors import decode_cursor, encode_cursor
-from hansard_store.errors import BadQueryError
-from hansard_store.event_types import Actor, EventFilter, EventType, Head
+from hansard_store.event_types import EventFilter
 from hansard_store.noting import note_event
 from hansard_web.accounts import AccountsDep
 from hansard_web.api import approval_models as models
@@ -18,7 +17,8 @@ from hansard_web.api.answers import Answer
 from hansard_web.api.approval_bodies import NoteEvent
 from hansard_web.api.approvals import run_id_of
 from hansard_web.api.json_bodies import JsonRoute
-from hansard_web.api.params import read_limit, read_times
+from hansard_web.api.params import read_limit
+from hansard_web.event_filters import event_filter, read_anchor
 from hansard_web.site import SiteDep
 
 router = APIRouter(tags=["events"], route_class=JsonRoute)
@@ -42,18 +42,19 @@ def read_event_filter(
     until: Annotated[str | None, Query(description="before: RFC 3339 or ns")] = None,
 ) -> EventFilter:
     """Return the filter of a list of events; an empty value means that it was not given."""
-    since_ns, until_ns = read_times(since, until)
-    return EventFilter(
-        type=_known("type", type, EventType),
-        actor=_known("actor", actor, Actor),
-        who=who or None,
-        action=action or None,
-        source=source or None,
-        subject=subject or None,
-        approval_id=accounts.store.approval(approval).key if approval else None,
-        trace_id=bytes.fromhex(run_id_of(site, run)) if run else None,
-        since_ns=since_ns,
-        until_ns=until_ns,
+    return event_filter(
+        find_approval=lambda text: accounts.store.approval(text).key,
+        find_run=lambda text: bytes.fromhex(run_id_of(site, text)),
+        approval=approval,
+        run=run,
+        since=since,
+        until=until,
+        type=type,
+        actor=actor,
+        who=who,
+        action=action,
+        source=source,
+        subject=subject,
     )
 
 
@@ -97,25 +98,3 @@ def verify(
 ) -> Answer:
     """Check the whole chain, and name the first row that was altered, removed or inserted."""
     return Answer(report_json(accounts.store.verify(anchor=read_anchor(anchor))))
-
-
-def read_anchor(text: str | None) -> Head | None:
-    """Return a head as it was kept; raises BadQueryError."""
-    if not text:
-        return None
-    number, _, digits = text.strip().partition(":")
-    try:
-        digest = bytes.fromhex(digits)
-    except ValueError:
-        digest = b""
-    if not (number.isascii() and number.isdigit() and len(number) < 19 and len(digest) == 32):
-        raise BadQueryError("anchor", f"anchor is {text[:80]!r}; it is SEQ:HASH, as `head` says it")
-    return Head(int(number), digest)
-
-
-def _known(name: str, text: str | None, kind: type[EventType] | type[Actor]) -> str | None:
-    if not text:
-        return None
-    if text not in list(kind):
-        raise BadQueryError(name, f"{name} is {text[:40]!r}; known are {', '.join(kind)}")
-    return text

@@ -40,6 +40,13 @@ COMMANDS: Final = (
         "Transcripts: what was said, folds, sizes, archives, and whether every row decodes.",
     ),
     Entry("memory", "memory", "Memory: list, show, history, write, invalidate, accept, purge, gc."),
+    Entry("approvals", "approvals", "Approvals: list, show, approve, reject, revise, undo."),
+    Entry("events", "events", "Events: the audit log: list, head, verify, export."),
+    Entry(
+        "repl",
+        "repl",
+        "Propose and decide actions by hand: /plan /revise /approve /reject /pending /events.",
+    ),
     Entry("payload", "payload", "Payloads: get the bytes of one, verify them."),
     Entry("replay", "replay", "Make a model call again: exactly, or with changes."),
     Entry("search", "search", "Find what was said, in any run."),

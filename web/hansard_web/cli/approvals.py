@@ -1,0 +1,259 @@
+"""`hansard approvals`: what waits for a decision, and deciding it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+from rich.text import Text
+
+from hansard_store.approval_answers import approval_json, event_json
+from hansard_store.approval_records import Approval, ApprovalFilter, Field
+from hansard_store.approval_states import PENDING, Status
+from hansard_store.approvals import cursor_after, read_cursor
+from hansard_store.event_types import StoredEvent
+from hansard_store.run_queries import find_trace_id
+from hansard_web.api.params import read_limit
+from hansard_web.cli.accounts import SETTINGS, accounting, read_arguments, user
+from hansard_web.cli.base import Group, Misused, json_option, print_json, setting_options
+from hansard_web.cli.store import reading
+from hansard_web.cli.tables import Column, print_facts, print_lines, print_table, status_text
+from hansard_web.format import day_time, shorten
+
+_STATUSES = [*(str(one) for one in Status), "pending", "all"]
+
+
+@click.group(cls=Group)
+def approvals() -> None:
+    """Approvals: list, show, approve, reject, revise, undo."""
+
+
+def _by(function: Any) -> Any:
+    return click.option("--by", help="Who decides; the user of this terminal unless given.")(
+        function
+    )
+
+
+@approvals.command("list")
+@setting_options(*SETTINGS)
+@click.option("--status", type=click.Choice(_STATUSES), default="pending", show_default=True)
+@click.option("--channel", help="Only of this channel.")
+@click.option("--run", help="Only of this run: its id or a unique beginning.")
+@click.option("--agent", help="Only of this agent.")
+@click.option("--tool", help="Only of this tool.")
+@click.option("--batch", help="Only of this batch.")
+@click.option(
+    "--execution",
+    type=click.Choice(["none", "claimed", "done", "failed", "unknown"]),
+    help="Only where the action itself stands so; `unknown` needs a look.",
+)
+@click.option("--limit", default="50", show_default=True, help="1 to 500.")
+@click.option("--cursor", help="next_cursor of the page before.")
+@json_option
+def list_(
+    *, status: str, run: str | None, batch: str | None, execution: Any, limit: str,
+    cursor: str | None, as_json: bool, **told: Any,
+) -> None:  # fmt: skip
+    """List approvals, the newest first: those that wait, unless told otherwise.
+
+    Example: hansard approvals list --status all --agent clerk
+    """
+    run_id = None
+    if run:
+        with reading(told["data"]) as connection:
+            run_id = find_trace_id(connection, run).hex()
+    wanted = ApprovalFilter(
+        status=_statuses(status if execution is None else "all"),
+        channel=told.pop("channel"),
+        agent=told.pop("agent"),
+        tool=told.pop("tool"),
+        run_id=run_id,
+        batch_id=batch,
+        execution=execution,
+    )
+    many = read_limit(limit)
+    with accounting(told) as desk:
+        found = desk.approvals(wanted, before=read_cursor(cursor), limit=many)
+    next_cursor = cursor_after(found, limit=many)
+    if as_json:
+        print_json({"items": [approval_json(one) for one in found], "next_cursor": next_cursor})
+        return
+    print_table(
+        [Column("id"), Column("status"), Column("agent"), Column("action", may_cut=True),
+         Column("expires or decided"), Column("ran")],
+        [_row(one) for one in found],
+    )  # fmt: skip
+
+
+@approvals.command()
+@click.argument("approval_id")
+@setting_options(*SETTINGS)
+@json_option
+def show(*, approval_id: str, as_json: bool, **told: Any) -> None:
+    """Show an approval: every argument, every draft with its note, and what happened.
+
+    Example: hansard approvals show 70045045
+    """
+    with accounting(told) as desk:
+        found = desk.approval(approval_id, with_drafts=True)
+        events = desk.history(found.approval_id)
+    if as_json:
+        print_json({**approval_json(found), "events": [event_json(one) for one in events]})
+        return
+    _print(found, events)
+
+
+@approvals.command()
+@click.argument("approval_id")
+@click.option("--arguments", help="As you want them, as JSON: a draft that passes policy again.")
+@click.option("--revision", type=int, help="The draft you looked at; another one is refused.")
+@click.option("--batch", is_flag=True, help="Everything of its batch that still waits.")
+@_by
+@setting_options(*SETTINGS)
+@json_option
+def approve(
+    *, approval_id: str, arguments: str | None, revision: int | None, batch: bool, by: str | None,
+    as_json: bool, **told: Any,
+) -> None:  # fmt: skip
+    """Let an action run, once, with exactly the arguments that are shown.
+
+    Example: hansard approvals approve 70045045
+    """
+    given = None if arguments is None else read_arguments(arguments)
+    with accounting(told) as desk:
+        if batch:
+            batch_id = desk.approval(approval_id).batch_id
+            if batch_id is None:
+                raise Misused(f"{approval_id} is of no batch")
+            _tell(desk.approve_batch(batch_id, by=by or user()), as_json=as_json)
+            return
+        granted = desk.approve(approval_id, by=by or user(), arguments=given, revision=revision)
+    _tell([granted], as_json=as_json)
+
+
+@approvals.command()
+@click.argument("approval_id")
+@click.option("--reason", help="Why; the agent is told.")
+@click.option("--revision", type=int, help="The draft you looked at; another one is refused.")
+@_by
+@setting_options(*SETTINGS)
+@json_option
+def reject(
+    *, approval_id: str, reason: str | None, revision: int | None, by: str | None, as_json: bool,
+    **told: Any,
+) -> None:  # fmt: skip
+    """End an action: it does not run.
+
+    Example: hansard approvals reject 70045045 --reason "not this customer"
+    """
+    with accounting(told) as desk:
+        ended = desk.reject(approval_id, by=by or user(), reason=reason, revision=revision)
+    _tell([ended], as_json=as_json)
+
+
+@approvals.command()
+@click.argument("approval_id")
+@click.argument("note")
+@click.option("--revision", type=int, help="The draft you looked at; another one is refused.")
+@_by
+@setting_options(*SETTINGS)
+@json_option
+def revise(
+    *, approval_id: str, note: str, revision: int | None, by: str | None, as_json: bool, **told: Any
+) -> None:
+    """Send an action back to its agent with a note; it comes again with a new draft.
+
+    Example: hansard approvals revise 70045045 "less formal, add a greeting"
+    """
+    with accounting(told) as desk:
+        back = desk.revise(approval_id, note=note, by=by or user(), revision=revision)
+    _tell([back], as_json=as_json)
+
+
+@approvals.command()
+@click.argument("approval_id")
+@_by
+@setting_options(*SETTINGS)
+@json_option
+def undo(*, approval_id: str, by: str | None, as_json: bool, **told: Any) -> None:
+    """Propose the action that undoes one that ran; it is approved like any other.
+
+    Example: hansard approvals undo 70045045
+    """
+    with accounting(told) as desk:
+        made = desk.undo(approval_id, by=by or user()).approval
+    if as_json:
+        print_json(approval_json(made))
+        return
+    print_lines([f"{made.approval_id[:8]} would undo {approval_id}: {made.description}"])
+
+
+def _statuses(status: str) -> tuple[str, ...]:
+    if status == "all":
+        return ()
+    return tuple(sorted(PENDING)) if status == "pending" else (status,)
+
+
+def _row(one: Approval) -> list[str | Text]:
+    when = one.expires_ns if one.is_pending else one.decided_ns or one.updated_ns
+    ran = one.execution.state
+    return [
+        one.approval_id[:8],
+        status_text(str(one.status)),
+        one.agent or "",
+        shorten(one.description, 160),
+        day_time(when),
+        "" if ran == "none" else ran,
+    ]
+
+
+def _tell(changed: list[Approval], *, as_json: bool) -> None:
+    if as_json:
+        told = [approval_json(one) for one in changed]
+        print_json(told[0] if len(told) == 1 else {"items": told})
+        return
+    for one in changed:
+        by = f" by {one.decided_by}" if one.decided_by else ""
+        print_lines([f"{one.approval_id[:8]} is {one.status}{by}: {shorten(one.description, 200)}"])
+
+
+def _flag(one: Field) -> str:
+    return f"{one.flag}: {one.why}" if one.flag else ""
+
+
+def _print(found: Approval, events: list[StoredEvent]) -> None:
+    print_facts(
+        [
+            ("approval", found.approval_id),
+            ("status", str(found.status)),
+            ("action", found.description),
+            ("agent", found.agent or ""),
+            ("run", found.run_id or ""),
+            ("batch", found.batch_id or ""),
+            ("undoes", found.undo_of or ""),
+            ("policy", found.policy.reason or ""),
+            ("rules", ", ".join(found.policy.rule_ids)),
+            ("expires", day_time(found.expires_ns) if found.is_pending else ""),
+            ("decided by", found.decided_by or ""),
+            ("note", found.note or ""),
+            ("reason", found.reason or ""),
+            ("ran", "" if found.execution.state == "none" else found.execution.state),
+            ("error", found.execution.error or ""),
+        ]
+    )
+    print_lines([""])
+    print_table(
+        [Column("argument"), Column("value", may_cut=True), Column("flag")],
+        [
+            (one.name, one.value, f"{one.flag}: {one.why}" if one.flag else "")
+            for one in found.fields
+        ],
+    )
+    for draft in found.drafts or ():
+        print_lines(["", f"draft {draft.revision} by {draft.by}: {draft.description}"])
+        if draft.note is not None:
+            print_lines([f"  sent back by {draft.note_by}: {draft.note}"])
+    print_lines([""])
+    for event in events:
+        who = f"{event.actor} {event.who}".rstrip()
+        print_lines([f"{event.seq:>6}  {day_time(event.time_ns)}  {event.type} by {who}"])

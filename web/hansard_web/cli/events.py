@@ -1,0 +1,185 @@
+"""`hansard events`: the audit log, and whether anybody altered it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hansard_store.approval_answers import event_json, head_json, report_json
+from hansard_store.cursors import decode_cursor, encode_cursor
+from hansard_store.event_types import EventFilter, StoredEvent
+from hansard_store.facade import Accountability
+from hansard_store.run_queries import find_trace_id
+from hansard_web.api.answers import dump
+from hansard_web.api.params import read_limit
+from hansard_web.cli.accounts import SETTINGS, accounting
+from hansard_web.cli.base import Group, json_option, print_json, setting_options, write_bytes
+from hansard_web.cli.store import reading
+from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
+from hansard_web.event_filters import event_filter, read_anchor
+from hansard_web.format import day_time
+
+_FILTERS = (
+    ("type", "action.approved, tool.called, failure, …"),
+    ("actor", "agent, me, tool or system."),
+    ("who", "Name of the actor."),
+    ("action", "Mostly the name of a tool."),
+    ("source", "Where it came from: api, cli, repl, sdk, …"),
+    ("subject", "What it concerned, as approval:ID or conversation:ID."),
+    ("approval", "Approval, or a unique beginning of its id."),
+    ("run", "Run, or a unique beginning of its id."),
+    ("since", "At or after: RFC 3339 or nanoseconds."),
+    ("until", "Before."),
+)
+_AT_ONCE = 500
+_NAMES = tuple(name for name, _ in _FILTERS)
+
+
+@click.group(cls=Group)
+def events() -> None:
+    """Events: the audit log: list, head, verify, export."""
+
+
+def _filters(function: Any) -> Any:
+    for name, sentence in reversed(_FILTERS):
+        function = click.option(f"--{name}", help=sentence)(function)
+    return function
+
+
+@events.command("list")
+@setting_options(*SETTINGS)
+@_filters
+@click.option("--limit", default="50", show_default=True, help="1 to 500.")
+@click.option("--cursor", help="next_cursor of the page before.")
+@json_option
+def list_(*, limit: str, cursor: str | None, as_json: bool, **told: Any) -> None:
+    """List events, the newest first; all filters must be met.
+
+    Example: hansard events list --actor me --since 2026-01-31
+    """
+    many = read_limit(limit)
+    before = None if cursor is None else decode_cursor("events", cursor, count=1)[0]
+    with _asked(told) as (desk, wanted):
+        found = desk.events(wanted, before=before, limit=many)
+    if as_json:
+        next_cursor = encode_cursor("events", found[-1].seq) if len(found) == many else None
+        print_json({"items": [event_json(one) for one in found], "next_cursor": next_cursor})
+        return
+    print_table(
+        [Column("seq", is_figure=True), Column("time"), Column("type"), Column("by"),
+         Column("action"), Column("about", may_cut=True)],
+        [_row(one) for one in found],
+    )  # fmt: skip
+
+
+@events.command()
+@setting_options(*SETTINGS)
+@json_option
+def head(*, as_json: bool, **told: Any) -> None:
+    """Print the end of the chain, SEQ:HASH: kept elsewhere, it proves what came before it.
+
+    Example: hansard events head
+    """
+    with accounting(told) as desk:
+        found = desk.head()
+    if as_json:
+        print_json(head_json(found))
+        return
+    print_lines([found.text])
+
+
+@events.command()
+@setting_options(*SETTINGS)
+@click.option("--anchor", help="A head that was kept, SEQ:HASH; without it a cut end is not seen.")
+@json_option
+def verify(*, anchor: str | None, as_json: bool, **told: Any) -> None:
+    """Check the whole chain; exit 1 and name the first row that is not as it was written.
+
+    Example: hansard events verify --anchor "$(cat kept-head)"
+    """
+    kept = read_anchor(anchor)
+    with accounting(told) as desk:
+        report = desk.verify(anchor=kept)
+    if as_json:
+        print_json(report_json(report))
+    elif report.broken is None:
+        seen = f"up to the anchor {kept.seq} and beyond" if kept else "a cut end would not be seen"
+        print_facts(
+            [
+                ("events", f"{report.checked:,}"),
+                ("chain", f"sound; {seen}"),
+                ("head", report.head.text),
+            ]
+        )
+    else:
+        print_facts(
+            [
+                ("broken", f"event {report.broken.seq} {report.broken.problem}"),
+                ("sound before it", f"{report.checked:,}"),
+            ]
+        )
+    if not report.is_sound:
+        raise click.exceptions.Exit(1)
+
+
+@events.command()
+@setting_options(*SETTINGS)
+@_filters
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file, not stdout."
+)
+def export(*, output: Path | None, **told: Any) -> None:
+    """Write events as JSON lines, the newest first, drafts and notes included.
+
+    Example: hansard events export --since 2026-01-01 -o events.jsonl
+    """
+    with _asked(told) as (desk, wanted):
+        write_bytes(_lines(desk, wanted), output)
+
+
+def _lines(desk: Accountability, wanted: EventFilter) -> Iterator[bytes]:
+    before: int | None = None
+    while True:
+        page = desk.events(wanted, before=before, limit=_AT_ONCE)
+        for one in page:
+            yield dump(event_json(one)) + b"\n"
+        if len(page) < _AT_ONCE:
+            return
+        before = page[-1].seq
+
+
+@contextmanager
+def _asked(told: dict[str, Any]) -> Iterator[tuple[Accountability, EventFilter]]:
+    """Open accountability for a block, with the filter that the options say."""
+    data = told.get("data")
+    given = {name: told.pop(name) for name in _NAMES}
+    with accounting(told) as desk:
+        yield (
+            desk,
+            event_filter(
+                find_approval=lambda text: desk.approval(text).key,
+                find_run=lambda text: _find_run(data, text),
+                **given,
+            ),
+        )
+
+
+def _find_run(data: str | None, text: str) -> bytes:
+    """Return a run's id; one that is whole need not be stored yet."""
+    if len(text) == 32:
+        with suppress(ValueError):
+            return bytes.fromhex(text)
+    with reading(data) as connection:
+        return find_trace_id(connection, text)
+
+
+def _row(event: StoredEvent) -> list[str]:
+    by = f"{event.actor} {event.who}".rstrip()
+    note = next((str(event.contents[name]) for name in ("note", "reason", "error")
+                 if name in event.contents), "")  # fmt: skip
+    about = f"{event.subject} — {note!r}" if note else event.subject
+    return [str(event.seq), day_time(event.time_ns), event.type, by, event.action, about]
