@@ -73,6 +73,10 @@ _INTERRUPT = """
 UPDATE replay SET state = 'failed', reason = 'interrupted', ended_ns = :now
 WHERE replay_id = :id AND state = 'running'
 """
+_LATER = """
+SELECT id FROM span WHERE trace_id = :trace AND role = 'llm' AND (sort_ns, id) > (:sort_ns, :id)
+ORDER BY sort_ns, id LIMIT :limit
+"""
 _DROP_OF_RUN = """
 DELETE FROM replay WHERE id IN (
   SELECT id FROM replay WHERE source_trace = :trace OR trace_id = :trace LIMIT :most
@@ -182,6 +186,14 @@ def list_replays(
     rows = [_row(row) for row in connection.execute(sql, bindings)]
     more = len(rows) > limit
     return ReplayPage([row for _, row in rows[:limit]], str(rows[limit - 1][0]) if more else None)
+
+
+def later_calls(
+    connection: apsw.Connection, run_id: str, *, sort_ns: int, span: int, limit: int
+) -> list[int]:
+    """Return the model calls of a run that began after a step, by their numbers, in order."""
+    bindings = {"trace": bytes.fromhex(run_id), "sort_ns": sort_ns, "id": span, "limit": limit}
+    return [row[0] for row in connection.execute(_LATER, bindings)]
 
 
 def replay_that_made(connection: apsw.Connection, run_id: str) -> ReplayRow | None:

@@ -7,7 +7,7 @@ rebuilt is never called exact: the sender's own request had fields that no telem
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hansard_compiler.calls import (
@@ -35,6 +35,8 @@ _SAMPLING = {
     "reasoning_effort": "effort",
 }
 
+_USUAL = Sampling()
+
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
@@ -43,9 +45,9 @@ class Rebuilt:
     model: str
     messages: tuple[Message, ...]
     tools: tuple[Json, ...]
-    sampling: Sampling = Sampling()
+    sampling: Sampling = _USUAL
     provider: str | None = None  # another than the call's own
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     def render_input(self, *, stream: bool = False) -> RenderInput:
         """Return what an adapter renders: system messages at the head are the instructions."""

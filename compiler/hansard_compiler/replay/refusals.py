@@ -26,7 +26,6 @@ class Reason(StrEnum):
     # the step
     KIND = "kind", "only model calls and compiles replay; a tool is never run again"
     OPEN_STEP = "open_step", "the step has not ended yet"
-    DUPLICATE = "duplicate", "this span describes a call that another span records"
     # its bytes
     NOT_RECORDED = "not_recorded", "the request's bytes were never recorded"
     BYTES_MISSING = "bytes_missing", "the stored request is not here: lost, deleted or unreadable"
@@ -50,12 +49,10 @@ class Reason(StrEnum):
     BROKEN_PAIRS = "broken_pairs", "the changes part a tool call from its result"
     COMPILE_FAILED = "compile_failed", "the changed context cannot be compiled"
     NOT_RENDERABLE = "not_renderable", "the provider's API has no form for the changed request"
-    NOTHING_TO_FOLLOW = "nothing_to_follow", "no later model call of the run follows this one"
     # sent, and it came to nothing
     PROVIDER_FAILED = "provider_failed", "the provider gave no usable answer"
     MODEL_UNKNOWN = "model_unknown", "the provider does not know the model (any more)"
     INTERRUPTED = "interrupted", "the process that worked on it ended"
-    CANCELLED = "cancelled", "the server was stopped before it began"
     INTERNAL = "internal", "the replay failed in a way it should not"
 
 

@@ -57,8 +57,7 @@ def replay_body(
     """Return everything about a replay: changes, notes, answers, and the comparison."""
     report = row.report or {}
     recorded_hash = _recorded_hash(connection, row, now_ns=now_ns)
-    first = next((one["step_id"] for one in row.steps if one["step_id"]), None)
-    compiled = next((one["compile_step_id"] for one in row.steps if one["compile_step_id"]), None)
+    source, made = _compared(row)
     return {
         **summary_body(row),
         "recorded_request_hash": recorded_hash,
@@ -74,7 +73,7 @@ def replay_body(
         "spread": _spread(connection, row, now_ns=now_ns),
         "comparison": None
         if row.state == "running" or not with_comparison
-        else comparison_body(connection, row.source_step_id, first or compiled, now_ns=now_ns),
+        else comparison_body(connection, source, made, now_ns=now_ns),
         "replays": replays_below(connection, row),
     }
 
@@ -111,6 +110,14 @@ def reason_text(code: str | None) -> str | None:
     if code is None:
         return None
     return next((one.meaning for one in Reason if one.value == code), code)
+
+
+def _compared(row: ReplayRow) -> tuple[str, str | None]:
+    """Return the two steps that are compared: the first, and of a fork that parted the last."""
+    if not row.steps:
+        return row.source_step_id, None
+    one = row.steps[-1 if row.state == "diverged" else 0]
+    return one["source_step_id"], one["step_id"] or one["compile_step_id"]
 
 
 def _recorded_hash(connection: apsw.Connection, row: ReplayRow, *, now_ns: int) -> str | None:

@@ -24,6 +24,7 @@ from hansard_compiler.replay.messages import (
     sampling_from,
 )
 from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_compiler.replay.turns import with_answer
 from hansard_web.replaying.asked import AskReplay
 from hansard_web.replaying.places import (
     Door,
@@ -36,7 +37,7 @@ from hansard_web.replaying.places import (
     recorded_place,
 )
 from hansard_web.replaying.plain import PlainAnswers
-from hansard_web.replaying.recompile import Remade, remake
+from hansard_web.replaying.recompile import Past, Remade, remake
 from hansard_web.replaying.source import Source, exact_request, is_withheld
 from hansard_web.replaying.turn import Turn, wire_of
 from hansard_web.replaying.wires import NoWire
@@ -59,7 +60,12 @@ class Making:
 
 
 def changed_turn(
-    connection: apsw.Connection, source: Source, asked: AskReplay, making: Making
+    connection: apsw.Connection,
+    source: Source,
+    asked: AskReplay,
+    making: Making,
+    *,
+    past: Past | None = None,
 ) -> Turn:
     """Return a call with its changes, rendered. Raises NotReplayable.
 
@@ -70,13 +76,18 @@ def changed_turn(
     remade = None
     if source.compilation is not None and source.compilation.row.request_ref is not None:
         remade = remake(
-            connection, source, mutations, redactor=making.redactor, policy=making.policy
+            connection,
+            source,
+            mutations,
+            redactor=making.redactor,
+            policy=making.policy,
+            past=past,
         )
     place = recorded_place(source)
     provider = _provider(mutations, place)
     door, notes = _door(place, provider, making.reach, is_recorded=asked.recorded)
     if remade is None:
-        rebuilt = _rebuilt(source, mutations)
+        rebuilt = _rebuilt(source, mutations, past)
         given, more = rebuilt.render_input(stream=place.is_stream), list(rebuilt.notes)
     else:
         given, more = _render_input(source, remade, mutations), list(remade.notes)
@@ -167,14 +178,26 @@ def _without_versions(place: Recorded, provider: str | None) -> Recorded:
     return place if provider is None else replace(place, headers={})
 
 
-def _rebuilt(source: Source, mutations: Sequence[change.Mutation]) -> Rebuilt:
+def _rebuilt(source: Source, mutations: Sequence[change.Mutation], past: Past | None) -> Rebuilt:
     if source.call is None:
         raise NotReplayable(Reason.KIND, "it is read as no model call")
     if not source.call.input:
         raise NotReplayable(Reason.METADATA_ONLY if is_withheld(source) else Reason.NOT_RECORDED)
     if source.call.input_is_delta:
         raise NotReplayable(Reason.NOT_RECORDED, "the sender tells only what was new in each call")
-    return mutate_messages(rebuilt_from(source.call), mutations)
+    rebuilt = rebuilt_from(source.call)
+    if past is None:
+        return mutate_messages(rebuilt, mutations)
+    for spoken in past:
+        told = with_answer(rebuilt.messages, spoken.recorded, spoken.found)
+        rebuilt = replace(rebuilt, messages=told or rebuilt.messages)
+    for one in mutations:
+        try:
+            rebuilt = mutate_messages(rebuilt, [one])
+        except NotReplayable as why:
+            if why.reason is not Reason.ITEM_UNKNOWN:
+                raise
+    return rebuilt
 
 
 def _render_input(

@@ -19,9 +19,11 @@ from hansard_compiler.calls import Json
 from hansard_compiler.policy import Policy
 from hansard_compiler.replay.mutations import parse_mutations, recipe_of
 from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_compiler.replay.turns import Divergence
 from hansard_compiler.retention import RetentionMode
 from hansard_store.replays import (
     ReplayRow,
+    State,
     add_replay,
     change_replay,
     get_replay,
@@ -34,6 +36,7 @@ from hansard_web.readers import Readers
 from hansard_web.replaying.asked import AskReplay
 from hansard_web.replaying.changed import Making, changed_turn, compile_turn
 from hansard_web.replaying.failing import error_body, reason_of
+from hansard_web.replaying.forward import MOST_TURNS, Fork, parting_body
 from hansard_web.replaying.places import Reach
 from hansard_web.replaying.preview import preview_body
 from hansard_web.replaying.source import read_source
@@ -53,6 +56,12 @@ class _Work:
     row: ReplayRow
     report: Json
     ended: threading.Event = field(default_factory=threading.Event)
+
+    def add(self, step: Json, shortfall: BaseException | None = None) -> None:
+        """Note one more step that was made."""
+        self.row = self.row._replace(steps=[*self.row.steps, step])
+        if shortfall is not None:
+            self.report["notes"] = [*self.report["notes"], str(shortfall)]
 
 
 class Replays:
@@ -84,6 +93,9 @@ class Replays:
         making = Making(self._reach(asked), self._outlet.redactor, self._policy())
         with self._readers.read(timeout_ms=PLAN_MS) as connection:
             source = read_source(connection, asked.step_id, now_ns=time.time_ns())
+            if asked.kind == "forward" and asked.n > 1:
+                detail = "a fork goes one way: n is for one call asked several times"
+                raise NotReplayable(Reason.MUTATION_INVALID, detail)
             if source.is_compile:
                 return compile_turn(connection, source, asked, making)
             if asked.kind == "mutated" or asked.mutations:
@@ -233,9 +245,10 @@ class Replays:
     def _make(self, work: _Work, asked: AskReplay, turn: Turn, run: ReplayRun) -> None:
         """Make a replay, and tell how it ended whatever happens."""
         error: BaseException | None = None
+        state: State
+        reason: str | None
         try:
-            self._ask(work, asked, turn, run)
-            state, reason = "done", None
+            state, reason = self._ask(work, asked, turn, run), None
         except Exception as wrong:  # the thread's last resort: told in the row
             error = wrong
             state, reason = "failed", reason_of(wrong).value
@@ -254,22 +267,37 @@ class Replays:
                 self._works.pop(row.replay_id, None)
             work.ended.set()
 
-    def _ask(self, work: _Work, asked: AskReplay, turn: Turn, run: ReplayRun) -> None:
+    def _ask(self, work: _Work, asked: AskReplay, turn: Turn, run: ReplayRun) -> State:
+        """Make the calls of a replay, and return the state it ends in."""
         turn = run.compile(turn)
-        steps: list[Json] = []
         if not turn.sends:
-            work.row = work.row._replace(steps=[compile_json(turn)])
-            return
+            work.add(compile_json(turn))
+            return "done"
+        if asked.kind == "forward":
+            return self._go_on(work, asked, turn, run)
         for _ in range(asked.n):
             said = run.ask(turn)
-            steps.append(said.json(turn))
-            work.row = work.row._replace(steps=list(steps))
-            _note(work.report, said.answer.shortfall)
+            work.add(said.json(turn), said.answer.shortfall)
+        return "done"
 
-
-def _note(report: Json, shortfall: BaseException | None) -> None:
-    if shortfall is not None:
-        report["notes"] = [*report["notes"], str(shortfall)]
+    def _go_on(self, work: _Work, asked: AskReplay, turn: Turn, run: ReplayRun) -> State:
+        """Make one turn after the other until the first answer that cannot be followed."""
+        fork = Fork(asked, Making(self._reach(asked), self._outlet.redactor, self._policy()))
+        for number in range(1, MOST_TURNS + 1):
+            said = run.ask(turn)
+            work.add(said.json(turn), said.answer.shortfall)
+            with self._readers.read(timeout_ms=PLAN_MS) as connection:
+                following = fork.after(connection, turn, said)
+            if isinstance(following, Divergence):
+                work.report |= parting_body(following, turn, said, number=number)
+                return "diverged"
+            if following is None:
+                return "done"
+            if following.blocked is not None:
+                raise following.blocked
+            turn = run.compile(following)
+        work.report["notes"] = [*work.report["notes"], f"stopped after {MOST_TURNS} turns"]
+        return "done"
 
 
 def _is_alive(process: int) -> bool:

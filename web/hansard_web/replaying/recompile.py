@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import apsw
 import orjson
 
 from hansard.compiled import CompiledStep
 from hansard_collector.compile_results import read_result
+from hansard_compiler.calls import Message, TextPart, message_from_json, message_json
 from hansard_compiler.compile import CompileResult, compile_context
 from hansard_compiler.compile_errors import CompileError
 from hansard_compiler.diff.sides import CompileSide, side_of_context, side_of_result
@@ -25,6 +26,7 @@ from hansard_compiler.redaction import Redactor
 from hansard_compiler.replay import mutations as change
 from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_compiler.replay.requests import item_of_message, mutate_request, with_text
+from hansard_compiler.replay.turns import says_the_same, with_answer
 from hansard_compiler.tokens import estimator_for
 from hansard_store.compilations import Compilation
 from hansard_store.errors import StoreCorruptError
@@ -32,6 +34,21 @@ from hansard_web.replaying.source import Source, stored_bytes
 
 _ON_MESSAGES: Final = (change.EditMessage, change.RemoveMessage, change.AddMessage)
 _KINDS: Final = {"system": "system", "user": "user_msg", "assistant": "assistant_msg"}
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """What the model said in an earlier turn of a fork, in place of what was recorded."""
+
+    recorded: tuple[Message, ...]
+    found: tuple[Message, ...]
+
+    @property
+    def is_same(self) -> bool:
+        return says_the_same(self.recorded, self.found)
+
+
+Past: TypeAlias = tuple[Spoken, ...]  # the earlier turns of a fork
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +86,26 @@ def remake(
     *,
     redactor: Redactor,
     policy: Policy | None,
+    past: Past | None = None,
 ) -> Remade:
-    """Compile again with changes. Raises NotReplayable."""
+    """Compile again with changes. Raises NotReplayable.
+
+    After turns that were replayed, their new words take the place of the recorded ones, and a
+    change of what is not there any more is passed over.
+    """
     request = stored_request(connection, source)
     found = source.compilation
     assert found is not None
     compiler = _Compiler(found, redactor, policy)
     before, notes = _before(connection, found, request, compiler)
     for number, one in enumerate(mutations, 1):
-        request = compiler.changed(request, one, number=number)
+        try:
+            request = compiler.changed(request, one, number=number)
+        except NotReplayable as why:
+            if past is None or why.reason is not Reason.ITEM_UNKNOWN:
+                raise
+    for spoken in past or ():
+        request = compiler.with_words(request, spoken)
     result = compiler.compiled(request)
     if not any(message["parts"] for message in result.payload["messages"]):
         raise NotReplayable(Reason.CONTEXT_EMPTY)
@@ -138,6 +166,21 @@ class _Compiler:
             op="edit_item", item_id=item_id, content=with_text(content, one.text)
         )
 
+    def with_words(self, request: CompilationRequest, spoken: Spoken) -> CompilationRequest:
+        """Put the words of an earlier turn in the place of the recorded ones, if they are there."""
+        if spoken.is_same:
+            return request
+        wanted = {one.match_hash for one in spoken.recorded}
+        for item in request.context_items:
+            said = _message_of(item.content) if item.kind == "assistant_msg" else None
+            if said is None or said.match_hash not in wanted:
+                continue
+            [new, *_] = with_answer([said], [said], spoken.found) or [said]
+            edit = change.EditItem(op="edit_item", item_id=item.id, content=message_json(new))
+            return mutate_request(request, [edit])
+        self.notes.append("the words of an earlier turn are no item here: the recorded ones stay")
+        return request
+
     def compiled(self, request: CompilationRequest) -> CompileResult:
         """Compile; raises NotReplayable with what the compiler says."""
         counter = estimator_for(request.provider, request.model)
@@ -154,6 +197,16 @@ class _Compiler:
             return RuleDecider(Policy(rules=parse_rules(rules)))
         if self._policy is not None and "policy" in self._ports:
             return RuleDecider(self._policy)
+        return None
+
+
+def _message_of(content: Any) -> Message | None:
+    """Return the message that an item of the conversation is."""
+    try:
+        if isinstance(content, str):
+            return Message("assistant", (TextPart(content),))
+        return message_from_json({"role": "assistant", **content})
+    except (KeyError, TypeError):
         return None
 
 
