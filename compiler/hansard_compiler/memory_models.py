@@ -7,10 +7,9 @@ a closed list: what a model says lands in durable memory only through one of the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints, model_validator
 
 from hansard_compiler.models import Json, MemoryType, Model, Share, TopLevel, Utc
 
@@ -197,7 +196,7 @@ class AcceptMemory(Told):
     reason: Annotated[str, StringConstraints(max_length=2_000)] = ""
 
 
-def _countable(at: datetime) -> datetime:
+def _countable(at: AwareDatetime) -> AwareDatetime:
     """Refuse what nanoseconds since 1970 cannot say in 64 bits."""
     if not 1970 <= at.year < 2262:
         raise ValueError("a time between 1970 and 2261 is expected")

@@ -22,7 +22,7 @@ from hansard.workers import propagate, propagating, worker
 from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
-    from hansard import approvals, chat, testing
+    from hansard import approvals, chat, memory, testing
     from hansard.answer import ModelAnswer
     from hansard.calling import acall_model, call_model
     from hansard.compiled import CompiledStep
@@ -60,6 +60,7 @@ __all__ = [
     "inject",
     "inject_environment",
     "instrument",
+    "memory",
     "model_compressor",
     "propagate",
     "propagating",
@@ -100,6 +101,7 @@ _LAZY = {
 def __getattr__(name: str) -> object:
     if name in _LAZY:
         return getattr(import_module(f"hansard.{_LAZY[name]}"), name)
-    if name in ("approvals", "chat", "testing"):  # modules, of which the last needs the OTel SDK
+    # Modules, of which the last needs the OTel SDK.
+    if name in ("approvals", "chat", "memory", "testing"):
         return import_module(f"hansard.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
 
     from hansard._state import Recorder
+    from hansard.memory import Remembered
     from hansard.step import Step
     from hansard_compiler.providers.adapter import Adapter
 
@@ -53,7 +54,7 @@ class CompileOptions(TypedDict, total=False):
     token_budget: Required[int]
     response_reserve: int
     tools: Iterable[Mapping[str, Any]]
-    memory: Iterable[MemoryRecord | Mapping[str, Any]]
+    memory: Iterable[MemoryRecord | Mapping[str, Any] | Remembered]
     policy: PolicyLike | None
     config: CompileConfig | Mapping[str, Any] | None
     task_summary: str
@@ -168,7 +169,7 @@ class _Compiling:
             "task_summary": options.get("task_summary", ""),
             "context_items": [_dated(given, now) for given in self._inputs],
             "tool_specs": [dict(tool) for tool in options.get("tools", ())],
-            "memory_records": list(options.get("memory", ())),
+            "memory_records": [getattr(one, "record", one) for one in options.get("memory", ())],
             "policy_rules": rules,
             "token_budget": options["token_budget"],
             "response_reserve": options.get("response_reserve", 0),
@@ -188,6 +189,9 @@ class _Compiling:
         more: dict[str, Any] = {}
         if config.agent is None and self._run is not None:
             more["agent"] = self._run.agent_name
+        recalled = getattr(self._options.get("memory"), "scope", None)
+        if recalled:  # what was read for a project is compiled for it
+            more["scope"] = {**recalled, **config.scope}
         previous = self._options.get("previous")
         if previous is not None and not config.previous_selected:
             more["previous_selected"] = previous.selected

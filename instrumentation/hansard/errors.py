@@ -4,6 +4,8 @@ HansardError
 └── InstrumentationError   something the program asked of the SDK that it cannot do
     ├── NotStarted           `hansard.init()` was not called, or the SDK is switched off
     ├── NotDecoratable       what a decorator was put on is no function
+    ├── MemoryRefused        memory that may not be written, read or ended as it was asked
+    ├── MemoryUnavailable    the memory's store or server is away, or has no room
     ├── SpoolError           the disk spool cannot be read or written
     ├── PayloadError         a payload cannot be found, or is not what its digest says
     ├── ReplayUnavailable    nobody who makes replays can be reached
@@ -18,6 +20,8 @@ A setting that cannot work is a ConfigError (hansard_compiler.errors).
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from hansard_compiler.errors import ConfigError, HansardError
 
@@ -49,6 +53,23 @@ class NotDecoratable(InstrumentationError, TypeError):
             f"@hansard.{decorator} is for functions and methods, not for {found!r}; {told}"
         )
         self.decorator = decorator
+
+
+class MemoryRefused(InstrumentationError):
+    """Memory that may not be written, read or ended so; `code` says why, as the API does."""
+
+    def __init__(
+        self, code: str, message: str, details: Mapping[str, object] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.details = dict(details or {})
+
+
+class MemoryUnavailable(InstrumentationError):
+    """The memory's store or server cannot be reached, or cannot write now; nothing was done."""
+
+    code = "memory_unavailable"
 
 
 class SpoolError(InstrumentationError):

@@ -1,0 +1,236 @@
+"""Memory from a program: embedded and over HTTP, each read and write a step, and into compiles."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hansard
+from hansard import memory
+from hansard.errors import MemoryRefused, MemoryUnavailable
+from hansard_collector.pipeline import Pipeline
+from hansard_collector.redact import RetentionPolicy
+from hansard_compiler.redaction import Redactor
+from hansard_store.database import DataFolder, open_for_ingest, open_reader
+from hansard_web.app import create_app
+from hansard_web.settings import WebSettings
+from tests.web.conftest import Served
+
+SECRET = "sk-proj-" + "T9xQz7LmW2vRk4NbY8cJ1hGd5sFp3aKe6uVi0oXw"
+USER = {"role": "user", "content": "How are totals rounded?"}
+
+
+@contextmanager
+def served(folder: DataFolder) -> Iterator[str]:
+    open_for_ingest(folder).close()
+    pipeline = Pipeline(folder, RetentionPolicy("redacted_payloads", Redactor(folder.key())))
+    pipeline.start()
+    try:
+        with Served(create_app(folder, pipeline, WebSettings())) as server:
+            yield server.url
+    finally:
+        pipeline.close()
+
+
+@pytest.fixture(params=["embedded", "http"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DataFolder]:
+    """A program that keeps its memory in its own store, or at a server."""
+    folder = DataFolder(tmp_path / "data")
+    if request.param == "embedded":
+        hansard.init(service_name="clerk", embedded=True, data=folder.path)
+        yield folder
+        hansard.shutdown()
+        return
+    with served(folder) as url:
+        hansard.init(
+            service_name="clerk", endpoint=url, protocol="http/protobuf", data=tmp_path / "mine"
+        )
+        yield folder
+        hansard.shutdown()
+
+
+@pytest.fixture
+def unrecorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No span is recorded."""
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+
+
+def remember(content: Any = "Totals are rounded once.", **more: Any) -> memory.Remembered:
+    told: dict[str, Any] = {
+        "writer": "app", "type": "constraint", "subject": "rounding", "project": "quillbook",
+    }  # fmt: skip
+    return memory.write(content, **{**told, **more})
+
+
+def steps(folder: DataFolder) -> list[tuple[str, str]]:
+    hansard.flush()
+    connection = open_reader(folder)
+    rows = connection.execute("SELECT name, role FROM span WHERE role = 'memory' ORDER BY id")
+    found = [(str(name), str(role)) for name, role in rows]
+    connection.close()
+    return found
+
+
+@pytest.mark.covers("ME-08", "ME-09", "ME-19")
+def test_what_one_run_wrote_the_next_compiles_with_its_source_run(place: DataFolder) -> None:
+    with hansard.start_run(agent_name="mender") as first:
+        written = remember()
+    with hansard.start_run(agent_name="clerk") as second:
+        found = memory.candidates(project="quillbook", text="How are totals rounded?")
+        compiled = second.compile_step(
+            [USER], memory=found, model="m", provider="local", token_budget=500
+        )
+
+    (one,) = found
+    assert (one.id, one.content) == (written.id, "Totals are rounded once.")
+    assert one.told["source_run_id"] == first.run_id
+    assert one.id in compiled.selected
+    assert steps(place) == [("upsert_memory", "memory"), ("search_memory", "memory")]
+    connection = open_reader(place)
+    rows = connection.execute(
+        "SELECT kind, trace_id, span_id, agent FROM memory_access ORDER BY id"
+    ).fetchall()
+    spans = connection.execute(
+        "SELECT trace_id, span_id FROM span WHERE role = 'memory' ORDER BY id"
+    ).fetchall()
+    connection.close()
+    assert [(kind, agent) for kind, _, _, agent in rows] == [("write", "mender"), ("read", "clerk")]
+    assert [(trace, span) for _, trace, span, _ in rows] == spans
+    assert bytes.fromhex(second.run_id or "") == rows[1][1]
+
+
+@pytest.mark.covers("ME-18")
+def test_what_was_taken_back_is_out_of_the_next_compile_with_a_receipt(place: DataFolder) -> None:
+    with hansard.start_run(agent_name="clerk") as run:
+        old = remember("Totals are rounded twice.")
+        gone = memory.invalidate(old, reason="it is once", by="noor")
+        new = remember("Totals are rounded once.", attribute="how often")
+        found = memory.candidates(project="quillbook", text="rounded")
+        compiled = run.compile_step(
+            [USER], memory=found, model="m", provider="local", token_budget=500
+        )
+
+    reasons = {one.item_id: one.reason.value for one in compiled.result.receipts}
+    assert gone.state == "invalidated"
+    assert [one.state for one in found] == ["current", "invalidated"]
+    assert reasons[old.id] == "invalidated"
+    assert new.id in compiled.selected
+    assert [one.id for one in memory.read(project="quillbook")] == [new.id]
+
+
+@pytest.mark.covers("ME-02", "ME-03", "ME-04")
+def test_working_memory_is_the_runs_own(place: DataFolder) -> None:
+    with hansard.start_run(agent_name="clerk") as run:
+        notes = memory.working()
+        notes["plan"] = "read"
+        notes["plan"] = {"then": "write"}
+        notes.set("open_questions", "why?", tags=["q"])
+        with run.step("part") as step:
+            chain = memory.working(chain=step)
+            chain["plan"] = "the part's plan"
+            assert chain["plan"] == "the part's plan"
+            assert chain.get("open_questions") == "why?"
+        assert notes["plan"] == {"then": "write"}
+        assert sorted(notes) == ["open_questions", "plan"]
+        assert [one.content for one in notes.history("plan")] == [{"then": "write"}, "read"]
+        found = notes.all()
+        compiled = run.compile_step(
+            [USER], memory=found, model="m", provider="local", token_budget=500
+        )
+    with hansard.start_run(agent_name="other"):
+        assert memory.working().get("plan", "nothing") == "nothing"
+        assert memory.working(run.run_id)["plan"] == {"then": "write"}
+        with pytest.raises(KeyError):
+            memory.working()["plan"]
+
+    assert {one.id for one in found} <= set(compiled.selected)
+
+
+def test_what_is_refused_has_the_code_of_the_api(place: DataFolder) -> None:
+    with pytest.raises(MemoryRefused) as unapproved:
+        remember(writer="human_approved_summary")
+    with pytest.raises(MemoryRefused) as unnamed:
+        remember(project=None)
+    first = remember()
+    remember("Something else.")
+    with pytest.raises(MemoryRefused) as late:
+        remember("A third thing.", replaces=first.id)
+
+    codes = [one.value.code for one in (unapproved, unnamed, late)]
+    assert codes == ["writer_refused", "bad_request", "memory_not_current"]
+    with pytest.raises(MemoryUnavailable, match="none is open"):
+        memory.working()["plan"] = "x"
+
+
+def test_secrets_leave_neither_process_nor_trace(place: DataFolder) -> None:
+    with hansard.start_run(agent_name="clerk"):
+        written = remember(
+            {"key": SECRET}, tags=["a"], fresh_as_of=datetime(2026, 1, 2, tzinfo=UTC)
+        )
+        memory.read(project="quillbook", text=f"what is {SECRET}?")
+
+    assert "‹redacted:" in str(written.content)
+    assert written.told["freshness_at"].startswith("2026-01-02")
+    hansard.flush()
+    files = [path.read_bytes() for path in place.path.rglob("*") if path.is_file()]
+    assert not any(SECRET.encode() in file for file in files)
+
+
+def test_memory_works_where_nothing_is_recorded(tmp_path: Path, unrecorded: None) -> None:
+    hansard.init(service_name="x", embedded=True, data=tmp_path)
+    try:
+        written = remember()
+        assert [one.id for one in memory.read(project="quillbook")] == [written.id]
+        assert written.told["source_run_id"] is None
+    finally:
+        hansard.shutdown()
+
+
+def test_a_server_that_is_away_says_so(tmp_path: Path, unrecorded: None) -> None:
+    hansard.init(
+        service_name="x",
+        endpoint="http://127.0.0.1:9",
+        protocol="http/protobuf",
+        data=tmp_path,
+    )
+    try:
+        with pytest.raises(MemoryUnavailable):
+            remember()
+    finally:
+        hansard.shutdown()
+
+
+def test_a_program_that_keeps_no_content_remembers_nothing(
+    tmp_path: Path, unrecorded: None
+) -> None:
+    hansard.init(service_name="x", embedded=True, data=tmp_path, retention="metadata_only")
+    try:
+        with pytest.raises(MemoryRefused) as refused:
+            remember()
+        assert refused.value.code == "memory_not_kept"
+    finally:
+        hansard.shutdown()
+
+
+def test_threads_of_one_program_share_its_memory(tmp_path: Path, unrecorded: None) -> None:
+    hansard.init(service_name="x", embedded=True, data=tmp_path)
+    try:
+        threads = [
+            threading.Thread(
+                target=remember, args=(f"note {number}",), kwargs={"subject": f"{number}"}
+            )
+            for number in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(memory.read(project="quillbook")) == 8
+    finally:
+        hansard.shutdown()
