@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated
 
 import apsw
@@ -12,8 +13,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from hansard_store.conversation_reads import CallRow, list_calls
-from hansard_store.flags import SpanFlag
+from hansard_store.conversation_reads import CallRow
 from hansard_store.run_queries import get_run
 from hansard_store.step_queries import StepSkeleton, get_step
 from hansard_web.api.diff import TIMEOUT_MS
@@ -24,6 +24,7 @@ from hansard_web.comparing.finding import (
     find_run_diff,
     is_step_id,
 )
+from hansard_web.comparing.neighbours import Neighbours, neighbours_of
 from hansard_web.comparing.runs import AlignedStep, RunDiff, Trees, compare_focus
 from hansard_web.comparing.steps import compare_steps
 from hansard_web.pages.diff_state import DiffState, parse_diff_state
@@ -43,7 +44,9 @@ class Other:
     about: str
     number: int
     href: str
-    is_neighbour: bool
+    model: str | None
+    start_ns: int
+    tokens: int | None  # input
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,40 +143,32 @@ def _pick_page(connection: apsw.Connection, wanted: str) -> PickPage:
     now_ns = time.time_ns()
     step = get_step(connection, wanted, now_ns=now_ns)
     run = get_run(connection, step.run_id, now_ns=now_ns)
-    calls = [
-        one
-        for one in list_calls(connection, run.id)
-        if one.role == step.role and not one.flags & SpanFlag.DUPLICATE
-    ]
     found = find_compaction(connection, step, now_ns=now_ns)
     return PickPage(
         left=step.step_id,
         left_name=step.name,
         left_href=f"/steps/{step.step_id}",
-        others=_others(step, calls),
+        others=_others(step, neighbours_of(connection, step, run=run.id)),
         compaction_href=None if found is None else DiffState(found.before, found.after).path,
         runs_href=f"/?compare={run.run_id}",
     )
 
 
-def _others(step: StepSkeleton, calls: list[CallRow]) -> tuple[Other, ...]:
+def _others(step: StepSkeleton, around: Neighbours) -> tuple[Other, ...]:
     """Return the calls of the same run, those next to the step first."""
-    at = next((at for at, one in enumerate(calls) if one.span == step.id), None)
-    numbered = list(enumerate(calls, 1))
+    at = around.place
+    numbered = list(enumerate(around.calls, 1))
     if at is not None:
         numbered.sort(key=lambda pair: abs(pair[0] - 1 - at))
-    return tuple(
-        Other(
-            one.name,
-            "the call before it" if at is not None and number == at else "the call after it"
-            if at is not None and number == at + 2 else "",
-            number,
-            # The earlier one is A, whichever was chosen first.
-            DiffState(one.step_id, step.step_id).path
-            if (one.sort_ns, one.span) <= (step.sort_ns, step.id)
-            else DiffState(step.step_id, one.step_id).path,
-            at is not None and abs(number - 1 - at) == 1,
-        )
-        for number, one in numbered[: _MOST_CALLS + 1]
-        if one.span != step.id
-    )  # fmt: skip
+    others = (pair for pair in numbered if pair[1].span != step.id)
+    return tuple(_other(step, around, *pair) for pair in islice(others, _MOST_CALLS))
+
+
+def _other(step: StepSkeleton, around: Neighbours, number: int, one: CallRow) -> Other:
+    # The earlier one is A, whichever was chosen first.
+    is_earlier = (one.sort_ns, one.span) <= (step.sort_ns, step.id)
+    pair = (one.step_id, step.step_id) if is_earlier else (step.step_id, one.step_id)
+    about = {around.before: "the call before it", around.after: "the call after it"}.get(one, "")
+    return Other(
+        one.name, about, number, DiffState(*pair).path, one.model, one.sort_ns, one.tokens_input
+    )

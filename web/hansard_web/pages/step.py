@@ -20,6 +20,7 @@ from hansard_store.compilations import ID_KEY, Compilation
 from hansard_store.run_queries import RunItem, get_run
 from hansard_store.step_queries import StepSkeleton, get_step, recent_durations
 from hansard_store.step_reads import Redaction, count_losers, list_redactions
+from hansard_web.comparing.neighbours import neighbours_of
 from hansard_web.compiled.record import compilation_for
 from hansard_web.compiled.state import parse_context_state
 from hansard_web.compiled.view import NativeView, native_view
@@ -319,6 +320,7 @@ class StepPage:
     step: Pane
     run: RunItem
     previous_call_href: str | None
+    comparisons: tuple[tuple[str, str], ...]  # (label, address): with the calls around it
 
 
 @router.get("/steps/{step_id}")
@@ -368,4 +370,17 @@ def step_page(
     previous = pane.native.previous_href if pane.native else None
     if pane.context and pane.context.baseline_href:
         previous = f"{pane.context.baseline_href}?tab={pane.tab}"
-    return StepPage(pane, run, previous)
+    return StepPage(pane, run, previous, _comparisons(connection, found, run))
+
+
+def _comparisons(
+    connection: apsw.Connection, step: StepSkeleton, run: RunItem
+) -> tuple[tuple[str, str], ...]:
+    """Return what a step is compared with most: the call before it, and the one after it."""
+    around = neighbours_of(connection, step, run=run.id)
+    found = []
+    if around.before is not None:
+        found.append(("previous call", f"/diff/{around.before.step_id}/{step.step_id}"))
+    if around.after is not None:
+        found.append(("next call", f"/diff/{step.step_id}/{around.after.step_id}"))
+    return (*found, ("another step…", f"/diff?left={step.step_id}"))

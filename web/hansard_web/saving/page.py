@@ -14,6 +14,7 @@ from hansard_web.assets import package_assets
 from hansard_web.render import Renderer, make_environment
 
 _STYLES: Final = ("hansard", "app", "run", "context", "diff")
+_STYLE: Final = Markup("<style>{}</style>")
 MEDIA_TYPE: Final = "text/html; charset=utf-8"
 
 
@@ -24,7 +25,7 @@ class SavedPage:
     title: str
     view: Any
     made_ns: int  # when it was saved
-    css: Markup
+    style: Markup
     policy: str
 
 
@@ -41,7 +42,7 @@ def saved_file(name: str, template: str, title: str, view: Any, *, now_ns: int) 
     css = _css()
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    page = SavedPage(title, view, now_ns, Markup(css), policy)
+    page = SavedPage(title, view, now_ns, _STYLE.format(Markup(css)), policy)
     renderer = Renderer(make_environment(package_assets()))
     text = renderer.text(template, page=page, now_ns=now_ns)
     return SavedFile(name, text.encode("utf-8", "replace"))
