@@ -11,6 +11,9 @@ from hansard_store.flags import SpanFlag
 NO_NEWS_NS = 15 * 60 * 1_000_000_000
 # Until when a run that is open may be believed to be: by the pulses of its processes, if any.
 ALIVE_UNTIL = f"coalesce(run.alive_until_ns, run.news_ns + {NO_NEWS_NS})"
+# Until when an approval of a run waits for somebody, whoever notices that its time is over; 0: none.
+WAITS_UNTIL = """coalesce((SELECT max(approval.expires_ns) FROM approval INDEXED BY approval_waits
+  WHERE approval.trace_id = run.trace_id AND approval.status IN ('awaiting', 'revised')), 0)"""
 # As plain integers: `&` with an enum costs a microsecond, a tree has 50,000 rows.
 _TIME_HUGE, _ERROR = int(SpanFlag.TIME_HUGE), int(SpanFlag.ERROR)
 _CANCELLED = int(SpanFlag.CANCELLED)
@@ -39,8 +42,14 @@ def token_sums(columns: Sequence[int | None]) -> TokenSums | None:
     return TokenSums(*columns)
 
 
-def run_status(stored: str, *, alive_until_ns: int, now_ns: int) -> str:
-    """Return ok, error, open or no_end: an open run that nobody is alive for gets no end."""
+def run_status(stored: str, *, alive_until_ns: int, now_ns: int, waits_until_ns: int = 0) -> str:
+    """Return ok, error, open, no_end or blocked.
+
+    An open run that nobody is alive for gets no end. A run is blocked while an approval of it waits
+    for somebody, unless it failed.
+    """
+    if waits_until_ns > now_ns and stored not in ("error", "cancelled"):
+        return "blocked"
     if stored == "open" and alive_until_ns < now_ns:
         return "no_end"
     return stored

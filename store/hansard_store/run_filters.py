@@ -15,7 +15,7 @@ import apsw
 
 from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import BadQueryError
-from hansard_store.figures import ALIVE_UNTIL
+from hansard_store.figures import ALIVE_UNTIL, WAITS_UNTIL
 
 RUN_STATUSES = ("ok", "error", "open", "no_end", "blocked", "cancelled")
 FACET_KINDS = ("agent", "model", "tool", "service", "role")
@@ -167,15 +167,31 @@ _COLUMNS = {
     ),
 }
 _WINDOW = _column(f"{_SINCE} AND {_UNTIL}", "run_started")
+_WAITS = f"{WAITS_UNTIL} > :now_ns"
 _STATUS = {
     status: _column(f"run.status = '{status}'", "run_status", in_order=True)
-    for status in RUN_STATUSES
+    for status in ("error", "cancelled")
 } | {
+    "ok": _column(f"run.status = 'ok' AND NOT {_WAITS}", "run_status", in_order=True),
     "open": _column(
-        f"run.status = 'open' AND {ALIVE_UNTIL} >= :now_ns", "run_status", in_order=True
+        f"run.status = 'open' AND {ALIVE_UNTIL} >= :now_ns AND NOT {_WAITS}",
+        "run_status",
+        in_order=True,
     ),
     "no_end": _column(
-        f"run.status = 'open' AND {ALIVE_UNTIL} < :now_ns", "run_status", in_order=True
+        f"run.status = 'open' AND {ALIVE_UNTIL} < :now_ns AND NOT {_WAITS}",
+        "run_status",
+        in_order=True,
+    ),
+    "blocked": _Condition(
+        f"run.status NOT IN ('error', 'cancelled') AND {_WAITS}",
+        _Driver(
+            "(SELECT DISTINCT trace_id FROM approval INDEXED BY approval_status"
+            " WHERE status IN ('awaiting', 'revised') AND trace_id IS NOT NULL"
+            " AND expires_ns > :now_ns) AS driver"
+            " CROSS JOIN run ON run.trace_id = driver.trace_id",
+            "run.status NOT IN ('error', 'cancelled')",
+        ),
     ),
 }
 _FACET = {kind: _facet(kind) for kind in FACET_KINDS}

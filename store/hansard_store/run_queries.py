@@ -12,7 +12,7 @@ import apsw
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.database import snapshot
-from hansard_store.figures import ALIVE_UNTIL, TokenSums, run_status, token_sums
+from hansard_store.figures import ALIVE_UNTIL, WAITS_UNTIL, TokenSums, run_status, token_sums
 from hansard_store.run_candidates import candidate_runs
 from hansard_store.run_filters import (
     NEWEST_FIRST,
@@ -106,7 +106,7 @@ _COLUMNS = f"""
   run.tokens_output, run.tokens_cache_read, run.tokens_cache_write, run.tokens_reasoning,
   run.cost_usd_nano, run.conversation_id, run.user_id, run.first_input, run.last_output,
   run.has_receipts, run.pinned, run.synthetic, run.notes, {ALIVE_UNTIL},
-  run.alive_until_ns IS NOT NULL
+  run.alive_until_ns IS NOT NULL, {WAITS_UNTIL}
 """
 _BY_TRACE = f"SELECT {_COLUMNS} FROM run WHERE trace_id = ?"
 _BY_NUMBER = f"""
@@ -266,7 +266,7 @@ def run_facets(
         rows = _matching(
             connection,
             wanted,
-            f"run.status, {ALIVE_UNTIL}",
+            f"run.status, {ALIVE_UNTIL}, {WAITS_UNTIL}",
             sort=sort,
             after=first_page(sort),
             now_ns=now_ns,
@@ -279,8 +279,10 @@ def run_facets(
         if len(kept := counts.setdefault(kind, [])) < values:
             kept.append(FacetCount(value, runs))
     statuses: dict[str, int] = {}
-    for _, stored, alive_until_ns in rows[:FACET_SAMPLE]:
-        status = run_status(stored, alive_until_ns=alive_until_ns, now_ns=now_ns)
+    for _, stored, alive_until_ns, waits_until_ns in rows[:FACET_SAMPLE]:
+        status = run_status(
+            stored, alive_until_ns=alive_until_ns, now_ns=now_ns, waits_until_ns=waits_until_ns
+        )
         statuses[status] = statuses.get(status, 0) + 1
     by_count = sorted(statuses.items(), key=lambda counted: (-counted[1], counted[0]))
     counts["status"] = [FacetCount(status, runs) for status, runs in by_count]
@@ -310,7 +312,7 @@ def _with_names(
 def _item(
     row: tuple[Any, ...], *, now_ns: int, models: Sequence[str], services: Sequence[str]
 ) -> RunItem:
-    status = run_status(row[7], alive_until_ns=row[31], now_ns=now_ns)
+    status = run_status(row[7], alive_until_ns=row[31], now_ns=now_ns, waits_until_ns=row[33])
     return RunItem(
         id=row[0],
         run_id=row[1].hex(),
@@ -321,7 +323,7 @@ def _item(
         domain=row[6],
         status=status,
         started_ns=row[8],
-        ended_ns=None if status in ("open", "no_end") else row[9],
+        ended_ns=None if row[7] == "open" else row[9],
         news_ns=row[10],
         span_count=row[11],
         step_count=row[12],

@@ -1,0 +1,71 @@
+"""A run is blocked while an approval of it waits, wherever runs are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from hansard_store.facade import Accountability
+from hansard_store.run_filters import RunFilter
+from hansard_store.run_queries import last_change, list_runs, run_facets
+from tests.store.accounts import HOUR, Clock, proposal
+from tests.store.maker import NOW, StoreMaker, trace_id
+from tests.store.plans import QueryPlans
+
+
+@pytest.fixture
+def desk(store: StoreMaker) -> Iterator[Accountability]:
+    clock = Clock()
+    clock.now_ns = NOW
+    with Accountability(store.folder, clock=clock) as made:
+        yield made
+
+
+def statuses(store: StoreMaker, *, now_ns: int = NOW) -> dict[str, str]:
+    found = list_runs(store.db, RunFilter(), now_ns=now_ns).items
+    return {one.name: one.status for one in found}
+
+
+def of_status(store: StoreMaker, *status: str, now_ns: int = NOW) -> list[str]:
+    found = list_runs(store.db, RunFilter(status=status), now_ns=now_ns).items
+    return sorted(one.name for one in found)
+
+
+@pytest.mark.covers("PO-19")
+def test_a_run_is_blocked_while_its_approval_waits_and_not_after(
+    store: StoreMaker, desk: Accountability
+) -> None:
+    for name in ("one", "two", "three"):
+        store.span(name, run=name)
+    run_id = trace_id("two").hex()
+    before = last_change(store.db)
+    made = desk.propose(proposal(run_id=run_id)).approval.approval_id
+    waiting = last_change(store.db)
+
+    blocked = of_status(store, "blocked")
+    others = of_status(store, "ok"), of_status(store, "blocked", "ok")
+    facets = run_facets(store.db, RunFilter(), now_ns=NOW).counts["status"]
+    over = of_status(store, "blocked", now_ns=NOW + HOUR)
+    desk.approve(made)
+
+    assert len(blocked) == 1
+    assert (len(others[0]), len(others[1])) == (2, 3)
+    assert {one.value: one.runs for one in facets} == {"ok": 2, "blocked": 1}
+    assert over == []
+    assert of_status(store, "blocked") == []
+    assert set(statuses(store).values()) == {"ok"}
+    assert before < waiting < last_change(store.db)  # pages that follow are told
+
+
+def test_blocked_runs_are_found_without_a_scan(
+    store: StoreMaker, desk: Accountability, plans: QueryPlans
+) -> None:
+    store.span("one", run="one")
+    desk.propose(proposal(run_id=trace_id("one").hex()))
+
+    for status in ("blocked", "ok", "open", "no_end"):
+        with plans.watch(store.db):
+            of_status(store, status)
+
+    assert plans.scans() == []
