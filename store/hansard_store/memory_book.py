@@ -23,7 +23,7 @@ from hansard_compiler.models import parse
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store import memories
-from hansard_store.database import DataFolder, transaction
+from hansard_store.database import DataFolder, open_for_ingest, transaction
 from hansard_store.event_types import Actor, Event, EventType
 from hansard_store.events import append
 from hansard_store.memory_access import record
@@ -270,7 +270,8 @@ def read_answer(asked: ReadMemory, found: Sequence[Memory]) -> Json:
 def open_memory(data: Path, *, retention: RetentionMode) -> MemoryBook:
     """Open the memory of a data folder, made where it is not there: the entry point of the SDK."""
     folder = DataFolder(data)
-    folder.create()
+    # Made and migrated here, once: threads that find it half made would each go on with it.
+    open_for_ingest(folder).close()
     return MemoryBook(folder, retention)
 
 
