@@ -6,13 +6,21 @@ import hashlib
 import json
 from typing import Any
 
+import openai
 import pytest
 
-from tests.instrumentation.clients.asking import CHAT, MESSAGES, RESPONSES, Api
+from tests.instrumentation.clients.asking import CHAT, MESSAGES, RESPONSES, Api, openai_client
 from tests.instrumentation.clients.provider import json_reply
 from tests.web.replay.stage import SCRIPT, Stage
 
 Json = dict[str, Any]
+EMBEDDINGS = Api(
+    "embeddings",
+    openai_client,
+    openai_client,
+    "embeddings.create",
+    {"model": "text-embedding-4", "input": "Grüße", "encoding_format": "float"},
+)
 NETWORKED = ["openai", "anthropic", "openai_compatible"]
 
 
@@ -155,3 +163,26 @@ def _chat(words: str) -> Json:
         ],
         "usage": {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11},
     }
+
+
+def test_embeddings_are_sent_again_as_they_were(stage: Stage) -> None:
+    step_id = stage.http_call(EMBEDDINGS)
+
+    told = stage.replay(step_id)
+
+    first, again = stage.provider.received
+    assert (again.body, again.path) == (first.body, first.path)
+    assert stage.step(told["step_ids"][0])["call"]["tokens"]["input"] == 5
+
+
+def test_a_recorded_failure_is_told_as_the_failure_it_was(stage: Stage) -> None:
+    error = {"error": {"message": "no such model", "code": "model_not_found"}}
+    stage.provider.replies.append(json_reply(error, status=404))
+    with pytest.raises(openai.NotFoundError):
+        stage.http_call(CHAT)
+    step_id = stage.newest_call()
+
+    told = stage.replay(step_id, recorded=True)
+
+    assert (told["state"], told["reason"]) == ("failed", "model_unknown")
+    assert len(stage.provider.received) == 1

@@ -149,6 +149,8 @@ def _doors(recorded: Recorded, reach: Reach) -> list[Door]:
 
 def offline_door(recorded: Recorded) -> Door:
     """Return the door of a call that is answered from its recording: nobody is to be reached."""
+    if not recorded.path:
+        return door_of(recorded.provider, Reach(model_server=""))
     family = recorded.provider if recorded.provider in ("anthropic", "scripted") else "openai"
     if family == "scripted":
         return Door(family, family, None, ScriptedFormat().path)
