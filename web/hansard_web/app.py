@@ -29,6 +29,7 @@ from hansard_store.memory_book import MemoryBook
 from hansard_web.accounts import make_accounts
 from hansard_web.api.ledger import router as ledger_router
 from hansard_web.api.routes import api_router
+from hansard_web.approving.chain import Chains
 from hansard_web.assets import package_assets
 from hansard_web.first import PeopleFirst
 from hansard_web.heads import AnswerHead
@@ -90,6 +91,7 @@ def create_app(
     app.state.door = make_door(site)
     app.state.desk = make_desk(site)
     app.state.accounts = make_accounts(site, app.state.desk)
+    app.state.chains = Chains()
     app.state.memory = MemoryBook(store, RetentionMode(settings.retention), door="api")
     app.state.replays = make_replays(app.state.door, app.state.desk)
     if ingest is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from hansard_web import format as figures
+from hansard_web.approving.waiting import Badge, read_badge
 from hansard_web.assets import Assets
 from hansard_web.markdown import to_html
 
@@ -37,6 +38,8 @@ class Place:
 PLACES: Final = (
     Place("runs", "Runs", "/", "r"),
     Place("conversations", "Conversations", "/conversations", "c"),
+    Place("approvals", "Approvals", "/approvals", "a"),
+    Place("events", "Events", "/events", "e"),
     Place("search", "Search", "/search", "s"),
     Place("usage", "Usage", "/usage", "u"),
     Place("health", "Health", "/health", "h"),
@@ -53,6 +56,7 @@ class Shell:
     signed_in: bool
     now_ns: int
     places: tuple[Place, ...] = PLACES
+    badge: Callable[[], Badge] = lambda: Badge(0)  # asked by whole pages only
 
 
 @cache
@@ -166,4 +170,5 @@ def shell_of(request: Request) -> Shell:
         csrf=getattr(request.state, "csrf", ""),
         signed_in=getattr(request.state, "signed_in", False),
         now_ns=time.time_ns(),
+        badge=lambda: read_badge(request.app.state.site.readers),
     )

@@ -48,6 +48,7 @@ _SCOPES: Final = (
     ("POST", re.compile(r"/v1/approvals/[^/]+/undo"), TokenScope.DECIDE),
     ("POST", re.compile(r"/v1/approvals(?:/[^/]+/(?:repropose|claim|result))?"), TokenScope.INGEST),
     ("POST", re.compile(r"/v1/events"), TokenScope.INGEST),
+    ("POST", re.compile(r"/approvals/[^/]+"), TokenScope.DECIDE),
     ("POST", re.compile(r"/(?:theme|signout)"), TokenScope.READ),
     # What an agent tells or asks through the sidecar. Answers that hold content need `read` too.
     ("POST", re.compile(r"/v1/runs/(?:start|[^/]+/(?:steps|end))"), TokenScope.INGEST),

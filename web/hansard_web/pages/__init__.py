@@ -5,9 +5,12 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from hansard_web.pages import (
+    approvals,
     conversations,
     diff,
+    events,
     health,
+    live_approvals,
     live_runs,
     receipts,
     run,
@@ -31,6 +34,9 @@ def page_routers() -> list[APIRouter]:
         step_texts,
         run,
         live_runs,
+        approvals,
+        live_approvals,
+        events,
         conversations,
         diff,
         search,

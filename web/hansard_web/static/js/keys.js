@@ -4,6 +4,7 @@ const NAMES = {
   j: "next", ArrowDown: "next", k: "previous", ArrowUp: "previous",
   Enter: "open", Escape: "close", x: "select", c: "compare", ".": "pause", y: "copy-link",
   e: "next-error", n: "next-match", p: "previous-match", "[": "collapse-all", "]": "expand-all",
+  a: "approve", r: "revise",
   ArrowLeft: "collapse", ArrowRight: "expand", Home: "first", End: "last",
   "/": "search", "?": "help",
 };

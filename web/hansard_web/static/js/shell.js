@@ -2,6 +2,7 @@
 import { announce } from "./keys.js";
 
 const RETRY_MS = 2000;
+const LOOK_EVERY_MS = 5000;
 
 document.addEventListener("click", (event) => {
   const button = event.target instanceof Element && event.target.closest("[data-copy]");
@@ -34,7 +35,17 @@ for (const name of ["htmx:error", "htmx:response:error"])
       setTimeout(() => htmx.trigger(event.target, "live:retry"), RETRY_MS);
       return;
     }
+    // Nobody asked for what is looked up by itself.
+    if (event.target instanceof Element && event.target.hasAttribute("data-quiet")) return;
     const status = event.detail?.ctx?.response?.status;
     if (status === undefined) toast("Hansard does not answer. Is it still running?");
     else if (status >= 500) toast(`Hansard could not do that (${status}). The log has the reason.`);
   });
+
+// How many approvals wait, in the head of every page that is looked at.
+const look = () => {
+  const badge = document.getElementById("waiting");
+  if (badge && !document.hidden) htmx.trigger(badge, "look");
+};
+setInterval(look, LOOK_EVERY_MS);
+document.addEventListener("visibilitychange", look);

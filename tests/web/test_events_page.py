@@ -1,0 +1,116 @@
+"""The audit log as a page: filters, pages, and whether the chain is whole."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.testclient import TestClient
+
+from hansard_store.database import DataFolder, open_for_maintenance
+from tests.web.approvals import RUN, STEP, ask, read, redraft, store_of
+
+FRAGMENT = {"HX-Request": "true"}
+
+
+def types(client: TestClient, query: str = "") -> list[str]:
+    page = read(client, f"/events{query}").one("main")
+    return [one.text for one in page.all("a", class_="rowlink")]
+
+
+def fill(client: TestClient) -> str:
+    """Put one decided action and a tool call into the log; return the action's id."""
+    store = store_of(client)
+    asked = ask(store)
+    store.revise(asked.approval_id, note="Cheaper.", by="Noor")
+    redraft(store, asked, amount=1)
+    store.approve(asked.approval_id, by="Noor")
+    store.tool_called("get_quote", {"id": 1}, agent="mender")
+    return asked.approval_id
+
+
+def test_events_are_found_by_what_they_are_of_and_link_there(client: TestClient) -> None:
+    approval_id = fill(client)
+    whole = ["tool.called", "action.approved", "action.reproposed", "action.revised"]
+
+    assert types(client) == [*whole, "action.created"]
+    assert types(client, "?type=action.revised") == ["action.revised"]
+    assert types(client, f"?approval={approval_id[:10]}&actor=me") == whole[1:4:2]
+    assert types(client, "?action=get_quote&who=mender") == ["tool.called"]
+    assert types(client, f"?run={RUN}&until=2001-01-01T00:00Z") == []
+    row = read(client, f"/events?run={RUN}&type=action.revised").one("tbody").all("tr")[0]
+    links = [one["href"] for one in row.all("a")]
+    assert links == ["/events/2", f"/approvals/{approval_id}", f"/steps/{STEP}"]
+    assert "create_deal: “Cheaper.”" in row.text
+
+
+def test_what_cannot_be_asked_is_said(client: TestClient) -> None:
+    assert "is 'nonsense'" in read(client, "/events?since=nonsense").one("main").text
+    assert "approval" in read(client, "/events?approval=zzzz").one("div", data_tone="wait").text
+    assert "Nothing is on record yet" in read(client, "/events").text
+    read(client, "/events/1", status=404)
+    read(client, "/events/none", status=404)
+
+
+def test_older_events_are_on_the_next_page(client: TestClient) -> None:
+    store = store_of(client)
+    for number in range(103):
+        store.message_in(f"conversation-{number}")
+
+    first = read(client, "/events?actor=me")
+    more = first.one("a", class_="more")["href"]
+
+    assert more == "/events?actor=me&before=4"
+    later = read(client, more)
+    assert [one["href"] for one in later.all("a", class_="rowlink")] == [
+        "/events/3",
+        "/events/2",
+        "/events/1",
+    ]
+    assert later.all("a", class_="more") == []
+
+
+def test_the_chain_is_checked_when_asked_and_a_moment_later_not_again(client: TestClient) -> None:
+    fill(client)
+    assert read(client, "/events").one("section", id="chain")["data-state"] == "unknown"
+
+    checked = client.get("/fragments/events/chain", headers=FRAGMENT)
+
+    head = store_of(client).head()
+    assert 'data-state="whole"' in checked.text
+    assert "5 events" in checked.text
+    assert f"--anchor {head.text}" in checked.text
+    # Without script the same is a link, and what is known is shown by every later page.
+    assert client.get("/fragments/events/chain").headers["location"] == "/events?verify=1"
+    assert read(client, "/events").one("section", id="chain")["data-state"] == "whole"
+
+
+@pytest.mark.covers("UI-18")
+def test_a_broken_chain_names_its_first_broken_row(client: TestClient) -> None:
+    fill(client)
+    folder: DataFolder = store_of(client).folder
+    connection = open_for_maintenance(folder)
+    connection.execute("DROP TRIGGER event_stays")
+    connection.execute("UPDATE event SET who = 'Mallory' WHERE seq = 4")
+    connection.close()
+
+    page = read(client, "/events?verify=1")
+
+    chain = page.one("section", id="chain")
+    assert chain["data-state"] == "broken"
+    assert "The chain is broken at event 4." in chain.text
+    assert "its hash is another one" in chain.text
+    [row] = page.all("tr", data_broken="")
+    assert row.one("a", class_="rowlink")["href"] == "/events/4"
+
+
+def test_an_event_is_shown_whole_with_its_hashes_and_neighbours(client: TestClient) -> None:
+    fill(client)
+    store = store_of(client)
+    second = store.events(before=3, limit=1)[0]
+
+    page = read(client, "/events/2").one("main")
+
+    assert page.one("p", class_="drafts-note").text == "Cheaper."
+    assert second.hash.hex() in page.text
+    assert second.prev_hash.hex() in page.text
+    hrefs = {one["href"] for one in page.all("a")}
+    assert {"/events/1", "/events/3", f"/runs/{RUN}"} <= hrefs

@@ -1,0 +1,87 @@
+"""Entries of the audit log as rows: who did what, to what, and where it is chained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hansard_store.event_types import Actor, EventType, StoredEvent
+from hansard_store.events import json_of
+from hansard_web.approving.words import hash_ends, one_line
+
+_ICONS: Final = {Actor.AGENT: "agent", Actor.ME: "user", Actor.TOOL: "tool"}
+_BAD: Final = frozenset({EventType.POLICY_BLOCKED, EventType.FAILURE, EventType.ACTION_UNKNOWN})
+_SAY_CHARS: Final = 160
+_QUOTED: Final = ("note", "reason", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """One entry; ids are hex digits, "" where there is none."""
+
+    seq: int
+    href: str
+    time_ns: int
+    late: bool
+    actor: str
+    icon: str
+    who: str
+    type: str
+    is_bad: bool
+    say: str
+    approval_id: str
+    run_id: str
+    step_id: str
+    hash: str
+    hash_ends: str
+    prev_ends: str
+
+
+def event_row(event: StoredEvent) -> EventRow:
+    """Return an entry as a row."""
+    run_id = event.trace_id.hex() if event.trace_id else ""
+    body = body_of(event)
+    return EventRow(
+        seq=event.seq,
+        href=f"/events/{event.seq}",
+        time_ns=event.time_ns,
+        late=event.late,
+        actor=event.actor,
+        icon=_ICONS.get(event.actor, "system"),  # type: ignore[call-overload]  # an Actor is a str
+        who=one_line(event.who, 60),
+        type=event.type,
+        is_bad=event.type in _BAD or body.get("ok") is False,
+        say=_say(event, body),
+        approval_id=event.approval_id.hex() if event.approval_id else "",
+        run_id=run_id,
+        step_id=f"{run_id}-{event.span_id.hex()}" if run_id and event.span_id else "",
+        hash=event.hash.hex(),
+        hash_ends=hash_ends(event.hash.hex()),
+        prev_ends=hash_ends(event.prev_hash.hex()),
+    )
+
+
+def body_of(event: StoredEvent) -> dict[str, Any]:
+    """Return an entry's body; nothing of one that was altered so that it cannot be read."""
+    try:
+        found = json_of(event.body)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _say(event: StoredEvent, body: dict[str, Any]) -> str:
+    """Return what happened in one line; texts of people stand in quotation marks."""
+    action = one_line(event.action, 60)
+    draft = event.contents.get("draft")
+    if isinstance(draft, dict):
+        told = one_line(str(draft.get("description", "")), _SAY_CHARS)
+        return f"{action}, draft {draft.get('revision')}: {told}"
+    for name in _QUOTED:
+        if name in event.contents:
+            return f"{action}: “{one_line(str(event.contents[name]), _SAY_CHARS)}”"
+    if body.get("ok") is False:
+        return f"{action}: failed"
+    kind, _, rest = event.subject.partition(":")
+    concerns = "" if kind in ("approval", "tool") or rest == event.action else event.subject
+    return " · ".join(part for part in (action, one_line(concerns, 80)) if part)

@@ -1,0 +1,173 @@
+"""The list beside an approval: what waits, what was sent back, what needs a look, what is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hansard_store.approval_records import Approval
+from hansard_store.approval_states import Status
+from hansard_store.approvals import ABOVE_ALL, cursor_after, read_cursor
+from hansard_store.errors import BadQueryError
+from hansard_store.facade import Accountability
+from hansard_web.approving.state import DECIDED, FIELDS, UNKNOWN, InboxState, terminal
+from hansard_web.approving.words import SOON_NS, Standing, one_line, standing, time_left
+
+_MOST_OPEN: Final = 100  # of a group; more are counted
+_DECIDED_BESIDE: Final = 20
+_DECIDED_ROWS: Final = 50
+_SAY_CHARS: Final = 240
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An approval in the list."""
+
+    approval_id: str
+    short_id: str
+    href: str
+    standing: Standing
+    say: str
+    tool: str
+    agent: str
+    left: str  # "" where no time runs
+    is_soon: bool
+    expires_ns: int
+    at_ns: int  # when it was decided, or last changed
+    flagged: int  # arguments that a person should look at
+    is_current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    name: str
+    title: str
+    items: tuple[Item, ...]
+    count: int
+    more: str = ""  # what is not shown
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox:
+    """The list as it is at a moment."""
+
+    state: InboxState
+    groups: tuple[Group, ...]
+    waiting: int
+    open_count: int
+    chips: tuple[tuple[str, str, str], ...]  # name, value, address without it
+    older_href: str | None
+    is_virgin: bool  # nothing was ever proposed
+    problem: str = ""
+
+    @property
+    def first_id(self) -> str | None:
+        """Return what is to be shown when nothing was chosen."""
+        return next((one.approval_id for group in self.groups for one in group.items), None)
+
+
+def read_inbox(store: Accountability, state: InboxState, *, current: str | None = None) -> Inbox:
+    """Return the list; those whose time is over have expired."""
+    now_ns, counts, problem = store.now_ns(), store.waiting(), ""
+    make = _maker(state, current, now_ns)
+    try:
+        before = read_cursor(state.cursor or None)
+    except BadQueryError as error:
+        before, problem = ABOVE_ALL, str(error)
+    groups = [_open_group(store, state, make, one, counts) for one in _open_names(state)]
+    decided, older = _decided(store, state, make, before)
+    shown = tuple(group for group in (*groups, decided) if group is not None and group.items)
+    is_all = not shown and not state.given
+    return Inbox(
+        state=state,
+        groups=shown,
+        waiting=counts[Status.AWAITING],
+        open_count=sum(counts.values()),
+        chips=tuple(
+            (name, getattr(state, name), state.address(**{name: "", "cursor": ""}))
+            for name in FIELDS
+            if getattr(state, name)
+        ),
+        older_href=None if older is None else state.address(status=_page_of(state), cursor=older),
+        is_virgin=is_all,
+        problem=problem,
+    )
+
+
+def _open_names(state: InboxState) -> Sequence[str]:
+    every = (str(Status.AWAITING), str(Status.REVISED), UNKNOWN)
+    return every if not state.status else tuple(one for one in every if one == state.status)
+
+
+def _open_group(
+    store: Accountability,
+    state: InboxState,
+    make: Callable[[Approval], Item],
+    name: str,
+    counts: dict[str, int],
+) -> Group:
+    wanted = state.filter(execution="unknown") if name == UNKNOWN else state.filter(status=(name,))
+    found = store.approvals(wanted, limit=_MOST_OPEN)
+    # The oldest deadline first; what needs a look has none, and the newest is looked at first.
+    if name != UNKNOWN:
+        found = sorted(found, key=lambda one: (one.expires_ns, one.number))
+    is_full = len(found) == _MOST_OPEN
+    count = counts.get(name, 0) if is_full and not state.is_narrowed else len(found)
+    titles = {
+        str(Status.AWAITING): "Waiting for you",
+        str(Status.REVISED): "Sent back, agent is redrafting",
+        UNKNOWN: "Needs a look",
+    }
+    return Group(
+        name=name,
+        title=titles[name],
+        items=tuple(map(make, found)),
+        count=max(count, len(found)),
+        more=f"the newest {_MOST_OPEN} are shown; a filter narrows them" if is_full else "",
+    )
+
+
+def _decided(
+    store: Accountability, state: InboxState, make: Callable[[Approval], Item], before: int
+) -> tuple[Group | None, str | None]:
+    statuses = terminal()
+    if state.status in statuses:
+        statuses = (state.status,)
+    elif state.status not in ("", DECIDED):
+        return None, None
+    limit = _DECIDED_ROWS if state.status else _DECIDED_BESIDE
+    found = store.approvals(state.filter(status=statuses), before=before, limit=limit)
+    if not state.status:  # those stand above already
+        shown = [one for one in found if one.execution.state != "unknown"]
+    else:
+        shown = found
+    title = {"": "Decided", DECIDED: "Decided"}.get(state.status, state.status.capitalize())
+    group = Group(DECIDED, title, tuple(map(make, shown)), len(shown))
+    return group, cursor_after(found, limit=limit)
+
+
+def _page_of(state: InboxState) -> str:
+    return state.status or DECIDED
+
+
+def _maker(state: InboxState, current: str | None, now_ns: int) -> Callable[[Approval], Item]:
+    def make(approval: Approval) -> Item:
+        left_ns = approval.expires_ns - now_ns
+        return Item(
+            approval_id=approval.approval_id,
+            short_id=approval.approval_id[:8],
+            href=state.address(approval.approval_id),
+            standing=standing(approval, now_ns=now_ns),
+            say=one_line(approval.description, _SAY_CHARS),
+            tool=approval.tool,
+            agent=approval.agent or "",
+            left=time_left(left_ns) if approval.is_pending else "",
+            is_soon=approval.is_pending and left_ns < SOON_NS,
+            expires_ns=approval.expires_ns,
+            at_ns=approval.execution.finished_ns or approval.decided_ns or approval.updated_ns,
+            flagged=sum(one.flag is not None for one in approval.fields),
+            is_current=approval.approval_id == current,
+        )
+
+    return make

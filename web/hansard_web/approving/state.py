@@ -1,0 +1,74 @@
+"""What of the inbox is shown, as its address says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from hansard_store.approval_records import ApprovalFilter
+from hansard_store.approval_states import TERMINAL, Status
+
+DECIDED: Final = "decided"
+UNKNOWN: Final = "unknown"
+STATUSES: Final = (*(str(one) for one in Status), UNKNOWN, DECIDED)
+FIELDS: Final = ("channel", "agent", "tool", "run")
+_LONGEST: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class InboxState:
+    """Conditions on the list; "" leaves one out."""
+
+    status: str = ""  # one of STATUSES; "": what is open, and what was decided last
+    channel: str = ""
+    agent: str = ""
+    tool: str = ""
+    run: str = ""
+    cursor: str = ""
+
+    @property
+    def given(self) -> dict[str, str]:
+        """Return what narrows the list, by the names of the address."""
+        named = {name: str(getattr(self, name)) for name in ("status", *FIELDS, "cursor")}
+        return {name: value for name, value in named.items() if value}
+
+    @property
+    def is_narrowed(self) -> bool:
+        return any(getattr(self, name) for name in FIELDS)
+
+    def address(self, approval_id: str = "", **changes: str) -> str:
+        """Return the address of the list, with an approval beside it."""
+        path = f"/approvals/{approval_id}" if approval_id else "/approvals"
+        query = urlencode(replace(self, **changes).given)
+        return f"{path}?{query}" if query else path
+
+    def filter(self, **more: Any) -> ApprovalFilter:
+        """Return what the store is asked; `run` is a whole id."""
+        return ApprovalFilter(
+            channel=self.channel or None,
+            agent=self.agent or None,
+            tool=self.tool or None,
+            run_id=self.run or None,
+            **more,
+        )
+
+
+def read_state(query: Mapping[str, str]) -> InboxState:
+    """Return what an address asks for; what it cannot mean is left out."""
+    given = {name: query.get(name, "").strip()[:_LONGEST] for name in ("status", *FIELDS, "cursor")}
+    if given["status"] not in STATUSES:
+        given["status"] = ""
+    if not _is_run(given["run"]):
+        given["run"] = ""
+    return InboxState(**given)
+
+
+def terminal() -> tuple[str, ...]:
+    """Return the statuses that end an approval, in a fixed order."""
+    return tuple(str(one) for one in Status if one in TERMINAL)
+
+
+def _is_run(text: str) -> bool:
+    return len(text) == 32 and all(one in "0123456789abcdef" for one in text)

@@ -1,0 +1,205 @@
+"""The inbox of approvals, and one approval with its whole story; decisions by plain forms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated, Final
+from urllib.parse import parse_qsl, urlencode
+
+from fastapi import APIRouter, Depends, Form, Query
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from hansard_compiler.errors import HansardError
+from hansard_store.approval_errors import ActionBlocked, ApprovalConflict, BadProposal
+from hansard_store.facade import Accountability
+from hansard_web.accounts import AccountsDep, person
+from hansard_web.approving.ask import Ask, read_ask
+from hansard_web.approving.decide import Decision, decide, read_seen
+from hansard_web.approving.editing import Edit, edit_of, looked_at
+from hansard_web.approving.inbox import Inbox, read_inbox
+from hansard_web.approving.state import InboxState, read_state
+from hansard_web.forms import OwnForm, way_back
+from hansard_web.settings import Scope, Token
+from hansard_web.site import Site, SiteDep
+
+router = APIRouter()
+SOURCE: Final = "page"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a decision was not taken, and what a person wrote that must not be lost."""
+
+    title: str
+    text: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalsPage:
+    """The list, and beside it the approval that was chosen or stands first."""
+
+    inbox: Inbox
+    ask: Ask | None
+    edit: Edit | None
+    refused: Refused | None
+    may_not: str  # why this reader cannot decide; "" who can
+    here: str  # the address of what is shown
+    next_href: str | None  # what waits beside this one
+    stream_href: str
+    snippet: tuple[str, ...] = (
+        '@hansard.tool(effect="write", describe="Send an e-mail to {to}: {subject}")',
+        "def send_email(to: str, subject: str, body: str) -> str: ...",
+        'send_email(to="ana@example.com", subject="Q3", body="…")  # waits here until you decide',
+    )
+
+
+# async: reading the address is no work for a worker thread.
+async def inbox_state(request: Request) -> InboxState:
+    """Return the state of the list that the address describes."""
+    return read_state(request.query_params)
+
+
+StateDep = Annotated[InboxState, Depends(inbox_state)]
+
+
+@router.get("/approvals")
+def inbox(request: Request, site: SiteDep, accounts: AccountsDep, state: StateDep) -> Response:
+    return _answer(request, site, accounts.store, state)
+
+
+@router.get("/approvals/{approval_id}")
+def approval(
+    request: Request,
+    site: SiteDep,
+    accounts: AccountsDep,
+    state: StateDep,
+    approval_id: str,
+    edit: Annotated[str, Query()] = "",
+) -> Response:
+    return _answer(request, site, accounts.store, state, approval_id, is_edit=bool(edit))
+
+
+@router.post("/approvals/{approval_id}", dependencies=[OwnForm])
+def take_decision(
+    request: Request,
+    site: SiteDep,
+    accounts: AccountsDep,
+    state: StateDep,
+    approval_id: str,
+    decision: Annotated[str, Form()] = "",
+    note: Annotated[str, Form()] = "",
+    revision: Annotated[int | None, Form()] = None,
+    arguments: Annotated[str, Form()] = "",
+    by: Annotated[str, Form()] = "",
+    seen: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
+    back: Annotated[str, Form()] = "",
+) -> Response:
+    """Decide, and go to what was decided; 409 with the first decision where somebody was first."""
+    store = accounts.store.from_source(SOURCE)
+    if decision == "preview":
+        looked = looked_at(store.approval(approval_id), arguments)
+        status = HTTPStatus.UNPROCESSABLE_ENTITY if looked.problem else HTTPStatus.OK
+        return _answer(request, site, store, state, approval_id, edit=looked, status=status)
+    given = Decision(
+        kind=decision,
+        by=person(request, by.strip() or None),
+        note=note,
+        revision=revision,
+        arguments=arguments,
+        seen=read_seen(seen),
+    )
+    try:
+        found = decide(store, approval_id, given)
+    except (ApprovalConflict, BadProposal, ActionBlocked) as error:
+        status, refused = _refusal(error, note)
+        edit = looked_at(store.approval(approval_id), arguments) if arguments else None
+        return _answer(
+            request, site, store, state, approval_id, edit=edit, refused=refused, status=status
+        )
+    there = way_back(back) if back else state.address(found.approval_id)
+    return RedirectResponse(there, HTTPStatus.SEE_OTHER)
+
+
+def page_of(
+    request: Request,
+    store: Accountability,
+    state: InboxState,
+    approval_id: str | None,
+    *,
+    edit: Edit | None = None,
+    refused: Refused | None = None,
+) -> ApprovalsPage:
+    """Read what a page shows; without a choice, what stands first."""
+    inbox = read_inbox(store, state, current=approval_id)
+    wanted = approval_id or inbox.first_id
+    ask = read_ask(store, wanted) if wanted else None
+    if ask is not None and approval_id != ask.approval.approval_id:
+        inbox = read_inbox(store, state, current=ask.approval.approval_id)
+    shown = None if ask is None else ask.approval
+    following = [
+        one
+        for group in inbox.groups
+        if group.name == "awaiting"
+        for one in group.items
+        if shown is None or one.approval_id != shown.approval_id
+    ]
+    return ApprovalsPage(
+        inbox=inbox,
+        ask=ask,
+        edit=edit,
+        refused=refused,
+        may_not=may_not(request),
+        here=state.address("" if shown is None else shown.approval_id),
+        next_href=following[0].href if following else None,
+        stream_href=_stream_href(state, ask, is_busy=edit is not None),
+    )
+
+
+def may_not(request: Request) -> str:
+    """Return why the reader of a request cannot decide, "" for one who can."""
+    token: Token | None = request.scope["state"].get("token")
+    if token is None or token.allows(Scope.DECIDE):
+        return ""
+    scopes = ", ".join(sorted(token.scopes))
+    return f"Your token may {scopes}, and not decide. Sign in with one that has the scope decide."
+
+
+def _answer(
+    request: Request,
+    site: Site,
+    store: Accountability,
+    state: InboxState,
+    approval_id: str | None = None,
+    *,
+    is_edit: bool = False,
+    edit: Edit | None = None,
+    refused: Refused | None = None,
+    status: HTTPStatus = HTTPStatus.OK,
+) -> Response:
+    if is_edit and approval_id is not None:
+        edit = edit_of(store.approval(approval_id))
+    page = page_of(request, store, state, approval_id, edit=edit, refused=refused)
+    return site.renderer.page(request, "approvals.html", here="approvals", page=page, status=status)
+
+
+def _refusal(error: HansardError, note: str) -> tuple[HTTPStatus, Refused]:
+    text = str(error)
+    if isinstance(error, ApprovalConflict):
+        return HTTPStatus.CONFLICT, Refused("Nothing was changed:", text, note)
+    if isinstance(error, ActionBlocked):
+        return HTTPStatus.FORBIDDEN, Refused("Policy does not let this run:", text, note)
+    return HTTPStatus.UNPROCESSABLE_ENTITY, Refused("Not yet:", text, note)
+
+
+def _stream_href(state: InboxState, ask: Ask | None, *, is_busy: bool) -> str:
+    query = parse_qsl(state.address().partition("?")[2])
+    if ask is not None:
+        is_read = ask.is_open or is_busy
+        query += [
+            ("id", ask.approval.approval_id),
+            ("seen", f"{ask.approval.version}-{int(is_read)}"),
+        ]
+    return "/live/approvals" + (f"?{urlencode(query)}" if query else "")

@@ -1,0 +1,207 @@
+"""The audit log: who did what when, each entry sealed with the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated, Any, Final
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from hansard_compiler.errors import AmbiguousIdError, NotFoundError
+from hansard_store.errors import BadQueryError
+from hansard_store.event_types import Actor, EventFilter, EventType, StoredEvent
+from hansard_store.facade import Accountability
+from hansard_web.accounts import AccountsDep
+from hansard_web.api.approvals import run_id_of
+from hansard_web.api.params import read_times
+from hansard_web.approving.chain import Chain, Chains, read_chain
+from hansard_web.approving.event_rows import EventRow, body_of, event_row
+from hansard_web.approving.words import clean
+from hansard_web.json_tree import JsonNode, json_tree
+from hansard_web.pages.runs import is_fragment_request
+from hansard_web.site import Site, SiteDep
+
+router = APIRouter()
+
+_ROWS: Final = 100
+_LONGEST: Final = 200
+_FIELDS: Final = (
+    "type", "actor", "who", "action", "subject", "approval", "run", "since", "until",
+)  # fmt: skip
+_PILLS: Final = (
+    ("approved", "action.approved"),
+    ("rejected", "action.rejected"),
+    ("executed", "action.executed"),
+    ("blocked", "policy.blocked"),
+    ("failures", "failure"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EventsPage:
+    wanted: Mapping[str, str]
+    rows: tuple[EventRow, ...]
+    chain: Chain
+    problem: str
+    is_asked: bool
+    more_href: str | None
+    types: tuple[str, ...]
+    actors: tuple[str, ...]
+    pills: tuple[tuple[str, str, bool], ...]  # label, address, is it on
+    verify_href: str
+    export_href: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """One entry, whole."""
+
+    row: EventRow
+    action: str
+    source: str
+    subject: str
+    body: JsonNode
+    contents: tuple[tuple[str, str, JsonNode | None], ...]  # name, text, or what it is made of
+    hash: str
+    prev_hash: str
+    previous_href: str | None
+    next_href: str | None
+
+
+@router.get("/events")
+def events(
+    request: Request, site: SiteDep, accounts: AccountsDep, verify: Annotated[str, Query()] = ""
+) -> Response:
+    query = request.query_params
+    wanted = {name: query.get(name, "").strip()[:_LONGEST] for name in _FIELDS}
+    given = {name: value for name, value in wanted.items() if value}
+    found, problem = _found(site, accounts.store, given, before=_before(query.get("before", "")))
+    chain = read_chain(_chains(request), site.readers, accounts.store, verify=bool(verify))
+    page = EventsPage(
+        wanted=wanted,
+        rows=tuple(map(event_row, found)),
+        chain=chain,
+        problem=problem,
+        is_asked=bool(given),
+        more_href=_address({**given, "before": str(found[-1].seq)})
+        if len(found) == _ROWS
+        else None,
+        types=tuple(EventType),
+        actors=tuple(Actor),
+        pills=(
+            ("all", "/events", not given),
+            *((label, _address({"type": type}), given == {"type": type}) for label, type in _PILLS),
+        ),
+        verify_href=_address({**given, "verify": "1"}),
+        export_href=f"/v1/events?{urlencode({**given, 'limit': '500'})}",
+    )
+    return site.renderer.page(request, "events.html", here="events", page=page)
+
+
+@router.get("/fragments/events/chain")
+def chain(
+    request: Request, site: SiteDep, accounts: AccountsDep, again: Annotated[str, Query()] = ""
+) -> Response:
+    """Check the chain, unless it was checked a moment ago."""
+    if not is_fragment_request(request):
+        return RedirectResponse("/events?verify=1", HTTPStatus.SEE_OTHER)
+    found = read_chain(
+        _chains(request), site.readers, accounts.store, verify=True, again=bool(again)
+    )
+    return site.renderer.fragment(request, "events/_chain.html", page=ChainPart(found))
+
+
+@dataclass(frozen=True, slots=True)
+class ChainPart:
+    chain: Chain
+    verify_href: str = "/events?verify=1"
+
+
+@router.get("/events/{seq}")
+def event(request: Request, site: SiteDep, accounts: AccountsDep, seq: str) -> Response:
+    number = int(seq) if seq.isascii() and seq.isdecimal() and len(seq) < 19 else 0
+    found = accounts.store.events(before=number + 1, limit=1)
+    if not found or found[0].seq != number:
+        raise NotFoundError("event", seq)
+    page = _event_page(found[0], last_seq=accounts.store.head().seq)
+    return site.renderer.page(request, "event.html", here="events", page=page)
+
+
+def _found(
+    site: Site, store: Accountability, given: Mapping[str, str], *, before: int | None
+) -> tuple[list[StoredEvent], str]:
+    try:
+        wanted = _filter(site, store, given)
+    except (NotFoundError, AmbiguousIdError, BadQueryError) as error:
+        return [], str(error)
+    return list(store.events(wanted, before=before, limit=_ROWS)), ""
+
+
+def _filter(site: Site, store: Accountability, given: Mapping[str, str]) -> EventFilter:
+    since_ns, until_ns = read_times(given.get("since"), given.get("until"))
+    plain: dict[str, Any] = {
+        name: given[name] for name in ("type", "actor", "who", "action", "subject") if name in given
+    }
+    return EventFilter(
+        **plain,
+        approval_id=store.approval(given["approval"]).key if "approval" in given else None,
+        trace_id=bytes.fromhex(run_id_of(site, given["run"])) if "run" in given else None,
+        since_ns=since_ns,
+        until_ns=until_ns,
+    )
+
+
+def _event_page(found: StoredEvent, *, last_seq: int) -> EventPage:
+    return EventPage(
+        row=event_row(found),
+        action=clean(found.action),
+        source=clean(found.source),
+        subject=clean(found.subject),
+        body=json_tree(body_of(found)),
+        contents=tuple(
+            (name, clean(value), None)
+            if isinstance(value, str)
+            else (name, "", json_tree(_cleaned(value)))
+            for name, value in found.contents.items()
+        ),
+        hash=found.hash.hex(),
+        prev_hash=found.prev_hash.hex(),
+        previous_href=f"/events/{found.seq - 1}" if found.seq > 1 else None,
+        next_href=f"/events/{found.seq + 1}" if found.seq < last_seq else None,
+    )
+
+
+def _cleaned(value: Any) -> Any:
+    """Return JSON in which no text holds anything invisible."""
+    match value:
+        case str():
+            return clean(value)
+        case dict():
+            return {clean(name): _cleaned(one) for name, one in value.items()}
+        case list():
+            return [_cleaned(one) for one in value]
+    return value
+
+
+def _older(given: Mapping[str, str], found: Sequence[StoredEvent]) -> str | None:
+    if len(found) < _ROWS:
+        return None
+    return _address({**given, "before": str(found[-1].seq)})
+
+
+def _before(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
+
+
+def _address(query: Mapping[str, str]) -> str:
+    return f"/events?{urlencode(query)}" if query else "/events"
+
+
+def _chains(request: Request) -> Chains:
+    found: Chains = request.app.state.chains
+    return found
