@@ -7,8 +7,10 @@ import sys
 from collections.abc import Callable
 
 from bench import compile as compiling
+from bench import diff as comparing
 from bench import (
     disk,
+    gate,
     ingest,
     kill9,
     memory,
@@ -33,7 +35,9 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "compile": compiling.run,
     "recall": recall.run,
     "receipts": receipts.run,
+    "gate": gate.run,
     "memory": memory.run,
+    "diff": comparing.run,
     "sdk-overhead": sdk_overhead.run,
 }
 

@@ -49,6 +49,13 @@ def run() -> list[Figure]:
     ]
 
 
+def compile_of(number: int, *, share: int = 10) -> CompileResult:
+    """Return a compile of that many items, with a budget for one token in `share`."""
+    given = _request(number)
+    given["token_budget"] = given["token_budget"] * 10 // share
+    return compile_context(request_from(given), _ports())
+
+
 class _Compiling:
     def __init__(self, seconds: float, result: CompileResult, size: float) -> None:
         self.seconds = seconds

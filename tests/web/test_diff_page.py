@@ -187,6 +187,7 @@ def test_a_saved_run_holds_its_steps_and_what_they_said(world: World) -> None:
     _stands_alone(answer.text)
     page = parse(answer.text).one("main")
     assert "Python's round() sends ties" in page.text
+    assert "1 item redacted" in page.text  # what the compile did with its candidates
     assert len(page.all("details", class_="saved-step")) == 7
 
 

@@ -12,11 +12,13 @@ import apsw
 from hansard_collector.read import StepReading, read_step
 from hansard_compiler.calls import Message, Tool
 from hansard_store.errors import StoreCorruptError
+from hansard_store.receipts import Receipt, receipts_of
 from hansard_store.run_queries import RunItem, get_run
 from hansard_store.step_queries import TreeRow, tree_rows
 from hansard_web.api.answers import plain
 from hansard_web.comparing.runs import Trees
 from hansard_web.comparing.steps import said_text
+from hansard_web.compiled.words import DECISIONS, meaning
 from hansard_web.format import plural
 from hansard_web.pages.messages import WHO
 from hansard_web.saving.page import SavedFile, saved_file
@@ -111,9 +113,21 @@ class _Writer:
         except StoreCorruptError as error:
             return (), (str(error),)
         repeated = self._repeated(reading)
-        texts = tuple(self._cut(title, text) for title, text in self._texts(reading) if text)
+        told = self._texts(reading) if row.step.role != "compile" else self._decisions(row)
+        texts = tuple(self._cut(title, text) for title, text in told if text)
         note = f"{plural(repeated, 'message')} of the prompt stand above" if repeated else ""
         return texts, (*((note,) if note else ()), *reading.normal.notes)
+
+    def _decisions(self, row: TreeRow) -> Iterator[tuple[str, str]]:
+        """Yield what a compile did with each candidate, a line each."""
+        for decision, word in DECISIONS.items():
+            lines = [
+                _receipt_line(one)
+                for one in receipts_of(self._connection, row.step.id)
+                if one.decision == decision
+            ]
+            if lines:
+                yield f"{plural(len(lines), 'item')} {word}", "\n".join(lines)
 
     def _repeated(self, reading: StepReading) -> int:
         call = reading.normal.call
@@ -154,6 +168,13 @@ def _tool_texts(tool: Tool | None) -> Iterator[tuple[str, str]]:
     if tool is not None:
         yield "Arguments", _as_text(tool.arguments)
         yield "Result", _as_text(tool.result)
+
+
+def _receipt_line(one: Receipt) -> str:
+    tokens = "" if one.tokens_after is None else f", {one.tokens_after:,} tokens"
+    if one.tokens_before not in (None, one.tokens_after) and one.decision != "exclude":
+        tokens += f" of {one.tokens_before:,}"
+    return f"{one.item_id}: {meaning(one.reason)}{tokens if one.decision != 'exclude' else ''}"
 
 
 def _as_text(value: Any) -> str:
