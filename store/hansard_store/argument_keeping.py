@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from hansard_compiler.calls import Json
@@ -13,8 +14,9 @@ from hansard_compiler.canonical import canonical_bytes, canonical_json
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approval_errors import BadProposal
+from hansard_store.event_chain import content_of
 from hansard_store.event_types import Content
-from hansard_store.events import content_of, keyed_hash
+from hansard_store.events import keyed_hash
 
 MAX_BYTES: Final = 1 << 20  # of arguments, as canonical JSON
 MAX_NAME: Final = 200  # characters of a tool's, an agent's, a channel's name
@@ -87,7 +89,7 @@ class Keeper:
             raise BadProposal(
                 what, f"the {what} is 1 to {MAX_NAME} printable characters, not {text[:80]!r}"
             )
-        return text if self.mode is RetentionMode.FULL_PAYLOADS else self._redacted(text)
+        return text if self.mode is RetentionMode.FULL_PAYLOADS else _clean(self.redactor, text)
 
     def reference(self, value: Any) -> str | None:
         """Return a keyed hash of any value, None where it has no canonical form."""
@@ -98,10 +100,16 @@ class Keeper:
 
     def content(self, name: str, value: Any) -> Content:
         """Return what an event is to refer to; without secrets already."""
-        return content_of(self.key, name, value)
+        return content_of(name, value)
 
     def _redacted(self, text: str) -> str:
         return self.redactor.redact_text(text).text
+
+
+@lru_cache(maxsize=1024)
+def _clean(redactor: Redactor, name: str) -> str:
+    """Return a name without secrets; the same few come with every call."""
+    return redactor.redact_text(name).text
 
 
 def _bound(arguments: Mapping[str, Any]) -> bytes:

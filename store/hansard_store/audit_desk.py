@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -19,7 +19,7 @@ from hansard_store import proposing, telling
 from hansard_store.accounting import Refusal, Who, Work
 from hansard_store.approval_records import PolicyNote
 from hansard_store.argument_keeping import Keeper
-from hansard_store.database import DataFolder, store_errors, transaction
+from hansard_store.database import DataFolder, store_errors, transaction, without_sync
 from hansard_store.errors import StoreError
 from hansard_store.event_types import (
     Actor,
@@ -35,7 +35,7 @@ from hansard_store.own_connections import OwnConnections
 from hansard_store.policy_port import DENY, PolicyQuestion
 
 _T = TypeVar("_T")
-OpenLog = Callable[[apsw.Connection, bytes], EventLog]
+OpenLog = Callable[[apsw.Connection], EventLog]
 
 
 class AuditDesk:
@@ -137,12 +137,14 @@ class AuditDesk:
     ) -> int:
         """Log a tool call before it is made: `effect`, `approval_id`, `run_id`, `step_id`.
 
-        `time_ns`: it was made then, and is written late.
+        `time_ns`: it was made then, and is written late. That of a reading tool survives any crash
+        of the process, and a power cut with the next write that does.
         """
         return self._write(
             lambda work: telling.tell_tool(
                 work, tool, agent=agent, call_id=call_id, arguments=arguments, **told
-            )
+            ),
+            in_full=told.get("effect") != "read",
         )
 
     def tool_returned(
@@ -158,7 +160,8 @@ class AuditDesk:
         return self._write(
             lambda work: telling.tell_tool(
                 work, tool, agent=agent, call_id=call_id, returned=True, is_ok=ok, **told
-            )
+            ),
+            in_full=told.get("effect") != "read",
         )
 
     def blocked(
@@ -205,12 +208,12 @@ class AuditDesk:
             yield self._connections.get()
 
     def _log(self, connection: apsw.Connection) -> EventLog:
-        return self._open_log(connection, self.keeper.key)
+        return self._open_log(connection)
 
-    def _write(self, do: Callable[[Work], _T | Refusal]) -> _T:
+    def _write(self, do: Callable[[Work], _T | Refusal], *, in_full: bool = True) -> _T:
         """Run one compound write; what it refuses is raised once its findings are committed."""
         connection = self._connections.get()
-        with transaction(connection):
+        with nullcontext() if in_full else without_sync(connection), transaction(connection):
             work = Work(connection, self._log(connection), self.keeper, self._clock(), self.source)
             done = do(work)
         if isinstance(done, Refusal):

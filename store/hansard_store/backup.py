@@ -31,6 +31,7 @@ from hansard_store.database import (
 )
 from hansard_store.disk import disk_use, folder_bytes, need_space
 from hansard_store.errors import NotABackupError, NotEmptyError, StoreError, StoreNewerError
+from hansard_store.events import head
 from hansard_store.payloads import blob_path
 
 ARCHIVE_SUFFIX = ".tar.zst"
@@ -54,6 +55,7 @@ class Backup:
     spans: int
     blobs: int
     has_key: bool
+    event_head: str = ""  # SEQ:HASH of the audit log, an anchor to verify it against
 
 
 def back_up(
@@ -103,6 +105,7 @@ def _fill(
                 spans=int(connection.execute(_SPANS).get),
                 blobs=blobs,
                 has_key=with_key,
+                event_head=head(connection).text,
             )
         if with_key:
             _copy_file(folder.key_file, copy.key_file)
@@ -275,10 +278,19 @@ def _check(source: Path, folder: DataFolder) -> Backup:
             sound = connection.execute("PRAGMA quick_check(1)").get == "ok"
             ours = connection.pragma("application_id") == APPLICATION_ID
             schema = schema_version(connection)
+            is_ours_to_read = schema <= latest_version()
+            is_same_log = (
+                not (is_ours_to_read and made.event_head)
+                or head(connection).text == made.event_head
+            )
     except (OSError, ValueError, TypeError, apsw.Error) as error:
         raise NotABackupError(f"{str(source)!r} is no backup, or damaged: {error}") from error
     if not sound or not ours:
         raise NotABackupError(f"the database in {str(source)!r} is damaged")
+    if not is_same_log:
+        raise NotABackupError(
+            f"the audit log in {str(source)!r} does not end as its {MANIFEST} says"
+        )
     if schema > latest_version():
         raise StoreNewerError(schema, latest_version())
     return made

@@ -7,14 +7,17 @@ column in the order of the table, ids and hashes as hex digits. The previous has
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+import json
+import secrets
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from hansard_compiler.canonical import canonical_bytes
 from hansard_store.event_types import (
     EMPTY_HEAD,
     ChainBreak,
     ChainReport,
+    Content,
     Event,
     Head,
     StoredEvent,
@@ -45,8 +48,10 @@ def chained(event: Event, after: Head) -> StoredEvent:
         prev_hash=after.hash,
         hash=b"",
         contents={one.name: one.value for one in event.contents},
+        salts={one.name: one.salt for one in event.contents},
     )
-    return replace(made, hash=event_hash(made))
+    object.__setattr__(made, "hash", event_hash(made))  # a third of the time of a replaced copy
+    return made
 
 
 def event_hash(event: StoredEvent) -> bytes:
@@ -59,19 +64,22 @@ def event_hash(event: StoredEvent) -> bytes:
     return hashlib.sha256(canonical_bytes(columns)).digest()
 
 
-Reference = Callable[[StoredEvent], str | None]  # the first thing wrong with an event's contents
+def content_of(name: str, value: Any) -> Content:
+    """Return what an event is to refer to; `value` must be without secrets already."""
+    salt = secrets.token_bytes(16)
+    return Content(name, value, salt, content_ref(salt, value))
 
 
-def check_chain(
-    events: Iterable[StoredEvent],
-    *,
-    anchor: Head | None = None,
-    check_contents: Reference = lambda _: None,
-) -> ChainReport:
+def content_ref(salt: bytes, value: Any) -> str:
+    """Return the reference of a content."""
+    return "salted-sha256:" + hashlib.sha256(salt + canonical_bytes(value)).hexdigest()
+
+
+def check_chain(events: Iterable[StoredEvent], *, anchor: Head | None = None) -> ChainReport:
     """Follow the chain from its beginning to the first row that was altered, added or removed."""
     last, checked = EMPTY_HEAD, 0
     for event in events:
-        problem = _problem(event, last) or check_contents(event)
+        problem = _problem(event, last) or _content_problem(event)
         if problem is None and anchor is not None and event.seq == anchor.seq:
             problem = _differs(event, anchor)
         if problem is not None:
@@ -95,6 +103,17 @@ def _problem(event: StoredEvent, last: Head) -> str | None:
     except (TypeError, ValueError):
         found = b""
     return None if found == event.hash else "was altered: its hash is another one"
+
+
+def _content_problem(event: StoredEvent) -> str | None:
+    refs: Mapping[str, str] = json.loads(event.body).get("contents", {})
+    for name, ref in refs.items():
+        if name not in event.contents:
+            return f"its {name} was removed"
+        if content_ref(event.salts[name], event.contents[name]) != ref:
+            return f"its {name} was altered"
+    added = set(event.contents) - set(refs)
+    return f"its {min(added)} was added later" if added else None
 
 
 def _differs(event: StoredEvent, anchor: Head) -> str | None:

@@ -45,11 +45,16 @@ class Actor(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What an event refers to: a draft or a note, without secrets, and its keyed hash."""
+    """What an event refers to: a draft or a note, without secrets.
+
+    The reference is a hash over salt and value: it binds the content, and says nothing of it to
+    whoever has the event alone.
+    """
 
     name: str
-    ref: str  # hmac-sha256:… of the canonical JSON of `value`
     value: Any  # JSON
+    salt: bytes
+    ref: str  # salted-sha256:…
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,7 @@ class StoredEvent:
     prev_hash: bytes
     hash: bytes
     contents: Mapping[str, Any] = field(default_factory=dict)
+    salts: Mapping[str, bytes] = field(default_factory=dict)  # of the contents
 
 
 @dataclass(frozen=True, slots=True)

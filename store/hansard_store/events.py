@@ -20,7 +20,6 @@ from hansard_store.event_chain import chained, check_chain
 from hansard_store.event_types import (
     EMPTY_HEAD,
     ChainReport,
-    Content,
     Event,
     EventFilter,
     EventType,
@@ -35,13 +34,13 @@ _NAMES = (
 _COLUMNS = ", ".join(_NAMES)
 _HEAD = "SELECT seq, hash FROM event ORDER BY seq DESC LIMIT 1"
 _ADD = f"INSERT INTO event ({_COLUMNS}) VALUES ({', '.join('?' * 15)})"
-_ADD_CONTENT = "INSERT INTO event_content (event, name, body) VALUES (?, ?, ?)"
+_ADD_CONTENT = "INSERT INTO event_content (event, name, salt, body) VALUES (?, ?, ?, ?)"
 _LIST = f"""
 SELECT {_COLUMNS} FROM event {{index}} WHERE seq < :before{{wanted}} ORDER BY seq DESC LIMIT :limit
 """
 _WALK = f"SELECT {_COLUMNS} FROM event WHERE seq > :after ORDER BY seq LIMIT :limit"
 _CONTENTS = """
-SELECT event, name, body FROM event_content
+SELECT event, name, salt, body FROM event_content
 WHERE event IN (SELECT value FROM json_each(:events))
 """
 # Each filter with the index that serves it, the narrowest first: the first given one is used.
@@ -74,7 +73,7 @@ def append(connection: apsw.Connection, event: Event) -> int:
     connection.execute(_ADD, _row(made))
     for one in event.contents:
         body = canonical_bytes(one.value).decode()
-        connection.execute(_ADD_CONTENT, (made.seq, one.name, body))
+        connection.execute(_ADD_CONTENT, (made.seq, one.name, one.salt, body))
     return made.seq
 
 
@@ -116,22 +115,12 @@ def walk_events(connection: apsw.Connection, *, after: int = 0) -> Iterator[Stor
         after = rows[-1].seq
 
 
-def verify_events(
-    connection: apsw.Connection, *, key: bytes | None = None, anchor: Head | None = None
-) -> ChainReport:
-    """Check the whole chain; with the store's key also the drafts and notes it refers to.
+def verify_events(connection: apsw.Connection, *, anchor: Head | None = None) -> ChainReport:
+    """Check the whole chain, and the drafts and notes it refers to.
 
     A cut end is seen only with an anchor: the head as somebody kept it elsewhere.
     """
-    events = walk_events(connection)
-    if key is None:
-        return check_chain(events, anchor=anchor)
-    return check_chain(events, anchor=anchor, check_contents=lambda one: _check(one, key))
-
-
-def content_of(key: bytes, name: str, value: Any) -> Content:
-    """Return what an event is to refer to; `value` must be without secrets already."""
-    return Content(name, keyed_hash(key, canonical_bytes(value)), value)
+    return check_chain(walk_events(connection), anchor=anchor)
 
 
 def keyed_hash(key: bytes, data: bytes) -> str:
@@ -147,9 +136,8 @@ def json_of(text: str) -> Any:
 class SqliteEventLog:
     """The audit log of a connection, as the facade uses it (EventLog)."""
 
-    def __init__(self, connection: apsw.Connection, key: bytes) -> None:
+    def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._key = key
 
     def append(self, event: Event) -> int:
         return append(self._connection, event)
@@ -166,31 +154,22 @@ class SqliteEventLog:
         return walk_events(self._connection, after=after)
 
     def verify(self, *, anchor: Head | None = None) -> ChainReport:
-        return verify_events(self._connection, key=self._key, anchor=anchor)
-
-
-def _check(event: StoredEvent, key: bytes) -> str | None:
-    refs: Mapping[str, str] = json_of(event.body).get("contents", {})
-    for name, ref in refs.items():
-        if name not in event.contents:
-            return f"its {name} was removed"
-        if keyed_hash(key, canonical_bytes(event.contents[name])) != ref:
-            return f"its {name} was altered"
-    added = set(event.contents) - set(refs)
-    return f"its {min(added)} was added later" if added else None
+        return verify_events(self._connection, anchor=anchor)
 
 
 def _with_contents(connection: apsw.Connection, rows: Sequence[Any]) -> list[StoredEvent]:
     contents: dict[int, dict[str, Any]] = {}
+    salts: dict[int, dict[str, bytes]] = {}
     numbers = orjson.dumps([row[0] for row in rows]).decode()
-    for number, name, body in connection.execute(_CONTENTS, {"events": numbers}):
+    for number, name, salt, body in connection.execute(_CONTENTS, {"events": numbers}):
         contents.setdefault(number, {})[name] = json_of(body)
-    return [_stored(row, contents.get(row[0], {})) for row in rows]
+        salts.setdefault(number, {})[name] = salt
+    return [_stored(row, contents.get(row[0], {}), salts.get(row[0], {})) for row in rows]
 
 
-def _stored(row: Any, contents: Mapping[str, Any]) -> StoredEvent:
+def _stored(row: Any, contents: Mapping[str, Any], salts: Mapping[str, bytes]) -> StoredEvent:
     told: dict[str, Any] = dict(zip(_NAMES, row, strict=True))
-    return StoredEvent(**{**told, "late": bool(told["late"]), "contents": contents})
+    return StoredEvent(**{**told, "late": bool(told["late"]), "contents": contents, "salts": salts})
 
 
 def _row(event: StoredEvent) -> tuple[Any, ...]:

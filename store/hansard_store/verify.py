@@ -17,6 +17,7 @@ import apsw
 from hansard_store.contents import log_user, text_user
 from hansard_store.database import DataFolder, open_reader, snapshot
 from hansard_store.errors import StoreCorruptError
+from hansard_store.events import verify_events
 from hansard_store.packing import unpack
 from hansard_store.payloads import PayloadState, get_payload, payload_ref, verify_payload
 from hansard_store.records import references_of, restore_log, restore_metric, restore_span
@@ -177,6 +178,36 @@ def _transcripts(connection: apsw.Connection) -> _Found:
         yield "transcript_message", "", problem
 
 
+def _events(connection: apsw.Connection) -> _Found:
+    report = verify_events(connection)
+    if report.broken is not None:
+        yield "event", str(report.broken.seq), report.broken.problem
+
+
+def _approvals(connection: apsw.Connection) -> _Found:
+    """Hold each approval against the last event that changed its state."""
+    sql = """
+    SELECT hex(approval_id), status, (
+      SELECT type FROM event INDEXED BY event_approval
+      WHERE event.approval_id = approval.approval_id AND type IN (
+        'action.created', 'action.revised', 'action.reproposed', 'action.approved',
+        'action.rejected', 'action.expired')
+      ORDER BY seq DESC LIMIT 1) FROM approval
+    """
+    for approval_id, status, told in connection.execute(sql):
+        state = _STATE_AFTER.get(str(told))
+        if state != status:
+            yield "approval", approval_id.lower(), f"is {status}, and {state} by the audit log"
+
+
+_STATE_AFTER = {
+    "action.created": "awaiting",
+    "action.reproposed": "awaiting",
+    "action.revised": "revised",
+    "action.approved": "approved",
+    "action.rejected": "rejected",
+    "action.expired": "expired",
+}
 _WHOLE = {
     "file": _file,
     "foreign keys": _foreign_keys,
@@ -185,6 +216,8 @@ _WHOLE = {
     "runs": _runs,
     "receipts": _receipts,
     "indexes": _indexes,
+    "audit log": _events,
+    "approvals": _approvals,
     "transcripts": _transcripts,
 }
 

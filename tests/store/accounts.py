@@ -10,7 +10,6 @@ from typing import Any
 import apsw
 
 from hansard_store.approval_records import PolicyNote, Proposal
-from hansard_store.database import DataFolder
 from hansard_store.event_chain import chained, check_chain
 from hansard_store.event_types import (
     EMPTY_HEAD,
@@ -23,6 +22,7 @@ from hansard_store.event_types import (
 )
 from hansard_store.facade import Accountability
 from hansard_store.policy_port import PolicyQuestion
+from tests.store.empty import empty_store
 
 SECOND = 1_000_000_000
 MINUTE = 60 * SECOND
@@ -68,7 +68,7 @@ class Rules:
 
 def account(path: Path, clock: Callable[[], int] | None = None, **told: Any) -> Accountability:
     """Open the accountability of a folder, new or not."""
-    return Accountability(DataFolder(path / "data"), clock=clock or Clock(), **told)
+    return Accountability(empty_store(path / "data"), clock=clock or Clock(), **told)
 
 
 class MemoryEventLog:
@@ -78,7 +78,7 @@ class MemoryEventLog:
         self._events: list[StoredEvent] = []
         self._pending: list[StoredEvent] = []
 
-    def of(self, connection: apsw.Connection, _: bytes) -> EventLog:
+    def of(self, connection: apsw.Connection) -> EventLog:
         """Return itself, bound to the transactions of a connection."""
         connection.set_commit_hook(self._commit)
         connection.set_rollback_hook(self._pending.clear)

@@ -138,4 +138,4 @@ def test_a_folder_that_cannot_be_made_is_a_typed_error(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("in the way")
 
     with pytest.raises(StoreError, match="cannot use"):
-        account(tmp_path)
+        Accountability(tmp_path / "data")

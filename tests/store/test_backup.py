@@ -11,6 +11,7 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
+import apsw
 import pytest
 import zstandard
 
@@ -24,6 +25,7 @@ from hansard_store.errors import (
     StoreError,
     StoreNewerError,
 )
+from hansard_store.facade import Accountability
 from hansard_store.gc import collect_garbage
 from hansard_store.payloads import INLINE_BYTES, Retained, blob_path, put_payload
 from hansard_store.verify import verify_store
@@ -305,4 +307,25 @@ def test_the_manifest_can_be_read_by_people(ingesting: Ingesting, tmp_path: Path
 
     told = json.loads((tmp_path / "backup" / MANIFEST).read_text())
 
-    assert set(told) == {"created_ns", "schema", "spans", "blobs", "has_key"}
+    assert set(told) == {"created_ns", "schema", "spans", "blobs", "has_key", "event_head"}
+
+
+def test_a_backup_holds_the_end_of_the_audit_log_and_is_held_to_it(
+    ingesting: Ingesting, tmp_path: Path
+) -> None:
+    with Accountability(ingesting.folder) as desk:
+        for number in range(3):
+            desk.failed("x", f"error {number}")
+        kept = desk.head().text
+    made = back_up(ingesting.folder, tmp_path / "backup")
+    restore(tmp_path / "backup", DataFolder(tmp_path / "again"))
+    connection = apsw.Connection(str(tmp_path / "backup" / "hansard.db"))
+    connection.execute("DROP TRIGGER event_remains; DROP TRIGGER event_content_remains")
+    for sql in ("DELETE FROM event_content WHERE event = 3", "DELETE FROM event WHERE seq = 3"):
+        connection.execute(sql)
+    connection.close()
+
+    with pytest.raises(NotABackupError, match="does not end as"):
+        restore(tmp_path / "backup", DataFolder(tmp_path / "cut"))
+
+    assert made.event_head == kept

@@ -10,17 +10,15 @@ import apsw
 import pytest
 
 from hansard_store.database import DataFolder, open_for_ingest, transaction
+from hansard_store.event_chain import content_of
 from hansard_store.event_types import Actor, Event, EventFilter, EventType, Head
 from hansard_store.events import (
     append,
-    content_of,
     events_query,
     head,
     read_events,
     verify_events,
 )
-
-KEY = b"k" * 32
 
 
 @pytest.fixture
@@ -63,7 +61,7 @@ def filled(connection: apsw.Connection, count: int = 5) -> None:
         "subject, approval_id, trace_id, span_id, body, hash, hash FROM event WHERE seq = 5",
         "UPDATE event_content SET body = '1'",
         "DELETE FROM event_content",
-        "INSERT OR REPLACE INTO event_content VALUES (6, 'note', '1')",
+        "INSERT OR REPLACE INTO event_content VALUES (6, 'note', x'00', '1')",
     ],
 )
 def test_the_database_itself_refuses_to_alter_the_log(
@@ -71,7 +69,7 @@ def test_the_database_itself_refuses_to_alter_the_log(
 ) -> None:
     filled(connection)
     with transaction(connection):
-        append(connection, event(6, contents=(content_of(KEY, "note", "shorter"),)))
+        append(connection, event(6, contents=(content_of("note", "shorter"),)))
     before = connection.execute("SELECT * FROM event").fetchall()
 
     with pytest.raises(apsw.ConstraintError, match="append-only"):
@@ -180,7 +178,7 @@ def tampered(connection: apsw.Connection, sql: str) -> None:
         ("UPDATE event SET seq = seq + 1 WHERE seq = 5", 6, "removed"),
         ("UPDATE event_content SET body = '\"longer\"' WHERE event = 6", 6, "note was altered"),
         ("DELETE FROM event_content WHERE event = 6", 6, "note was removed"),
-        ("INSERT INTO event_content VALUES (2, 'note', '1')", 2, "note was added"),
+        ("INSERT INTO event_content VALUES (2, 'note', x'00', '1')", 2, "note was added"),
     ],
 )
 def test_the_first_broken_row_is_named(
@@ -189,11 +187,11 @@ def test_the_first_broken_row_is_named(
     filled(connection)
     if "content" in sql:
         with transaction(connection):
-            append(connection, event(6, contents=(content_of(KEY, "note", "shorter"),)))
-    assert verify_events(connection, key=KEY).is_sound
+            append(connection, event(6, contents=(content_of("note", "shorter"),)))
+    assert verify_events(connection).is_sound
 
     tampered(connection, sql)
-    report = verify_events(connection, key=KEY)
+    report = verify_events(connection)
 
     assert report.broken is not None
     assert report.broken.seq == seq
@@ -227,7 +225,7 @@ def test_a_cut_end_and_a_log_written_anew_are_seen_with_an_anchor(
 def test_texts_that_are_hard_to_write_are_chained_too(connection: apsw.Connection) -> None:
     with transaction(connection):
         odd = {"broken": "\ud800", "large": 10**400, "nan": float("nan")}
-        append(connection, event(1, body=odd, contents=(content_of(KEY, "draft", odd),)))
+        append(connection, event(1, body=odd, contents=(content_of("draft", odd),)))
 
-    assert verify_events(connection, key=KEY).is_sound
+    assert verify_events(connection).is_sound
     assert read_events(connection)[0].contents["draft"]["large"] == 10**400

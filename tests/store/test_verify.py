@@ -21,6 +21,7 @@ from tests.collector.ingesting import (
     span,
     traces,
 )
+from tests.store.accounts import account, proposal
 
 
 @pytest.fixture
@@ -185,3 +186,26 @@ def test_a_damaged_page_is_found(sound: DataFolder) -> None:
     (found,) = verify_store(sound).findings
 
     assert (found.check, found.table) == ("file", "(file)")
+
+
+@pytest.mark.covers("RC-30")
+def test_an_altered_event_and_an_approval_that_its_log_contradicts_are_found(
+    tmp_path: Path,
+) -> None:
+    with account(tmp_path) as desk:
+        desk.propose(proposal())
+        desk.failed("x", "boom")
+        assert verify_store(desk.folder).is_sound
+        connection = desk._connections.get()
+        connection.execute("DROP TRIGGER event_stays")
+        connection.execute("UPDATE event SET who = 'nobody' WHERE seq = 2")
+        connection.execute("UPDATE approval SET status = 'rejected'")
+
+        found = verify_store(desk.folder).findings
+
+    assert [(one.check, one.table) for one in found] == [
+        ("audit log", "event"),
+        ("approvals", "approval"),
+    ]
+    assert found[0].row == "2"
+    assert "is rejected, and awaiting by the audit log" in found[1].message

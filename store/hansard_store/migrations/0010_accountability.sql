@@ -15,7 +15,7 @@ CREATE TABLE event (
   approval_id BLOB,
   trace_id    BLOB,
   span_id     BLOB,
-  body        TEXT NOT NULL,              -- canonical JSON: ids, references, keyed hashes; no content
+  body        TEXT NOT NULL,              -- canonical JSON: ids, references, hashes; never content
   prev_hash   BLOB NOT NULL,              -- of the row before; 32 zero bytes before the first
   hash        BLOB NOT NULL               -- sha256 over all columns above (event_chain.py)
 ) STRICT;
@@ -28,10 +28,11 @@ CREATE INDEX event_action ON event (action, seq);
 CREATE INDEX event_source ON event (source, seq);
 CREATE INDEX event_subject ON event (subject, seq);
 
--- What an event refers to by keyed hash: drafts and a person's notes, without their secrets.
+-- What an event refers to by a salted hash: drafts and a person's notes, without their secrets.
 CREATE TABLE event_content (
   event INTEGER NOT NULL REFERENCES event (seq),
   name  TEXT NOT NULL,                    -- draft note reason error
+  salt  BLOB NOT NULL,                    -- so that the hash alone tells nothing of the content
   body  TEXT NOT NULL,                    -- canonical JSON
   PRIMARY KEY (event, name)
 ) STRICT, WITHOUT ROWID;
