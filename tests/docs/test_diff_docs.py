@@ -1,0 +1,40 @@
+"""The page about comparing: its program prints what it says, its words are those of the code."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hansard_compiler import diff
+from hansard_compiler.diff import because, causes, changes
+
+PAGE = (Path(__file__).parents[2] / "docs" / "diff.md").read_text(encoding="utf-8")
+_BLOCK = re.compile(r"<!-- run -->\n```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
+
+
+@pytest.mark.covers("DC-15")
+def test_the_program_prints_what_the_page_says() -> None:
+    ((code, output),) = _BLOCK.findall(PAGE)
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == output
+
+
+def test_every_kind_of_cause_is_told() -> None:
+    sources = Path(because.__file__).read_text("utf-8") + Path(changes.__file__).read_text("utf-8")
+    for kind in ("budget", "weight", "setting", "rule", "model", "task", "time", "order", "input",
+                 "conflict", "duplicate", "dependency", "removal", "competition", "several",
+                 "score", "unknown"):  # fmt: skip
+        assert f"`{kind}`" in PAGE
+        assert f'"{kind}"' in sources
+
+
+def test_the_numbers_of_the_page_are_those_of_the_code() -> None:
+    assert f"after {causes.MOST_COMPILES} compiles" in PAGE
+    assert all(hasattr(diff, name) for name in ("align_steps", "align_messages", "request_diff"))
