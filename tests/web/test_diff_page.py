@@ -129,7 +129,7 @@ def test_a_run_against_itself_says_that_nothing_differs(world: World) -> None:
 def test_two_libraries_that_told_one_conversation_are_compared(world: World) -> None:
     page = read(world, f"/diff/{AGNO_RUN}/{FRAMEWORK_RUN}")
     assert "Two runs of one task" in page.text
-    assert "messages the same" in page.text
+    assert "3 steps the same" in page.text  # both calls and the tool, under their own names
     assert "unknown in A" in page.text  # reasoning tokens, which one of them does not tell
 
 

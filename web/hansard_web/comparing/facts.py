@@ -12,6 +12,7 @@ import apsw
 from hansard_collector.read import StepReading, read_step
 from hansard_compiler.canonical import canonical_bytes
 from hansard_compiler.diff import StepMark
+from hansard_store.call_models import CallModels, call_models
 from hansard_store.compile_outcomes import compile_outcomes
 from hansard_store.conversation_reads import CallRow, MessageRef, list_calls, read_nodes
 from hansard_store.errors import StoreCorruptError
@@ -20,6 +21,7 @@ from hansard_store.step_queries import RunTree, StepSkeleton, TreeRow, tree_rows
 MOST_READ = 20_000  # steps of one run whose content is read; of the rest the summary is compared
 _CALL_ROLES = ("llm", "embedding")
 # Their name is the library's word; one of them stands for another whatever it is called.
+_NAMELESS = frozenset({"llm", "embedding", "compile"})
 _BY_ROLE = frozenset({"llm", "embedding", "agent", "compile"})
 _NOTHING = b""
 
@@ -27,10 +29,10 @@ _NOTHING = b""
 class Facts(NamedTuple):
     """What is compared of a step; times and ids are no content."""
 
-    name: str
+    name: str  # as every library calls it: see `known_as`
     role: str
     status: str
-    model: str | None
+    model: tuple[str | None, ...]  # asked for, and served
     tokens: tuple[int | None, ...]
     input: bytes  # a digest of what was said to it, across dialects
     output: bytes
@@ -60,6 +62,7 @@ def steps_of(
     rows = tree_rows(connection, tree, wanted, now_ns=now_ns)
     calls = _calls(connection, tree.run)
     compiles = compile_outcomes(connection, tree.run)
+    models = call_models(connection, tree.run)
     facts = []
     for number, row in enumerate(rows):
         call = calls.get(row.step.id)
@@ -69,7 +72,7 @@ def steps_of(
             said = _read(connection, row.step)
         else:
             said = _summary(row.step)
-        facts.append(_facts(row.step, *said, compiles.get(row.step.id)))
+        facts.append(_facts(row.step, *said, compiles.get(row.step.id), models.get(row.step.id)))
     base = min((row.depth for row in rows), default=0)
     marks = [_mark(row, one, base) for row, one in zip(rows, facts, strict=True)]
     return StepsOf(tree, tuple(rows), tuple(facts), tuple(marks), len(rows) > MOST_READ)
@@ -83,21 +86,37 @@ def what_differs(left: Facts, right: Facts) -> tuple[str, ...]:
 def _differs(name: str, left: Facts, right: Facts) -> bool:
     """Compare one fact; a model or number of tokens that one side does not tell is unknown."""
     one, other = getattr(left, name), getattr(right, name)
-    if name == "tokens":
+    if name in ("tokens", "model"):
         told = zip(one, other, strict=False)
         return any(a != b for a, b in told if a is not None and b is not None)
-    if name == "model" and None in (one, other):
-        return False
     return bool(one != other)
 
 
-def _facts(step: StepSkeleton, said: bytes, answered: bytes, compiled: str | None) -> Facts:
+def known_as(step: StepSkeleton) -> str:
+    """Return what a step is called whoever tells it: a tool's or an agent's own name.
+
+    What a library calls its model calls and compiles says nothing: "".
+    """
+    if step.tool_name:
+        return step.tool_name
+    if step.role == "agent" and step.agent_name:
+        return step.agent_name
+    return "" if step.role in _NAMELESS else step.name
+
+
+def _facts(
+    step: StepSkeleton,
+    said: bytes,
+    answered: bytes,
+    compiled: str | None,
+    models: CallModels | None,
+) -> Facts:
     tokens = step.tokens
     return Facts(
-        name=step.name,
+        name=known_as(step),
         role=step.role,
         status="ok" if step.status == "unset" else step.status,
-        model=step.model,
+        model=tuple(models) if models is not None else (),
         tokens=()
         if tokens is None
         else (
@@ -118,7 +137,7 @@ def _mark(row: TreeRow, facts: Facts, base: int) -> StepMark:
     if row.depth == base:
         stands_for = "top"
     content = hashlib.sha256(repr(facts).encode("utf-8", "surrogatepass")).hexdigest()
-    return StepMark(row.step.role, row.step.tool_name or row.step.name, content, stands_for)
+    return StepMark(row.step.role, facts.name or row.step.name, content, stands_for)
 
 
 # ---- content

@@ -25,11 +25,11 @@ def run_figures(run: RunItem) -> dict[str, Figure]:
     }
 
 
-def step_figures(step: StepSkeleton) -> dict[str, Figure]:
+def step_figures(step: StepSkeleton, *, model: str | None) -> dict[str, Figure]:
     """Return the figures of a step; None is unknown."""
     return {
         "status": "ok" if step.status == "unset" else step.status,
-        "model": step.model,
+        "model": model,
         "cost_usd": None if step.cost_usd_nano is None else step.cost_usd_nano / _NANO,
         "duration_ms": None if step.duration_ns is None else step.duration_ns / _NS_PER_MS,
         **_tokens(step.tokens),

@@ -35,6 +35,7 @@ from hansard_store.step_queries import StepSkeleton, get_step
 from hansard_web.api.answers import plain
 from hansard_web.api.contexts import native_compilation
 from hansard_web.comparing.compiles import StoredCompile, compare_compiles, read_compile
+from hansard_web.comparing.facts import known_as
 from hansard_web.comparing.figures import step_figures
 
 _REQUEST_KEYS: Final = ("hansard.request.ref", "hansard.request_ref")
@@ -143,7 +144,10 @@ def compare_sides(connection: apsw.Connection, left: StepSide, right: StepSide) 
     context = None
     if left.compiled is not None and right.compiled is not None:
         context = compare_compiles(connection, left.compiled, right.compiled)
-    figures = headline(step_figures(left.step), step_figures(right.step))
+    models = _models(left, right)
+    figures = headline(
+        step_figures(left.step, model=models[0]), step_figures(right.step, model=models[1])
+    )
     messages = align_messages(_marks(left.messages), _marks(right.messages))
     has_request = left.request is not None or right.request is not None
     request = request_diff(left.request, right.request) if has_request else None
@@ -152,7 +156,10 @@ def compare_sides(connection: apsw.Connection, left: StepSide, right: StepSide) 
     put_in = _value_diff(_put_in(left), _put_in(right))
     came_out = _value_diff(_came_out(left), _came_out(right))
     what = [one.name for one in figures if one.is_difference]
-    what += [name for name in ("name", "role") if _named(left, name) != _named(right, name)]
+    if known_as(left.step) != known_as(right.step):
+        what.append("name")
+    if left.step.role != right.step.role:
+        what.append("role")
     parts = {
         "context": context is not None and not context.is_empty,
         "messages": any(pair.state not in _SAME_SAID for pair in messages),
@@ -169,8 +176,16 @@ def compare_sides(connection: apsw.Connection, left: StepSide, right: StepSide) 
     )  # fmt: skip
 
 
-def _named(side: StepSide, field: str) -> str:
-    return str(getattr(side.step, field))
+def _models(left: StepSide, right: StepSide) -> tuple[str | None, str | None]:
+    """Return the two models that can be compared: those that served, else those asked for."""
+    one, other = left.reading.normal.call, right.reading.normal.call
+    if one is None or other is None:
+        return left.step.model, right.step.model
+    if one.response_model and other.response_model:
+        return one.response_model, other.response_model
+    if one.request_model and other.request_model:
+        return one.request_model, other.request_model
+    return left.step.model, right.step.model
 
 
 def _marks(messages: Sequence[Message]) -> list[MessageMark]:
