@@ -6,9 +6,8 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from bench import compile as compiling
-from bench import diff as comparing
 from bench import (
+    accountability,
     disk,
     gate,
     ingest,
@@ -22,6 +21,8 @@ from bench import (
     start,
     tokens,
 )
+from bench import compile as compiling
+from bench import diff as comparing
 from bench.figures import Figure, print_figures
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
@@ -38,6 +39,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "gate": gate.run,
     "memory": memory.run,
     "diff": comparing.run,
+    "accountability": accountability.run,
     "sdk-overhead": sdk_overhead.run,
 }
 

@@ -8,7 +8,7 @@ from hansard_compiler.calls import Json
 from hansard_store.approval_records import Approval, Draft, Field
 from hansard_store.approval_states import Status
 from hansard_store.event_types import ChainReport, Head, StoredEvent
-from hansard_store.events import json_of
+from hansard_store.stored_json import json_of
 from hansard_store.times import time_text
 
 SHORT_DIGITS = 8

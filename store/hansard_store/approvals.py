@@ -24,9 +24,9 @@ from hansard_store.approval_records import (
     Field,
     PolicyNote,
 )
-from hansard_store.approval_states import Status
+from hansard_store.approval_states import PENDING, Status
 from hansard_store.cursors import decode_cursor, encode_cursor
-from hansard_store.events import json_of
+from hansard_store.stored_json import json_of
 
 _FIXED = (
     "approval_id", "tool", "effect", "agent", "trace_id", "span_id", "channel", "batch_id",
@@ -76,6 +76,7 @@ _FILTERS = {
     "agent": ("approval_agent", "agent = :agent"),
     "tool": ("approval_tool", "tool = :tool"),
     "status": ("approval_status", "status = :status"),
+    "pending": ("approval_pending", "status IN ('awaiting', 'revised')"),
 }
 _FEW = 1_000  # rows of an index that are counted to find the narrowest
 _DUE = """
@@ -224,8 +225,11 @@ def _query(connection: apsw.Connection, wanted: ApprovalFilter) -> tuple[str, di
     given: dict[str, Any] = {}
     tests: dict[str, str] = {}
     for name, (_, test) in _FILTERS.items():
-        value = getattr(wanted, name)
+        value = getattr(wanted, name, None)
         if value is None or value == ():
+            continue
+        if name == "status" and set(value) == PENDING:
+            tests["pending"] = _FILTERS["pending"][1]
             continue
         if name == "status" and len(value) > 1:
             listed = ", ".join(f"'{Status(one)}'" for one in value)
@@ -248,7 +252,7 @@ def _query(connection: apsw.Connection, wanted: ApprovalFilter) -> tuple[str, di
 def _narrowest(
     connection: apsw.Connection, tests: Mapping[str, str], given: Mapping[str, Any]
 ) -> str:
-    served = [name for name in tests if name in given]
+    served = [name for name in tests if name in given or name == "pending"]
     if not served:
         return "NOT INDEXED"
     if len(served) == 1:
@@ -260,7 +264,7 @@ def _narrowest(
             f"SELECT count(*) FROM (SELECT 1 FROM approval INDEXED BY {index}"
             f" WHERE {tests[name]} LIMIT {_FEW})"
         )
-        return int(connection.execute(sql, {name: given[name]}).get)
+        return int(connection.execute(sql, given).get)
 
     return f"INDEXED BY {_FILTERS[min(served, key=rows)][0]}"
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -26,13 +25,14 @@ from hansard_store.event_types import (
     Head,
     StoredEvent,
 )
+from hansard_store.stored_json import json_of
 
 _NAMES = (
     "seq", "time_ns", "late", "type", "actor", "who", "action", "source", "subject", "approval_id",
     "trace_id", "span_id", "body", "prev_hash", "hash",
 )  # fmt: skip
 _COLUMNS = ", ".join(_NAMES)
-_HEAD = "SELECT seq, hash FROM event ORDER BY seq DESC LIMIT 1"
+_HEAD = "SELECT seq, hash FROM event WHERE seq = (SELECT max(seq) FROM event)"
 _ADD = f"INSERT INTO event ({_COLUMNS}) VALUES ({', '.join('?' * 15)})"
 _ADD_CONTENT = "INSERT INTO event_content (event, name, salt, body) VALUES (?, ?, ?, ?)"
 _LIST = f"""
@@ -126,11 +126,6 @@ def verify_events(connection: apsw.Connection, *, anchor: Head | None = None) ->
 def keyed_hash(key: bytes, data: bytes) -> str:
     """Return a hash that says nothing to whoever lacks the store's key."""
     return "hmac-sha256:" + hmac.digest(key, data, hashlib.sha256).hex()
-
-
-def json_of(text: str) -> Any:
-    """Return what canonical JSON says, exactly: orjson would make floats of large integers."""
-    return json.loads(text)
 
 
 class SqliteEventLog:

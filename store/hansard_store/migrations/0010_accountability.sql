@@ -94,6 +94,8 @@ CREATE TABLE approval (
   token_ends_ns  INTEGER
 ) STRICT;
 CREATE INDEX approval_status ON approval (status, number);                       -- the inbox
+CREATE INDEX approval_pending ON approval (number)                               -- what waits
+  WHERE status IN ('awaiting', 'revised');
 CREATE INDEX approval_channel ON approval (channel, number) WHERE channel IS NOT NULL;
 CREATE INDEX approval_run ON approval (trace_id, number) WHERE trace_id IS NOT NULL;
 CREATE INDEX approval_agent ON approval (agent, number) WHERE agent IS NOT NULL;

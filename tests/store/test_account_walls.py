@@ -1,0 +1,88 @@
+"""Who may write what: the two stores apart, the facade between them and everybody else."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from hansard_store.database import DataFolder, open_for_ingest, open_reader
+from hansard_store.facade import Accountability
+
+ROOT = Path(__file__).parents[2]
+STORE = ROOT / "store" / "hansard_store"
+# What writes approvals or events. Of these only the facade is for others.
+INSIDE = {
+    "accounting", "approval_claims", "audit_desk", "deciding", "proposing", "running", "telling",
+}  # fmt: skip
+
+
+def imports(path: Path) -> set[str]:
+    """Return the modules of the store that a file imports."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == "hansard_store":
+            found |= {one.name for one in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hansard_store."):
+            found.add(str(node.module).split(".")[1])
+    return found
+
+
+def reached(name: str, seen: frozenset[str] = frozenset()) -> set[str]:
+    """Return every module of the store that one leads to."""
+    found: set[str] = set()
+    for one in imports(STORE / f"{name}.py") - seen:
+        found |= {one} | reached(one, seen | {one, name})
+    return found
+
+
+@pytest.mark.covers("CF-15")
+def test_the_audit_log_and_the_approvals_do_not_know_each_other() -> None:
+    of_log = reached("events")
+    of_approvals = imports(STORE / "approvals.py") | imports(STORE / "approval_claims.py")
+
+    assert not {one for one in of_log if one.startswith("approval")}
+    assert not of_approvals & {"events", "event_chain", "event_types"}
+    source = (STORE / "approvals.py").read_text() + (STORE / "approval_claims.py").read_text()
+    assert " event " not in source.replace("audit log", "")
+
+
+@pytest.mark.covers("CF-19")
+def test_nobody_outside_writes_past_the_facade() -> None:
+    outside = [
+        path
+        for folder in ("web", "collector", "instrumentation")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
+
+    past = {str(path.relative_to(ROOT)): imports(path) & INSIDE for path in outside}
+
+    assert {name: found for name, found in past.items() if found} == {}
+
+
+@pytest.mark.covers("CF-19")
+def test_the_facade_has_a_verb_for_everything(tmp_path: Path) -> None:
+    verbs = {name for name in dir(Accountability) if not name.startswith("_")}
+
+    assert verbs >= {
+        "propose", "propose_batch", "repropose", "approve", "approve_batch", "reject", "revise",
+        "expire_due", "claim", "finish", "recover", "undo", "token", "approval", "approvals",
+        "events", "head", "verify", "history", "record", "message_in", "message_out",
+        "tool_called", "tool_returned", "blocked", "failed", "receipt", "close",
+    }  # fmt: skip
+
+
+@pytest.mark.covers("ST-02", "CF-34")
+def test_the_tables_of_the_record_are_there_and_no_generic_one_is(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path / "data")
+    open_for_ingest(folder).close()
+    connection = open_reader(folder)
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema")}
+    connection.close()
+
+    assert tables >= {
+        "span", "span_record", "span_link", "resource", "event", "approval", "text",
+        "transcript_message", "payload", "payload_use",
+    }  # fmt: skip
+    assert not {one for one in tables if one.startswith(("kv", "key_value"))}
