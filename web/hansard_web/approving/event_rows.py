@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hansard_store.event_types import Actor, EventType, StoredEvent
-from hansard_store.events import json_of
+from hansard_store.stored_json import json_of
 from hansard_web.approving.words import hash_ends, one_line
 
 _ICONS: Final = {Actor.AGENT: "agent", Actor.ME: "user", Actor.TOOL: "tool"}
