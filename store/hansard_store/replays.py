@@ -66,6 +66,9 @@ ORDER BY replay_id LIMIT :limit
 _OF_STEP = f"""
 {_SELECT} WHERE source_step = :step AND id < :before ORDER BY id DESC LIMIT :limit
 """
+_OF_SOURCE = f"""
+{_SELECT} INDEXED BY replay_source_run WHERE source_trace = :trace ORDER BY id DESC LIMIT :limit
+"""
 _NEWEST = f"{_SELECT} WHERE id < :before ORDER BY id DESC LIMIT :limit"
 _OF_RUN = f"{_SELECT} INDEXED BY replay_run WHERE trace_id = ?"
 _RUNNING = "SELECT replay_id, owner FROM replay WHERE state = 'running'"
@@ -186,6 +189,12 @@ def list_replays(
     rows = [_row(row) for row in connection.execute(sql, bindings)]
     more = len(rows) > limit
     return ReplayPage([row for _, row in rows[:limit]], str(rows[limit - 1][0]) if more else None)
+
+
+def replays_of_run(connection: apsw.Connection, run_id: str, *, limit: int) -> list[ReplayRow]:
+    """Return the replays of a run's steps, the newest first."""
+    bindings = {"trace": bytes.fromhex(run_id), "limit": limit}
+    return [_row(row)[1] for row in connection.execute(_OF_SOURCE, bindings)]
 
 
 def later_calls(

@@ -6,9 +6,11 @@ To begin one takes the scope `decide`: it sends recorded content to a provider a
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Final
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Query
 from starlette.requests import Request
 
@@ -22,37 +24,47 @@ from hansard_web.replaying.answers import replay_body, summary_body
 from hansard_web.replaying.asked import AskReplay
 from hansard_web.replaying.engine import PLAN_MS, Replays
 from hansard_web.sidecar.door import MayRead
-from hansard_web.sidecar.errors import RecordingOff
+from hansard_web.sidecar.errors import RecordingOff, TooManyCalls
 from hansard_web.site import SiteDep
 
 router = APIRouter(tags=["replay"], route_class=JsonRoute)
 _MOST_WAIT_S = 60.0
+MOST_ASKED: Final = 32  # who waits for a replay, a preview or a comparison at once
 
 
 @router.post(
     "/v1/replay",
     response_class=Answer,
-    responses={201: {"model": models.Replay}, 202: {"model": models.Replay}},
+    responses={
+        200: {"model": models.Preview},
+        201: {"model": models.Replay},
+        202: {"model": models.Replay},
+    },
     dependencies=[MayRead],
 )
-def begin_replay(site: SiteDep, request: Request, asked: AskReplay) -> Answer:
+async def begin_replay(site: SiteDep, request: Request, asked: AskReplay) -> Answer:
     """Make a model call again. 202 with its state; 201 when it ended within `wait_s`."""
     replays = replays_of(request)
-    if asked.preview:
-        return Answer(replays.preview(asked))
-    row = replays.start(asked)
-    replays.wait(row.replay_id, seconds=asked.wait_s)
-    body = _body(site, row.replay_id)
-    status = HTTPStatus.ACCEPTED if body["state"] == "running" else HTTPStatus.CREATED
-    return Answer(body, status_code=status)
+
+    def work() -> Answer:
+        if asked.preview:
+            return Answer(replays.preview(asked))
+        row = replays.start(asked)
+        replays.wait(row.replay_id, seconds=asked.wait_s)
+        body = _body(site, row.replay_id)
+        status = HTTPStatus.ACCEPTED if body["state"] == "running" else HTTPStatus.CREATED
+        return Answer(body, status_code=status)
+
+    return await _apart(request, work)
 
 
 @router.post(
     "/v1/replay/preview", response_class=Answer, responses={200: {"model": models.Preview}}
 )
-def preview_replay(request: Request, asked: AskReplay) -> Answer:
+async def preview_replay(request: Request, asked: AskReplay) -> Answer:
     """Show what a replay would send, how the compile changes and what it would cost."""
-    return Answer(replays_of(request).preview(asked))
+    replays = replays_of(request)
+    return await _apart(request, lambda: Answer(replays.preview(asked)))
 
 
 @router.get("/v1/replay", response_class=Answer, responses={200: {"model": models.ReplayList}})
@@ -72,7 +84,7 @@ def find_replays(
 @router.get(
     "/v1/replay/{replay_id}", response_class=Answer, responses={200: {"model": models.Replay}}
 )
-def one_replay(
+async def one_replay(
     site: SiteDep,
     request: Request,
     replay_id: str,
@@ -84,10 +96,14 @@ def one_replay(
     `wait`: seconds to wait for its end. `comparison=false` leaves the comparison out, which can
     take some seconds.
     """
-    if wait and request.app.state.replays is not None:
-        replays: Replays = request.app.state.replays
-        replays.wait(replays.row(replay_id).replay_id, seconds=wait)
-    return Answer(_body(site, replay_id, with_comparison=comparison))
+
+    def work() -> Answer:
+        replays: Replays | None = request.app.state.replays
+        if wait and replays is not None:
+            replays.wait(replays.row(replay_id).replay_id, seconds=wait)
+        return Answer(_body(site, replay_id, with_comparison=comparison))
+
+    return await _apart(request, work)
 
 
 def replays_of(request: Request) -> Replays:
@@ -96,6 +112,17 @@ def replays_of(request: Request) -> Replays:
     if found is None:
         raise RecordingOff("this process only shows what a collector stores; ask that one")
     return found
+
+
+async def _apart(request: Request, work: Callable[[], Answer]) -> Answer:
+    """Answer in a thread that is not one of those that answer pages: this may take a minute."""
+    state = request.app.state
+    if not hasattr(state, "replay_threads"):
+        state.replay_threads = CapacityLimiter(MOST_ASKED)
+    limiter: CapacityLimiter = state.replay_threads
+    if limiter.available_tokens < 1:
+        raise TooManyCalls(MOST_ASKED)
+    return await to_thread.run_sync(work, limiter=limiter)
 
 
 def _body(site: SiteDep, wanted: str, *, with_comparison: bool = True) -> Body:

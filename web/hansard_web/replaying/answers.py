@@ -12,13 +12,15 @@ from hansard_compiler.calls import Json, Message
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.replay.refusals import Reason
 from hansard_compiler.replay.spread import Repeat, spread_of
-from hansard_store.replays import ReplayRow, list_replays
+from hansard_store.replays import ReplayRow, list_replays, replays_of_run
 from hansard_store.step_queries import get_step
 from hansard_web.api.answers import Body, time_text
 from hansard_web.replaying.comparing import comparison_body
 from hansard_web.replaying.source import REQUEST_REF
 
 _IN_A_STEP: Final = 50
+_IN_A_TREE: Final = 200  # replays of replays; more are found by their own steps
+_DEEPEST: Final = 20
 _EXACT: Final = (
     "exact: the request is the recorded one, byte for byte; a model may answer it otherwise"
 )
@@ -81,16 +83,31 @@ def replay_body(
 def replays_of_step(connection: apsw.Connection, step_id: str) -> list[Body]:
     """Return the replays of a step, the newest first, each with the replays of what it made."""
     page = list_replays(connection, step_id=step_id, limit=_IN_A_STEP, cursor=None)
-    return [{**summary_body(one), "replays": replays_below(connection, one)} for one in page.items]
+    tree = _Tree(connection)
+    return [tree.branch(one, depth=1) for one in page.items]
 
 
 def replays_below(connection: apsw.Connection, row: ReplayRow) -> list[Body]:
     """Return the replays of what a replay made: the next branches of the tree."""
-    found = []
-    for one in row.steps:
-        if one["step_id"] and one["step_id"] != row.source_step_id:
-            found += replays_of_step(connection, one["step_id"])
-    return found
+    return _Tree(connection).below(row, depth=0)
+
+
+class _Tree:
+    """Replays of replays, as far as one answer can hold them."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._left = _IN_A_TREE
+
+    def branch(self, row: ReplayRow, *, depth: int) -> Body:
+        return {**summary_body(row), "replays": self.below(row, depth=depth)}
+
+    def below(self, row: ReplayRow, *, depth: int) -> list[Body]:
+        if row.run_id is None or depth >= _DEEPEST or self._left <= 0:
+            return []
+        found = replays_of_run(self._connection, row.run_id, limit=min(self._left, _IN_A_STEP))
+        self._left -= len(found)
+        return [self.branch(one, depth=depth + 1) for one in found]
 
 
 def labels_of(row: ReplayRow) -> list[str]:

@@ -177,7 +177,8 @@ class Replays:
     def _begin(self, replay_id: str, asked: AskReplay, turn: Turn) -> ReplayRow:
         step = turn.source.step
         row = self._new_row(replay_id, asked, step.run_id, step.step_id, time.time_ns())
-        row = row._replace(request_hash=turn.ref)
+        if self._outlet.mode is not RetentionMode.METADATA_ONLY:  # which keeps no digests either
+            row = row._replace(request_hash=turn.ref)
         report = {"notes": list(turn.notes), **self._recipe(row, asked, strict=True)}
         run = ReplayRun(
             self._outlet, replay_id, turn.source, mode=row.mode, is_recorded=asked.recorded
@@ -271,21 +272,27 @@ class Replays:
         """Make the calls of a replay, and return the state it ends in."""
         turn = run.compile(turn)
         if not turn.sends:
-            work.add(compile_json(turn))
+            work.add(self._numbers(compile_json(turn)))
             return "done"
         if asked.kind == "forward":
             return self._go_on(work, asked, turn, run)
         for _ in range(asked.n):
             said = run.ask(turn)
-            work.add(said.json(turn), said.answer.shortfall)
+            work.add(self._numbers(said.json(turn)), said.answer.shortfall)
         return "done"
+
+    def _numbers(self, step: Json) -> Json:
+        """Return what the row keeps of a step, without digests where none are kept."""
+        if self._outlet.mode is not RetentionMode.METADATA_ONLY:
+            return step
+        return {**step, "request_hash": None, "compile_hash": None}
 
     def _go_on(self, work: _Work, asked: AskReplay, turn: Turn, run: ReplayRun) -> State:
         """Make one turn after the other until the first answer that cannot be followed."""
         fork = Fork(asked, Making(self._reach(asked), self._outlet.redactor, self._policy()))
         for number in range(1, MOST_TURNS + 1):
             said = run.ask(turn)
-            work.add(said.json(turn), said.answer.shortfall)
+            work.add(self._numbers(said.json(turn)), said.answer.shortfall)
             with self._readers.read(timeout_ms=PLAN_MS) as connection:
                 following = fork.after(connection, turn, said)
             if isinstance(following, Divergence):
