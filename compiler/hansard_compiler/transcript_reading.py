@@ -56,11 +56,15 @@ def cost_of(
     provider: str = "",
     model: str = "",
     window_tokens: int = WINDOW_TOKENS,
+    counts_folded: bool = True,
 ) -> ResumeCost:
-    """Return what going on with a transcript costs."""
+    """Return what going on with a transcript costs.
+
+    `counts_folded` False leaves out what folds save: counting that reads every message there is.
+    """
     now = active(transcripts, log)
     before = 0
-    if now.fold is not None:
+    if counts_folded and now.fold is not None:
         until = now.fold.message_position + 1
         folded = [one.body for one in transcripts.messages(log, limit=until)]
         before = count_tokens(folded, provider=provider, model=model)

@@ -45,6 +45,11 @@ TWINS = {
     "/receipts": Twin("/v1/receipts?item=a", "receipts list --item a"),
     "/texts/{digest}": Twin("/v1/steps/{step}", "steps show {step}"),
     "/conversations": Twin("/v1/conversations", "runs list --conversation talk-1"),
+    "/transcripts": Twin("/v1/transcripts", "transcripts list"),
+    "/transcripts/{log_id}": Twin("/v1/transcripts/{talk}", "transcripts show {talk}"),
+    "/transcripts/{log_id}/messages/{position}": Twin(
+        "/v1/transcripts/{talk}?limit=1", "transcripts show {talk} --limit 1"
+    ),
     "/search": Twin("/v1/search?q=child", "search child"),
     "/usage": Twin("/v1/usage?by=model", "usage --by model"),
     "/health": Twin("/v1/ledger", "doctor"),
@@ -64,7 +69,12 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Serving, 
         assert export(http_exporter(server), spans(3, **{"gen_ai.conversation.id": "talk-1"}))
         run = json.loads(server.get("/v1/runs"))["items"][0]["run_id"]
         steps = json.loads(server.get(f"/v1/runs/{run}/steps"))["items"]
-        yield server, {"run": run, "step": steps[0]["step_id"]}
+        said = hansard(
+            "transcripts", "append", "talk-1", "--text", "hi", "--data", str(server.data)
+        )
+        assert said.returncode == 0, said.stderr
+        talk = json.loads(server.get("/v1/transcripts"))["items"][0]["conversation_id"]
+        yield server, {"run": run, "step": steps[0]["step_id"], "talk": talk}
 
 
 @pytest.mark.covers("UI-26")

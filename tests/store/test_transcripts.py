@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import secrets
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -62,10 +60,13 @@ def reader(folder: DataFolder) -> Iterator[apsw.Connection]:
     connection.close()
 
 
-def by_hand(folder: DataFolder, sql: str, *values: object) -> None:
+def by_hand(folder: DataFolder, sql: str, *values: str | int | bytes) -> None:
     """Run a statement as anybody can who has the file."""
-    with closing(sqlite3.connect(folder.database)) as connection, connection:
+    connection = apsw.Connection(str(folder.database))
+    try:
         connection.execute(sql, values)
+    finally:
+        connection.close()
 
 
 INSERT = """
@@ -97,7 +98,7 @@ def test_no_row_of_a_transcript_can_be_changed_removed_or_replaced(
         f"REPLACE INTO {table} SELECT * FROM {table}",
         f"INSERT INTO {table} SELECT * FROM {table} WHERE true ON CONFLICT DO UPDATE SET rowid = 9",
     ):
-        with pytest.raises(sqlite3.IntegrityError):
+        with pytest.raises(apsw.ConstraintError):
             by_hand(folder, statement)
 
 
@@ -113,7 +114,7 @@ def test_no_position_can_be_taken_but_the_next(
 ) -> None:
     say(transcripts, talk, user("a"), user("b"))
 
-    with pytest.raises(sqlite3.IntegrityError):
+    with pytest.raises(apsw.ConstraintError):
         by_hand(folder, INSERT.format(verb=verb), b"\1" * 16, talk.digest, position)
 
     assert texts(transcripts.messages(talk)) == ["a", "b"]
@@ -126,7 +127,7 @@ def test_a_fold_by_hand_stands_at_the_head_or_not_at_all(
     say(transcripts, talk, user("a"), user("b"))
 
     for position in (0, 2):
-        with pytest.raises(sqlite3.IntegrityError, match="head"):
+        with pytest.raises(apsw.ConstraintError, match="head"):
             by_hand(
                 folder,
                 "INSERT INTO checkpoint (conversation_id, message_position, summary, actor,"
@@ -138,15 +139,14 @@ def test_a_fold_by_hand_stands_at_the_head_or_not_at_all(
 
 @pytest.mark.covers("TR-05")
 def test_messages_are_found_by_role_without_reading_json(
-    folder: DataFolder, transcripts: SqliteTranscripts, talk: ConversationId
+    transcripts: SqliteTranscripts, talk: ConversationId, reader: apsw.Connection
 ) -> None:
     say(transcripts, talk, user("a"), assistant("b"), result("c", 1), user("d"))
     sql = "SELECT position FROM transcript_message WHERE role = 'user' ORDER BY position"
 
-    with closing(sqlite3.connect(folder.database)) as connection:
-        assert connection.execute(sql).fetchall() == [(0,), (3,)]
-        content = connection.execute("SELECT content FROM transcript_message").fetchone()[0]
-    assert json.loads(content) == {"parts": [{"type": "text", "text": "a"}]}
+    assert reader.execute(sql).fetchall() == [(0,), (3,)]
+    content = reader.execute("SELECT content FROM transcript_message LIMIT 1").get
+    assert json.loads(str(content)) == {"parts": [{"type": "text", "text": "a"}]}
 
 
 @pytest.mark.covers("TR-09")

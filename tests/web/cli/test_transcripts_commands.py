@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import apsw
 import click
 import pytest
 from click.testing import CliRunner, Result
@@ -127,9 +126,10 @@ def test_a_row_that_does_not_decode_is_named_by_every_doctor(
 ) -> None:
     assert "4 messages decoded (4 of version 1)" in talk("doctor").stdout
     conversation = told(talk("show", "support-42", "--json"))["conversation_id"]
-    with closing(sqlite3.connect(folder.database)) as damaged, damaged:
-        damaged.execute("DROP TRIGGER transcript_message_kept_as_is")
-        damaged.execute("UPDATE transcript_message SET content = '{' WHERE position = 2")
+    damaged = apsw.Connection(str(folder.database))
+    damaged.execute("DROP TRIGGER transcript_message_kept_as_is")
+    damaged.execute("UPDATE transcript_message SET content = '{' WHERE position = 2")
+    damaged.close()
 
     doctor = talk("doctor")
     whole = talk("doctor", "--json", group_name="")

@@ -113,7 +113,7 @@ def transcript(
 ) -> Answer:
     """Read a conversation or a sub-agent (`br_…`): its messages, folds, marks and sub-agents."""
     if raw:
-        _need_admin(request)
+        need_admin(request)
     if view == "active":
         return Answer(_active_body(kept, log))
     if cursor is not None:
@@ -271,7 +271,8 @@ def end_branch(kept: TranscriptsDep, branch_id: str, told: EndBranch) -> Answer:
     return Answer(branch_body(kept.end(BranchId.parse(branch_id), told.status)))
 
 
-def _need_admin(request: Request) -> None:
+def need_admin(request: Request) -> None:
+    """Refuse a token that may not see what was redacted."""
     token: Token | None = request.scope["state"].get("token")
     if token is not None and not token.allows(Scope.ADMIN):
         raise HTTPException(

@@ -21,6 +21,8 @@ from hansard_web.pages import (
     step_context,
     step_texts,
     theme,
+    transcript,
+    transcripts,
     usage,
 )
 
@@ -38,6 +40,8 @@ def page_routers() -> list[APIRouter]:
         live_approvals,
         events,
         conversations,
+        transcripts,
+        transcript,
         diff,
         search,
         receipts,

@@ -19,6 +19,7 @@ from hansard_store.conversation_queries import (
 )
 from hansard_store.run_filters import RunFilter, RunSort
 from hansard_store.run_queries import list_runs
+from hansard_store.transcript_queries import find_transcript
 from hansard_web.run_rows import RunRow, run_row
 from hansard_web.site import SiteDep
 
@@ -49,6 +50,7 @@ class ConversationPage:
     rows: tuple[RunRow, ...]
     more_url: str | None
     runs_url: str  # the same runs in the list, where they can be narrowed
+    transcript_url: str | None  # what an agent keeps of it
 
 
 def conversation_href(conversation_id: str) -> str:
@@ -99,10 +101,12 @@ def _conversation_page(
         cursor=cursor or None,
     )
     more = {"id": conversation_id, "cursor": found.next_cursor or ""}
+    kept = find_transcript(connection, conversation_id)
     return ConversationPage(
         conversation=conversation,
         length_ns=max(conversation.ended_ns - conversation.started_ns, 0),
         rows=tuple(run_row(run, now_ns=now_ns) for run in found.items),
         more_url=f"/conversations?{urlencode(more)}" if found.next_cursor else None,
         runs_url=f"/?{urlencode({'conversation': conversation_id})}",
+        transcript_url=f"/transcripts/{kept.conversation.id}" if kept else None,
     )
