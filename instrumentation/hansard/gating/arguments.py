@@ -28,18 +28,18 @@ class Shape:
 
     tool: str
     parameters: tuple[inspect.Parameter, ...]
+    signature: inspect.Signature
 
     @classmethod
     def of(cls, tool: str, function: Callable[..., Any], *, skipped: int) -> Shape:
         """Return a function's shape; `skipped` parameters at its beginning are the receiver."""
-        every = tuple(inspect.signature(function).parameters.values())
-        return cls(tool, every[skipped:])
+        parameters = tuple(inspect.signature(function).parameters.values())[skipped:]
+        return cls(tool, parameters, inspect.Signature(parameters))
 
     def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Json:
         """Return arguments by name, defaults included. Raises BadArguments."""
-        signature = inspect.Signature(list(self.parameters))
         try:
-            given = signature.bind(*args, **kwargs).arguments
+            given = self.signature.bind(*args, **kwargs).arguments
         except TypeError as error:
             raise BadArguments(self.tool, f"tool {self.tool!r}: {error}") from None
         named: Json = {}
@@ -78,8 +78,12 @@ class Shape:
         if rest:
             names = ", ".join(sorted(rest))
             raise BadArguments(self.tool, f"tool {self.tool!r} takes no argument {names}")
-        self.bound(tuple(args), kwargs)
         return args, kwargs
+
+    def check(self, named: Mapping[str, Any]) -> None:
+        """Raise BadArguments where the function would not take these arguments."""
+        args, kwargs = self.split(named)
+        self.bound(tuple(args), kwargs)
 
     def from_model(self, given: object) -> Json:
         """Return what a model gave, by name and checked against the signature."""

@@ -97,7 +97,7 @@ class _Call:
 
     def _asked(self, judgement: Judgement, repropose: str | None) -> Flow[Any]:
         # It must be possible to run before anybody is asked about it.
-        self._tool.shape.split(self._arguments)
+        self._tool.shape.check(self._arguments)
         approval = yield from self._proposed(judgement, repropose)
         note_pending(approval)
         wait_s = self._wait_s()

@@ -76,7 +76,7 @@ def run_approved(
     _refuse_undecided(approval)
     tool = tool or _tool_of(gate, approval, known, None)
     arguments = _arguments_of(approval, known)
-    tool.shape.split(arguments)
+    tool.shape.check(arguments)
     judgement = judged(gate.policy, tool, arguments, agent=approval.get("agent"))
     if judgement.is_denied:  # an edit, or newer rules
         yield Step(partial(decisions.note, _blocked(approval, arguments, judgement)), is_slow)
