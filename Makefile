@@ -6,13 +6,13 @@ ARGS   ?=
 
 .PHONY: demo test test-peers check fix bench schemas clean browser
 
-## run a small real agent against a fresh server and open the result (ARGS=--exit ends by itself)
+## watch a coding agent at work, and open its record (ARGS=--exit ends by itself)
 demo: $(VENV)/.installed
 	$(BIN)/hansard demo $(ARGS)
 
 ## install what the tests need and run all of them
 test: $(VENV)/.installed-dev browser check
-	$(BIN)/pytest -n auto $(ARGS)
+	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
 
 ## checks that need Node (stock JavaScript exporters against the receivers)
 test-peers: $(VENV)/.installed-dev
@@ -45,7 +45,7 @@ $(VENV)/.venv:
 	@touch $@
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/.venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[server]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[demo]"
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/.venv
