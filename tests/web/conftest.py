@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import uvicorn
+from fastapi import FastAPI
 from playwright.sync_api import Browser, Page, sync_playwright
 from starlette.testclient import TestClient
 
@@ -70,13 +71,13 @@ def client(make_client: MakeClient) -> TestClient:
 class Served:
     """An app behind a real server on a port of its own."""
 
-    def __init__(self, folder_app: object) -> None:
+    def __init__(self, app: FastAPI) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self._app = folder_app
+        self.app = app
         config = uvicorn.Config(
-            self._app,  # type: ignore[arg-type]
+            app,
             log_config=None,
             access_log=False,
             proxy_headers=False,
@@ -97,7 +98,8 @@ class Served:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._app.state.site.feed.close()  # type: ignore[attr-defined]
+        self.app.state.site.feed.close()
+        self.app.state.accounts.watch.close()
         self._server.should_exit = True
         self._thread.join()
         self._socket.close()

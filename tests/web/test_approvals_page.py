@@ -11,6 +11,7 @@ from hansard_store.policy_port import DENY, PolicyQuestion
 from hansard_web.settings import Scope, Token, WebSettings
 from tests.web.approvals import DEAL, MINUTE, RUN, STEP, ask, read, redraft, send, store_of
 from tests.web.conftest import MakeClient
+from tests.web.makers import RunMaker
 
 
 def test_what_waits_stands_first_by_its_deadline_then_what_was_decided(client: TestClient) -> None:
@@ -382,3 +383,33 @@ def test_the_head_of_every_page_counts_what_waits(client: TestClient) -> None:
     assert client.get("/fragments/waiting?shown=1", headers=fragment).status_code == 204
     store_of(client).approve(asked.approval_id)
     assert "hidden" in client.get("/fragments/waiting?shown=1", headers=fragment).text
+
+
+@pytest.mark.covers("UI-07")
+def test_a_run_and_its_tool_step_lead_to_what_waits_and_say_what_became_of_it(
+    client: TestClient, runs: RunMaker
+) -> None:
+    store = store_of(client)
+    run = runs.run("front-desk", tool="create_deal")
+    [step] = [
+        one["step_id"]
+        for one in client.get(f"/v1/runs/{run}/steps").json()["items"]
+        if one["role"] == "tool"
+    ]
+    asked = ask(store, run_id=run, step_id=step)
+    waiting = read(client, f"/runs/{run}")
+    assert waiting.one("main").all("a", href=f"/approvals/{asked.approval_id}")
+    assert "blocked" in {one["data-status"] for one in waiting.all("span", class_="status")}
+    assert states(client, step) == ["requested", "waits for approval", "ran", "returned"]
+
+    store.approve(asked.approval_id, by="Noor")
+    store.finish(store.claim(asked.approval_id), ok=True)
+
+    assert states(client, step) == ["requested", "approved by Noor", "ran", "returned"]
+    assert read(client, f"/steps/{step}").all("a", href=f"/approvals/{asked.approval_id}")
+    assert read(client, f"/runs/{run}").all("a", href=f"/approvals?run={run}")
+
+
+def states(client: TestClient, step: str) -> list[str]:
+    gate = read(client, f"/steps/{step}").one("div", class_="gated")
+    return [one.text for one in gate.one("ol").all("li")]

@@ -76,7 +76,7 @@ class _Stream:
         self._state = state
         self._id = approval_id
         self._version = int(place[1]) if place else 0
-        self._is_read = bool(place) and place is not None and place[2] == "1"
+        self._is_read = place is not None and place[2] == "1"
         self._told = ""
 
     def message(self) -> ServerSentEvent | None:
@@ -87,7 +87,9 @@ class _Stream:
             return None
         text = self._render("approvals/_live.html", page)
         ask = page.ask
-        is_other = ask is not None and bool(self._id) and ask.approval.version != self._version
+        if ask is not None and not self._id:  # the first one that an empty page has to show
+            self._id = ask.approval.approval_id
+        is_other = ask is not None and ask.approval.version != self._version
         news = ""
         if ask is not None and is_other:
             # What is being decided on is never taken from under the reader's hands.

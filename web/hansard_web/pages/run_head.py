@@ -7,15 +7,20 @@ from dataclasses import dataclass
 
 import apsw
 
+from hansard_store.approval_records import ApprovalFilter
+from hansard_store.approval_states import Status
+from hansard_store.approvals import list_approvals
 from hansard_store.flags import SpanFlag
 from hansard_store.run_queries import RunItem
 from hansard_store.step_queries import StepSkeleton, links_from, links_to_run
 from hansard_store.tree import Mark, Tree
+from hansard_web.approving.words import one_line
 from hansard_web.format import clock, day_time, duration, percent, plural
 from hansard_web.pages.conversations import conversation_href
 
 _DAY_NS = 86_400 * 1_000_000_000
 _MOST_LINKS = 5
+_MOST_APPROVALS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,8 @@ def run_head(run: RunItem, *, length_ns: int, now_ns: int) -> RunHead:
 
 
 def _status_why(run: RunItem) -> str:
+    if run.status == "blocked":
+        return "An action of it waits for a person"
     if run.status == "open":
         return f"{plural(run.open_count, 'step')} still open"
     if run.status == "no_end":
@@ -106,7 +113,7 @@ def run_notes(
     connection: apsw.Connection, run: RunItem, tree: Tree, *, now_ns: int
 ) -> tuple[Note, ...]:
     """Say what is odd about a run: repairs, missing parents, duplicates, links from elsewhere."""
-    notes = list(_tree_notes(tree))
+    notes = [*_approval_notes(connection, run), *_tree_notes(tree)]
     notes += [Note(_counted(text, count), "warn") for text, count in sorted(run.notes.items())]
     if run.synthetic:
         notes.append(Note("Made from log records: its sender gave no trace.", "log"))
@@ -116,6 +123,26 @@ def run_notes(
         for step in links_to_run(connection, run.run_id, now_ns=now_ns, limit=_MOST_LINKS)
     ]
     return tuple(notes)
+
+
+def _approval_notes(connection: apsw.Connection, run: RunItem) -> list[Note]:
+    """Say which actions of a run wait for a person, and where those are that were decided."""
+    found = list_approvals(connection, ApprovalFilter(run_id=run.run_id), limit=_MOST_APPROVALS)
+    waiting = [one for one in found if one.is_pending]
+    notes = [
+        Note(
+            "Waits for a person:" if one.status is Status.AWAITING else "Sent back to its agent:",
+            "blocked",
+            f"/approvals/{one.approval_id}",
+            one_line(one.description, 100),
+        )
+        for one in waiting[:_MOST_LINKS]
+    ]
+    if len(found) > len(notes):
+        more = "at least " if len(found) == _MOST_APPROVALS else ""
+        say = f"This run has {more}{plural(len(found), 'approval')}:"
+        notes.append(Note(say, "approval", f"/approvals?run={run.run_id}", "show them"))
+    return notes
 
 
 def _links_of_roots(

@@ -21,6 +21,7 @@ from hansard_store.run_queries import RunItem, get_run
 from hansard_store.step_queries import StepSkeleton, get_step, recent_durations
 from hansard_store.step_reads import Redaction, count_losers, list_redactions
 from hansard_web.comparing.neighbours import neighbours_of
+from hansard_web.approving.of_step import Gated, gated
 from hansard_web.compiled.record import compilation_for
 from hansard_web.compiled.state import parse_context_state
 from hansard_web.compiled.view import NativeView, native_view
@@ -87,6 +88,7 @@ class Pane:
     problem: Problem | None
     notes: tuple[str, ...]
     redactions: tuple[Redaction, ...]
+    gated: Gated | None
     copies: tuple[tuple[str, str], ...]  # (label, address)
     address: str  # of this step with this tab
     address_pairs: tuple[tuple[str, str], ...]  # its query, as hidden fields
@@ -153,6 +155,7 @@ def pane_of(
         problem=_problem(reading),
         notes=_notes(connection, step, reading, named),
         redactions=tuple(list_redactions(connection, step.id)),
+        gated=gated(connection, step, reading),
         copies=_copies(step, reading),
         address=address,
         address_pairs=tuple(parse_qsl(address.partition("?")[2])),

@@ -41,6 +41,9 @@ document.addEventListener("htmx:after:swap", () => {
     htmx.trigger(document.getElementById("waiting"), "look");
   }
 });
+document.addEventListener("htmx:sse:after:message", () =>
+  htmx.trigger(document.getElementById("waiting"), "look"),
+);
 document.getElementById("main").dataset.isShown = "1";
 
 // The same words as hansard_web/approving/words.py.

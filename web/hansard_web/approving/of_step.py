@@ -1,0 +1,116 @@
+"""What a tool step of the gate went through: requested, allowed or asked, decided, ran, returned.
+
+The store's record counts; what a span says of itself only leads to it, or stands in where no
+approval was asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import apsw
+
+from hansard import semconv
+from hansard_collector.read import StepReading
+from hansard_compiler.errors import AmbiguousIdError, NotFoundError
+from hansard_store import approvals
+from hansard_store.approval_records import Approval, ApprovalFilter
+from hansard_store.approval_states import Status
+from hansard_store.step_queries import StepSkeleton
+from hansard_web.approving.words import clean
+
+_TOOLS: Final = ("tool", "mcp")
+_MOST_OF_RUN: Final = 200
+State = tuple[str, str]  # label, and "" (done) wait fail open todo
+
+
+@dataclass(frozen=True, slots=True)
+class Gated:
+    """A tool step that went through a gate."""
+
+    states: tuple[State, ...]
+    href: str | None  # of its approval
+    short_id: str = ""
+    revision: int = 0
+
+
+def gated(connection: apsw.Connection, step: StepSkeleton, reading: StepReading) -> Gated | None:
+    """Return what a step went through; None for one that no gate held."""
+    approval = _approval_of(connection, step, reading)
+    if approval is not None:
+        return Gated(
+            states=(("requested", ""), *_policy(approval), *_decision(approval), *_ran(approval)),
+            href=f"/approvals/{approval.approval_id}",
+            short_id=approval.approval_id[:8],
+            revision=approval.revision,
+        )
+    if semconv.TOOL_EFFECT not in reading.view.attributes:
+        return None
+    return Gated(states=_told(step, reading), href=None)
+
+
+def _approval_of(
+    connection: apsw.Connection, step: StepSkeleton, reading: StepReading
+) -> Approval | None:
+    named = reading.view.attributes.get(semconv.APPROVAL_ID)
+    if isinstance(named, str):
+        try:
+            found = approvals.get(connection, named)
+        except (NotFoundError, AmbiguousIdError):
+            return None
+        # A span may name any approval; only one of its own tool is believed.
+        return found if step.tool_name in (None, found.tool) else None
+    if step.role not in _TOOLS:
+        return None
+    of_run = approvals.list_approvals(
+        connection, ApprovalFilter(run_id=step.run_id), limit=_MOST_OF_RUN
+    )
+    return next((one for one in of_run if one.step_id == step.step_id), None)
+
+
+def _policy(approval: Approval) -> tuple[State, ...]:
+    word = {"allow": "allowed by policy", "require_approval": "policy asks a person"}.get(
+        approval.policy.effect or ""
+    )
+    return ((word, ""),) if word else ()
+
+
+def _decision(approval: Approval) -> tuple[State, ...]:
+    by = clean(approval.decided_by or "somebody")
+    match approval.status:
+        case Status.AWAITING:
+            return (("waits for approval", "wait"),)
+        case Status.REVISED:
+            return ((f"sent back by {by}", "wait"),)
+        case Status.APPROVED:
+            return ((f"approved by {by}", ""),)
+        case Status.REJECTED:
+            return ((f"rejected by {by}", "fail"),)
+    return (("nobody decided in time", "fail"),)
+
+
+def _ran(approval: Approval) -> tuple[State, ...]:
+    if approval.status in (Status.REJECTED, Status.EXPIRED):
+        return ()
+    match approval.execution.state:
+        case "claimed":
+            return (("running", "open"), ("returned", "todo"))
+        case "done":
+            return (("ran", ""), ("returned", ""))
+        case "failed":
+            return (("ran", ""), ("failed", "fail"))
+        case "unknown":
+            return (("began", ""), ("outcome unknown", "fail"))
+    return (("ran", "todo"), ("returned", "todo"))
+
+
+def _told(step: StepSkeleton, reading: StepReading) -> tuple[State, ...]:
+    names = {one.name for one in reading.view.events}
+    if semconv.EVENT_GATE_REFUSED in names:
+        return (("requested", ""), ("blocked", "fail"))
+    allowed = ("allowed", "") if semconv.EVENT_GATE_ALLOWED in names else ("allowed", "todo")
+    if step.status == "open":
+        return (("requested", ""), allowed, ("running", "open"), ("returned", "todo"))
+    ended = ("failed", "fail") if step.status == "error" else ("returned", "")
+    return (("requested", ""), allowed, ("ran", ""), ended)
