@@ -206,7 +206,10 @@ def working(run: Run | str | None = None, *, chain: Step | str | None = None) ->
 
 
 class WorkingMemory:
-    """Six slots of one run. The last write of a slot is current; the ones before are history."""
+    """Six slots of one run. The last write of a slot is current; the ones before are history.
+
+    A slot holds a text, an object, or anything else that JSON has: kept as the object's `value`.
+    """
 
     def __init__(self, run: Run | str | None, chain: Step | str | None) -> None:
         self._run = run
@@ -217,12 +220,12 @@ class WorkingMemory:
         place = self._place()
         told = _without_none({**about, "chain": self._chain})
         body = {**told, "writer": writer, "memory_type": "working", "slot": slot}
-        return _written(tell_write(place, _with_times({**body, "content": content})))
+        return _written(tell_write(place, _with_times({**body, "content": _object(content)})))
 
     def get(self, slot: Slot, default: Any = None) -> Any:
         """Return a slot's content; the default where nothing stands there."""
         found = self._read([slot], hidden=False)
-        return found[0].content if found else default
+        return _plain(found[0].content) if found else default
 
     def all(self) -> Recalled:
         """Return every slot that holds something, for `compile_step(memory=…)` too."""
@@ -237,7 +240,7 @@ class WorkingMemory:
         found = self._read([slot], hidden=False)
         if not found:
             raise KeyError(slot)
-        return found[0].content
+        return _plain(found[0].content)
 
     def __setitem__(self, slot: Slot, content: Any) -> None:
         self.set(slot, content)
@@ -276,6 +279,16 @@ def _recalled(answer: Json) -> Recalled:
 
 def _written(answer: Json) -> Remembered:
     return Remembered(answer["memory"], {}, answer["outcome"])
+
+
+def _object(content: Any) -> Any:
+    """Return content as a record holds it: a text or an object; a list, say, is its value."""
+    return content if isinstance(content, str | dict) else {"value": content}
+
+
+def _plain(content: Any) -> Any:
+    is_value = isinstance(content, dict) and set(content) == {"value"}
+    return content["value"] if is_value else content
 
 
 def _without_none(told: Mapping[str, Any]) -> Json:

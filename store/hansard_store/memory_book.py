@@ -159,8 +159,12 @@ class MemoryBook:
         if any(names):
             found += read_durable(connection, asked, names, now_ns=now_ns)
         with self._transaction() as connection:
-            numbers = [one.id for one in found]
-            record(connection, "read", numbers, self._toucher(asked), now_ns=now_ns)
+            who = self._toucher(asked)
+            standing = [one.id for one in found if one.state == "current"]
+            record(connection, "read", standing, who, now_ns=now_ns)
+            hidden = [one.id for one in found if one.state != "current"]
+            if hidden:  # handed over only to be left out of a compile, with a receipt
+                record(connection, "candidate", hidden, who, now_ns=now_ns)
         return found
 
     # ---- for programs of other doors: JSON in, JSON out

@@ -8,7 +8,9 @@ from typing import Any, Literal
 
 from hansard_compiler.calls import Json
 
-AccessKind = Literal["read", "write", "repeat", "accept", "invalidate", "expire", "purge"]
+AccessKind = Literal[
+    "read", "candidate", "write", "repeat", "accept", "invalidate", "expire", "purge"
+]
 Door = Literal["sdk", "api", "cli", "page"]
 
 

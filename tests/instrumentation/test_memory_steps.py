@@ -130,12 +130,12 @@ def test_working_memory_is_the_runs_own(place: DataFolder) -> None:
         notes = memory.working()
         notes["plan"] = "read"
         notes["plan"] = {"then": "write"}
-        notes.set("open_questions", "why?", tags=["q"])
+        notes.set("open_questions", ["why?", 1], tags=["q"])
         with run.step("part") as step:
             chain = memory.working(chain=step)
             chain["plan"] = "the part's plan"
             assert chain["plan"] == "the part's plan"
-            assert chain.get("open_questions") == "why?"
+            assert chain.get("open_questions") == ["why?", 1]
         assert notes["plan"] == {"then": "write"}
         assert sorted(notes) == ["open_questions", "plan"]
         assert [one.content for one in notes.history("plan")] == [{"then": "write"}, "read"]

@@ -347,7 +347,7 @@ def test_every_change_has_one_event_and_no_event_has_content(memory: MemoryMaker
     assert rows[0][3] == f"memory:{memory_id}"
     assert "hush" not in str(rows)
     assert "quiet" not in str(rows)
-    assert verify_events(memory.connection, key=memory.folder.key()).is_sound
+    assert verify_events(memory.connection).is_sound
 
 
 def test_a_write_that_fails_leaves_neither_record_nor_event(memory: MemoryMaker) -> None:
@@ -594,4 +594,4 @@ def test_two_processes_and_two_threads_write_to_one_subject_and_lose_nothing(
     assert len(memory.read()) == 1
     assert memory.rows("SELECT count(*), max(seq) FROM event") == [(1000, 1000)]
     assert memory.rows("SELECT count(*) FROM memory_access") == [(1001,)]
-    assert verify_events(memory.connection, key=memory.folder.key()).is_sound
+    assert verify_events(memory.connection).is_sound

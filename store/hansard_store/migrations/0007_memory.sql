@@ -78,7 +78,7 @@ CREATE INDEX memory_tag_memory ON memory_tag (memory);                   -- the 
 CREATE TABLE memory_access (
   id       INTEGER PRIMARY KEY,
   time_ns  INTEGER NOT NULL,
-  kind     TEXT NOT NULL,                 -- read write repeat invalidate accept expire purge
+  kind     TEXT NOT NULL,                 -- read candidate write repeat invalidate accept expire purge
   memory   INTEGER REFERENCES memory (id), -- NULL: a read that found nothing
   trace_id BLOB,                          -- NULL: of no run
   span_id  BLOB,

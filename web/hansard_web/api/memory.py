@@ -30,6 +30,7 @@ router = APIRouter(tags=["memory"], route_class=JsonRoute)
 LimitParam = Annotated[int, Depends(read_limit)]
 _STATES = ("current", "superseded", "review", "invalidated", "expired", "purged", "hidden", "all")
 _ACCESSES = 200
+_READS = ("read", "candidate")
 
 
 @router.post(
@@ -159,8 +160,8 @@ def memory_detail(connection: apsw.Connection, memory_id: str, *, now_ns: int) -
     return {
         "memory": memory_json(one),
         "versions": [memory_json(each) for each in versions],
-        "written_by": [access_json(each) for each in touched if each.kind != "read"],
-        "read_by": [access_json(each) for each in touched if each.kind == "read"],
+        "written_by": [access_json(one) for one in touched if one.kind not in _READS],
+        "read_by": [access_json(one) for one in touched if one.kind in _READS],
         "used_in": [use_json(each) for each in uses_of(connection, one.memory_id)],
     }
 

@@ -39,6 +39,7 @@ from hansard_web.pages.run_tree import (
     tree_view,
 )
 from hansard_web.pages.step import Around, Pane, pane_of
+from hansard_web.remembering.panel import MemoryPanel, panel_of_run
 from hansard_web.site import Site, SiteDep
 from hansard_web.trees.arrangement import Arrangement
 from hansard_web.trees.minimap import draw_minimap
@@ -71,6 +72,7 @@ class RunPage:
     log: LogView | None
     step: Pane | None
     live_href: str | None
+    memory: MemoryPanel | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +242,7 @@ def _page(
         log=log,
         step=step,
         live_href=f"/live/runs/{found.run_id}?seq={found.change_seq}",
+        memory=panel_of_run(connection, found.run_id, now_ns=now_ns),
     )
 
 

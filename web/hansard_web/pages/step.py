@@ -18,10 +18,10 @@ from hansard_collector.named_payloads import NamedPayload, named_payloads
 from hansard_collector.read import StepReading, read_step
 from hansard_store.compilations import ID_KEY, Compilation
 from hansard_store.run_queries import RunItem, get_run
-from hansard_store.step_queries import StepSkeleton, get_step, recent_durations
+from hansard_store.step_queries import StepSkeleton, get_step, recent_durations, steps_by_number
 from hansard_store.step_reads import Redaction, count_losers, list_redactions
-from hansard_web.comparing.neighbours import neighbours_of
 from hansard_web.approving.of_step import Gated, gated
+from hansard_web.comparing.neighbours import neighbours_of
 from hansard_web.compiled.record import compilation_for
 from hansard_web.compiled.state import parse_context_state
 from hansard_web.compiled.view import NativeView, native_view
@@ -44,6 +44,7 @@ from hansard_web.pages.step_values import (
     attributes_tab,
     io_sections,
 )
+from hansard_web.remembering.panel import MemoryPanel, panel_of_step
 from hansard_web.site import SiteDep
 
 router = APIRouter()
@@ -105,6 +106,7 @@ class Pane:
     attributes: AttributesTab | None = None
     events: EventsTab | None = None
     raw: RawTab | None = None
+    memory: MemoryPanel | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,20 @@ class Around:
         if name == "context" and self.context_address:
             return self.context_address
         return self.address + urlencode({"tab": name})
+
+
+def _memory(
+    connection: apsw.Connection,
+    step: StepSkeleton,
+    compiled: Compilation | None,
+    *,
+    now_ns: int,
+) -> MemoryPanel | None:
+    """Return what memory a step read or wrote, and what its compile did with memory."""
+    found = {} if compiled is None else steps_by_number(connection, [compiled.span], now_ns=now_ns)
+    made_by = next(iter(found.values()), None)
+    compile_step = made_by.step_id if made_by else ""
+    return panel_of_step(connection, step.run_id, step.step_id, compile_step, now_ns=now_ns)
 
 
 def pane_of(
@@ -164,6 +180,7 @@ def pane_of(
         close_href=around.close_href,
         previous_href=around.previous_href,
         next_href=around.next_href,
+        memory=_memory(connection, step, compiled, now_ns=now_ns),
         **_content(
             connection,
             run,

@@ -1,0 +1,197 @@
+"""The memory page: what it shows, where it leads, and what its forms do without a script."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from hansard_compiler.calls import Json
+from hansard_store.memory_book import MemoryBook
+from tests.web.makers import RunMaker
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def book(runs: RunMaker) -> Iterator[MemoryBook]:
+    made = MemoryBook(runs.folder)
+    yield made
+    made.close()
+
+
+def write(book: MemoryBook, content: Any = "Money is Decimal inside.", **more: Any) -> str:
+    told: Json = {
+        "writer": "app", "memory_type": "constraint", "subject": "money",
+        "namespace": {"project": "quillbook"}, "content": content, **more,
+    }  # fmt: skip
+    memory_id: str = book.write_json(told)["memory"]["memory_id"]
+    return memory_id
+
+
+def page(client: TestClient, path: str = "/memory", status: int = 200) -> str:
+    answer = client.get(path)
+    assert answer.status_code == status, answer.text[-2000:]
+    return answer.text
+
+
+def form_token(text: str) -> str:
+    found = re.search(r'name="csrf" value="([^"]+)"', text)
+    assert found
+    return found[1]
+
+
+def test_an_empty_store_says_how_memory_is_written(client: TestClient) -> None:
+    text = page(client)
+
+    assert "Nothing is remembered yet" in text
+    assert "hansard.memory.write" in text
+
+
+@pytest.mark.covers("UI-15", "ME-20")
+def test_the_explorer_shows_both_layers_sources_confidence_and_freshness(
+    client: TestClient, runs: RunMaker, book: MemoryBook
+) -> None:
+    run = runs.run("answer")
+    step = f"{run}-{'12' * 8}"
+    memory_id = write(book, run_id=run, step_id=step, confidence=0.95, by="mender")
+    write(
+        book, "a plan", memory_type="working", subject=None, namespace={}, slot="plan", run_id=run
+    )
+    book.read_json({"namespace": {"project": "quillbook"}, "run_id": run, "step_id": step})
+
+    text = page(client)
+    record = page(client, f"/memory/{memory_id}")
+
+    for words in ("money", "current plan", "project quillbook", f"run {run[:8]}", "0.95"):
+        assert words in text
+    assert "money" not in page(client, "/memory?layer=working").split("<tbody>")[1]
+    for href in (f"/runs/{run}", f"/steps/{step}"):
+        assert f'href="{href}"' in record
+    assert "Read 1 time" in record
+    assert "No compile had it" in record
+
+
+@pytest.mark.covers("ME-18", "UI-15")
+def test_a_record_is_withdrawn_with_a_reason_and_the_second_time_says_so(
+    client: TestClient, book: MemoryBook
+) -> None:
+    memory_id = write(book)
+    csrf = form_token(page(client, f"/memory/{memory_id}?project=quillbook"))
+    form = {"csrf": csrf, "reason": "it moved", "by": "noor"}
+    address = f"/memory/{memory_id}/invalidate?project=quillbook"
+
+    empty = client.post(address, data={"csrf": csrf, "reason": " "})
+    forged = client.post(address, data={"reason": "x"})
+    done = client.post(address, data=form)
+    again = client.post(address, data=form)
+
+    assert (empty.status_code, forged.status_code) == (400, 403)
+    assert "Say why" in empty.text
+    assert done.status_code == 303
+    assert done.headers["location"] == f"/memory/{memory_id}?project=quillbook"
+    assert again.status_code == 409
+    assert "is invalidated" in again.text
+    text = page(client, f"/memory/{memory_id}")
+    assert "noor: it moved" in text
+    assert "<tbody>" not in page(client, "/memory")
+    assert "withdrawn by noor" in page(client, "/memory?state=all")
+
+
+def test_what_waits_for_a_person_is_accepted_by_a_form(
+    client: TestClient, book: MemoryBook
+) -> None:
+    old = write(book, "sure", confidence=0.9)
+    new = write(book, "unsure", confidence=0.1)
+    text = page(client, f"/memory/{new}")
+
+    answer = client.post(f"/memory/{new}/accept", data={"csrf": form_token(text), "by": "noor"})
+
+    assert f"/memory/{old}" in text
+    assert "Let it stand" in text
+    assert answer.status_code == 303
+    assert "Let it stand" not in page(client, f"/memory/{new}")
+    assert "Version 2" in page(client, f"/memory/{new}")
+
+
+def test_versions_show_what_changed(client: TestClient, book: MemoryBook) -> None:
+    write(book, "CI runs Python 3.10")
+    memory_id = write(book, "CI runs Python 3.12")
+
+    text = page(client, f"/memory/{memory_id}")
+
+    assert "<ins>" in text
+    assert "<del>" in text
+    assert page(client, f"/memory/{memory_id[:10]}", 303) == ""
+
+
+def test_filters_are_typed_or_clicked_and_a_bad_one_is_told(
+    client: TestClient, book: MemoryBook
+) -> None:
+    write(book, tags=["ci"])
+    write(book, "short titles", memory_type="preference", subject="commits")
+
+    typed = page(client, "/memory?q=kind:preference+titles")
+    assert "commits" in typed
+    assert "Remove filter type" not in typed
+    assert "Remove filter kind" in typed
+    assert "No record meets this" in page(client, "/memory?q=kind:fact")
+    assert "is a number of 0 to 1" in page(client, "/memory?min_confidence=x")
+    assert "open; close it" in page(client, '/memory?q="')
+    assert page(client, f"/memory/{'00' * 16}", 404)
+
+
+def test_hostile_memory_is_only_text(client: TestClient, book: MemoryBook) -> None:
+    memory_id = write(
+        book, HOSTILE, subject=HOSTILE, tags=[HOSTILE], by=HOSTILE,
+        namespace={"project": HOSTILE},
+    )  # fmt: skip
+    write(book, {"a": HOSTILE}, subject=HOSTILE, by=HOSTILE, namespace={"project": HOSTILE})
+
+    assert HOSTILE not in page(client, "/memory?state=all")
+    assert HOSTILE not in page(client, f"/memory/{memory_id}")
+    assert HOSTILE not in page(client, "/memory", 200)
+
+
+def test_more_than_a_page_is_read_on(client: TestClient, book: MemoryBook) -> None:
+    for number in range(52):
+        write(book, subject=f"s{number:02}")
+
+    first = page(client)
+    more = re.search(r'class="more" href="([^"]+)"', first)
+
+    assert more
+    rest = page(client, more[1].replace("&amp;", "&"))
+    assert rest.count('class="rowlink"') == 2
+    assert "First page" in rest
+    by_read = page(client, "/memory?sort=read")
+    assert 'aria-sort="descending"' in by_read
+
+
+@pytest.mark.covers("UI-06")
+def test_a_run_and_its_steps_say_what_memory_was_used_and_written(
+    client: TestClient, runs: RunMaker, book: MemoryBook
+) -> None:
+    run = runs.run("answer")
+    (step_id,) = [
+        one["step_id"]
+        for one in client.get(f"/v1/runs/{run}/steps").json()["items"]
+        if one["name"] == "answer"
+    ]
+    memory_id = write(book, run_id=run, step_id=step_id)
+    book.read_json({"namespace": {"project": "quillbook"}, "run_id": run, "step_id": step_id})
+    book.read_json({"namespace": {"project": "nobody"}, "run_id": run})
+
+    whole, step = page(client, f"/runs/{run}"), page(client, f"/steps/{step_id}")
+
+    assert "1 read, 1 written or changed, 1 read that found nothing" in whole
+    assert "1 read, 1 written or changed" in step
+    for text in (whole, step):
+        assert f'href="/memory/{memory_id}"' in text
+        assert f'href="/steps/{step_id}"' in text
+    other = runs.run("other")
+    assert "mem-panel" not in page(client, f"/runs/{other}")
+    assert memory_id in page(client, f"/memory?run={run}&state=all")
