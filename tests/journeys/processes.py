@@ -105,7 +105,8 @@ def serving(
 @contextmanager
 def demonstrating(data: Path) -> Iterator[str]:
     """Run a demo that stays up; its address, after its agents have ended."""
-    command = [HANSARD, "demo", "--http-port", "0", "--grpc-port", "0", "--data", str(data)]
+    ports = ["--http-port", "0", "--grpc-port", "0"]
+    command = [HANSARD, "demo", "--fast", *ports, "--data", str(data)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env=environment(PYTHONUNBUFFERED="1")
     ) as process:

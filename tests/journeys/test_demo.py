@@ -19,11 +19,11 @@ from tests.journeys.processes import demonstrating, hansard, serving
 
 
 def test_the_demo_ends_with_0_after_reading_its_runs_back(tmp_path: Path) -> None:
-    ended = hansard("demo", "--exit", "--http-port", "0", "--grpc-port", "0")
+    ended = hansard("demo", "--exit", "--fast", "--http-port", "0", "--grpc-port", "0")
 
     assert ended.returncode == 0, ended.stderr
     assert "10 runs read back" in ended.stdout
-    assert ended.stdout.count("/runs/") == 10
+    assert ended.stdout.count("/runs/") == 12  # and two of the coding agent
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_the_demo_has_a_slow_search_and_a_tool_that_failed(staying: tuple[str, P
     slow = [s for s in steps if s["role"] == "retriever"]
     assert max(int(s["end_ns"]) - int(s["start_ns"]) for s in slow) > 1_000_000_000
     failed = [s for s in steps if s["role"] == "tool" and s["status"] == "error"]
-    assert [s["tool_name"] for s in failed] == ["issue_refund"]
+    assert sorted(s["tool_name"] for s in failed) == ["apply_patch", "issue_refund"]
 
 
 def test_one_agent_works_inside_the_run_of_another(staying: tuple[str, Path]) -> None:

@@ -1,4 +1,4 @@
-"""`hansard demo`: a server, three small agents, and their runs in the browser."""
+"""`hansard demo`: a server, a coding agent at work, and every question it can be asked."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ import click
 
 from hansard_web.cli.base import Command, setting_options
 from hansard_web.config import Config, load_config
+from hansard_web.demo.coding.settings import Settings
 from hansard_web.format import plural
 
 if TYPE_CHECKING:
@@ -23,52 +25,91 @@ if TYPE_CHECKING:
     from hansard_web.presence import Doors
 
 
+_PACE_S = 0.8  # between two steps: a person follows in the browser
+
+
 @click.command(cls=Command)
 @setting_options("data", "http_port", "grpc_port")
-@click.option("--exit", "exits", is_flag=True, help="End with 0 if the runs were read back.")
-def demo(*, exits: bool, data: str | None, http_port: str | None, grpc_port: str | None) -> None:
-    """Run three small agents against a fresh server.
+@click.option("--exit", "exits", is_flag=True, help="End with 0 if everything was read back.")
+@click.option("--fast", is_flag=True, help="Do not pause for people to follow.")
+@click.option("--ask", "asks", is_flag=True, help="Leave the decisions to you, in the browser.")
+@click.option(
+    "--provider",
+    default="scripted",
+    show_default=True,
+    help="openai or anthropic: the coding agent asks a real model, with a key of yours.",
+)
+@click.option("--model", default="scripted-1", show_default=True, help="Model of that provider.")
+def demo(
+    *,
+    exits: bool,
+    fast: bool,
+    asks: bool,
+    provider: str,
+    model: str,
+    data: str | None,
+    http_port: str | None,
+    grpc_port: str | None,
+) -> None:
+    """Watch a coding agent fix a failing test, with everything it knew on record.
 
-    A scripted local model answers them: no key, no network. Without --data the store is deleted
-    when the demo ends; without ports it takes 4318 and 4317, or free ones if they are taken.
+    A person sends its first patch back, the second one runs; the step that went wrong is replayed,
+    exactly and with more room; a second run remembers. Beside it three small agents export with the
+    stock OpenTelemetry SDK. Scripted local models answer: no key, no network.
 
-    Example: hansard demo --exit
+    Without --data the store is deleted when the demo ends; without ports it takes 4318 and 4317, or
+    free ones if they are taken.
+
+    Example: hansard demo --exit --fast
     """
+    from hansard_web.demo.coding.workspace import need_pytest
+
+    need_pytest()
     arguments = {
         "http_port": http_port or str(_free_port(4318)),
         "grpc_port": grpc_port or str(_free_port(4317)),
     }
+    pace_s = 0.0 if fast else _PACE_S
     with _folder(data) as (folder, is_temporary):
         # The environment has no say: a token or retention set for real use would spoil the show.
         config = load_config({**arguments, "data": str(folder)}, {})
-        _play(config, is_temporary=is_temporary, exits=exits)
+        golden = Settings(folder / "repositories", provider, model, pace_s, asks)
+        _play(config, golden, is_temporary=is_temporary, exits=exits)
 
 
-def _play(config: Config, *, is_temporary: bool, exits: bool) -> None:
+def _play(config: Config, golden: Settings, *, is_temporary: bool, exits: bool) -> None:
+    from hansard_web.demo.coding.golden import play
+    from hansard_web.demo.coding.summary import summary
     from hansard_web.demo.story import check, run_programs
     from hansard_web.server import running
 
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    with running(config) as server:
+    with running(config) as server, ThreadPoolExecutor(1) as beside:
         doors = server.doors
         _introduce(doors, is_temporary=is_temporary)
-        runs = run_programs(doors, on_run=lambda seen: _tell(doors, seen))
+        others = beside.submit(run_programs, doors, on_run=lambda _: None)
+        found = play(doors, golden, click.echo)
+        runs = others.result()
         check(doors, runs)
+        click.echo(f"\nBeside it, {plural(len(runs), 'run')} of three agents with the stock SDK:")
+        for seen in runs:
+            _tell(doors, seen)
         click.echo(
             f"\n{len(runs)} runs read back through the API: names, statuses, calls and tokens are "
-            "what the programs counted."
+            "what the programs counted.\n"
         )
+        click.echo(summary(doors, found))
         if exits:
             return
-        click.echo(f"Open {doors.http}/  (Ctrl+C ends the demo)")
+        click.echo(f"\nOpen {doors.http}/  (Ctrl+C ends the demo)")
         stop.wait()
 
 
 def _introduce(doors: Doors, *, is_temporary: bool) -> None:
     fate = "  (deleted when the demo ends)" if is_temporary else ""
-    click.echo("Three small agents, a scripted local model, the stock OpenTelemetry SDK.\n")
+    click.echo("A coding agent, a failing test, and a person who decides.\n")
     click.echo(f"  Browser    {doors.http}/")
     click.echo(f"  OTLP/gRPC  {doors.grpc}")
     click.echo(f"  OTLP/HTTP  {doors.http}")

@@ -1,0 +1,192 @@
+"""The golden path of `hansard demo`: a coding agent, and what its record can be asked."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hansard_web.demo.coding.candidates import CONSTRAINTS, REQUEST
+from hansard_web.demo.coding.workspace import Workspace, make_workspace
+from tests.journeys.processes import demonstrating
+
+_SENT_BACK = 2  # of the first run's turns
+
+
+@dataclass(frozen=True)
+class Story:
+    """What a demo left behind, read back over its API."""
+
+    address: str
+
+    def get(self, path: str) -> Any:
+        with urllib.request.urlopen(f"{self.address.rstrip('/')}{path}", timeout=10) as response:
+            return json.load(response)
+
+    @property
+    def runs(self) -> list[str]:
+        """The two runs of the agent, the first one first."""
+        items = self.get("/v1/runs?agent=coding-agent&limit=50")["items"]
+        own = [run for run in items if run["name"] == "invoke_agent coding-agent"]
+        return [run["run_id"] for run in sorted(own, key=lambda run: run["started_at"])][:2]
+
+    def steps(self, run_id: str, role: str) -> list[dict[str, Any]]:
+        items = self.get(f"/v1/runs/{run_id}/steps?limit=500")["items"]
+        return [step for step in items if step["role"] == role]
+
+    def receipts(self, run_id: str, turn: int) -> dict[str, dict[str, Any]]:
+        """What became of each candidate of one turn, by item id."""
+        compiled = self.steps(run_id, "compile")[turn]
+        told = self.get(f"/v1/steps/{compiled['step_id']}")["receipts"]
+        return {one["item_id"]: one for one in told}
+
+    def call(self, run_id: str, turn: int) -> str:
+        """The model call of one turn."""
+        return str(self.steps(run_id, "llm")[turn]["step_id"])
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    """One demo for all."""
+    with demonstrating(tmp_path_factory.mktemp("demo") / "data") as address:
+        yield Story(address)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    """A copy of the fixture nobody has worked in."""
+    return make_workspace(tmp_path / "shop")
+
+
+@pytest.mark.covers("DE-01", "DE-02", "DE-05")
+def test_the_fixture_has_sources_and_one_test_that_fails(workspace: Workspace) -> None:
+    sources = [path for path in workspace.paths() if path.startswith("shop/")]
+
+    assert len(sources) >= 3
+    assert "1 failed, 3 passed" in workspace.run_tests()
+
+
+def test_a_path_out_of_the_repository_is_refused(workspace: Workspace) -> None:
+    with pytest.raises(PermissionError, match="leads out"):
+        workspace.read("../../etc/passwd")
+
+
+@pytest.mark.covers("DE-03", "DE-08", "DE-09", "DE-10", "DE-11", "DE-12", "DE-27")
+def test_the_right_patch_was_made_with_everything_that_matters(story: Story) -> None:
+    receipts = story.receipts(story.runs[0], _SENT_BACK + 1)
+
+    told = {one["item_id"]: one["decision"] for one in receipts.values()}
+    assert (told["constraint-1"], told["constraint-2"]) == ("include", "include")
+    assert told["shop/invoice.py"] == told["CONVENTIONS.md"] == "include"
+    asked = [one for one in receipts.values() if one["kind"] == "user_msg"]
+    assert [one["decision"] for one in asked] == ["include"]
+    results = [one for one in receipts.values() if one["kind"] == "tool_result"]
+    assert results
+    assert {one["decision"] for one in results} == {"include"}
+    prices = receipts["docs/prices-2019.csv"]
+    assert (prices["decision"], prices["reason"]) == ("exclude", "over_budget")
+
+
+@pytest.mark.covers("DE-19", "AC-12")
+def test_the_wrong_patch_was_made_without_the_convention_and_the_record_says_why(
+    story: Story,
+) -> None:
+    receipts = story.receipts(story.runs[0], _SENT_BACK)
+
+    left_out = receipts["CONVENTIONS.md"]
+    assert (left_out["decision"], left_out["reason"]) == ("exclude", "over_budget")
+    assert left_out["missed_by_tokens"] > 0
+    assert receipts["README.md"]["decision"] in ("exclude", "redact")
+
+
+@pytest.mark.covers("DE-13")
+def test_what_was_left_out_can_still_be_read(story: Story, workspace: Workspace) -> None:
+    left_out = story.receipts(story.runs[0], _SENT_BACK)["CONVENTIONS.md"]
+
+    with urllib.request.urlopen(
+        f"{story.address.rstrip('/')}/v1/payloads/{left_out['original_ref']}", timeout=10
+    ) as response:
+        assert response.read().decode() == workspace.read("CONVENTIONS.md")
+
+
+@pytest.mark.covers("DE-06")
+def test_the_request_stands_word_for_word(story: Story) -> None:
+    run = story.get(f"/v1/runs/{story.runs[0]}")
+
+    assert REQUEST.startswith("Make the failing test pass. ")
+    assert all(one in REQUEST for one in CONSTRAINTS)
+    assert run["first_input"] == REQUEST
+
+
+@pytest.mark.covers("DE-29", "AC-07")
+def test_policy_denies_redacts_and_asks(story: Story) -> None:
+    first = story.runs[0]
+
+    refused = [one for one in story.steps(first, "tool") if one["status"] == "error"]
+    assert [one["tool_name"] for one in refused] == ["apply_patch"]
+    [denied] = story.get(f"/v1/events?type=policy.blocked&run={first}")["items"]
+    assert denied["action"]
+    assert story.receipts(first, 0)["README.md"]["decision"] == "redact"
+    approvals = story.get(f"/v1/approvals?run={first}")["items"]
+    assert sorted(one["tool"] for one in approvals) == ["apply_patch", "remember"]
+
+
+@pytest.mark.covers("DE-18")
+def test_a_note_brought_a_second_draft_and_only_that_one_ran(story: Story) -> None:
+    approvals = story.get(f"/v1/approvals?run={story.runs[0]}")["items"]
+    [listed] = [one for one in approvals if one["tool"] == "apply_patch"]
+
+    approval = story.get(f"/v1/approvals/{listed['approval_id']}")
+
+    assert (approval["status"], approval["revision"]) == ("approved", 2)
+    assert approval["execution"]["state"] == "done"
+    first, second = approval["drafts"]
+    assert "0.0035" in first["arguments"]["new"]
+    assert "round_cents(sum(" in second["arguments"]["new"]
+
+
+@pytest.mark.covers("DE-20", "DE-28", "AC-13")
+def test_the_step_that_went_wrong_was_replayed_byte_for_byte(story: Story) -> None:
+    bad = story.call(story.runs[0], _SENT_BACK)
+    replays = story.get(f"/v1/replay?step={bad}")["items"]
+    [exact] = [one for one in replays if one["mode"] == "exact"]
+
+    told = story.get(f"/v1/replay/{exact['replay_id']}")
+
+    assert told["same_request"] is True
+    assert told["request_hash"] == told["recorded_request_hash"]
+    assert told["comparison"]["output"]["is_empty"] is True
+
+
+@pytest.mark.covers("DE-21", "RP-07")
+def test_with_room_for_the_convention_the_model_says_something_else(story: Story) -> None:
+    bad = story.call(story.runs[0], _SENT_BACK)
+    replays = story.get(f"/v1/replay?step={bad}")["items"]
+    [mutated] = [one for one in replays if one["mode"] == "mutated"]
+
+    told = story.get(f"/v1/replay/{mutated['replay_id']}")
+
+    changes = {one["item_id"]: one for one in told["comparison"]["compile"]["items"]}
+    assert changes["CONVENTIONS.md"]["change"] == "added"
+    assert told["comparison"]["output"]["is_empty"] is False
+
+
+@pytest.mark.covers("DE-04", "DE-22", "DE-25", "AC-14")
+def test_the_second_run_knows_what_the_first_one_learned(story: Story) -> None:
+    first, second = story.runs
+    [record] = story.get("/v1/memory?project=shop")["items"]
+
+    assert (record["source_run_id"], record["writer"]) == (first, "human_approved_summary")
+    assert record["approval_id"]
+    remembered = [one for one in story.receipts(second, 1).values() if one["kind"] == "memory"]
+    assert [one["decision"] for one in remembered] == ["include"]
+    assert len(story.steps(second, "llm")) < len(story.steps(first, "llm"))
+
+
+def test_the_log_of_all_that_is_unbroken(story: Story) -> None:
+    assert story.get("/v1/events/verify")["ok"] is True

@@ -1,0 +1,160 @@
+"""The coding agent of the golden path: python -m hansard_web.demo.coding.coder FOLDER.
+
+An ordinary program with the SDK in it. It prints one JSON line for each thing that happened, for
+whoever started it, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import hansard
+from hansard import memory
+from hansard.gating.errors import CallRefused
+from hansard_compiler.providers.adapter import Adapter
+from hansard_compiler.providers.registry import AdapterSettings, adapter_for
+from hansard_compiler.providers.scripted import read_script
+from hansard_web.demo.coding import candidates, tools
+from hansard_web.demo.coding.candidates import REQUEST
+from hansard_web.demo.coding.workspace import Workspace, make_workspace
+
+AGENT: Final = "coding-agent"
+MODEL: Final = "scripted-1"
+SCRIPT: Final = Path(__file__).with_name("script.json")
+_ROOMY, _TIGHT = 6_000, 1_970  # tokens; the tight one is the mistake that the demo finds
+_RESERVE: Final = 300
+_MOST_TURNS: Final = 12
+
+
+@dataclass(slots=True)
+class Coder:
+    """One task: the conversation so far, and how much the model may be shown."""
+
+    workspace: Workspace
+    adapter: Adapter
+    model: str
+    pace_s: float = 0.0
+    conversation: list[dict[str, Any]] = field(default_factory=list)
+    recalled: Any = ()  # records of earlier tasks, as `hansard.memory` finds them
+    budget: int = _ROOMY
+    is_reviewed: bool = False
+    permit: tools.Permit = field(default_factory=tools.Permit)
+    sent_back: str | None = None  # the approval whose note is being answered
+    previous: hansard.CompiledStep | None = None
+
+    def solve(self, run: hansard.Run, gate: Any) -> str:
+        """Work until the model has nothing left to do; returns its last words."""
+        self.conversation.append({"role": "user", "content": REQUEST})
+        for number in range(_MOST_TURNS):
+            answer = self._turn(run, gate, "plan" if number == 0 else f"turn {number + 1}")
+            if not answer.tool_calls:
+                return answer.text
+            self.conversation.append(answer.message)
+            for call in answer.tool_calls:
+                self._call(gate, call)
+            time.sleep(self.pace_s)
+        return "it did not get there"
+
+    def _turn(self, run: hansard.Run, gate: Any, name: str) -> hansard.ModelAnswer:
+        with run.step(name):
+            compiled = run.compile_step(
+                [
+                    candidates.instructions(),
+                    *candidates.constraints(),
+                    *candidates.of_repository(self.workspace),
+                    *self.conversation,
+                ],
+                model=self.model,
+                provider=self.adapter,
+                token_budget=self.budget,
+                response_reserve=_RESERVE,
+                tools=tools.DEFINITIONS,
+                memory=self.recalled,
+                policy=tools.RULES,
+                task_summary=REQUEST,
+                previous=self.previous,
+            )
+            gate.note(compiled)
+            answer = run.call_model(compiled)
+        told = {"step_id": answer.kept.step_id, "compilation_id": compiled.id, "name": name}
+        _tell("turn", said=answer.text, **told)
+        self.previous = compiled
+        self.budget = _ROOMY if self.is_reviewed else _TIGHT
+        return answer
+
+    def _call(self, gate: Any, call: Any) -> None:
+        answered, self.sent_back = self.sent_back, None
+        try:
+            result = gate.call(call.name, call.arguments, repropose=answered)
+            if isinstance(result, dict) and result["status"] == "pending_confirmation":
+                result = self._when_approved(gate, result["approval_id"])
+        except CallRefused as error:
+            result = f"not done: {error}"
+        except OSError as error:
+            result = f"failed: {error}"
+        if isinstance(result, dict):
+            self.sent_back = result["approval_id"] if result["status"] == "revised" else None
+            result = result["message"]
+        if call.name == "apply_patch" and (self.sent_back or result.startswith("patched")):
+            # Somebody looked at what came of too little room: from here on there is enough.
+            self.is_reviewed, self.budget = True, _ROOMY
+        _tell("tool", name=call.name, about=_about(call.arguments), result=_last_line(result))
+        self.conversation.append(
+            {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": str(result)}
+        )
+
+    def _when_approved(self, gate: Any, approval_id: str) -> str:
+        """Wait for a decision and run the call under it: what is remembered names its approval."""
+        decided = hansard.approvals.wait(approval_id)
+        if decided["status"] != "approved":
+            return f"not done: it was {decided['status']}"
+        self.permit.approval_id = approval_id
+        return str(gate.run(approval_id).result)
+
+
+def _about(arguments: Any) -> str:
+    return str(next(iter(arguments.values()), "")) if isinstance(arguments, dict) else ""
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1][:200] if lines else ""
+
+
+def _tell(kind: str, **what: Any) -> None:
+    print(json.dumps({"kind": kind, **what}), flush=True)
+
+
+def make_adapter(provider: str) -> Adapter:
+    """Return the adapter of a provider: the scripted one needs no key, others are configured."""
+    if provider != "scripted":
+        return adapter_for(provider)
+    return adapter_for(provider, AdapterSettings(script=read_script(SCRIPT.read_bytes())))
+
+
+def main() -> None:
+    """Make a copy of the fixture in a folder, and do the task in it."""
+    folder, provider, model, pace_s = sys.argv[1:]
+    workspace = make_workspace(Path(folder))
+    hansard.init(service_name=AGENT)
+    coder = Coder(workspace, make_adapter(provider), model, float(pace_s))
+    gated = tools.make_tools(workspace, coder.permit)
+    with (
+        hansard.start_run(AGENT, "coding", REQUEST) as run,
+        hansard.gate(agent=AGENT, tools=gated, policy=tools.RULES) as gate,
+    ):
+        coder.recalled = memory.candidates(project=tools.PROJECT)
+        _tell("run", run_id=run.run_id, memory=[one.id for one in coder.recalled])
+        said = coder.solve(run, gate)
+        run.end(output=said)
+    _tell("end", said=said, diff=workspace.diff())
+    hansard.shutdown()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""The demo's side of the server's API: the person who approves, and whoever looks things up."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hansard_web.demo.story import DemoFailed
+from hansard_web.presence import Doors
+
+_LONGEST_S: Final = 30.0
+
+
+class Api:
+    """The JSON API, as any program would use it."""
+
+    def __init__(self, doors: Doors) -> None:
+        self._base = doors.http
+        # A proxy of this machine has no part in this.
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+    def get(self, path: str, **query: Any) -> dict[str, Any]:
+        """Return the answer to a GET. Raises DemoFailed."""
+        told = {name: value for name, value in query.items() if value is not None}
+        return self._ask(f"{path}?{urllib.parse.urlencode(told)}" if told else path, None)
+
+    def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer to a POST of JSON. Raises DemoFailed."""
+        return self._ask(path, json.dumps(body).encode())
+
+    def _ask(self, path: str, body: bytes | None) -> dict[str, Any]:
+        headers = {"content-type": "application/json"} if body is not None else {}
+        request = urllib.request.Request(self._base + path, data=body, headers=headers)
+        try:
+            with self._opener.open(request, timeout=_LONGEST_S) as response:
+                answer: dict[str, Any] = json.load(response)
+                return answer
+        except urllib.error.HTTPError as error:
+            raise DemoFailed(f"{path}: {error.code} {error.read()[:500].decode()}") from None
+        except OSError as error:
+            raise DemoFailed(f"{path}: {error}") from None
+
+    def until(self, path: str, *, is_there: Any, **query: Any) -> dict[str, Any]:
+        """Ask until the answer is as wanted: what was sent a moment ago is stored in one."""
+        deadline_s = time.monotonic() + _LONGEST_S
+        while not is_there(answer := self.get(path, **query)):
+            if time.monotonic() > deadline_s:
+                raise DemoFailed(f"{path} did not come to be as expected")
+            time.sleep(0.05)
+        return answer

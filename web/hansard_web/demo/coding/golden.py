@@ -1,0 +1,170 @@
+"""The golden path from outside: the agent works twice, a person decides, one step is replayed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hansard_web.demo.coding.coder import AGENT, SCRIPT
+from hansard_web.demo.coding.desk import Api
+from hansard_web.demo.coding.reviewer import Reviewer
+from hansard_web.demo.coding.settings import Settings
+from hansard_web.demo.story import DemoFailed
+from hansard_web.presence import Doors
+
+ROOMY: Final = 6_000  # tokens: what the mutated replay gives the step that had too few
+_WAIT_S: Final = 30.0
+Tell = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Work:
+    """What one run of the agent told of itself."""
+
+    run_id: str = ""
+    turns: list[dict[str, Any]] = field(default_factory=list)
+    memory: list[str] = field(default_factory=list)
+    said: str = ""
+    diff: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """What the golden path left, by what a sceptic would ask."""
+
+    first: Work
+    second: Work
+    approval_id: str
+    plan: str  # steps: model calls
+    bad: str
+    good: str
+    exact: dict[str, Any]
+    mutated: dict[str, Any]
+
+
+def play(doors: Doors, settings: Settings, tell: Tell) -> Golden:
+    """Let the agent do the same task twice, and replay what went wrong. Raises DemoFailed."""
+    api = Api(doors)
+    sent_back: list[dict[str, Any]] = []
+
+    def on_decision(word: str, approval: dict[str, Any]) -> None:
+        if word == "sent back":
+            sent_back.append(approval)
+        tell(f"      {word} by rosa  {doors.http}/approvals/{approval['approval_id']}")
+
+    reviewer = Reviewer(api, pace_s=settings.pace_s, on_decision=on_decision)
+    if not settings.asks:
+        reviewer.start()
+    try:
+        first = _work(doors, settings, "first", tell)
+        second = _work(doors, settings, "second", tell)
+    finally:
+        if not settings.asks:
+            reviewer.go_home()
+    for work in (first, second):
+        api.until(f"/v1/runs/{work.run_id}", is_there=lambda run: run["status"] == "ok")
+    golden = _looked_back(api, first, second, sent_back)
+    if settings.provider == "scripted":
+        _check(golden)
+    return golden
+
+
+def _looked_back(api: Api, first: Work, second: Work, sent_back: list[dict[str, Any]]) -> Golden:
+    """Replay the step whose patch was sent back: exactly, and with the room it should have had."""
+    if not sent_back or len(first.turns) < _SENT_BACK + 2:
+        raise DemoFailed("the reviewer had nothing to send back")
+    bad = first.turns[_SENT_BACK]["step_id"]
+    script = json.loads(SCRIPT.read_bytes())
+    exact = _replay(api, {"step_id": bad, "mode": "exact", "script": script})
+    budget = {"op": "set_budget", "token_budget": ROOMY}
+    mutated = _replay(
+        api, {"step_id": bad, "mode": "mutated", "mutations": [budget], "script": script}
+    )
+    return Golden(
+        first,
+        second,
+        approval_id=sent_back[0]["approval_id"],
+        plan=first.turns[0]["step_id"],
+        bad=bad,
+        good=first.turns[_SENT_BACK + 1]["step_id"],
+        exact=exact,
+        mutated=mutated,
+    )
+
+
+def _check(golden: Golden) -> None:
+    """Hold the story to what it claims; raises DemoFailed."""
+    exact, mutated = golden.exact, golden.mutated
+    claims = {
+        "the exact replay sent the recorded bytes": exact["same_request"] is True,
+        "and was answered as before": exact["comparison"]["output"]["is_empty"],
+        "the mutated replay sent others": mutated["same_request"] is False,
+        "and was answered otherwise": not mutated["comparison"]["output"]["is_empty"],
+        "the first run began without memory": not golden.first.memory,
+        "the second one with it": bool(golden.second.memory),
+        "both made the same patch": golden.first.diff == golden.second.diff != "",
+        "the second at once": len(golden.second.turns) < len(golden.first.turns),
+    }
+    wrong = [claim for claim, holds in claims.items() if not holds]
+    if wrong:
+        raise DemoFailed("this does not hold: " + "; ".join(wrong))
+
+
+_SENT_BACK: Final = 2  # the turn whose patch the reviewer sends back
+
+
+def _replay(api: Api, asked: dict[str, Any]) -> dict[str, Any]:
+    told = api.post("/v1/replay", {**asked, "wait_s": _WAIT_S})
+    if told["state"] != "done":
+        raise DemoFailed(f"the {asked['mode']} replay is {told['state']}: {told['reason_text']}")
+    return told
+
+
+def _work(doors: Doors, settings: Settings, name: str, tell: Tell) -> Work:
+    work = Work()
+    for told in _run(doors, settings, name):
+        if told["kind"] == "run":
+            work.run_id, work.memory = told["run_id"], told["memory"]
+            tell(f"\nThe {name} run  {doors.http}/runs/{work.run_id}")
+        elif told["kind"] == "turn":
+            work.turns.append(told)
+            tell(f"  {told['said']}")
+        elif told["kind"] == "tool":
+            shown = "" if told["name"] == "read_file" else f": {told['result']}"
+            tell(f"      {told['name']} {told['about']}{shown}")
+        else:
+            work.said, work.diff = told["said"], told["diff"]
+    return work
+
+
+def _run(doors: Doors, settings: Settings, name: str) -> Iterator[dict[str, Any]]:
+    """Start the agent in a process of its own, as a user would, and yield what it tells."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "hansard_web.demo.coding.coder", str(settings.folder / name),
+         settings.provider, settings.model, str(settings.pace_s)],
+        env=_environment(doors),
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # Ctrl+C is for the demo
+    ) as process:  # fmt: skip
+        assert process.stdout is not None  # asked for above
+        for line in process.stdout:
+            yield json.loads(line)
+    if process.returncode:
+        raise DemoFailed(f"{AGENT} ended with {process.returncode}")
+
+
+def _environment(doors: Doors) -> dict[str, str]:
+    """Return what a user would set; a key for a real model is let through."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "HANSARD_"))}
+    return inherited | {
+        "HANSARD_ENDPOINT": doors.http,
+        "HANSARD_DATA": str(doors.data / "agent"),
+        "HANSARD_EXPORT_DELAY_MS": "200",
+        "NO_PROXY": "127.0.0.1,localhost",
+    }

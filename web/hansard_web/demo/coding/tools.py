@@ -1,0 +1,123 @@
+"""What the coding agent can do: read, run a command, patch a file. The gate stands before each."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import hansard
+from hansard import memory
+from hansard_web.demo.coding.workspace import NoSuchText, Workspace
+
+PROJECT: Final = "shop"
+TESTS: Final = "python -m pytest"
+_STRING: Final = {"type": "string"}
+
+
+def _describe(path: str, old: str, new: str) -> str:
+    return f"In {path}, replace {old} by {new}"
+
+
+@dataclass(slots=True)
+class Permit:
+    """The approval under which a call runs at the moment: memory asks for it."""
+
+    approval_id: str | None = None
+
+
+def make_tools(workspace: Workspace, permit: Permit) -> list[Callable[..., str]]:
+    """Return the tools of one workspace."""
+
+    @hansard.tool(effect="read", tool_class="files")
+    def read_file(path: str) -> str:
+        """Read a file of the repository."""
+        return workspace.read(path)
+
+    @hansard.tool(effect="read", tool_class="shell")
+    def run_shell(command: str) -> str:
+        """Run a command in the repository."""
+        if shlex.split(command) == shlex.split(TESTS):
+            return workspace.run_tests()
+        raise PermissionError(f"this agent runs {TESTS!r} and nothing else")
+
+    @hansard.tool(effect="write", tool_class="files", describe=_describe, wait=True)
+    def apply_patch(path: str, old: str, new: str) -> str:
+        """Put new text in place of old text that stands in a file once."""
+        try:
+            workspace.replace(path, old, new)
+        except NoSuchText as error:
+            return f"nothing changed: {error}"
+        return f"patched {path}"
+
+    @hansard.tool(effect="write", tool_class="memory", describe="Remember: {content}")
+    def remember(content: str) -> str:
+        """Keep a convention of this repository for later tasks."""
+        memory.write(
+            content,
+            writer="human_approved_summary",
+            approval_id=permit.approval_id,
+            type="constraint",
+            subject="rounding",
+            project=PROJECT,
+            confidence=0.95,
+        )
+        return "remembered"
+
+    return [read_file, run_shell, apply_patch, remember]
+
+
+# As models are told of them.
+DEFINITIONS: Final[Sequence[dict[str, Any]]] = tuple(
+    {
+        "name": name,
+        "description": description,
+        "parameters": {
+            "type": "object",
+            "properties": dict.fromkeys(parameters, _STRING),
+            "required": list(parameters),
+        },
+    }
+    for name, description, parameters in (
+        ("read_file", "Read a file of the repository.", ("path",)),
+        ("run_shell", f"Run a command in the repository: {TESTS}.", ("command",)),
+        (
+            "apply_patch",
+            "Put new text in place of old text that stands in a file once.",
+            ("path", "old", "new"),
+        ),
+        ("remember", "Keep a convention of this repository for later tasks.", ("content",)),
+    )
+)
+
+# What the request forbids is a rule, not a hope; and of commands only the tests run unasked.
+RULES: Final[Sequence[dict[str, Any]]] = (
+    {
+        "id": "demo.no-test-edits",
+        "name": "Tests stay as they are",
+        "description": "tests are not edited",
+        "applies_to": {"action": "do", "tool_class": "files"},
+        "conditions": {"tool.name": "apply_patch", "arguments.path": {"under": "tests"}},
+        "effect": "deny",
+        "metadata": {"version": "1"},
+    },
+    {
+        "id": "demo.commands",
+        "name": "Other commands",
+        "description": "a command that is not the tests needs approval",
+        "applies_to": {"action": "do", "tool_class": "shell"},
+        "conditions": {"not": {"arguments.command": TESTS}},
+        "effect": "require_approval",
+        "metadata": {"version": "1"},
+    },
+    {
+        "id": "demo.no-addresses",
+        "name": "No addresses of people",
+        "description": "a model does not need to know whom to write to",
+        "applies_to": {"action": "see"},
+        "conditions": {"item.kind": "summary"},
+        "effect": "redact",
+        "metadata": {"version": "1", "mask": {"patterns": ["[a-z.]+@[a-z.]+"]}},
+    },
+)
