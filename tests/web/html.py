@@ -37,10 +37,12 @@ class Element:
 
     def walk(self) -> Iterator[Element]:
         """Yield every element below, in the order of the page."""
-        for child in self.children:
+        waiting: list[Element | str] = self.children[::-1]
+        while waiting:
+            child = waiting.pop()
             if isinstance(child, Element):
                 yield child
-                yield from child.walk()
+                waiting += reversed(child.children)
 
     def all(self, tag: str = "", *, class_: str = "", **attributes: str) -> list[Element]:
         """Return the elements below that fit; `data_x` names the attribute `data-x`."""
