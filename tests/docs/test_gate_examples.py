@@ -1,0 +1,116 @@
+"""The page about the gate, and its examples: run as they stand, with the words they promise."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.journeys.processes import Serving, environment, serving
+from tests.store.empty import empty_store
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+_BLOCK = re.compile(r"<!-- run -->\n```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
+BLOCKS = _BLOCK.findall((ROOT / "docs" / "gate.md").read_text(encoding="utf-8"))
+
+
+def run(*command: str, folder: Path) -> str:
+    ended = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        env=environment(HANSARD_DATA=str(empty_store(folder).path)),
+        timeout=60,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    return ended.stdout
+
+
+@pytest.mark.parametrize(("code", "output"), BLOCKS, ids=["one tool", "a tool set"])
+def test_what_the_page_shows_is_what_happens(code: str, output: str, tmp_path: Path) -> None:
+    assert run(sys.executable, "-c", code, folder=tmp_path) == output
+
+
+@pytest.mark.covers("CG-26", "CF-32")
+def test_the_crm_reads_without_asking_and_asks_before_each_write(tmp_path: Path) -> None:
+    told = run(sys.executable, str(EXAMPLES / "crm_agent.py"), folder=tmp_path)
+
+    turns = [one for one in told.split("User: ") if one]
+    answers = {turn.partition("\n\n")[0]: turn.partition("\n\n")[2] for turn in turns}
+    assert answers["Show me my pipeline"] == "Agent: 1 open deal, worth 12,000.\n\n"
+    maria = answers["Create a contact for Maria Garcia at Acme Corp, maria@acme.com"]
+    assert "Create contact Maria Garcia, maria@acme.com, Acme Corp\n-- reply" in maria
+    assert answers["yes"] == (
+        "Agent: Done! Create contact Maria Garcia, maria@acme.com, Acme Corp.\n\n"
+    )
+    invented = answers["Create a contact for John Smith at Acme Corp"]
+    assert "[email is not in the conversation]" in invented
+    assert answers["actually, show me my pipeline"].startswith("Agent: Cancelled: Create contact J")
+    assert answers["no"] == "Agent: Cancelled.\n\n"
+    assert (
+        "3. Create contact Cleo Fox"
+        in answers["Create contacts for Ann Lee, Bob Ray and Cleo Fox at Acme Corp"]
+    )
+    assert answers["y"].count("Done!") == 2
+    assert answers["Find Cleo"] == "Agent: Cleo Fox, Acme Corp\n\n"
+
+
+def test_the_crm_offers_nine_tools_that_read_and_four_that_write() -> None:
+    sys.path.insert(0, str(EXAMPLES))
+    try:
+        from crm_agent import Crm  # type: ignore[import-not-found, unused-ignore]
+    finally:
+        sys.path.remove(str(EXAMPLES))
+    from hansard.gating.tools import ToolSet
+
+    tools = ToolSet(Crm().tools())
+
+    writes = {one.name for one in tools if one.effect == "write"}
+    assert (len(tools), len([one for one in tools if one.effect == "read"])) == (13, 9)
+    assert writes == {"create_contact", "create_deal", "create_task", "log_activity"}
+
+
+# ---- other languages
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    with serving(tmp_path_factory.mktemp("server")) as running:
+        yield running
+
+
+def post(server: Serving, path: str, body: dict[str, Any]) -> None:
+    request = urllib.request.Request(
+        f"{server.http}{path}", json.dumps(body).encode(), {"content-type": "application/json"}
+    )
+    urllib.request.urlopen(request, timeout=10).close()
+
+
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+def test_a_shell_asks_with_curl(server: Serving, decision: str) -> None:
+    with subprocess.Popen(
+        ["sh", str(EXAMPLES / "approvals_from_anywhere" / "approve.sh")],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(HANSARD_ENDPOINT=server.http),
+    ) as asking:
+        assert asking.stdout is not None
+        identity = asking.stdout.readline().split()[-1]
+        post(server, f"/v1/approvals/{identity}/{decision}", {"by": "ana"})
+        told = asking.stdout.read()
+
+    found = json.loads(server.get(f"/v1/approvals/{identity}"))
+    if decision == "approve":
+        assert told == "removing files older than 30 days from /srv/cache\ndone\n"
+        assert found["execution"]["state"] == "done"
+    else:
+        assert told == "rejected: nothing was done\n"
+        assert found["execution"]["state"] == "none"
