@@ -25,7 +25,7 @@ _CONSTRAINT = re.compile(
     r"\b(?:must|never|only|always|shall|required?|mandatory|forbidden|prohibited|avoid|ensure|"
     r"make sure|at (?:most|least)|no (?:more|less|fewer) than|under no circumstances|"
     r"do not|don['’]t|dont|cannot|can['’]t|may not|should(?: not|n['’]t)?|without|"
-    r"keep|stick to|limit(?:ed)? to|constraints?)\b",
+    r"keep(?! going\b| on\b| it up\b)|stick to|limit(?:ed)? to|constraints?)\b",
     re.IGNORECASE,
 )
 _REQUEST = re.compile(
