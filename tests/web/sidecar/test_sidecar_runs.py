@@ -136,6 +136,22 @@ def test_a_failure_is_told_with_its_type_and_message(agent: Agent) -> None:
     assert (step["error"]["type"], step["error"]["message"]) == ("CardRefused", "expired")
 
 
+@pytest.mark.covers("SC-05", "SC-17")
+def test_a_tool_call_is_on_record_before_it_runs_and_its_result_after(agent: Agent) -> None:
+    run_id = agent.start()
+    body = {"run_id": run_id, "name": "find", "call_id": "c1", "arguments": {"id": 7}}
+
+    called = agent.tell("/v1/tools/call", body)
+    before = agent.step(called["step_id"])
+    agent.tell("/v1/tools/result", {"run_id": run_id, "call_id": "c1", "result": {"total": 12}})
+    after = agent.step(called["step_id"])
+
+    assert (before["status"], before["end_ns"], before["tool"]["result"]) == ("open", None, None)
+    assert before["tool"]["arguments"] == {"id": 7}
+    assert (after["status"], after["tool"]["result"]) == ("unset", {"total": 12})
+    assert int(after["end_ns"]) >= int(after["start_ns"]) == int(before["start_ns"])
+
+
 def test_a_result_without_a_call_is_a_step_of_its_own(agent: Agent) -> None:
     run_id = agent.start()
 
