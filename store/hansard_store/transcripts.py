@@ -314,7 +314,7 @@ class SqliteTranscripts:
     def _fold_event(self, conversation: Conversation, fold: Fold) -> Event:
         return Event(
             type=EventType.TRANSCRIPT_FOLDED,
-            actor=Actor.AGENT if self._source == "embedded" else Actor.SYSTEM,
+            actor=Actor.ME if self._source == "cli" else Actor.AGENT,
             action="fold",
             source=self._source,
             subject=f"conversation:{conversation.name}",

@@ -6,6 +6,7 @@ import json
 import secrets
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -318,9 +319,61 @@ def test_what_was_appended_survives_a_kill(
     assert texts(found) == [f"victim {n}" for n in range(len(found))]
     assert len(found) > after
     assert decode_all(reader).is_sound
-    assert verify_events(reader, key=folder.key()).is_sound
+    assert verify_events(reader).is_sound
     # record and event are one transaction: as many of one as of the other
     assert len(read_events(reader, limit=100_000)) == len(found)
+
+
+@pytest.mark.parametrize(
+    "fails",
+    [
+        "BEFORE INSERT ON event",
+        "BEFORE INSERT ON transcript_payload",
+        "AFTER INSERT ON transcript_message WHEN NEW.position = 2",
+    ],
+)
+def test_an_append_that_fails_half_way_leaves_nothing(
+    folder: DataFolder,
+    transcripts: SqliteTranscripts,
+    talk: ConversationId,
+    reader: apsw.Connection,
+    fails: str,
+) -> None:
+    by_hand(folder, f"CREATE TRIGGER fault {fails} BEGIN SELECT raise(ABORT, 'fault'); END")
+
+    with pytest.raises(apsw.ConstraintError, match="fault"):
+        say(transcripts, talk, user("a"), result("c", "x" * 90_000), user("b"))
+
+    assert transcripts.messages(talk) == []
+    assert read_events(reader) == []
+    for table in ("payload", "transcript_payload"):
+        assert reader.execute(f"SELECT count(*) FROM {table}").get == 0
+    by_hand(folder, "DROP TRIGGER fault")
+    assert len(say(transcripts, talk, user("a"), result("c", "x" * 90_000), user("b"))) == 3
+
+
+def test_a_fold_without_its_event_is_no_fold(
+    folder: DataFolder, transcripts: SqliteTranscripts, talk: ConversationId
+) -> None:
+    say(transcripts, talk, user("a"))
+    by_hand(folder, "CREATE TRIGGER fault BEFORE INSERT ON event BEGIN "
+                    "SELECT raise(ABORT, 'fault'); END")  # fmt: skip
+
+    with pytest.raises(apsw.ConstraintError, match="fault"):
+        transcripts.fold(talk, "a")
+
+    assert transcripts.folds(talk) == []
+
+
+def test_a_store_that_another_holds_is_waited_for_and_then_told(
+    folder: DataFolder, transcripts: SqliteTranscripts, talk: ConversationId
+) -> None:
+    other = apsw.Connection(str(folder.database))
+    other.execute("BEGIN IMMEDIATE")
+    threading.Timer(0.3, lambda: other.execute("COMMIT")).start()
+
+    assert texts(say(transcripts, talk, user("waited"))) == ["waited"]
+    other.close()
 
 
 @pytest.mark.covers("TR-21")
