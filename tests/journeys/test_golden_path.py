@@ -172,7 +172,7 @@ def test_with_room_for_the_convention_the_model_says_something_else(story: Story
     told = story.get(f"/v1/replay/{mutated['replay_id']}")
 
     changes = {one["item_id"]: one for one in told["comparison"]["compile"]["items"]}
-    assert changes["CONVENTIONS.md"]["change"] == "added"
+    assert changes["CONVENTIONS.md"]["change"] == "included"
     assert told["comparison"]["output"]["is_empty"] is False
 
 
@@ -189,4 +189,7 @@ def test_the_second_run_knows_what_the_first_one_learned(story: Story) -> None:
 
 
 def test_the_log_of_all_that_is_unbroken(story: Story) -> None:
-    assert story.get("/v1/events/verify")["ok"] is True
+    checked = story.get("/v1/events/verify")
+
+    assert (checked["sound"], checked["broken"]) == (True, None)
+    assert checked["checked"] > 20
