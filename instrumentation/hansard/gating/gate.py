@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from hansard_compiler.policy import Policy
 
 Tools: TypeAlias = ToolSet | Iterable[Callable[..., Any] | GatedTool]
-_current: ContextVar[Gate | None] = ContextVar("hansard-gate", default=None)
+# The gates that were entered here, the innermost last: one gate may be entered in many threads.
+_entered: ContextVar[tuple[Gate, ...]] = ContextVar("hansard-gates", default=())
+_batch: ContextVar[str | None] = ContextVar("hansard-batch", default=None)
 
 
 class Gate:
@@ -65,12 +67,10 @@ class Gate:
         self.wait = wait
         self.seen = Seen()
         self.receipts: list[str] = []  # compilations that what follows came of
-        self.batch_id: str | None = None  # of calls that are to be decided on together
         self.waiting = _waiting
         self._agent = agent
         self._policy = None if policy is None else _policy_of(policy)
         self._decisions = decisions
-        self._token: Token[Gate | None] | None = None
 
     @property
     def agent(self) -> str | None:
@@ -150,16 +150,22 @@ class Gate:
     @contextmanager
     def batch(self) -> Iterator[str]:
         """Have the calls of a block decided on together; each can still be taken off the list."""
-        before, self.batch_id = self.batch_id, secrets.token_hex(16)
+        made = secrets.token_hex(16)
+        token = _batch.set(made)
         try:
-            yield self.batch_id
+            yield made
         finally:
-            self.batch_id = before
+            _batch.reset(token)
+
+    @property
+    def batch_id(self) -> str | None:
+        """The batch that calls join here."""
+        return _batch.get()
 
     # ---- the current gate
 
     def __enter__(self) -> Self:
-        self._token = _current.set(self)
+        _entered.set((*_entered.get(), self))
         return self
 
     def __exit__(
@@ -168,9 +174,7 @@ class Gate:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        token, self._token = self._token, None
-        if token is not None:
-            _current.reset(token)
+        _entered.set(_entered.get()[:-1])
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
@@ -189,7 +193,10 @@ gate = Gate  # as programs write it: `with hansard.gate(…)`
 
 def current_gate() -> Gate | None:
     """Return the gate that a call is behind here: the innermost, else that of `hansard.init()`."""
-    return _current.get() or (_default if _state.settings() is not None else None)
+    entered = _entered.get()
+    if entered:
+        return entered[-1]
+    return None if _state.settings() is None else _default
 
 
 def gate_for(tool: GatedTool) -> Gate | None:

@@ -209,10 +209,12 @@ def test_the_prompt_is_the_handlers_and_not_the_models(store: Desk) -> None:
 
 
 @pytest.mark.covers("CG-16", "TS-26")
-def test_yes_delivered_twice_at_once_runs_once(store: Desk) -> None:
+@pytest.mark.parametrize("is_same", [True, False], ids=["one process", "two processes"])
+def test_yes_delivered_twice_at_once_runs_once(store: Desk, is_same: bool) -> None:
     person = typed(store)
     person.say("create Maria")
-    again, _ = chat_on(store, TextChannel("chat", person.shown.append))
+    other, _ = chat_on(store, TextChannel("chat", person.shown.append))
+    again = person.chat if is_same else other
     together = threading.Barrier(2)
 
     def deliver(chat: ChatGate) -> None:

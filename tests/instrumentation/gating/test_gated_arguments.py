@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hansard.gating.arguments import Shape, plain_copy
@@ -34,6 +34,7 @@ def shape(function: Any) -> Shape:
     return Shape.of("tool", function, skipped=0)
 
 
+@settings(max_examples=40)
 @given(PLAIN)
 def test_a_copy_of_plain_data_is_equal_and_shares_nothing(value: Any) -> None:
     copied = plain_copy(value)
@@ -62,6 +63,7 @@ def test_what_contains_itself_is_refused() -> None:
         plain_copy(loop)
 
 
+@settings(max_examples=40)
 @given(
     st.tuples(PLAIN, PLAIN),
     st.lists(PLAIN, max_size=3),
