@@ -9,6 +9,7 @@ import pytest
 
 from hansard_store.database import DataFolder, open_for_ingest, open_reader
 from hansard_store.facade import Accountability
+from tests.store.accounts import account, proposal
 
 ROOT = Path(__file__).parents[2]
 STORE = ROOT / "store" / "hansard_store"
@@ -86,3 +87,19 @@ def test_the_tables_of_the_record_are_there_and_no_generic_one_is(tmp_path: Path
         "transcript_message", "payload", "payload_use",
     }  # fmt: skip
     assert not {one for one in tables if one.startswith(("kv", "key_value"))}
+
+
+@pytest.mark.covers("ST-01")
+def test_the_record_can_be_read_with_sql_under_the_names_people_ask_for(tmp_path: Path) -> None:
+    with account(tmp_path) as desk:
+        found = desk.propose(proposal()).approval.approval_id
+        connection = open_reader(desk.folder)
+        for view in (
+            "runs", "steps", "context_items", "memory_records", "compilation_requests",
+            "compilation_results", "tool_events", "policy_events", "replay_runs",
+        ):  # fmt: skip
+            assert connection.execute(f"SELECT * FROM {view}").fetchall() == []
+        pending = connection.execute("SELECT approval_id, status FROM pending_actions").fetchall()
+        connection.close()
+
+    assert pending == [(found, "awaiting")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from importlib.resources import files
 from pathlib import Path
@@ -117,7 +118,7 @@ def test_without_room_for_a_copy_nothing_is_migrated(
 def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path) -> None:
     older = store_of_version(tmp_path, latest_version() - 1)
     connection = apsw.Connection(str(older.database))
-    last = SCRIPTS[-1][1].split("CREATE TABLE ")[-1].split(" ")[0]
+    last = re.findall(r"CREATE (?:TABLE|VIEW) (\w+)", SCRIPTS[-1][1])[-1]
     connection.execute(f"CREATE TABLE {last} (in_the_way)")
     connection.close()
     before = schema(older)
