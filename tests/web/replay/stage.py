@@ -184,7 +184,8 @@ class Stage:
         return found
 
     def post(self, path: str, body: Json, **headers: str) -> Response:
-        return self.client.post(path, json=body, headers=headers)
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.client.post(path, json=body, headers=named)
 
     def replay(self, step_id: str, **more: Any) -> Json:
         """Replay a step, wait for its end, and return it."""

@@ -51,3 +51,21 @@ def test_a_server_that_only_shows_makes_none(stage: Stage) -> None:
         answer = client.post("/v1/replay", json={"step_id": step_id})
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "recording_off")
+
+
+def test_sent_again_under_its_key_a_replay_is_made_once(stage: Stage) -> None:
+    step_id = stage.compiled_call("openai")
+    body = {"step_id": step_id, "wait_s": 30}
+
+    first = stage.post("/v1/replay", body, idempotency_key="once-1")
+    again = stage.post("/v1/replay", body, idempotency_key="once-1")
+
+    assert again.json()["replay_id"] == first.json()["replay_id"]
+    assert again.headers["idempotent-replayed"] == "true"
+    assert len(stage.provider.received) == 2
+
+
+def test_the_run_of_a_replay_is_named_after_its_agent(stage: Stage) -> None:
+    told = stage.replay(stage.compiled_call(), recorded=True)
+
+    assert stage.get(f"/v1/runs/{told['run_id']}")["name"] == "invoke_agent clerk"

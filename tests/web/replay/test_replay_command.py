@@ -43,6 +43,7 @@ def test_a_preview_sends_nothing_and_says_what_it_would_cost(stage: Stage) -> No
     done = run(stage, step_id, "--budget", "400", "--remove", "almanac", "--preview")
 
     assert done.exit_code == 0
+    assert "almanac: excluded" in done.stdout
     assert "about $" in done.stdout or "price list" in done.stdout
     assert len(stage.provider.received) == asked
 
@@ -69,6 +70,8 @@ def test_check_exits_1_when_the_answer_differs(stage: Stage) -> None:
     different = run(stage, step_id, "--yes", "--check", *address)
 
     assert (same.exit_code, different.exit_code) == (0, 1)
+    assert "the answer is the recorded one" in same.stdout
+    assert "{+Something else.+}" in different.stdout
 
 
 @pytest.mark.parametrize(

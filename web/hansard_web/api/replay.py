@@ -18,13 +18,14 @@ from hansard_store.replays import get_replay, list_replays
 from hansard_store.step_queries import get_step
 from hansard_web.api import replay_models as models
 from hansard_web.api.answers import Answer, Body
-from hansard_web.api.json_bodies import JsonRoute
+from hansard_web.api.json_bodies import JsonRoute, raw_body
 from hansard_web.api.params import read_limit
 from hansard_web.replaying.answers import replay_body, summary_body
 from hansard_web.replaying.asked import AskReplay
 from hansard_web.replaying.engine import PLAN_MS, Replays
-from hansard_web.sidecar.door import MayRead
+from hansard_web.sidecar.door import MayRead, SidecarDep
 from hansard_web.sidecar.errors import RecordingOff, TooManyCalls
+from hansard_web.sidecar.once import Done, IdempotencyKey
 from hansard_web.site import SiteDep
 
 router = APIRouter(tags=["replay"], route_class=JsonRoute)
@@ -42,18 +43,28 @@ MOST_ASKED: Final = 32  # who waits for a replay, a preview or a comparison at o
     },
     dependencies=[MayRead],
 )
-async def begin_replay(site: SiteDep, request: Request, asked: AskReplay) -> Answer:
+async def begin_replay(
+    site: SiteDep,
+    door: SidecarDep,
+    request: Request,
+    asked: AskReplay,
+    idempotency_key: IdempotencyKey = None,
+) -> Answer:
     """Make a model call again. 202 with its state; 201 when it ended within `wait_s`."""
     replays = replays_of(request)
+    once = door.once("replay", idempotency_key, raw_body(request), repeats=False)
 
     def work() -> Answer:
         if asked.preview:
             return Answer(replays.preview(asked))
+        return once.do(begun, again=lambda kept: _body(site, kept["replay_id"]))
+
+    def begun() -> Done:
         row = replays.start(asked)
         replays.wait(row.replay_id, seconds=asked.wait_s)
         body = _body(site, row.replay_id)
         status = HTTPStatus.ACCEPTED if body["state"] == "running" else HTTPStatus.CREATED
-        return Answer(body, status_code=status)
+        return Done({"replay_id": row.replay_id}, body, status)
 
     return await _apart(request, work)
 

@@ -47,7 +47,9 @@ def print_replay(body: Body) -> None:
             ("request", _request(body)),
         ]
     )
-    print_lines([*_said(body), *_noted(body["labels"], body["notes"])])
+    found = body["comparison"] or {}
+    changed = _compile(found.get("compile")) if body["mode"] == "mutated" else ()
+    print_lines([*changed, *_said(body), *_noted(body["labels"], body["notes"])])
 
 
 def _cost(cost: Json | None) -> str:
@@ -80,6 +82,10 @@ def _said(body: Body) -> Iterator[str]:
         yield f"{body['error']['code']}: {body['error']['message']}"
     if body["divergence"]:
         yield f"parted at turn {body['divergence']['turn']}: {body['divergence']['sentence']}"
+    output = (body["comparison"] or {}).get("output")
+    if output is not None and body["step_ids"]:
+        same = output["is_empty"]
+        yield "the answer is the recorded one" if same else f"answer: {_words(output['text'])}"
     spread = body["spread"]
     if spread:
         yield f"{spread['answers']} answers, {spread['different']} different"
@@ -87,6 +93,15 @@ def _said(body: Body) -> Iterator[str]:
             calls = ", ".join(one["name"] for one in group["tool_calls"])
             words = fmt.shorten(group["text"] or calls, 200)
             yield f"  {group['count']} × {words}"
+
+
+def _words(ops: list[Json]) -> str:
+    """Return a text with what was said only before, and only now, in brackets of their own."""
+    marks = {"del": ("[-", "-]"), "ins": ("{+", "+}")}
+    return "".join(
+        f"{marks.get(one['op'], ('', ''))[0]}{one['text']}{marks.get(one['op'], ('', ''))[1]}"
+        for one in ops
+    )
 
 
 def _noted(*lists: list[str]) -> Iterator[str]:

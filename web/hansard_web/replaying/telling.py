@@ -88,7 +88,8 @@ class ReplayRun:
             semconv.REPLAY_MODE: mode,
             **({semconv.REPLAY_RECORDED: True} if is_recorded else {}),
         }
-        agent = source.step.agent_name or source.run.name
+        named = source.run.name.removeprefix(f"{semconv.OP_INVOKE_AGENT} ")
+        agent = source.step.agent_name or named
         self._root = self._recording.begin(
             f"{semconv.OP_INVOKE_AGENT} {agent}".rstrip(),
             trace_id=self.trace_id,
