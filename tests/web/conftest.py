@@ -21,6 +21,7 @@ from hansard_compiler.redaction import Redactor
 from hansard_web.app import create_app
 from hansard_web.settings import WebSettings
 from tests.browser import LAUNCH_ARGUMENTS, chromium_path
+from tests.web.comparisons import World, made_world
 from tests.web.makers import RunMaker
 
 MakeClient = Callable[..., TestClient]
@@ -66,6 +67,12 @@ def make_client(runs: RunMaker) -> Iterator[MakeClient]:
 def client(make_client: MakeClient) -> TestClient:
     """A client of an app without tokens."""
     return make_client()
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Runs to be compared, sent through the real pipeline once; tests add runs, and change none."""
+    yield from made_world(tmp_path_factory.mktemp("compared") / "data")
 
 
 class Served:

@@ -8,13 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.web.comparisons import LEFT, RIGHT, TALK, World, made_world, step
+from tests.web.comparisons import LEFT, RIGHT, TALK, World, step
 from tests.web.conftest import Served
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    yield from made_world(tmp_path_factory.mktemp("diff-browser") / "data")
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,16 +17,10 @@ from tests.web.comparisons import (
     RIGHT,
     TALK,
     World,
-    made_world,
     step,
 )
 from tests.web.html import Element, parse
 from tests.web.traces import Trace
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    yield from made_world(tmp_path_factory.mktemp("diff-page") / "data")
 
 
 def read(world: World, path: str) -> Element:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,11 +19,6 @@ from tests.web.comparisons import (
 )
 
 Json = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    yield from made_world(tmp_path_factory.mktemp("diff") / "data")
 
 
 def get(world: World, path: str, **query: Any) -> Json:

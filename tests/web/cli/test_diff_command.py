@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,7 @@ from click.testing import CliRunner, Result
 
 from hansard_web.cli.diff import diff
 from hansard_web.cli.runs import runs
-from tests.web.comparisons import LEFT, RIGHT, TALK, World, made_world, step
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    yield from made_world(tmp_path_factory.mktemp("diff-cli") / "data")
+from tests.web.comparisons import LEFT, RIGHT, TALK, World, step
 
 
 def run(world: World, *arguments: str) -> Result:

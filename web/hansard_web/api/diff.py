@@ -21,7 +21,7 @@ from hansard_web.site import SiteDep
 
 router = APIRouter(tags=["diff"])
 
-TIMEOUT_MS = 30_000  # reading two runs of 20,000 steps takes some seconds
+TIMEOUT_MS = 30_000  # reading two runs of 10,000 steps takes some seconds
 _KIND = "diff"
 
 Limit = Annotated[int, Depends(read_limit)]

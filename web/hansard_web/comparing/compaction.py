@@ -19,7 +19,8 @@ from hansard_store.run_queries import get_run
 from hansard_store.step_queries import StepSkeleton, get_step
 
 _SAYS_SO = re.compile(r"compact|compress|checkpoint|\bfold", re.IGNORECASE)
-_CALL_ROLES = ("llm", "embedding")
+# Of these the name is a program's own word: a tool may well compress images.
+_OTHER_ROLES = frozenset({"llm", "embedding", "tool", "mcp", "retriever", "compile"})
 
 
 class NoCompactionError(NotFoundError):
@@ -67,8 +68,8 @@ def find_compaction(
 
 
 def says_compaction(step: StepSkeleton) -> bool:
-    """Return whether a step that is no call is named as a compaction or checkpoint."""
-    return step.role not in _CALL_ROLES and _SAYS_SO.search(step.span_name) is not None
+    """Return whether a step is named as a compaction, a fold or a checkpoint."""
+    return step.role not in _OTHER_ROLES and _SAYS_SO.search(step.span_name) is not None
 
 
 def _around(step: StepSkeleton, calls: Sequence[CallRow]) -> CompactionSides | None:

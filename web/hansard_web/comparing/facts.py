@@ -18,7 +18,7 @@ from hansard_store.conversation_reads import CallRow, MessageRef, list_calls, re
 from hansard_store.errors import StoreCorruptError
 from hansard_store.step_queries import RunTree, StepSkeleton, TreeRow, tree_rows
 
-MOST_READ = 20_000  # steps of one run whose content is read; of the rest the summary is compared
+MOST_READ = 10_000  # steps of one run whose content is read; of the rest the summary is compared
 _CALL_ROLES = ("llm", "embedding")
 # Their name is the library's word; one of them stands for another whatever it is called.
 _NAMELESS = frozenset({"llm", "embedding", "compile"})
