@@ -36,7 +36,6 @@ class Item:
     expires_ns: int
     at_ns: int  # when it was decided, or last changed
     flagged: int  # arguments that a person should look at
-    is_current: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +66,10 @@ class Inbox:
         return next((one.approval_id for group in self.groups for one in group.items), None)
 
 
-def read_inbox(store: Accountability, state: InboxState, *, current: str | None = None) -> Inbox:
+def read_inbox(store: Accountability, state: InboxState) -> Inbox:
     """Return the list; those whose time is over have expired."""
     now_ns, counts, problem = store.now_ns(), store.waiting(), ""
-    make = _maker(state, current, now_ns)
+    make = _maker(state, now_ns)
     try:
         before = read_cursor(state.cursor or None)
     except BadQueryError as error:
@@ -151,7 +150,7 @@ def _page_of(state: InboxState) -> str:
     return state.status or DECIDED
 
 
-def _maker(state: InboxState, current: str | None, now_ns: int) -> Callable[[Approval], Item]:
+def _maker(state: InboxState, now_ns: int) -> Callable[[Approval], Item]:
     def make(approval: Approval) -> Item:
         left_ns = approval.expires_ns - now_ns
         return Item(
@@ -167,7 +166,6 @@ def _maker(state: InboxState, current: str | None, now_ns: int) -> Callable[[App
             expires_ns=approval.expires_ns,
             at_ns=approval.execution.finished_ns or approval.decided_ns or approval.updated_ns,
             flagged=sum(one.flag is not None for one in approval.fields),
-            is_current=approval.approval_id == current,
         )
 
     return make

@@ -50,9 +50,9 @@ class ApprovalsPage:
     next_href: str | None  # what waits beside this one
     stream_href: str
     snippet: tuple[str, ...] = (
-        '@hansard.tool(effect="write", describe="Send an e-mail to {to}: {subject}")',
+        '@hansard.tool(effect="write", describe="Send {to} an e-mail: {subject}", wait=True)',
         "def send_email(to: str, subject: str, body: str) -> str: ...",
-        'send_email(to="ana@example.com", subject="Q3", body="…")  # waits here until you decide',
+        'send_email("ana@example.com", "Q3", "…")  # waits until you decide here',
     )
 
 
@@ -133,11 +133,9 @@ def page_of(
     refused: Refused | None = None,
 ) -> ApprovalsPage:
     """Read what a page shows; without a choice, what stands first."""
-    inbox = read_inbox(store, state, current=approval_id)
+    inbox = read_inbox(store, state)
     wanted = approval_id or inbox.first_id
     ask = read_ask(store, wanted) if wanted else None
-    if ask is not None and approval_id != ask.approval.approval_id:
-        inbox = read_inbox(store, state, current=ask.approval.approval_id)
     shown = None if ask is None else ask.approval
     following = [
         one

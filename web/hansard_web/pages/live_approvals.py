@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import AsyncIterator
 from typing import Annotated, Final
 
@@ -78,9 +79,13 @@ class _Stream:
         self._version = int(place[1]) if place else 0
         self._is_read = place is not None and place[2] == "1"
         self._told = ""
+        self._head = -1
+        self._looked_s = 0.0
 
     def message(self) -> ServerSentEvent | None:
         """Return what is new since the last one: the list, and what became of what is shown."""
+        if not self._may_be_new():
+            return None
         try:
             page = page_of(self._request, self._store, self._state, self._id or None)
         except (NotFoundError, apsw.Error):
@@ -102,6 +107,14 @@ class _Stream:
         self._told = text
         place = f"{self._version}-{int(self._is_read)}"
         return ServerSentEvent(id=place, raw_data=text + news)
+
+    def _may_be_new(self) -> bool:
+        """Say whether to look closely: each change has an event, and times run out alone."""
+        head, now_s = self._store.head().seq, time.monotonic()
+        if head == self._head and now_s - self._looked_s < _LOOK_EVERY_S:
+            return False
+        self._head, self._looked_s = head, now_s
+        return True
 
     def _render(self, template: str, page: object) -> str:
         body = self._site.renderer.fragment(self._request, template, page=page).body
