@@ -1,7 +1,7 @@
 """Keeping a store within its limits: what is too old or too much goes, pinned runs stay.
 
 The command `hansard gc` does it once, a server with --keep or --max-disk does it every hour. Both
-work in slices, so that ingest goes on.
+work in slices, so that ingest goes on. Every server marks memory that is past its time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,6 +29,7 @@ from hansard_store.deletion import (
 from hansard_store.disk import disk_use
 from hansard_store.errors import StoppedError
 from hansard_store.gc import Collected, collect_garbage, give_back_pages
+from hansard_store.memory_book import MemoryBook
 from hansard_store.slices import Pace
 
 _EVERY_S: Final = 3600.0
@@ -157,6 +158,10 @@ class Janitor:
                 return
 
     def _clean(self) -> None:
+        with closing(MemoryBook(self._folder, door="api")) as book:
+            book.expire_due()
+        if not self._limits.any:
+            return
         connection = open_for_maintenance(self._folder)
         try:
             pace = Pace(stop=self._stop)

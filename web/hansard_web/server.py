@@ -156,8 +156,7 @@ class Server:
             pipeline.start()
             opened.enter_context(SilenceWatch(folder).working())
             limits = Limits(config.keep, config.max_disk)
-            if limits.any:
-                opened.enter_context(Janitor(folder, limits).working())
+            opened.enter_context(Janitor(folder, limits).working())
         self.doors = self._doors()
         shows = self._half is not Half.COLLECTOR
         app = create_app(folder, pipeline, self._web_settings(), shows=shows)
