@@ -14,13 +14,15 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from hansard.gating import calling, running
+from hansard.gating import calling, running, told
 from hansard.gating.arguments import Json
 from hansard.gating.errors import GateError, NoConfirmation, UnknownTool
 from hansard.gating.flow import adrive, drive, in_thread
 from hansard.gating.gate import Gate, current_gate
-from hansard.gating.port import Decisions, checked, execution_of
+from hansard.gating.pending import Proposed
+from hansard.gating.port import Decisions, checked
 from hansard.gating.running import Executed
+from hansard.gating.turns import note_pending
 
 __all__ = [
     "Executed", "approve", "arun", "await_decision", "get", "pending", "reject", "repropose",
@@ -100,10 +102,12 @@ def run_decided(*, channel: str | None = None, agent: str | None = None) -> list
     What cannot run is left as it is.
     """
     gate = _gate()
-    found = gate.decisions.approvals(status="approved", channel=channel, agent=agent, limit=500)
+    found = gate.decisions.approvals(
+        status="approved", execution="none", channel=channel, agent=agent, limit=500
+    )
     done = []
     for approval in reversed(found):
-        if execution_of(approval) == "none" and gate.find_tool(str(approval["tool"])):
+        if gate.find_tool(str(approval["tool"])):
             try:
                 done.append(run(approval["approval_id"]))
             except GateError:
@@ -111,19 +115,25 @@ def run_decided(*, channel: str | None = None, agent: str | None = None) -> list
     return done
 
 
-def undo(approval_id: str, *, on: Any = None) -> Any:
-    """Propose the call that takes back one that ran, through the same gate: it asks first."""
+def undo(approval_id: str, *, by: str = "", on: Any = None) -> Json:
+    """Propose the call that takes back one that ran, through the same gate: it asks first.
+
+    A call is undone once. `on` is the object whose method takes it back.
+    """
     gate = _gate()
-    original = get(approval_id)
-    back = original.get("undo")
-    if execution_of(original) != "done" or not isinstance(back, Mapping):
-        raise GateError(f"approval {approval_id} did nothing that its tool could take back")
-    tool = gate.find_tool(str(back["tool"]))
-    if tool is None:
-        raise UnknownTool(str(back["tool"]))
-    tool = tool if on is None or not tool.needs_receiver else tool.on(on)
-    named = tool.shape.from_model(back["arguments"])
-    return drive(calling.call(gate, tool, named, undo_of=original["approval_id"]))
+    back = get(approval_id).get("undo")
+    tool = gate.find_tool(str(back.get("tool"))) if isinstance(back, Mapping) else None
+    if isinstance(back, Mapping) and tool is None:
+        raise UnknownTool(str(back.get("tool")))
+    made = gate.decisions.undo(approval_id, {"by": by or None})
+    approval = checked(made)
+    if tool is not None:
+        bound = tool if on is None or not tool.needs_receiver else tool.on(on)
+        arguments, bound_hash = dict(approval["arguments"]), str(approval.get("arguments_hash"))
+        call = Proposed(bound, arguments, bound_hash, made.get("proposal_key"))
+        gate.waiting.add(approval, call)
+    note_pending(approval)
+    return told.pending(approval)
 
 
 def _gate() -> Gate:

@@ -108,6 +108,11 @@ class GatePort:
         )
         return approval_json(ended)
 
+    def undo(self, approval_id: str, told: Json) -> Json:
+        """Propose what takes back an executed action; its approval, with `proposal_key`."""
+        proposed = self.store.undo(approval_id, by=told.get("by") or ME)
+        return {**approval_json(proposed.approval), "proposal_key": proposed.proposal_key}
+
     def note(self, told: Json) -> None:
         """Log an event of a gate; it is on disk when this returns."""
         note_event(self.store, told)

@@ -31,17 +31,12 @@ _LONGEST_PAUSE_S: Final = 0.25
 
 
 def call(
-    gate: Gate,
-    tool: GatedTool,
-    arguments: Json,
-    *,
-    repropose: str | None = None,
-    undo_of: str | None = None,
+    gate: Gate, tool: GatedTool, arguments: Json, *, repropose: str | None = None
 ) -> Flow[Any]:
     """Let one call through, or not, inside a span of its own."""
     mirror = Mirror.begin(tool, arguments)
     try:
-        made = yield from _Call(gate, tool, arguments, mirror, undo_of).made(repropose)
+        made = yield from _Call(gate, tool, arguments, mirror).made(repropose)
     except BaseException as error:
         if isinstance(error, GateError):
             mirror.event(semconv.EVENT_GATE_REFUSED, tool=tool.name, reason=error.code)
@@ -54,11 +49,8 @@ def call(
 class _Call:
     """A call on its way through the gate."""
 
-    def __init__(
-        self, gate: Gate, tool: GatedTool, arguments: Json, mirror: Mirror, undo_of: str | None
-    ) -> None:
+    def __init__(self, gate: Gate, tool: GatedTool, arguments: Json, mirror: Mirror) -> None:
         self._gate = gate
-        self._undo_of = undo_of
         self._tool = tool
         self._arguments = arguments
         self._mirror = mirror
@@ -160,7 +152,6 @@ class _Call:
             "expires_in_s": gate.expires_s,
             "facts": {"tool_class": tool.tool_class} if tool.tool_class else None,
             "policy": {**told.of_policy(judgement), "receipts": list(gate.receipts)},
-            "undo_of": self._undo_of,
         }
 
     def _wait_s(self) -> float:

@@ -47,7 +47,9 @@ class HttpDecisions:
 
     def propose(self, proposal: Json) -> Json:
         answer = self._http.post(_APPROVALS, self._body(proposal))
-        made = _taken(answer, tool=str(proposal.get("tool")))
+        return self._kept(_taken(answer, tool=str(proposal.get("tool"))))
+
+    def _kept(self, made: Json) -> Json:
         if isinstance(made.get("proposal_key"), str):
             self._keys.keep(str(made.get("approval_id")), made["proposal_key"])
         return made
@@ -88,6 +90,9 @@ class HttpDecisions:
         ended = _taken(self._http.post(f"{_address(approval_id)}/result", _given(body)))
         self._keys.forget(approval_id)
         return ended
+
+    def undo(self, approval_id: str, body: Json) -> Json:
+        return self._kept(_taken(self._http.post(f"{_address(approval_id)}/undo", _given(body))))
 
     def note(self, event: Json) -> None:
         _taken(self._http.post("/v1/events", self._body(event)))

@@ -44,6 +44,9 @@ class Decisions(Protocol):
     def tell_result(self, approval_id: str, body: Json) -> Json:
         """Tell what became of a claim."""
 
+    def undo(self, approval_id: str, body: Json) -> Json:
+        """Propose what takes back a call that ran; its approval, with `proposal_key`."""
+
     def note(self, event: Json) -> None:
         """Keep an event of a gated call: it is on disk when this returns."""
 
