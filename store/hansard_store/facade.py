@@ -100,8 +100,9 @@ class Accountability(AuditDesk):
         proposal = self._write(
             lambda work: proposing.undoing(work, approvals.get(work.connection, approval_id))
         )
-        note = self._ask(proposing.question_of(proposal), who=Who(Actor.ME, by))
-        return self._write(lambda work: proposing.propose(work, proposal, note))
+        who = Who(Actor.ME, by)
+        note = self._ask(proposing.question_of(proposal), who=who)
+        return self._write(lambda work: proposing.propose(work, proposal, note, who=who))
 
     # ---- deciding
 
@@ -140,7 +141,8 @@ class Accountability(AuditDesk):
         def do(work: Work) -> list[Approval]:
             granted = []
             for approval_id in approvals.ids_of_batch(work.connection, batch_id):
-                if approvals.get(work.connection, approval_id).status is not Status.AWAITING:
+                found = approvals.get(work.connection, approval_id)
+                if deciding.settle(work, found).status is not Status.AWAITING:
                     continue
                 if revisions is not None and approval_id not in revisions:
                     continue

@@ -129,7 +129,9 @@ def joined(note: PolicyNote, told: PolicyNote | None) -> PolicyNote:
     )
 
 
-def propose(work: Work, proposal: Proposal, note: PolicyNote) -> Proposed:
+def propose(
+    work: Work, proposal: Proposal, note: PolicyNote, *, who: Who | None = None
+) -> Proposed:
     """Create a pending action and log it; what it takes the place of ends before."""
     key = proposal.proposal_key or new_proposal_key()
     known = approvals.find_of_proposal(work.connection, hash_of_secret(key))
@@ -144,7 +146,7 @@ def propose(work: Work, proposal: Proposal, note: PolicyNote) -> Proposed:
     note = joined(note, proposal.told)
     made = _new(work, proposal, note, key=key)
     approval = approvals.add(work.connection, made)
-    who = Who(Actor.AGENT, proposal.agent or "")
+    who = who or Who(Actor.AGENT, proposal.agent or "")
     body: dict[str, Any] = {
         "arguments": approval.arguments_hash,
         "expires_ns": str(approval.expires_ns),

@@ -319,6 +319,25 @@ def test_a_batch_is_approved_at_once_without_what_was_taken_out(desk: Accountabi
     assert sorted(statuses) == ["approved"] * 4 + ["rejected"]
 
 
+def test_a_batch_is_granted_whole_or_not_at_all(desk: Accountability, clock: Clock) -> None:
+    people = [Approver("bob")]
+    made = desk.propose_batch(
+        [proposal(lifetime_ns=MINUTE), proposal(), proposal(approvers=people)]
+    )
+    batch_id = made[0].approval.batch_id
+    assert batch_id is not None
+    clock.advance(MINUTE)
+
+    with pytest.raises(NotAsked):
+        desk.approve_batch(batch_id, by="ann")
+    refused = [one.status for one in desk.approvals(ApprovalFilter(batch_id=batch_id))]
+    granted = desk.approve_batch(batch_id, by="bob")
+
+    assert sorted(refused) == ["awaiting", "awaiting", "expired"]
+    assert len(granted) == 2
+    assert disagreement(desk) is None
+
+
 # ---- several approvers
 
 
@@ -376,6 +395,8 @@ def test_an_executed_action_is_undone_through_the_same_gate(desk: Accountability
 
     assert (undoing.tool, undoing.arguments, undoing.undo_of) == ("recall_email", {"id": 7}, made)
     assert (undoing.status, undoing.run_id) == ("awaiting", RUN)
+    (created,) = [one for one in desk.history(undoing.approval_id) if one.contents]
+    assert (created.actor, created.who) == ("me", "ann")
     assert twice.value.details["approval_id"] == undoing.approval_id
 
 
