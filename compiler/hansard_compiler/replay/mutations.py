@@ -7,14 +7,14 @@ sources) need the stored compile request; those on messages work on any call tha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from hansard_compiler.models import Id, Json, Model
 from hansard_compiler.replay.refusals import NotReplayable, Reason
 
-MOST: int = 100  # of one replay
+MOST: Final = 100  # of one replay
 Position: TypeAlias = Annotated[int, Field(ge=0)]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from hansard_compiler.calls import Json, Message, Part, TextPart, ToolCallPart, ToolResultPart
+from hansard_compiler.calls import Json, Message, Part, TextPart, ToolCallPart
 from hansard_compiler.canonical import canonical_json
 
 Kind = Literal["other_arguments", "other_tool", "extra_call", "missing_call", "other_answer"]
@@ -105,11 +105,6 @@ def _with_ids(found: Sequence[Message], recorded: Sequence[ToolCallPart]) -> lis
 
 def _with_id(part: Part, ids: Any) -> Part:
     return replace(part, id=next(ids, part.id)) if isinstance(part, ToolCallPart) else part
-
-
-def results_in(messages: Sequence[Message]) -> list[ToolResultPart]:
-    """Return the tool results of messages, in order."""
-    return [part for one in messages for part in one.parts if isinstance(part, ToolResultPart)]
 
 
 def text_of(messages: Sequence[Message]) -> str:

@@ -73,32 +73,17 @@ def changed_turn(
     is compiled and rendered, and that is all.
     """
     mutations = change_list(asked)
-    remade = None
-    if source.compilation is not None and source.compilation.row.request_ref is not None:
-        remade = remake(
-            connection,
-            source,
-            mutations,
-            redactor=making.redactor,
-            policy=making.policy,
-            past=past,
-        )
     place = recorded_place(source)
     provider = _provider(mutations, place)
     door, notes = _door(place, provider, making.reach, is_recorded=asked.recorded)
-    if remade is None:
-        rebuilt = _rebuilt(source, mutations, past)
-        given, more = rebuilt.render_input(stream=place.is_stream), list(rebuilt.notes)
-    else:
-        given, more = _render_input(source, remade, mutations), list(remade.notes)
+    remade = _remade(connection, source, mutations, making, past)
+    given, more = _input(source, place, mutations, remade, past)
     if provider is not None:
         given, dropped = _for_another(given, provider)
         more += dropped
-    form = format_for(door, {} if provider else place.format_settings)
-    wire, blocked = (
-        (NoWire(), None) if asked.recorded else wire_of(door, _without_versions(place, provider),
-                                                       making.reach)
-    )  # fmt: skip
+        place = replace(place, headers={}, format_settings={})  # those of the first provider
+    form = format_for(door, place.format_settings)
+    wire, blocked = (NoWire(), None) if asked.recorded else wire_of(door, place, making.reach)
     request, recorded = _rendered(form, given), _recorded(connection, source)
     return Turn(
         source=source,
@@ -116,6 +101,35 @@ def changed_turn(
         blocked=blocked,
         sends=not asked.recorded,
     )
+
+
+def _remade(
+    connection: apsw.Connection,
+    source: Source,
+    mutations: Sequence[change.Mutation],
+    making: Making,
+    past: Past | None,
+) -> Remade | None:
+    """Return the compile with its changes; None where there is none to make again."""
+    if source.compilation is None or source.compilation.row.request_ref is None:
+        return None
+    return remake(
+        connection, source, mutations, redactor=making.redactor, policy=making.policy, past=past
+    )
+
+
+def _input(
+    source: Source,
+    place: Recorded,
+    mutations: Sequence[change.Mutation],
+    remade: Remade | None,
+    past: Past | None,
+) -> tuple[RenderInput, list[str]]:
+    """Return what is to be rendered, and what must be said of it."""
+    if remade is not None:
+        return _render_input(source, remade, mutations), list(remade.notes)
+    rebuilt = _rebuilt(source, mutations, past)
+    return rebuilt.render_input(stream=place.is_stream), list(rebuilt.notes)
 
 
 def compile_turn(
@@ -174,10 +188,6 @@ def _door(
             raise
         # What is changed anyway may go where this provider is configured; an exact one may not.
         return door_for(place, replace(reach, elsewhere=True)), [why.detail.partition(";")[0]]
-
-
-def _without_versions(place: Recorded, provider: str | None) -> Recorded:
-    return place if provider is None else replace(place, headers={})
 
 
 def _rebuilt(source: Source, mutations: Sequence[change.Mutation], past: Past | None) -> Rebuilt:

@@ -17,7 +17,6 @@ import orjson
 
 from hansard_compiler.calls import Json
 from hansard_compiler.policy import Policy
-from hansard_compiler.replay.mutations import parse_mutations, recipe_of
 from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_compiler.replay.turns import Divergence
 from hansard_compiler.retention import RetentionMode
@@ -39,6 +38,7 @@ from hansard_web.replaying.failing import error_body, reason_of
 from hansard_web.replaying.forward import MOST_TURNS, Fork, parting_body
 from hansard_web.replaying.places import Reach
 from hansard_web.replaying.preview import preview_body
+from hansard_web.replaying.rows import is_alive, new_row, recipe_in
 from hansard_web.replaying.source import read_source
 from hansard_web.replaying.telling import ReplayRun, compile_json
 from hansard_web.replaying.turn import Turn, exact_turn
@@ -162,24 +162,24 @@ class Replays:
         with self._readers.read() as connection:
             left = running_replays(connection)
         for replay_id, owner in left:
-            if owner != os.getpid() and not _is_alive(owner):
+            if owner != os.getpid() and not is_alive(owner):
                 interrupt_replay(self._outlet.folder, replay_id, now_ns=time.time_ns())
 
     def _refused(self, replay_id: str, asked: AskReplay, why: NotReplayable) -> str | None:
         with self._readers.read() as connection:
             step = get_step(connection, asked.step_id, now_ns=time.time_ns())
         now_ns = time.time_ns()
-        row = self._new_row(replay_id, asked, step.run_id, step.step_id, now_ns)
-        report = {"notes": [], "error": error_body(why), **self._recipe(row, asked, strict=False)}
+        row = new_row(replay_id, asked, step.run_id, step.step_id, now_ns)
+        report = {"notes": [], "error": error_body(why), **recipe_in(row, asked, strict=False)}
         self._add(row._replace(state="refused", reason=why.reason.value, ended_ns=now_ns), report)
         return replay_id
 
     def _begin(self, replay_id: str, asked: AskReplay, turn: Turn) -> ReplayRow:
         step = turn.source.step
-        row = self._new_row(replay_id, asked, step.run_id, step.step_id, time.time_ns())
+        row = new_row(replay_id, asked, step.run_id, step.step_id, time.time_ns())
         if self._outlet.mode is not RetentionMode.METADATA_ONLY:  # which keeps no digests either
             row = row._replace(request_hash=turn.ref)
-        report = {"notes": list(turn.notes), **self._recipe(row, asked, strict=True)}
+        report = {"notes": list(turn.notes), **recipe_in(row, asked, strict=True)}
         run = ReplayRun(
             self._outlet, replay_id, turn.source, mode=row.mode, is_recorded=asked.recorded
         )
@@ -193,40 +193,6 @@ class Replays:
         )
         thread.start()
         return row
-
-    def _new_row(
-        self, replay_id: str, asked: AskReplay, run_id: str, step_id: str, now_ns: int
-    ) -> ReplayRow:
-        return ReplayRow(
-            replay_id=replay_id,
-            source_run_id=run_id,
-            source_step_id=step_id,
-            run_id=None,
-            mode=asked.kind,
-            is_recorded=asked.recorded,
-            repeats=asked.n,
-            state="running",
-            reason=None,
-            request_hash=None,
-            steps=[],
-            started_ns=now_ns,
-            ended_ns=None,
-            owner=os.getpid(),
-            report=None,
-        )
-
-    def _recipe(self, row: ReplayRow, asked: AskReplay, *, strict: bool) -> Json:
-        """Return the changes as they are stored; of a refusal, as far as they could be read."""
-        try:
-            mutations = parse_mutations(asked.mutations)
-        except NotReplayable:
-            if strict:
-                raise
-            mutations = []
-        made = recipe_of(
-            row.replay_id, row.source_run_id, row.source_step_id, mutations, asked.notes
-        )
-        return {"recipe": made.model_dump(mode="json")}
 
     def _add(self, row: ReplayRow, report: Json) -> None:
         add_replay(self._outlet.folder, row._replace(report=self._kept(report)))
@@ -305,13 +271,3 @@ class Replays:
             turn = run.compile(following)
         work.report["notes"] = [*work.report["notes"], f"stopped after {MOST_TURNS} turns"]
         return "done"
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # somebody else's
-        return True
-    return True

@@ -18,6 +18,7 @@ from hansard_web.replaying.source import REQUEST_REF
 from hansard_web.replaying.turn import Turn
 
 _SCRIPTED: Final = "scripted"
+_FORWARD: Final = "the later turns of the run follow as far as they can, and are paid for as well"
 
 
 def preview_body(turn: Turn, asked: AskReplay, redactor: Redactor) -> Body:
@@ -45,7 +46,7 @@ def preview_body(turn: Turn, asked: AskReplay, redactor: Redactor) -> Body:
         "compile": None if turn.remade is None else remade_body(turn.remade, redactor),
         "tokens": {"estimated_input": estimate.tokens, "estimated_by": estimate.counted_by},
         "cost": cost_body(turn, estimate, times=asked.n),
-        "notes": list(turn.notes),
+        "notes": [*turn.notes, *([_FORWARD] if asked.kind == "forward" else [])],
         "left_out": [] if turn.is_exact else turn.form.notes(turn.given),
     }
 

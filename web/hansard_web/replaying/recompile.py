@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import apsw
@@ -60,7 +60,7 @@ class Remade:
     checks: Sequence[Any]
     before: CompileSide
     notes: tuple[str, ...] = ()
-    step: CompiledStep | None = field(default=None)  # once it is recorded
+    step: CompiledStep | None = None  # once it is recorded
 
     @property
     def after(self) -> CompileSide:
