@@ -24,7 +24,6 @@ from hansard_store.errors import StoreError
 from hansard_store.event_types import (
     Actor,
     ChainReport,
-    Event,
     EventFilter,
     EventLog,
     Head,
@@ -103,10 +102,6 @@ class AuditDesk:
         """Check the audit log's chain, and the drafts and notes it refers to."""
         with self._reading() as connection:
             return self._log(connection).verify(anchor=anchor)
-
-    def record(self, event: Event) -> int:
-        """Append an event of a type that another store of this folder is the author of."""
-        return self._write(lambda work: work.log.append(event))
 
     def message_in(self, conversation: str, *, by: str = "", **told: Any) -> int:
         """Log an inbound message: `ref` or `text` (kept as a keyed hash), `run_id`, `step_id`."""

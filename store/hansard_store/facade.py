@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hansard_compiler.retention import RetentionMode
-from hansard_store import approvals, deciding, proposing, running
+from hansard_store import approvals, deciding, proposal_checks, proposing, running
 from hansard_store.accounting import Refusal, Who, Work, new_id
 from hansard_store.approval_claims import lost_claims
 from hansard_store.approval_errors import ActionBlocked
@@ -101,7 +101,7 @@ class Accountability(AuditDesk):
             lambda work: proposing.undoing(work, approvals.get(work.connection, approval_id))
         )
         who = Who(Actor.ME, by)
-        note = self._ask(proposing.question_of(proposal), who=who)
+        note = self._ask(proposal_checks.question_of(proposal), who=who)
         return self._write(lambda work: proposing.propose(work, proposal, note, who=who))
 
     # ---- deciding
@@ -302,11 +302,12 @@ class Accountability(AuditDesk):
     # ---- the inside
 
     def _propose(self, given: Sequence[Proposal]) -> list[Proposed]:
-        checked = [proposing.checked(one, self.keeper) for one in given]
+        checked = [proposal_checks.checked(one, self.keeper) for one in given]
         for one in checked:
             self.keeper.keep(one.arguments)  # refused before policy is asked about it
         notes = [
-            self._ask(proposing.question_of(one), who=agent_named(one.agent)) for one in checked
+            self._ask(proposal_checks.question_of(one), who=agent_named(one.agent))
+            for one in checked
         ]
 
         pairs = list(zip(checked, notes, strict=True))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from hansard_compiler.calls import Json
 from hansard_store import approvals
@@ -18,7 +17,6 @@ from hansard_store.accounting import (
     new_proposal_key,
 )
 from hansard_store.approval_errors import (
-    BadProposal,
     ClaimRefused,
     IllegalTransition,
     NotUndoable,
@@ -36,64 +34,7 @@ from hansard_store.approval_records import (
 from hansard_store.approval_states import Status, is_legal
 from hansard_store.argument_keeping import Keeper, Kept
 from hansard_store.event_types import Actor, Content, EventType
-from hansard_store.policy_port import APPROVAL, DENY, FACTS, RECEIPT, PolicyQuestion
-
-_HEX_ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
-_STEP_ID: Final = re.compile(r"([0-9a-f]{32})-[0-9a-f]{16}", re.ASCII)
-_MOST_APPROVERS: Final = 20
-MIN_LIFETIME_NS: Final = 1_000_000_000
-MAX_LIFETIME_NS: Final = 90 * 24 * 3600 * 1_000_000_000
-
-
-def question_of(proposal: Proposal) -> PolicyQuestion:
-    """Return what policy is asked about a proposal."""
-    unknown = set(proposal.facts) - set(FACTS)
-    if unknown:
-        raise BadProposal("facts", f"policy knows nothing of {min(unknown)!r}")
-    return PolicyQuestion(
-        proposal.tool,
-        proposal.arguments,
-        proposal.effect,
-        agent=proposal.agent,
-        run_id=proposal.run_id,
-        step_id=proposal.step_id,
-        facts=proposal.facts,
-    )
-
-
-def checked(proposal: Proposal, keeper: Keeper) -> Proposal:
-    """Return a proposal whose names and ids can be stored; raises BadProposal."""
-    for what in ("tool", "agent", "channel"):
-        given = getattr(proposal, what)
-        if given is not None and (kept := keeper.name(what, given)) != given:
-            raise BadProposal(what, f"the {what} {kept!r} looks like a secret")
-    if proposal.effect not in ("read", "write"):
-        raise BadProposal("effect", f"the effect is read or write, not {proposal.effect!r}")
-    if not MIN_LIFETIME_NS <= proposal.lifetime_ns <= MAX_LIFETIME_NS:
-        raise BadProposal("expires_in_s", "an approval lives from one second to 90 days")
-    if proposal.one_per_channel and proposal.channel is None:
-        raise BadProposal("channel", "one_per_channel needs a channel")
-    if len(proposal.approvers) > _MOST_APPROVERS:
-        raise BadProposal("approvers", f"at most {_MOST_APPROVERS} people can be asked")
-    for one in proposal.approvers:
-        keeper.name("approver", one.name)
-    if proposal.batch_id is not None and not _HEX_ID.fullmatch(proposal.batch_id):
-        raise BadProposal("batch_id", "the batch is 32 lower-case hex digits")
-    return _with_run(proposal)
-
-
-def _with_run(proposal: Proposal) -> Proposal:
-    run_id, step_id = proposal.run_id, proposal.step_id
-    if step_id is not None:
-        found = _STEP_ID.fullmatch(step_id)
-        if found is None or run_id not in (None, found[1]):
-            raise BadProposal(
-                "step_id", "the step is 32 and 16 hex digits with - between, of its run"
-            )
-        run_id = found[1]
-    if run_id is not None and not _HEX_ID.fullmatch(run_id):
-        raise BadProposal("run_id", "the run is 32 lower-case hex digits")
-    return replace(proposal, run_id=run_id)
+from hansard_store.policy_port import APPROVAL, DENY, RECEIPT, PolicyQuestion
 
 
 def note_denial(work: Work, asked: PolicyQuestion, note: PolicyNote, who: Who) -> int:

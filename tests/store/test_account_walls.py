@@ -69,7 +69,7 @@ def test_the_facade_has_a_verb_for_everything(tmp_path: Path) -> None:
     assert verbs >= {
         "propose", "propose_batch", "repropose", "approve", "approve_batch", "reject", "revise",
         "expire_due", "claim", "finish", "recover", "undo", "token", "approval", "approvals",
-        "events", "head", "verify", "history", "record", "message_in", "message_out",
+        "events", "head", "verify", "history", "message_in", "message_out",
         "tool_called", "tool_returned", "blocked", "failed", "receipt", "close",
     }  # fmt: skip
 
