@@ -145,8 +145,8 @@ hansard.transcript.id
 hansard.tool.told hansard.compilation.id hansard.item.ids hansard.item.kinds
 hansard.item.decisions hansard.item.passes hansard.item.reasons hansard.item.sections
 hansard.item.rule_ids hansard.memory.writer hansard.memory.type hansard.memory.outcome
-hansard.approval.id hansard.approval.status hansard.replay.of
-hansard.replay.mode hansard.replay.id hansard.policy.rule_ids hansard.policy.versions hansard.policy.effect
+hansard.approval.id hansard.approval.status hansard.replay.of hansard.replay.id
+hansard.replay.mode hansard.policy.rule_ids hansard.policy.versions hansard.policy.effect
 hansard.payload.media_type hansard.item.tokens_before hansard.item.tokens_after
 hansard.item.scores hansard.item.missed_tokens hansard.item.missed_scores hansard.item.related
 hansard.compilation.provider hansard.compilation.model hansard.compilation.counter
