@@ -23,7 +23,10 @@ CONVENTION = set((ROOT / "tests" / "fixtures" / "gen_ai_names.txt").read_text().
 NAMES = (*UPSTREAM, *OWN)
 _NAME = re.compile(r"(?:gen_ai|openai|hansard)(?:\.[a-z_0-9]+)+")
 # Files, entry points and hosts.
-NO_NAMES = {"hansard.toml", "hansard.commands", "hansard.pipeline", "openai.azure.com"}
+NO_NAMES = {
+    "hansard.toml", "hansard.commands", "hansard.pipeline", "hansard.accountability",
+    "openai.azure.com",
+}  # fmt: skip
 
 
 def is_known(name: str) -> bool:

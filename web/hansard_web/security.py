@@ -56,7 +56,8 @@ _SCOPES: Final = (
     ("POST", re.compile(r"/v1/policy/check"), TokenScope.INGEST),
     ("POST", re.compile(r"/v1/policy/explain"), TokenScope.READ),
     # What an agent keeps of its conversation. To redact what it is shown needs `admin`.
-    ("POST", re.compile(r"/v1/transcripts(?:/[^/]+(?:/(?:fold|branches|end))?)?"), TokenScope.INGEST),
+    ("POST", re.compile(r"/v1/transcripts(?:/[^/]+)?"), TokenScope.INGEST),
+    ("POST", re.compile(r"/v1/transcripts/[^/]+/(?:fold|branches|end)"), TokenScope.INGEST),
     ("POST", re.compile(r"/v1/transcripts/[^/]+/check"), TokenScope.READ),
     # To take memory back, or to accept what contradicts it, is a decision; a purge needs `admin`.
     ("POST", re.compile(r"/v1/memory/write"), TokenScope.INGEST),
