@@ -83,7 +83,7 @@ with hansard.span("block", kind="rerank") as span:
 bare(1)
 called("a", id=2)
 hansard.trace(kind="nonsense")
-hansard.tool(effect="write")
+hansard.tool(effects="write")
 """
 
 REVEALED = [
@@ -103,7 +103,7 @@ REFUSED = [
     'Argument 1 to "bare" has incompatible type "int"; expected "str"',
     'Argument "id" to "called" has incompatible type "int"; expected "str"',
     'No overload variant of "trace" matches',
-    'Unexpected keyword argument "effect"',
+    'Unexpected keyword argument "effects"',
 ]
 
 
