@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from starlette.routing import Route
 
+from hansard_store.approval_records import Proposal
+from hansard_store.database import DataFolder
+from hansard_store.facade import Accountability
 from hansard_web.pages import page_routers
 from tests.journeys.processes import Serving, export, hansard, http_exporter, serving, spans
 
@@ -50,6 +53,13 @@ TWINS = {
     "/transcripts/{log_id}/messages/{position}": Twin(
         "/v1/transcripts/{talk}?limit=1", "transcripts show {talk} --limit 1"
     ),
+    "/approvals": Twin("/v1/approvals", "approvals list"),
+    "/approvals/{approval_id}": Twin("/v1/approvals/{approval}", "approvals show {approval}"),
+    "/live/approvals": Twin("/v1/approvals/{approval}?wait=0", "approvals list"),
+    "/fragments/waiting": Twin("/v1/approvals?status=awaiting", "approvals list"),
+    "/events": Twin("/v1/events", "events list"),
+    "/events/{seq}": Twin("/v1/events?limit=1", "events list --limit 1"),
+    "/fragments/events/chain": Twin("/v1/events/verify", "events verify"),
     "/search": Twin("/v1/search?q=child", "search child"),
     "/usage": Twin("/v1/usage?by=model", "usage --by model"),
     "/health": Twin("/v1/ledger", "doctor"),
@@ -74,7 +84,12 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Serving, 
         )
         assert said.returncode == 0, said.stderr
         talk = json.loads(server.get("/v1/transcripts"))["items"][0]["conversation_id"]
-        yield server, {"run": run, "step": steps[0]["step_id"], "talk": talk}
+        with Accountability(DataFolder(server.data)) as store:
+            asked = store.propose(Proposal("send_email", {"to": "ana"})).approval.approval_id
+        yield (
+            server,
+            {"run": run, "step": steps[0]["step_id"], "talk": talk, "approval": asked},
+        )
 
 
 @pytest.mark.covers("UI-26")

@@ -59,6 +59,10 @@ def test_two_revisions_and_an_approval_by_keyboard(page: Page, store: Accountabi
     decided = store.approval(asked.approval_id)
     assert (decided.status, decided.revision, decided.decided_by) == (Status.APPROVED, 3, "me")
 
+    is_live(page)
+    store.finish(store.claim(asked.approval_id), ok=True)
+    expect(page.locator(".ask-head .status")).to_have_text("ran")
+
 
 def test_what_is_being_decided_on_is_not_taken_from_under_the_hands(
     page: Page, store: Accountability

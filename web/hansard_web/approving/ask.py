@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hansard_store.approval_records import Approval, ApprovalFilter, Field
+from hansard_store.approval_records import (
+    Approval,
+    ApprovalFilter,
+    ExecutionState,
+    Field,
+)
 from hansard_store.approval_states import Status
 from hansard_store.facade import Accountability
 from hansard_web.approving.event_rows import EventRow, event_row
@@ -22,6 +27,7 @@ from hansard_web.approving.words import (
 
 _MOST_EVENTS: Final = 200
 _MOST_MEMBERS: Final = 100
+_STATES: Final[Sequence[ExecutionState]] = ("none", "claimed", "done", "failed", "unknown")
 _FLAGS: Final = {
     "not_in_context": "in no recorded input",
     "changed": "changed",
@@ -94,6 +100,11 @@ class Ask:
     may_undo: bool
     no_edit: str  # why they cannot be edited, "" where they can
     api_href: str
+
+    @property
+    def mark(self) -> int:
+        """Return a number that is another one when anything about the action is."""
+        return 10 * self.approval.version + _STATES.index(self.approval.execution.state)
 
     @property
     def is_open(self) -> bool:

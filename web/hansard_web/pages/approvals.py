@@ -198,6 +198,6 @@ def _stream_href(state: InboxState, ask: Ask | None, *, is_busy: bool) -> str:
         is_read = ask.is_open or is_busy
         query += [
             ("id", ask.approval.approval_id),
-            ("seen", f"{ask.approval.version}-{int(is_read)}"),
+            ("seen", f"{ask.mark}-{int(is_read)}"),
         ]
     return "/live/approvals" + (f"?{urlencode(query)}" if query else "")

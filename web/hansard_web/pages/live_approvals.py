@@ -76,7 +76,7 @@ class _Stream:
         self._store = accounts.store
         self._state = state
         self._id = approval_id
-        self._version = int(place[1]) if place else 0
+        self._mark = int(place[1]) if place else 0
         self._is_read = place is not None and place[2] == "1"
         self._told = ""
         self._head = -1
@@ -94,18 +94,18 @@ class _Stream:
         ask = page.ask
         if ask is not None and not self._id:  # the first one that an empty page has to show
             self._id = ask.approval.approval_id
-        is_other = ask is not None and ask.approval.version != self._version
+        is_other = ask is not None and ask.mark != self._mark
         news = ""
         if ask is not None and is_other:
             # What is being decided on is never taken from under the reader's hands.
             name = "approvals/_news.html" if self._is_read else "approvals/_pane.html"
             news = self._render(name, page)
-            self._version = ask.approval.version
+            self._mark = ask.mark
             self._is_read = self._is_read or ask.is_open
         if text == self._told and not news:
             return None
         self._told = text
-        place = f"{self._version}-{int(self._is_read)}"
+        place = f"{self._mark}-{int(self._is_read)}"
         return ServerSentEvent(id=place, raw_data=text + news)
 
     def _may_be_new(self) -> bool:
