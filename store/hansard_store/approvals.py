@@ -78,7 +78,7 @@ _FILTERS = {
     "status": ("approval_status", "status = :status"),
     "pending": ("approval_pending", "status IN ('awaiting', 'revised')"),
 }
-_FEW = 1_000  # rows of an index that are counted to find the narrowest
+_FEW = 10_000  # rows of an index that are counted to find the narrowest: half a millisecond
 _DUE = """
 SELECT approval_id FROM approval INDEXED BY approval_due
 WHERE status IN ('awaiting', 'revised') AND expires_ns <= :now ORDER BY expires_ns LIMIT :limit
