@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -18,7 +20,7 @@ from hansard.gating.errors import DecisionConflict, GateUnavailable, NotApproved
 from hansard.gating.gate import Gate
 from hansard.gating.http_decisions import HttpDecisions
 from tests.instrumentation.gating.gates import restarted, state_of
-from tests.journeys.processes import Serving, serving
+from tests.journeys.processes import Serving, environment, serving
 
 SECRET = "sk-proj-" + "z9Y8x7W6v5U4t3S2" * 3
 
@@ -206,3 +208,48 @@ def test_without_a_server_nothing_runs(
         with pytest.raises(GateUnavailable):
             call()
     assert ran == []
+
+
+PROGRAM = """
+import sys
+import hansard
+
+@hansard.tool(effect="write", describe="Send to {to}")
+def send(to: str): return f"sent to {to}"
+
+hansard.init()
+with hansard.start_run("clerk") as run:
+    identity = send("maria@acme.com")["approval_id"]
+    hansard.flush()
+    print(run.run_id, identity, flush=True)
+    sys.stdin.readline()
+    hansard.approvals.run(identity)
+"""
+
+
+@pytest.mark.covers("PO-05", "PO-19", "UI-07")
+def test_a_run_is_blocked_while_its_call_waits_and_shows_both_steps_after(
+    server: Serving, tmp_path: Path
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(HANSARD_ENDPOINT=server.http, HANSARD_DATA=str(tmp_path)),
+    ) as program:
+        assert program.stdout is not None
+        run_id, identity = program.stdout.readline().split()
+        waiting = json.loads(server.get(f"/v1/runs/{run_id}"))["status"]
+        approve(server, identity)
+        program.communicate("\n", timeout=30)
+
+    ended = json.loads(server.get(f"/v1/runs/{run_id}"))
+    steps = json.loads(server.get(f"/v1/runs/{run_id}/steps"))["items"]
+    asked, ran = (one for one in steps if one["name"] == "execute_tool send")
+    told = json.loads(server.get(f"/v1/steps/{ran['step_id']}"))
+    assert (program.returncode, waiting, ended["status"]) == (0, "blocked", "ok")
+    assert told["tool"]["result"] == "sent to maria@acme.com"
+    assert told["attributes"]["hansard.approval.id"] == identity
+    assert asked["span_id"] in json.dumps(told["links"])
+    assert json.loads(server.get(f"/v1/approvals/{identity}"))["step_id"] == asked["step_id"]
