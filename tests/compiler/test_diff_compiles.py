@@ -245,11 +245,15 @@ def test_taking_the_named_changes_back_undoes_the_flip(
     if one is None or other is None:
         return
     for flip in compared(one, other).items:
-        if not flip.is_flip:
+        if not flip.is_flip and flip.change != "tokens":
             continue
         assert flip.because is not None
         assert flip.because.basis == "verified"
         receipts = again(reverted(right, left, flip.because.changes)).receipts
+        if flip.change == "tokens":
+            tokens = {receipt.item_id: receipt.final_tokens for receipt in receipts}
+            assert flip.left is not None
+            assert tokens[flip.item_id] == flip.left.tokens_after
         found = {receipt.item_id: receipt.decision for receipt in receipts}
         if flip.change == "removed":
             assert flip.item_id in found

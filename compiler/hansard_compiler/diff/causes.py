@@ -131,15 +131,17 @@ def _is_repeatable(item: ItemDiff, trials: _Trials) -> bool:
     if not trials.changes:
         return False
     sides = ((trials.every, item.left), (frozenset[str](), item.right))
-    return all(_is_recorded(trials.outcomes(names), item.item_id, one) for names, one in sides)
+    return all(_is_recorded(trials.outcomes(names), item, one) for names, one in sides)
 
 
-def _is_recorded(outcomes: _Outcomes | None, item_id: str, recorded: ItemSide | None) -> bool:
+def _is_recorded(outcomes: _Outcomes | None, item: ItemDiff, recorded: ItemSide | None) -> bool:
     if outcomes is None:
         return False
-    found = outcomes.get(item_id)
+    found = outcomes.get(item.item_id)
     if recorded is None or found is None:
         return recorded is None and found is None
+    if item.change == "tokens" and found[2] != recorded.tokens_after:
+        return False
     return found[:2] == (recorded.decision, recorded.reason)
 
 
