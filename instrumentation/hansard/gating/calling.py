@@ -12,7 +12,7 @@ from hansard import semconv
 from hansard.gating import told
 from hansard.gating.arguments import Json
 from hansard.gating.describing import description_of
-from hansard.gating.errors import GateError, GateUnavailable, PolicyDenied
+from hansard.gating.errors import GateUnavailable, PolicyDenied
 from hansard.gating.flow import Flow, Step, pause
 from hansard.gating.judging import Judgement, judged
 from hansard.gating.mirror import Mirror
@@ -38,8 +38,7 @@ def call(
     try:
         made = yield from _Call(gate, tool, arguments, mirror).made(repropose)
     except BaseException as error:
-        if isinstance(error, GateError):
-            mirror.event(semconv.EVENT_GATE_REFUSED, tool=tool.name, reason=error.code)
+        mirror.refused(tool, error)
         mirror.failed(error)
         raise
     mirror.done(made)

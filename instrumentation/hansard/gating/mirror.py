@@ -14,6 +14,7 @@ from opentelemetry.trace import Link, SpanContext, TraceFlags
 
 from hansard import _state, semconv
 from hansard.gating.arguments import Json
+from hansard.gating.errors import GateError
 from hansard.gating.tools import GatedTool
 from hansard.observation import Observation, begin, tell
 
@@ -73,6 +74,11 @@ class Mirror:
             by=approval.get("decided_by"),
             reason=approval.get("reason"),
         )
+
+    def refused(self, tool: GatedTool, error: BaseException) -> None:
+        """Tell that the gate did not let the call run; a tool's own error is none of its."""
+        if isinstance(error, GateError):
+            self.event(semconv.EVENT_GATE_REFUSED, tool=tool.name, reason=error.code)
 
     def done(self, result: Any) -> None:
         """End with what the caller gets."""

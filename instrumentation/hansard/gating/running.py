@@ -59,6 +59,7 @@ def run(gate: Gate, approval_id: str, *, on: Any = None) -> Flow[Executed]:
     try:
         executed = yield from run_approved(gate, approval, mirror=mirror, tool=tool)
     except BaseException as error:
+        mirror.refused(tool, error)
         mirror.failed(error)
         raise
     mirror.done(executed.result)
@@ -88,21 +89,29 @@ def run_approved(
     mirror.approval(approval)
     by = str(approval.get("decided_by") or "")
     mirror.event(semconv.EVENT_APPROVAL_CLAIMED, approval_id=identity, tool=tool.name, by=by)
+    result = yield from _run_claimed(gate, tool, arguments, identity, str(claim["claim_id"]))
+    changes = _changes(approval, known, arguments)
+    told = str(approval.get("description") or tool.name)
+    return Executed(identity, tool.name, told, by, result, arguments, changes)
+
+
+def _run_claimed(
+    gate: Gate, tool: GatedTool, arguments: Json, identity: str, claim_id: str
+) -> Flow[Any]:
+    """Run what was claimed, and tell how it ended: also where it was cancelled half-way."""
+    is_slow = not gate.decisions.is_local
+    gate.waiting.forget(identity)
     try:
         result = yield Step(lambda: tool.run(arguments))
     except BaseException as error:
-        body = {"claim_id": claim["claim_id"], "ok": False, "error": type(error).__name__}
-        yield Step(lambda: _tell(gate, identity, body), is_slow)
+        failed = {"claim_id": claim_id, "ok": False, "error": type(error).__name__}
+        yield Step(lambda: _tell(gate, identity, failed), is_slow)
         raise
-    undo = _undo_of(gate, tool, arguments, result)
-    body = {"claim_id": claim["claim_id"], "ok": True, "undo": undo}
-    yield Step(lambda: _tell(gate, identity, body), is_slow)
-    gate.waiting.forget(identity)
-    changes = _changes(approval, known, arguments)
+    done = {"claim_id": claim_id, "ok": True, "undo": _undo_of(tool, arguments, result)}
+    yield Step(lambda: _tell(gate, identity, done), is_slow)
     if gate.seen:
         gate.seen.add(result)
-    told = str(approval.get("description") or tool.name)
-    return Executed(identity, tool.name, told, by, result, arguments, changes)
+    return result
 
 
 def _blocked(approval: Json, arguments: Json, judgement: Judgement) -> Json:
@@ -162,7 +171,7 @@ def _tell(gate: Gate, identity: str, body: Json) -> None:
         )
 
 
-def _undo_of(gate: Gate, tool: GatedTool, arguments: Json, result: Any) -> Json | None:
+def _undo_of(tool: GatedTool, arguments: Json, result: Any) -> Json | None:
     """Return the call that takes this one back, as its tool declares it, or None."""
     if tool.undo is None:
         return None
