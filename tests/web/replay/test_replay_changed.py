@@ -302,3 +302,21 @@ def test_every_model_step_and_compile_of_a_run_replays(stage: Stage) -> None:
         assert (told["state"], told["same_request"]) == ("done", True)
 
     assert len(replayed) == 4
+
+
+def test_a_compile_that_no_call_used_is_made_again_by_itself(stage: Stage) -> None:
+    with stage.program():
+        hansard.compile_step(inputs=ITEMS, model="gpt-6-luna", provider="openai", token_budget=600)
+    run_id = stage.get("/v1/runs")["items"][0]["run_id"]
+    steps = stage.get(f"/v1/runs/{run_id}/steps")["items"]
+    [step_id] = [one["step_id"] for one in steps if one["role"] == "compile"]
+
+    assert stage.preview(step_id)["request"]["hash"] is None
+    same = stage.replay(step_id)
+    other = stage.replay(step_id, mutations=[{"op": "remove_item", "item_id": "almanac"}])
+
+    assert "it came out the same, by its hash" in same["notes"]
+    assert (same["step_ids"], same["same_request"], same["request_hash"]) == ([], None, None)
+    assert same["comparison"]["compile"]["is_empty"] is True
+    assert other["comparison"]["compile"]["is_empty"] is False
+    assert stage.provider.received == []

@@ -59,7 +59,7 @@ def replay_body(
     """Return everything about a replay: changes, notes, answers, and the comparison."""
     report = row.report or {}
     recorded_hash = _recorded_hash(connection, row, now_ns=now_ns)
-    source, made = _compared(row)
+    source, made = compared_steps(row)
     return {
         **summary_body(row),
         "recorded_request_hash": recorded_hash,
@@ -129,7 +129,7 @@ def reason_text(code: str | None) -> str | None:
     return next((one.meaning for one in Reason if one.value == code), code)
 
 
-def _compared(row: ReplayRow) -> tuple[str, str | None]:
+def compared_steps(row: ReplayRow) -> tuple[str, str | None]:
     """Return the two steps that are compared: the first, and of a fork that parted the last."""
     if not row.steps:
         return row.source_step_id, None
@@ -160,7 +160,7 @@ def _spread(connection: apsw.Connection, row: ReplayRow, *, now_ns: int) -> Json
         for one in row.steps
         if one["step_id"]
     ]
-    return spread_of(repeats)
+    return spread_of(repeats) if repeats else None
 
 
 def _output(connection: apsw.Connection, step_id: str, *, now_ns: int) -> Sequence[Message]:

@@ -143,6 +143,10 @@ def compile_turn(
         connection, source, change_list(asked), redactor=making.redactor, policy=making.policy
     )
     provider = remade.result.request.provider
+    told = ["no model call used this compile: only the compile was made again"]
+    if not asked.mutations and source.compilation is not None:
+        is_same = remade.result.compile_hash == source.compilation.row.hash
+        told.append(f"it came out {'the same' if is_same else 'otherwise'}, by its hash")
     return Turn(
         source=source,
         door=Door(provider, provider, None, ""),
@@ -152,7 +156,7 @@ def compile_turn(
         given=from_payload(remade.result.payload, model=remade.result.request.model),
         is_exact=not asked.mutations,
         remade=remade,
-        notes=(*remade.notes, "no model call used this compile: only the compile was made again"),
+        notes=(*remade.notes, *told),
         sends=False,
     )
 

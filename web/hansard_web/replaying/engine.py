@@ -177,7 +177,8 @@ class Replays:
     def _begin(self, replay_id: str, asked: AskReplay, turn: Turn) -> ReplayRow:
         step = turn.source.step
         row = new_row(replay_id, asked, step.run_id, step.step_id, time.time_ns())
-        if self._outlet.mode is not RetentionMode.METADATA_ONLY:  # which keeps no digests either
+        # metadata_only keeps no digests either; a compile that no call used has no request.
+        if turn.request and self._outlet.mode is not RetentionMode.METADATA_ONLY:
             row = row._replace(request_hash=turn.ref)
         report = {"notes": list(turn.notes), **recipe_in(row, asked, strict=True)}
         run = ReplayRun(

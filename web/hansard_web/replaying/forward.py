@@ -57,7 +57,7 @@ class Fork:
         parted = first_divergence(recorded, spoken.found)
         if parted is not None:
             return parted
-        later = _following(connection, turn.source)
+        later = following(connection, turn.source)
         if later is None:
             return None
         if not spoken.is_same and not calls_in(recorded):
@@ -77,7 +77,7 @@ class Fork:
         return changed_turn(connection, later, asked, making, past=self._past)
 
 
-def _following(connection: apsw.Connection, source: Source) -> Source | None:
+def following(connection: apsw.Connection, source: Source) -> Source | None:
     """Return the first later call of the run that holds this one's answer."""
     call, step = source.call, source.step
     if call is None or not call.output:

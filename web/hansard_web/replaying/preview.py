@@ -85,6 +85,8 @@ def cost_body(turn: Turn, estimate: Count, *, times: int) -> Json | None:
 
 def _request(turn: Turn) -> Json:
     recorded = turn.source.attributes.get(REQUEST_REF)
+    if not turn.request:  # a compile that no call used: nothing is rendered
+        return {"hash": None, "size": 0, "recorded_hash": None, "same": False, "diff": None}
     return {
         "hash": turn.ref,
         "size": len(turn.request),
