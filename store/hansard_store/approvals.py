@@ -26,6 +26,7 @@ from hansard_store.approval_records import (
 )
 from hansard_store.approval_states import PENDING, Status
 from hansard_store.cursors import decode_cursor, encode_cursor
+from hansard_store.errors import BadQueryError
 from hansard_store.stored_json import json_of
 
 _FIXED = (
@@ -78,6 +79,7 @@ _FILTERS = {
     "status": ("approval_status", "status = :status"),
     "pending": ("approval_pending", "status IN ('awaiting', 'revised')"),
 }
+_OF_CLAIM = {"claimed": "approval_claim_open", "unknown": "approval_claim_unknown"}
 _FEW = 10_000  # rows of an index that are counted to find the narrowest: half a millisecond
 _DUE = """
 SELECT approval_id FROM approval INDEXED BY approval_due
@@ -222,31 +224,32 @@ def _ids(connection: apsw.Connection, sql: str, bindings: Any) -> list[str]:
 
 
 def _query(connection: apsw.Connection, wanted: ApprovalFilter) -> tuple[str, dict[str, Any]]:
-    given: dict[str, Any] = {}
-    tests: dict[str, str] = {}
-    for name, (_, test) in _FILTERS.items():
-        value = getattr(wanted, name, None)
-        if value is None or value == ():
-            continue
-        if name == "status" and set(value) == PENDING:
-            tests["pending"] = _FILTERS["pending"][1]
-            continue
-        if name == "status" and len(value) > 1:
-            listed = ", ".join(f"'{Status(one)}'" for one in value)
-            tests[name] = f"status IN ({listed})"
-            continue
-        given[name] = value[0] if name == "status" else _bound(name, value)
-        tests[name] = test
-    if wanted.execution in ("claimed", "unknown"):
-        index = "approval_claim_open" if wanted.execution == "claimed" else "approval_claim_unknown"
-        more = "".join(f" AND approval.{test}" for test in tests.values())
-        return _LIST_BY_CLAIM.format(index=index, state=wanted.execution, wanted=more), given
-    index, more = _narrowest(connection, tests, given), ""
+    tests, given = _conditions(wanted)
     more = "".join(f" AND approval.{test}" for test in tests.values())
+    if wanted.execution in _OF_CLAIM:
+        index = _OF_CLAIM[wanted.execution]
+        return _LIST_BY_CLAIM.format(index=index, state=wanted.execution, wanted=more), given
+    index = _narrowest(connection, tests, given)
     if wanted.execution is not None:
         more += " AND coalesce(claim.state, 'none') = :execution"
         given["execution"] = wanted.execution
     return _LIST.format(index=index, wanted=more), given
+
+
+def _conditions(wanted: ApprovalFilter) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return what is asked of a row, by name of the filter, and the values it is asked with."""
+    names = [name for name in _FILTERS if name not in ("status", "pending")]
+    given = {name: _bound(name, value) for name in names if (value := getattr(wanted, name))}
+    tests = {name: _FILTERS[name][1] for name in given}
+    if set(wanted.status) == PENDING:
+        tests["pending"] = _FILTERS["pending"][1]
+    elif len(wanted.status) > 1:
+        listed = ", ".join(f"'{Status(one)}'" for one in wanted.status)
+        tests["status"] = f"status IN ({listed})"
+    elif wanted.status:
+        tests["status"] = _FILTERS["status"][1]
+        given["status"] = wanted.status[0]
+    return tests, given
 
 
 def _narrowest(
@@ -270,7 +273,13 @@ def _narrowest(
 
 
 def _bound(name: str, value: str) -> Any:
-    return bytes.fromhex(value) if name.endswith("_id") else value
+    if not name.endswith("_id"):
+        return value
+    try:
+        return bytes.fromhex(value)
+    except ValueError:
+        what = name.removesuffix("_id")
+        raise BadQueryError(what, f"{what} is {value[:40]!r}, which is no id") from None
 
 
 # ---- rows

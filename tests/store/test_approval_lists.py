@@ -13,7 +13,7 @@ from hansard_store import approvals
 from hansard_store.approval_records import ApprovalFilter
 from hansard_store.approval_states import Status
 from hansard_store.database import transaction
-from hansard_store.errors import BadCursorError
+from hansard_store.errors import BadCursorError, BadQueryError
 from hansard_store.facade import Accountability
 from tests.store.accounts import RUN, account, proposal
 from tests.store.plans import QueryPlans
@@ -123,5 +123,7 @@ def test_a_prefix_must_be_long_and_belong_to_one(tmp_path: Path) -> None:
         for bad in ("0000000", "zzzzzzzz", "f" * 33, "", "ffffffff"):
             with pytest.raises(NotFoundError):
                 desk.approval(bad)
+        with pytest.raises(BadQueryError, match="no id"):
+            desk.approvals(ApprovalFilter(batch_id="mine"))
         with pytest.raises(BadCursorError):
             approvals.read_cursor("nonsense")

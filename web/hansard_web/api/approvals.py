@@ -83,7 +83,7 @@ def list_approvals(
         run_id=run_id_of(site, run) if run else None,
         agent=agent or None,
         tool=tool or None,
-        batch_id=_batch_id(batch) if batch else None,
+        batch_id=batch or None,
         execution=_execution(execution) if execution else None,
     )
     found = accounts.store.approvals(wanted, before=read_cursor(cursor), limit=limit)
@@ -298,14 +298,6 @@ def _execution(text: str) -> Any:
             "execution", f"execution is {text[:40]!r}; known are {', '.join(known)}"
         )
     return text
-
-
-def _batch_id(text: str) -> str:
-    try:
-        bytes.fromhex(text)
-    except ValueError:
-        raise BadQueryError("batch", f"batch is {text[:40]!r}, which is no id") from None
-    return text.lower()
 
 
 def run_id_of(site: Site, text: str) -> str:
