@@ -74,7 +74,7 @@ def test_the_facade_has_a_verb_for_everything(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.covers("ST-02", "CF-34")
+@pytest.mark.covers("CF-34")
 def test_the_tables_of_the_record_are_there_and_no_generic_one_is(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path / "data")
     open_for_ingest(folder).close()

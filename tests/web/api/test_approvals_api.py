@@ -40,7 +40,7 @@ def post(api: TestClient, approval: dict[str, Any], verb: str, **body: Any) -> A
     return api.post(f"/v1/approvals/{approval['approval_id']}/{verb}", json=body)
 
 
-@pytest.mark.covers("SC-21", "PO-20", "PO-21")
+@pytest.mark.covers("PO-20", "PO-21")
 def test_an_action_goes_from_proposal_to_result(api: TestClient) -> None:
     made = propose(api)
     key = {"Hansard-Proposal-Key": made["proposal_key"]}

@@ -25,7 +25,7 @@ def note(api: TestClient, **told: Any) -> int:
     return seq
 
 
-@pytest.mark.covers("EV-02", "EV-03", "EV-06", "EV-07", "EV-08", "EV-09", "SC-21")
+@pytest.mark.covers("EV-02", "EV-03", "EV-06", "EV-07", "EV-08", "EV-09")
 def test_what_programs_tell_is_logged_and_found(api: TestClient) -> None:
     told: list[dict[str, Any]] = [
         {"type": "message.inbound", "conversation": "c1", "text": "pay bob", "by": "ann"},

@@ -134,7 +134,7 @@ def test_the_repl_refuses_in_words_and_goes_on(talk: Talk, desk: Accountability)
     assert len(answers) == 5 + 8
 
 
-@pytest.mark.covers("PO-22", "CF-02")
+@pytest.mark.covers("CF-02")
 def test_an_action_is_listed_shown_and_decided(run: Cli, desk: Accountability) -> None:
     made = desk.propose(Proposal("send_email", EMAIL, agent="clerk")).approval.approval_id
 
