@@ -135,6 +135,9 @@ def test_a_step_offers_the_calls_around_it_and_its_compaction(world: World) -> N
     }
     assert hrefs["previous call"] == f"/diff/{step(TALK, 3)}/{step(TALK, 4)}"
     assert hrefs["next call"] == f"/diff/{step(TALK, 4)}/{step(TALK, 9)}"
+    folded = read(world, f"/steps/{step(TALK, 8)}").one("details", class_="compare-with")
+    around = next(one for one in folded.all("a") if one.text == "before and after it")
+    assert around.attributes["href"] == f"/diff/{step(TALK, 4)}/{step(TALK, 9)}"
     picked = read(world, f"/diff?left={step(TALK, 8)}")
     compaction = next(one for one in picked.all("a") if "Before and after" in one.text)
     assert compaction.attributes["href"] == f"/diff/{step(TALK, 4)}/{step(TALK, 9)}"

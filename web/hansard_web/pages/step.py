@@ -21,7 +21,6 @@ from hansard_store.run_queries import RunItem, get_run
 from hansard_store.step_queries import StepSkeleton, get_step, recent_durations, steps_by_number
 from hansard_store.step_reads import Redaction, count_losers, list_redactions
 from hansard_web.approving.of_step import Gated, gated
-from hansard_web.comparing.neighbours import neighbours_of
 from hansard_web.compiled.record import compilation_for
 from hansard_web.compiled.state import parse_context_state
 from hansard_web.compiled.view import NativeView, native_view
@@ -29,6 +28,7 @@ from hansard_web.copy_as import FORMS
 from hansard_web.format import plural
 from hansard_web.pages.context import ContextView, context_view
 from hansard_web.pages.run_state import TABS
+from hansard_web.pages.step_comparisons import step_comparisons
 from hansard_web.pages.step_conversation import (
     ConversationTab,
     conversation_tab,
@@ -390,17 +390,4 @@ def step_page(
     previous = pane.native.previous_href if pane.native else None
     if pane.context and pane.context.baseline_href:
         previous = f"{pane.context.baseline_href}?tab={pane.tab}"
-    return StepPage(pane, run, previous, _comparisons(connection, found, run))
-
-
-def _comparisons(
-    connection: apsw.Connection, step: StepSkeleton, run: RunItem
-) -> tuple[tuple[str, str], ...]:
-    """Return what a step is compared with most: the call before it, and the one after it."""
-    around = neighbours_of(connection, step, run=run.id)
-    found = []
-    if around.before is not None:
-        found.append(("previous call", f"/diff/{around.before.step_id}/{step.step_id}"))
-    if around.after is not None:
-        found.append(("next call", f"/diff/{step.step_id}/{around.after.step_id}"))
-    return (*found, ("another step…", f"/diff?left={step.step_id}"))
+    return StepPage(pane, run, previous, step_comparisons(connection, found, run, now_ns=now_ns))
