@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 
 import apsw
 
@@ -27,7 +28,8 @@ class OwnConnections:
         self._folder = folder
         self._mine = threading.local()
         self._lock = threading.Lock()
-        self._opened: list[apsw.Connection] = []
+        # Weak: the connection of a thread that has ended is closed with it.
+        self._opened: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()
         self._process = os.getpid()
         self._of_parent: list[apsw.Connection] = []  # kept: closing them would drop its locks
         self._is_closed = False
@@ -43,7 +45,7 @@ class OwnConnections:
                 if self._is_closed:
                     connection.close()
                     raise StoreError("the store is closed")
-                self._opened.append(connection)
+                self._opened.add(connection)
             self._mine.connection = connection
         return connection
 
@@ -51,14 +53,14 @@ class OwnConnections:
         """Close every connection; no thread may be using one."""
         with self._lock:
             self._is_closed = True
-            opened, self._opened = self._opened, []
+            opened, self._opened = list(self._opened), weakref.WeakSet()
         for connection in opened:
             connection.close()
         self._mine = threading.local()
 
     def _after_fork(self) -> None:
         self._of_parent += self._opened
-        self._opened, self._mine = [], threading.local()
+        self._opened, self._mine = weakref.WeakSet(), threading.local()
         self._lock, self._process = threading.Lock(), os.getpid()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -193,6 +194,19 @@ def test_threads_share_a_desk(tmp_path: Path) -> None:
             one.join()
 
         assert desk.verify().checked == 100
+
+
+def test_the_connection_of_a_thread_ends_with_it(tmp_path: Path) -> None:
+    with account(tmp_path) as desk:
+        desk.head()
+        for number in range(10):
+            thread = Thread(target=desk.failed, args=(f"thread{number}", "x"))
+            thread.start()
+            thread.join()
+        gc.collect()
+
+        assert len(desk._connections._opened) == 1
+        assert desk.verify().checked == 10
 
 
 def _append(desk: Accountability, number: int) -> None:
