@@ -46,6 +46,16 @@ class Answer:
         return 200 <= self.status < 300
 
 
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: str
+    path: str
+    data: bytes | None
+    timeout_s: float
+    headers: Mapping[str, str]
+    is_repeatable: bool
+
+
 class HttpClient:
     """One server. Threads may share it: each takes a connection of its own for each exchange."""
 
@@ -75,57 +85,52 @@ class HttpClient:
     def get(
         self, path: str, *, wait_s: float = 0, headers: Mapping[str, str] | None = None
     ) -> Answer:
-        """Ask for something; it is tried once more where a kept connection was closed meanwhile."""
-        return self._asked("GET", path, None, wait_s, headers or {})
+        """Ask for something."""
+        timeout_s = self._timeout_s + wait_s
+        return self._asked(
+            _Request("GET", path, None, timeout_s, headers or {}, is_repeatable=True)
+        )
 
-    def post(self, path: str, body: Json, *, headers: Mapping[str, str] | None = None) -> Answer:
-        """Send something, once."""
-        return self._asked("POST", path, body, 0, headers or {})
+    def post(self, path: str, body: Json, *, is_repeatable: bool = False) -> Answer:
+        """Send something, once; again only if that changes nothing."""
+        try:
+            data = json.dumps(body, allow_nan=False).encode()
+        except ValueError as error:
+            raise GateUnavailable(f"this cannot be said in JSON: {error}") from None
+        told = {"content-type": "application/json"}
+        return self._asked(
+            _Request("POST", path, data, self._timeout_s, told, is_repeatable=is_repeatable)
+        )
 
     def close(self) -> None:
         """Close the connections that nobody uses now."""
         while self._idle:
             self._idle.pop().close()
 
-    def _asked(
-        self, method: str, path: str, body: Json | None, wait_s: float, headers: Mapping[str, str]
-    ) -> Answer:
-        try:
-            data = None if body is None else json.dumps(body, allow_nan=False).encode()
-        except ValueError as error:
-            raise GateUnavailable(f"this cannot be said in JSON: {error}") from None
+    def _asked(self, request: _Request) -> Answer:
         # What watches the program's HTTP calls must not see this one.
         token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
         try:
-            return self._exchanged(method, path, data, self._timeout_s + wait_s, headers)
+            return self._exchanged(request)
         except (OSError, http.client.HTTPException, ValueError) as error:
             told = f"{type(error).__name__}: {error}".rstrip(": ")
             raise GateUnavailable(f"no decision can be had from {self.base}: {told}") from error
         finally:
             detach(token)
 
-    def _exchanged(
-        self,
-        method: str,
-        path: str,
-        data: bytes | None,
-        timeout_s: float,
-        headers: Mapping[str, str],
-    ) -> Answer:
-        told = {**self._headers, **headers}
-        if data is not None:
-            told["content-type"] = "application/json"
-        connection, is_kept = self._connection(timeout_s)
+    def _exchanged(self, request: _Request) -> Answer:
+        address = self._prefix + request.path
+        headers = {**self._headers, **request.headers}
+        connection, is_kept = self._connection(request.timeout_s)
         with ExitStack() as broken:
             broken.callback(connection.close)
             try:
-                connection.request(method, self._prefix + path, body=data, headers=told)
+                connection.request(request.method, address, body=request.data, headers=headers)
                 response = connection.getresponse()
             except _LOST:
-                # A kept connection that the server closed just now: asking again changes nothing.
-                if not is_kept or method != "GET":
+                if not is_kept or not request.is_repeatable:
                     raise
-                return self._exchanged(method, path, data, timeout_s, headers)
+                return self._exchanged(request)  # the server closed what was kept, just now
             answer = _read(response)
             broken.pop_all()
         self._give_back(connection)

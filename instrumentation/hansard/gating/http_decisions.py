@@ -46,7 +46,10 @@ class HttpDecisions:
         self._veil = Veil.of(settings.retention, _key_of(settings))
 
     def propose(self, proposal: Json) -> Json:
-        answer = self._http.post(_APPROVALS, self._body(proposal))
+        # With a key of our own choice the same proposal, sent twice, is one.
+        key = f"hpk_{secrets.token_urlsafe(24)}"
+        body = self._body({**proposal, "proposal_key": key})
+        answer = self._http.post(_APPROVALS, body, is_repeatable=True)
         return self._kept(_taken(answer, tool=str(proposal.get("tool"))))
 
     def _kept(self, made: Json) -> Json:

@@ -142,6 +142,13 @@ def test_a_kept_connection_that_was_closed_is_opened_again(tmp_path: Path) -> No
     assert len(heard) == 2
 
 
+def test_a_proposal_says_its_own_key_so_that_sent_twice_it_is_one(tmp_path: Path) -> None:
+    with answering(answer(201, approval())) as (base, heard), decisions(base, tmp_path) as asked:
+        asked.propose({"tool": "x", "arguments": {}})
+
+    assert json.loads(heard[0].partition(b"\r\n\r\n")[2])["proposal_key"].startswith("hpk_")
+
+
 def test_a_refusal_has_the_type_of_what_to_do_about_it(tmp_path: Path) -> None:
     first = {"decision": {"status": "rejected", "decided_by": "ana"}}
     refusals = [
