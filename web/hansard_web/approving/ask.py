@@ -83,7 +83,6 @@ class Ask:
     left: Left | None
     hash_ends: str
     arguments: tuple[Argument, ...]
-    flagged: int
     story: tuple[Entry, ...]
     events: tuple[EventRow, ...]
     events_left: int
@@ -127,7 +126,6 @@ def read_ask(store: Accountability, approval_id: str) -> Ask:
         left=_left(approval, now_ns),
         hash_ends=hash_ends(approval.arguments_hash),
         arguments=tuple(map(_argument, approval.fields)),
-        flagged=sum(one.flag is not None for one in approval.fields),
         story=story(history, is_open=approval.status is Status.AWAITING),
         events=tuple(event_row(one) for one in history[-_MOST_EVENTS:]),
         events_left=max(len(history) - _MOST_EVENTS, 0),

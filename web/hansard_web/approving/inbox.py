@@ -53,11 +53,10 @@ class Inbox:
 
     state: InboxState
     groups: tuple[Group, ...]
-    waiting: int
     open_count: int
     chips: tuple[tuple[str, str, str], ...]  # name, value, address without it
     older_href: str | None
-    is_virgin: bool  # nothing was ever proposed
+    is_bare: bool  # nothing was ever proposed
     problem: str = ""
 
     @property
@@ -77,11 +76,9 @@ def read_inbox(store: Accountability, state: InboxState) -> Inbox:
     groups = [_open_group(store, state, make, one, counts) for one in _open_names(state)]
     decided, older = _decided(store, state, make, before)
     shown = tuple(group for group in (*groups, decided) if group is not None and group.items)
-    is_all = not shown and not state.given
     return Inbox(
         state=state,
         groups=shown,
-        waiting=counts[Status.AWAITING],
         open_count=sum(counts.values()),
         chips=tuple(
             (name, getattr(state, name), state.address(**{name: "", "cursor": ""}))
@@ -89,7 +86,7 @@ def read_inbox(store: Accountability, state: InboxState) -> Inbox:
             if getattr(state, name)
         ),
         older_href=None if older is None else state.address(status=_page_of(state), cursor=older),
-        is_virgin=is_all,
+        is_bare=not shown and not state.given,
         problem=problem,
     )
 
