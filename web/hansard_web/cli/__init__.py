@@ -24,7 +24,11 @@ class Entry:
 
 COMMANDS: Final = (
     Entry("serve", "serving", "Receive telemetry and show it, in one process."),
-    Entry("demo", "demonstration", "Run three small agents against a fresh server."),
+    Entry(
+        "demo",
+        "demonstration",
+        "Watch a coding agent fix a failing test, with everything it knew on record.",
+    ),
     Entry("collector", "serving", "Only receive telemetry."),
     Entry("web", "serving", "Only show what a collector stores."),
     Entry("open", "opening", "Open the pages of a running server in the browser."),
