@@ -60,6 +60,12 @@ TWINS = {
     "/events": Twin("/v1/events", "events list"),
     "/events/{seq}": Twin("/v1/events?limit=1", "events list --limit 1"),
     "/fragments/events/chain": Twin("/v1/events/verify", "events verify"),
+    "/diff": Twin("/v1/runs/{run}", "runs show {run}"),
+    "/diff/{left}/{right}": Twin("/v1/diff/runs/{run}/{run}", "diff {run} {run}"),
+    "/memory": Twin("/v1/memory?project=shop", "memory list --project shop"),
+    "/memory/{memory_id}": Twin("/v1/memory/{memory}", "memory show {memory}"),
+    "/memory/{memory_id}/accept": Twin("/v1/memory/{memory}", "memory history {memory}"),
+    "/memory/{memory_id}/invalidate": Twin("/v1/memory/{memory}", "memory history {memory}"),
     "/search": Twin("/v1/search?q=child", "search child"),
     "/usage": Twin("/v1/usage?by=model", "usage --by model"),
     "/health": Twin("/v1/ledger", "doctor"),
@@ -86,10 +92,16 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Serving, 
         talk = json.loads(server.get("/v1/transcripts"))["items"][0]["conversation_id"]
         with Accountability(DataFolder(server.data)) as store:
             asked = store.propose(Proposal("send_email", {"to": "ana"})).approval.approval_id
-        yield (
-            server,
-            {"run": run, "step": steps[0]["step_id"], "talk": talk, "approval": asked},
-        )
+        memory = _remembered(server)
+        ids = {"run": run, "step": steps[0]["step_id"], "talk": talk, "approval": asked}
+        yield server, {**ids, "memory": memory}
+
+
+def _remembered(server: Serving) -> str:
+    told = ("--writer", "app", "--subject", "rounding", "--project", "shop", "--json")
+    written = hansard("memory", "write", "Round once.", *told, "--data", str(server.data))
+    assert written.returncode == 0, written.stderr
+    return str(json.loads(written.stdout)["memory"]["memory_id"])
 
 
 @pytest.mark.covers("UI-26")
