@@ -11,9 +11,14 @@ from hansard_store.flags import SpanFlag
 NO_NEWS_NS = 15 * 60 * 1_000_000_000
 # Until when a run that is open may be believed to be: by the pulses of its processes, if any.
 ALIVE_UNTIL = f"coalesce(run.alive_until_ns, run.news_ns + {NO_NEWS_NS})"
-# Until when an approval of a run waits for somebody, whoever notices that its time is over; 0: none.
+# Until when an approval of a run waits for somebody, whoever notices that its time is over; 0 none.
 WAITS_UNTIL = """coalesce((SELECT max(approval.expires_ns) FROM approval INDEXED BY approval_waits
   WHERE approval.trace_id = run.trace_id AND approval.status IN ('awaiting', 'revised')), 0)"""
+# The same of one step: of the approval that it asked for.
+STEP_WAITS_UNTIL = """coalesce((SELECT max(approval.expires_ns)
+  FROM approval INDEXED BY approval_step
+  WHERE approval.trace_id = span.trace_id AND approval.span_id = span.span_id
+    AND approval.status IN ('awaiting', 'revised')), 0)"""
 # As plain integers: `&` with an enum costs a microsecond, a tree has 50,000 rows.
 _TIME_HUGE, _ERROR = int(SpanFlag.TIME_HUGE), int(SpanFlag.ERROR)
 _CANCELLED = int(SpanFlag.CANCELLED)
@@ -56,16 +61,27 @@ def run_status(stored: str, *, alive_until_ns: int, now_ns: int, waits_until_ns:
 
 
 def step_status(
-    status_code: int, *, flags: int, end_ns: int | None, alive_until_ns: int, now_ns: int
+    status_code: int,
+    *,
+    flags: int,
+    end_ns: int | None,
+    alive_until_ns: int,
+    now_ns: int,
+    waits_until_ns: int = 0,
 ) -> str:
-    """Return ok, unset, error, cancelled, open or no_end.
+    """Return ok, unset, error, cancelled, open, no_end or blocked.
 
-    `alive_until_ns` is how long its process may be believed to live (ALIVE_UNTIL).
+    `alive_until_ns` is how long its process may be believed to live (ALIVE_UNTIL). A step is
+    blocked while the approval that it asked for waits for somebody (STEP_WAITS_UNTIL), whether the
+    call waits with it or has returned; unless it failed.
     """
+    if end_ns is not None or flags & _TIME_HUGE:
+        if flags & _CANCELLED:
+            return "cancelled"
+        if flags & _ERROR or status_code == 2:
+            return "error"
+    if waits_until_ns > now_ns:
+        return "blocked"
     if end_ns is None and not flags & _TIME_HUGE:
         return run_status("open", alive_until_ns=alive_until_ns, now_ns=now_ns)
-    if flags & _CANCELLED:
-        return "cancelled"
-    if flags & _ERROR or status_code == 2:
-        return "error"
     return "ok" if status_code == 1 else "unset"

@@ -11,7 +11,7 @@ import apsw
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.database import snapshot
-from hansard_store.figures import ALIVE_UNTIL, TokenSums, step_status, token_sums
+from hansard_store.figures import ALIVE_UNTIL, STEP_WAITS_UNTIL, TokenSums, step_status, token_sums
 from hansard_store.flags import SpanFlag
 from hansard_store.run_queries import find_trace_id
 from hansard_store.sides import shared_side
@@ -36,7 +36,7 @@ class StepSkeleton:
     kind: int
     role: str
     dialect: str
-    status: str  # ok unset error cancelled open no_end
+    status: str  # ok unset error cancelled open no_end blocked
     start_ns: int | None
     end_ns: int | None
     sort_ns: int
@@ -108,7 +108,7 @@ _COLUMNS = f"""
   span.tokens_input, span.tokens_output, span.tokens_cache_read, span.tokens_cache_write,
   span.tokens_reasoning, span.cost_usd_nano, span.summary,
   coalesce((SELECT alive_until_ns FROM pulse WHERE pulse.resource = span.resource), {ALIVE_UNTIL}),
-  {shared_side("span")}
+  {shared_side("span")}, {STEP_WAITS_UNTIL}
 """
 _STEPS = f"""
 SELECT {_COLUMNS}
@@ -285,7 +285,12 @@ def recent_durations(
 def _skeleton(row: Any, *, now_ns: int) -> StepSkeleton:
     run_id, span_id = row[1].hex(), row[2].hex()
     status = step_status(
-        row[10], flags=row[14], end_ns=row[12], alive_until_ns=row[27], now_ns=now_ns
+        row[10],
+        flags=row[14],
+        end_ns=row[12],
+        alive_until_ns=row[27],
+        now_ns=now_ns,
+        waits_until_ns=row[29],
     )
     return StepSkeleton(
         id=row[0],

@@ -1,4 +1,4 @@
-"""A run is blocked while an approval of it waits, wherever runs are shown."""
+"""A run and the step that asked are blocked while an approval waits, wherever they are shown."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 from hansard_store.facade import Accountability
 from hansard_store.run_filters import RunFilter
 from hansard_store.run_queries import last_change, list_runs, run_facets
+from hansard_store.step_queries import get_step
 from tests.store.accounts import HOUR, Clock, proposal
-from tests.store.maker import NOW, StoreMaker, trace_id
+from tests.store.maker import NOW, StoreMaker, span_id, trace_id
 from tests.store.plans import QueryPlans
 
 
@@ -68,4 +69,37 @@ def test_blocked_runs_are_found_without_a_scan(
         with plans.watch(store.db):
             of_status(store, status)
 
+    assert plans.scans() == []
+
+
+@pytest.mark.parametrize(
+    ("ended", "failed", "after"),
+    [(True, False, "unset"), (False, False, "open"), (True, True, "error")],
+    ids=["returned", "still running", "failed"],
+)
+def test_the_step_that_asked_is_blocked_until_somebody_decides(
+    ended: bool,
+    failed: bool,
+    after: str,
+    store: StoreMaker,
+    desk: Accountability,
+    plans: QueryPlans,
+) -> None:
+    store.span("other", run="one")
+    store.span("asks", run="one", duration_s=1 if ended else None, status=2 if failed else 0)
+    step_id = f"{trace_id('one').hex()}-{span_id('asks').hex()}"
+
+    def status(name: str = "asks", *, now_ns: int = NOW) -> str:
+        with plans.watch(store.db):
+            wanted = f"{trace_id('one').hex()}-{span_id(name).hex()}"
+            return get_step(store.db, wanted, now_ns=now_ns).status
+
+    made = desk.propose(proposal(run_id=trace_id("one").hex(), step_id=step_id)).approval
+    waiting, other, later = status(), status("other"), status(now_ns=NOW + HOUR)
+    desk.reject(made.approval_id)
+
+    assert waiting == ("error" if failed else "blocked")
+    assert other != "blocked"
+    assert later != "blocked"
+    assert status() == after
     assert plans.scans() == []

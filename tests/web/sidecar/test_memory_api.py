@@ -132,7 +132,7 @@ def test_lists_are_narrowed_by_query_and_paged(agent: Agent) -> None:
         assert agent.client.get(f"/v1/memory?{wrong}").status_code == 400
 
 
-@pytest.mark.covers("SC-16", "ME-19", "ME-08")
+@pytest.mark.covers("ME-19", "ME-08")
 def test_a_run_of_the_sidecar_reads_writes_and_compiles_memory_step_by_step(agent: Agent) -> None:
     before = agent.start()
     agent.tell("/v1/memory/write", record(run_id=before, agent="clerk"))

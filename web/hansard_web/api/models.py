@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 SchemaVersion = Literal["1"]
 RunStatus = Literal["ok", "error", "open", "no_end", "blocked", "cancelled"]
-StepStatus = Literal["ok", "unset", "error", "cancelled", "open", "no_end"]
+StepStatus = Literal["ok", "unset", "error", "cancelled", "open", "no_end", "blocked"]
 
 
 class Body(BaseModel):

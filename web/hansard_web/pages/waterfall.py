@@ -210,7 +210,7 @@ def _sum(spans: Sequence[Span]) -> int:
 
 
 def _duration(step: StepSkeleton, times: Span) -> str:
-    if step.status == "open":
+    if step.status in ("open", "blocked") and step.end_ns is None:
         return f"{duration(times.length_ns)} …"
     if step.status == "no_end":
         return "no end"
@@ -225,6 +225,8 @@ def _marks(step: StepSkeleton, tree_marks: int) -> tuple[RowMark, ...]:
         found.append(RowMark("cancelled", "cancelled before it was done"))
     if step.status == "no_end":
         found.append(RowMark("no_end", "no end received"))
+    if step.status == "blocked":
+        found.append(RowMark("blocked", "waits for approval"))
     if tree_marks & Mark.ORPHAN:
         found.append(RowMark("missing", "parent span not received"))
     if tree_marks & Mark.LOOP:
@@ -265,7 +267,7 @@ def _bar(canvas: Canvas, row: int, step: StepSkeleton, events: Sequence[EventTim
         own = canvas.picture.own_time(row, canvas.until_ns) or ((times.start_ns, times.start_ns),)
         pieces = (Span(*piece) for piece in own)
         rects += [_rect(canvas.scale, one, css) for one in pieces if canvas.scale.overlaps(one)]
-    is_open = step.status in ("open", "no_end")
+    is_open = step.end_ns is None and step.status in ("open", "no_end", "blocked")
     return Bar(
         rects=tuple(rects),
         dots=tuple(
