@@ -8,11 +8,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Query
 from starlette.requests import Request
+from starlette.responses import Response
 
 from hansard_store.replays import get_replay, list_replays
 from hansard_store.step_queries import get_step
@@ -29,6 +30,7 @@ from hansard_web.sidecar.once import Done, IdempotencyKey
 from hansard_web.site import SiteDep
 
 router = APIRouter(tags=["replay"], route_class=JsonRoute)
+R = TypeVar("R", bound=Response)
 _MOST_WAIT_S = 60.0
 MOST_ASKED: Final = 32  # who waits for a replay, a preview or a comparison at once
 
@@ -66,7 +68,7 @@ async def begin_replay(
         status = HTTPStatus.ACCEPTED if body["state"] == "running" else HTTPStatus.CREATED
         return Done({"replay_id": row.replay_id}, body, status)
 
-    return await _apart(request, work)
+    return await apart(request, work)
 
 
 @router.post(
@@ -75,7 +77,7 @@ async def begin_replay(
 async def preview_replay(request: Request, asked: AskReplay) -> Answer:
     """Show what a replay would send, how the compile changes and what it would cost."""
     replays = replays_of(request)
-    return await _apart(request, lambda: Answer(replays.preview(asked)))
+    return await apart(request, lambda: Answer(replays.preview(asked)))
 
 
 @router.get("/v1/replay", response_class=Answer, responses={200: {"model": models.ReplayList}})
@@ -114,7 +116,7 @@ async def one_replay(
             replays.wait(replays.row(replay_id).replay_id, seconds=wait)
         return Answer(_body(site, replay_id, with_comparison=comparison))
 
-    return await _apart(request, work)
+    return await apart(request, work)
 
 
 def replays_of(request: Request) -> Replays:
@@ -125,7 +127,7 @@ def replays_of(request: Request) -> Replays:
     return found
 
 
-async def _apart(request: Request, work: Callable[[], Answer]) -> Answer:
+async def apart(request: Request, work: Callable[[], R]) -> R:
     """Answer in a thread that is not one of those that answer pages: this may take a minute."""
     state = request.app.state
     if not hasattr(state, "replay_threads"):

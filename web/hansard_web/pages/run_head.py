@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import apsw
@@ -11,16 +12,19 @@ from hansard_store.approval_records import ApprovalFilter
 from hansard_store.approval_states import Status
 from hansard_store.approvals import list_approvals
 from hansard_store.flags import SpanFlag
+from hansard_store.replays import ReplayRow, replay_that_made, replays_of_run
 from hansard_store.run_queries import RunItem
 from hansard_store.step_queries import StepSkeleton, links_from, links_to_run
 from hansard_store.tree import Mark, Tree
 from hansard_web.approving.words import one_line
 from hansard_web.format import clock, day_time, duration, percent, plural
 from hansard_web.pages.conversations import conversation_href
+from hansard_web.pages.replay_marks import made_by_words, runs_made
 
 _DAY_NS = 86_400 * 1_000_000_000
 _MOST_LINKS = 5
 _MOST_APPROVALS = 50
+_MOST_REPLAYS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +117,37 @@ def run_notes(
     connection: apsw.Connection, run: RunItem, tree: Tree, *, now_ns: int
 ) -> tuple[Note, ...]:
     """Say what is odd about a run: repairs, missing parents, duplicates, links from elsewhere."""
-    notes = [*_approval_notes(connection, run), *_tree_notes(tree)]
+    replays = replays_of_run(connection, run.run_id, limit=_MOST_REPLAYS)
+    made_by = replay_that_made(connection, run.run_id)
+    notes = [*_replay_notes(replays, made_by), *_approval_notes(connection, run)]
+    notes += _tree_notes(tree)
     notes += [Note(_counted(text, count), "warn") for text, count in sorted(run.notes.items())]
     if run.synthetic:
         notes.append(Note("Made from log records: its sender gave no trace.", "log"))
-    notes += _links_of_roots(connection, run, tree, now_ns=now_ns)
+    if made_by is None:  # else what it links to is told above
+        notes += _links_of_roots(connection, run, tree, now_ns=now_ns)
+    told = runs_made(replays)
     notes += [
         Note("Linked from", "link", f"/steps/{step.step_id}", _link_name(step))
         for step in links_to_run(connection, run.run_id, now_ns=now_ns, limit=_MOST_LINKS)
+        if step.run_id not in told
     ]
     return tuple(notes)
+
+
+def _replay_notes(replays: Sequence[ReplayRow], made_by: ReplayRow | None) -> list[Note]:
+    """Say that a replay made a run, and which steps of it were replayed."""
+    notes = []
+    if made_by is not None:
+        words = made_by_words(made_by)
+        text = f"Made by {words.say}; nothing of the recorded run was changed:"
+        notes.append(Note(text, "replay", words.href, f"replay {words.short_id}"))
+    steps = Counter(row.source_step_id for row in replays)
+    notes += [
+        Note("A step was replayed:", "replay", f"/replay/{step}", plural(many, "replay"))
+        for step, many in steps.most_common(_MOST_LINKS)
+    ]
+    return notes
 
 
 def _approval_notes(connection: apsw.Connection, run: RunItem) -> list[Note]:

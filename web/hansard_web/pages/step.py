@@ -27,6 +27,7 @@ from hansard_web.compiled.view import NativeView, native_view
 from hansard_web.copy_as import FORMS
 from hansard_web.format import plural
 from hansard_web.pages.context import ContextView, context_view
+from hansard_web.pages.replay_marks import ReplayMark, replay_mark
 from hansard_web.pages.run_state import TABS
 from hansard_web.pages.step_comparisons import step_comparisons
 from hansard_web.pages.step_conversation import (
@@ -98,6 +99,7 @@ class Pane:
     close_href: str | None  # None: this is the step's own page
     previous_href: str | None
     next_href: str | None
+    replay: ReplayMark
     conversation: ConversationTab | None = None
     context: ContextView | None = None
     native: NativeView | None = None
@@ -181,6 +183,7 @@ def pane_of(
         previous_href=around.previous_href,
         next_href=around.next_href,
         memory=_memory(connection, step, compiled, now_ns=now_ns),
+        replay=replay_mark(connection, step),
         **_content(
             connection,
             run,

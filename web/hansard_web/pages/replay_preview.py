@@ -1,0 +1,121 @@
+"""What a replay would do, as its form shows it: made of the very body that the API answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from hansard_compiler.calls import Json
+from hansard_web.api.answers import Body
+from hansard_web.format import count, file_size
+from hansard_web.pages.diff_detail import PathRow
+from hansard_web.pages.replay_words import Flip, path_rows, say_cost, say_flips
+
+_MOST_FLIPS: Final = 60
+_SECTIONS: Final = (
+    ("stable_prefix", "stable"), ("task_context", "task"), ("volatile_suffix", "volatile"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetRow:
+    """One compile's budget as a bar. parts: (class, from %, width %)."""
+
+    label: str
+    used: str
+    parts: tuple[tuple[str, float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewView:
+    """What would be sent, and what is different about it."""
+
+    to: str
+    tokens: str
+    counted_by: str
+    cost: str
+    sends: bool
+    budgets: tuple[BudgetRow, ...]
+    flips: tuple[Flip, ...]
+    more: int
+    is_compiled: bool
+    request: str
+    is_same: bool
+    paths: tuple[PathRow, ...]
+    hash: str
+    notes: tuple[str, ...]
+    is_rebuilt: bool
+    needs_script: bool  # a scripted model is asked, which has its script from whoever asks
+
+
+def preview_view(body: Body) -> PreviewView:
+    """Return a preview for the page."""
+    flips = say_flips(body["compile"])
+    request, tokens = body["request"], body["tokens"]
+    diff = request["diff"]
+    return PreviewView(
+        to=_to(body),
+        tokens=f"about {count(tokens['estimated_input'])} tokens in",
+        counted_by=tokens["estimated_by"],
+        cost=say_cost(body["cost"], sends=body["sends"]),
+        sends=body["sends"],
+        budgets=_budgets(body["compile"]),
+        flips=tuple(flips[:_MOST_FLIPS]),
+        more=max(len(flips) - _MOST_FLIPS, 0),
+        is_compiled=body["compile"] is not None,
+        request=_request(request),
+        is_same=request["same"],
+        paths=path_rows((diff["json"] or {"changes": []})["changes"]),
+        hash=request["hash"],
+        notes=(*body["notes"], *body["left_out"]),
+        is_rebuilt=body["is_rebuilt"],
+        needs_script=body["sends"] and body["provider"] == "scripted",
+    )
+
+
+def _to(body: Body) -> str:
+    address = body["address"]
+    model = f"{body['provider']} {body['model']}".strip()
+    return f"{model}, {address}" if body["sends"] and address.startswith("http") else model
+
+
+def _request(request: Json) -> str:
+    size, diff = file_size(request["size"]), request["diff"]
+    if not request["size"]:
+        return "No request: only the compile is made again."
+    if request["same"]:
+        return f"{size}, the recorded bytes: the hash matches the record."
+    if diff["left_size"] is None:
+        return f"{size}; the recorded request is not stored here to be compared."
+    said = f"{size} in place of {file_size(diff['left_size'])}"
+    at = diff["first_difference"]
+    return f"{said}." if at is None else f"{said}; the first byte that differs is {count(at)}."
+
+
+def _budgets(compiled: Json | None) -> tuple[BudgetRow, ...]:
+    if compiled is None:
+        return ()
+    amounts = {one["name"]: one for one in compiled["budget"]}
+    sections = {one["name"]: one for one in compiled["by_section"]}
+    sides = ("left", "right")
+    whole = max((amounts.get("budget", {}).get(side) or 0 for side in sides), default=0)
+    if not whole:
+        return ()
+    labels = {"left": "recorded", "right": "changed"}
+    rows = []
+    for side in sides:
+        lengths = [(css, (sections.get(name) or {}).get(side) or 0) for name, css in _SECTIONS]
+        lengths += [("free", amounts.get("free", {}).get(side) or 0),
+                    ("reserve", amounts.get("reserve", {}).get(side) or 0)]  # fmt: skip
+        used = amounts.get("used", {}).get(side)
+        told = "unknown" if used is None else count(used)
+        rows.append(BudgetRow(labels[side], told, _parts(lengths, whole)))
+    return tuple(rows)
+
+
+def _parts(lengths: list[tuple[str, int]], whole: int) -> tuple[tuple[str, float, float], ...]:
+    parts, at = [], 0
+    for css, length in lengths:
+        parts.append((css, round(100 * at / whole, 2), round(100 * length / whole, 2)))
+        at += length
+    return tuple(parts)

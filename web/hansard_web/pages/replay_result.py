@@ -1,0 +1,170 @@
+"""What became of a replay: the same bytes or not, the answers side by side, what could not be same.
+
+It tells what `GET /v1/replay/{id}` tells, of the same functions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import apsw
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from hansard_compiler.calls import Json
+from hansard_compiler.errors import NotFoundError
+from hansard_store.replays import ReplayRow, get_replay
+from hansard_store.step_queries import StepSkeleton, get_step
+from hansard_web.api.answers import Body
+from hansard_web.api.replay import apart
+from hansard_web.comparing.steps import compare_steps
+from hansard_web.format import duration
+from hansard_web.pages.replay_answers import Beside, Spread, beside, spread_view
+from hansard_web.pages.replay_state import ReplayState
+from hansard_web.pages.replay_words import SaidChange, say_change
+from hansard_web.replaying.answers import compared_steps, replay_body
+from hansard_web.replaying.engine import PLAN_MS
+from hansard_web.site import Site, SiteDep
+
+router = APIRouter()
+
+_MOST_TABS: Final = 50
+_PROMISES: Final = (
+    "The provider does not repeat itself: the same request may have another answer.",
+    "Its limits, caches and what it keeps behind an id are those of now, not of then.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPage:
+    """A replay and what it made."""
+
+    body: Body
+    source: StepSkeleton | None  # None: it was deleted meanwhile
+    replay_path: str
+    again_href: str | None  # None where its changes are not kept, or too long for an address
+    changes: tuple[SaidChange, ...]
+    took: str
+    beside: Beside | None
+    tabs: tuple[tuple[str, str, bool], ...]  # of several calls: label, address, whether shown
+    spread: Spread | None
+    promises: tuple[str, ...]
+    poll_href: str | None  # of one that is still being made
+
+
+@router.get("/replays/{replay_id}")
+async def result(request: Request, site: SiteDep, replay_id: str) -> Response:
+    return await apart(request, lambda: _answer(request, site, replay_id, "replay_result.html"))
+
+
+@router.get("/fragments/replays/{replay_id}")
+async def progress(request: Request, site: SiteDep, replay_id: str) -> Response:
+    """The result without its frame, while it is being made."""
+    if request.headers.get("HX-Request") != "true":
+        return RedirectResponse(f"/replays/{replay_id}", 303)
+    return await apart(request, lambda: _answer(request, site, replay_id, "replay/_result.html"))
+
+
+def _answer(request: Request, site: Site, wanted: str, template: str) -> Response:
+    with site.readers.read(timeout_ms=PLAN_MS) as connection:
+        row = get_replay(connection, wanted)
+        if row.replay_id != wanted:
+            return RedirectResponse(f"/replays/{row.replay_id}", 303)
+        page = result_page(connection, row, chosen=request.query_params.get("answer", ""))
+    if template.startswith("replay/"):
+        return site.renderer.fragment(request, template, page=page)
+    return site.renderer.page(request, template, here="runs", page=page)
+
+
+def result_page(connection: apsw.Connection, row: ReplayRow, *, chosen: str) -> ResultPage:
+    """Read a replay for its page; `chosen` counts its calls from 1."""
+    now_ns = time.time_ns()
+    body = replay_body(connection, row, now_ns=now_ns, with_comparison=False)
+    source = _step(connection, row.source_step_id, now_ns=now_ns)
+    left, right, at = _pair(row, chosen)
+    compared = None if row.state == "running" else _beside(
+        connection, left, right, title=_title(row, at), now_ns=now_ns
+    )  # fmt: skip
+    recorded = source.tokens.output if source is not None and source.tokens else None
+    return ResultPage(
+        body=body,
+        source=source,
+        replay_path=f"/replay/{row.source_step_id}",
+        again_href=_again(row, body),
+        changes=tuple(map(say_change, body["mutations"])),
+        took="" if row.ended_ns is None else duration(row.ended_ns - row.started_ns),
+        beside=compared,
+        tabs=_tabs(row, at),
+        spread=spread_view(body["spread"], row.steps, recorded),
+        promises=() if row.is_recorded or row.state in ("refused", "running") else _PROMISES,
+        poll_href=f"/fragments/replays/{row.replay_id}" if row.state == "running" else None,
+    )
+
+
+def _pair(row: ReplayRow, chosen: str) -> tuple[str, str | None, int]:
+    """Return the two steps that are shown side by side, and which call of the replay that is."""
+    left, right = compared_steps(row)
+    at = next((n for n, one in enumerate(row.steps) if right in _ids(one)), 0)
+    if chosen.isascii() and chosen.isdigit() and 1 <= int(chosen[:6]) <= len(row.steps):
+        at = int(chosen) - 1
+        one = row.steps[at]
+        left, right = one["source_step_id"], one["step_id"] or one["compile_step_id"]
+    return left, right, at
+
+
+def _ids(one: Json) -> tuple[Any, Any]:
+    return one["step_id"], one["compile_step_id"]
+
+
+def _beside(
+    connection: apsw.Connection, left: str, right: str | None, *, title: str, now_ns: int
+) -> Beside | None:
+    if right is None:
+        return None
+    try:
+        return beside(compare_steps(connection, left, right, now_ns=now_ns), title=title)
+    except NotFoundError:  # deleted meanwhile
+        return None
+
+
+def _title(row: ReplayRow, at: int) -> str:
+    if len(row.steps) < 2:
+        return "Replay"
+    word = "turn" if row.mode == "forward" else "answer"
+    return f"Replay, {word} {at + 1} of {len(row.steps)}"
+
+
+def _tabs(row: ReplayRow, at: int) -> tuple[tuple[str, str, bool], ...]:
+    if len(row.steps) < 2:
+        return ()
+    path = f"/replays/{row.replay_id}?answer="
+    return tuple(
+        (str(number + 1), f"{path}{number + 1}", number == at)
+        for number, _ in enumerate(row.steps[:_MOST_TABS])
+    )
+
+
+def _again(row: ReplayRow, body: Body) -> str | None:
+    if body["recipe"] is None:
+        return None
+    changes: Sequence[Json] = body["mutations"]
+    act = "recorded" if row.is_recorded and row.mode == "exact" else row.mode
+    state = ReplayState(
+        row.source_step_id,
+        act=act,
+        changes=tuple(changes),
+        n=row.repeats,
+        offline=row.is_recorded and row.mode == "mutated",
+    )
+    return None if state.is_long else state.href()
+
+
+def _step(connection: apsw.Connection, step_id: str, *, now_ns: int) -> StepSkeleton | None:
+    try:
+        return get_step(connection, step_id, now_ns=now_ns)
+    except NotFoundError:
+        return None

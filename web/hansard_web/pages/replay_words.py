@@ -1,0 +1,221 @@
+"""Changes, refusals and previews of a replay in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hansard_compiler.calls import Json
+from hansard_compiler.canonical import canonical_json
+from hansard_compiler.replay.refusals import NotReplayable
+from hansard_web.comparing.words import signed
+from hansard_web.compiled.words import DECISIONS, meaning
+from hansard_web.format import count, money, plural, shorten
+from hansard_web.pages.diff_detail import PathRow
+
+_NANO: Final = 1_000_000_000
+_LABELS: Final[Mapping[str, str]] = {
+    "set_model": "Model",
+    "set_provider": "Provider",
+    "set_sampling": "Sampling",
+    "set_budget": "Budget",
+    "set_weights": "Weights",
+    "set_policy": "Policy",
+    "remove_memory": "Leave out memory",
+    "remove_source": "Leave out source",
+    "add_item": "Add item",
+    "edit_item": "Edit item",
+    "remove_item": "Leave out item",
+    "edit_message": "Edit message",
+    "remove_message": "Remove message",
+    "add_message": "Add message",
+    "remove_tool": "Leave out tool",
+}
+_DID: Final[Mapping[str, str]] = {
+    "included": "goes in",
+    "excluded": "falls out",
+    "added": "is new",
+    "removed": "is no candidate any more",
+    "compressed": "is shortened",
+    "redacted": "has parts cut out",
+    "tokens": "takes another number of tokens",
+    "reason": "is decided the same way, for another reason",
+    "content": "says something else",
+}
+_CUT: Final[Mapping[str, str]] = {"compressed": "shortened", "redacted": "with parts cut out"}
+_FLIPS: Final = ("included", "excluded", "added", "removed", "compressed", "redacted")
+
+
+@dataclass(frozen=True, slots=True)
+class SaidChange:
+    """A change as a line of the list."""
+
+    label: str
+    text: str
+    long: str  # content that is shown below it
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why something is not sent: the typed reason, and what was found."""
+
+    code: str
+    text: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """What becomes of one item."""
+
+    item_id: str
+    decision: str
+    label: str
+    text: str
+    tag: str
+    detail: str
+    is_verified: bool
+    change: str
+
+
+def say_change(change: Json) -> SaidChange:
+    """Return a change in words; one that is not known is shown as it is."""
+    op = str(change.get("op"))
+    text, long = _change_text(op, change)
+    return SaidChange(_LABELS.get(op, op), shorten(text, 200), shorten(long, 1_000))
+
+
+def _change_text(op: str, change: Json) -> tuple[str, str]:
+    match op:
+        case "set_model" | "set_provider":
+            return str(change.get(op.removeprefix("set_"))), ""
+        case "set_budget":
+            return ", ".join(_budget(change)), ""
+        case "set_weights" | "set_sampling":
+            told = change.get("weights", {}) if op == "set_weights" else _rest(change)
+            return _pairs(told), ""
+        case "set_policy":
+            rules = change.get("rules")
+            many = len(rules) if isinstance(rules, list) else 0
+            names = [str(one.get("id")) for one in rules or () if isinstance(one, dict)]
+            return f"{plural(many, 'rule')} in place of those of the compile", ", ".join(names)
+        case "remove_memory":
+            return str(change.get("memory_id") or "all memories"), ""
+        case "remove_source" | "remove_tool" | "remove_item":
+            return str(change.get("source") or change.get("name") or change.get("item_id")), ""
+        case "edit_item":
+            return str(change.get("item_id")), _text(change.get("content"))
+        case "add_item":
+            item = change.get("item")
+            item = item if isinstance(item, dict) else {}
+            name = f"{item.get('kind', '')} {item.get('id', '')}".strip()
+            return name, _text(item.get("content"))
+        case "edit_message" | "remove_message":
+            return f"message {change.get('position')}, counted from 0", _text(change.get("text"))
+        case "add_message":
+            return f"as {change.get('role')}", _text(change.get("text"))
+    return _text(_rest(change)), ""
+
+
+def _budget(change: Json) -> list[str]:
+    told = []
+    if change.get("token_budget") is not None:
+        told.append(f"{_figure(change['token_budget'])} tokens")
+    if change.get("response_reserve") is not None:
+        told.append(f"{_figure(change['response_reserve'])} of them kept for the answer")
+    return told
+
+
+def _figure(value: Any) -> str:
+    return count(value) if isinstance(value, int) else str(value)
+
+
+def _rest(change: Json) -> Json:
+    return {name: value for name, value in change.items() if name != "op"}
+
+
+def _pairs(told: Any) -> str:
+    if not isinstance(told, dict):
+        return str(told)
+    return ", ".join(
+        f"{name.replace('_', ' ')} {'as the provider has it' if value is None else value}"
+        for name, value in told.items()
+    )
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else canonical_json(value)
+
+
+# ---- refusals
+
+
+def say_refusal(why: NotReplayable) -> Refusal:
+    """Return a refusal with its typed reason in words."""
+    return Refusal(why.reason.value, _sentence(why.reason.meaning), why.detail)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+# ---- previews
+
+
+def say_flips(compiled: Json | None) -> list[Flip]:
+    """Return what becomes of the items that a preview decides otherwise, the greatest first."""
+    if compiled is None:
+        return []
+    changed = [one for one in compiled["items"] if one["change"] not in ("same", "score")]
+    return [_flip(one) for one in sorted(changed, key=_weight)]
+
+
+def _weight(one: Json) -> tuple[bool, int, str]:
+    return one["change"] not in _FLIPS, -abs(one["tokens_delta"] or 0), one["item_id"]
+
+
+def _flip(one: Json) -> Flip:
+    right, because = one["right"], one["because"] or {}
+    decision = "dropped" if right is None else right["decision"]
+    label = DECISIONS.get(decision, decision)
+    did = _DID.get(one["change"], "differs")
+    if one["change"] in _CUT and one["left"] is not None and one["left"]["decision"] == "exclude":
+        did = f"goes in, {_CUT[one['change']]}"
+    is_removed = right is not None and right["reason"] == "removed_by_replay"
+    tokens = signed(one["tokens_delta"])
+    return Flip(
+        item_id=one["item_id"],
+        decision=decision,
+        label="left out" if is_removed else label,
+        text=("is left out" if is_removed else did) + (f", {tokens} tokens" if tokens else ""),
+        tag="removed_by_replay" if is_removed else because.get("kind", ""),
+        detail=because.get("detail", "") or (meaning(right["reason"]) if right else ""),
+        is_verified=because.get("basis") == "verified",
+        change=one["change"],
+    )
+
+
+def say_cost(cost: Json | None, *, sends: bool) -> str:
+    """Return what sending would cost."""
+    if not sends:
+        return "nothing is sent, $0"
+    if cost is None:
+        return "cost unknown: the price list does not have the model"
+    if cost["source"] is None:
+        return "nothing is paid"
+    each = money(round(cost["each_usd"] * _NANO))
+    return f"about {each}" + (f" each, {cost['times']} times" if cost["times"] > 1 else "")
+
+
+def path_rows(changes: Sequence[Json], most: int = 100) -> tuple[PathRow, ...]:
+    """Return changes by path as a table shows them."""
+    return tuple(
+        PathRow(
+            one["path"], one["state"], shorten(_text(one["left"]), 300),
+            shorten(_text(one["right"]), 300),
+        )
+        for one in changes[:most]
+    )  # fmt: skip
