@@ -25,8 +25,10 @@ def not_standing(items: Iterable[Item]) -> dict[str, Told]:
     """
     told: dict[str, Told] = {}
     for item in items:
+        if item.kind != "memory":
+            continue
         reason = _REASONS.get(str(item.metadata.get(STATE_KEY)))
-        if item.kind == "memory" and reason is not None:
+        if reason is not None:
             related = item.metadata.get("related_item_id")
             note = item.metadata.get("ended_reason")
             told[item.id] = Told(
