@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +13,18 @@ from typing import Any
 
 import pytest
 
-from hansard_web.demo.coding.candidates import CONSTRAINTS, REQUEST
+from hansard_compiler.compile import compile_context
+from hansard_compiler.ports import Ports
+from hansard_compiler.redaction import Redactor
+from hansard_compiler.tokens import estimator_for
+from hansard_web.demo.coding.candidates import (
+    CONSTRAINTS,
+    REQUEST,
+    constraints,
+    instructions,
+    of_repository,
+)
+from hansard_web.demo.coding.coder import SCRIPT
 from hansard_web.demo.coding.workspace import Workspace, make_workspace
 from tests.journeys.processes import demonstrating
 
@@ -44,6 +57,28 @@ class Story:
         compiled = self.steps(run_id, "compile")[turn]
         told = self.get(f"/v1/steps/{compiled['step_id']}")["receipts"]
         return {one["item_id"]: one for one in told}
+
+    def payload(self, ref: str) -> bytes:
+        with urllib.request.urlopen(
+            f"{self.address.rstrip('/')}/v1/payloads/{ref}", timeout=10
+        ) as response:
+            data: bytes = response.read()
+            return data
+
+    def refusal(self, step_id: str) -> str | None:
+        """Why a step would not be replayed; None: it would."""
+        body = json.dumps({"step_id": step_id, "script": json.loads(SCRIPT.read_bytes())}).encode()
+        request = urllib.request.Request(
+            f"{self.address.rstrip('/')}/v1/replay/preview",
+            body,
+            {"content-type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=10) as response:
+                told = json.load(response)["refusal"]
+                return None if told is None else str(told["code"])
+        except urllib.error.HTTPError as error:
+            return str(json.load(error)["error"]["code"])
 
     def call(self, run_id: str, turn: int) -> str:
         """The model call of one turn."""
@@ -108,10 +143,7 @@ def test_the_wrong_patch_was_made_without_the_convention_and_the_record_says_why
 def test_what_was_left_out_can_still_be_read(story: Story, workspace: Workspace) -> None:
     left_out = story.receipts(story.runs[0], _SENT_BACK)["CONVENTIONS.md"]
 
-    with urllib.request.urlopen(
-        f"{story.address.rstrip('/')}/v1/payloads/{left_out['original_ref']}", timeout=10
-    ) as response:
-        assert response.read().decode() == workspace.read("CONVENTIONS.md")
+    assert story.payload(left_out["original_ref"]).decode() == workspace.read("CONVENTIONS.md")
 
 
 @pytest.mark.covers("DE-06")
@@ -163,7 +195,7 @@ def test_the_step_that_went_wrong_was_replayed_byte_for_byte(story: Story) -> No
     assert told["comparison"]["output"]["is_empty"] is True
 
 
-@pytest.mark.covers("DE-21", "RP-07")
+@pytest.mark.covers("DE-21", "DF-02", "RP-07", "RP-15")
 def test_with_room_for_the_convention_the_model_says_something_else(story: Story) -> None:
     bad = story.call(story.runs[0], _SENT_BACK)
     replays = story.get(f"/v1/replay?step={bad}")["items"]
@@ -186,6 +218,114 @@ def test_the_second_run_knows_what_the_first_one_learned(story: Story) -> None:
     remembered = [one for one in story.receipts(second, 1).values() if one["kind"] == "memory"]
     assert [one["decision"] for one in remembered] == ["include"]
     assert len(story.steps(second, "llm")) < len(story.steps(first, "llm"))
+
+
+@pytest.mark.covers("DE-07")
+def test_all_that_may_be_told_to_the_model_is_a_candidate(story: Story) -> None:
+    told = {
+        (one["kind"], one["item_id"])
+        for turn in range(len(story.steps(story.runs[0], "compile")))
+        for one in story.receipts(story.runs[0], turn).values()
+    }
+
+    kinds = {kind for kind, _ in told}
+    assert kinds >= {
+        "user_msg", "constraint", "summary", "file", "tool_result", "code_diff", "tool_schema",
+    }  # fmt: skip
+    assert ("file", "CONVENTIONS.md") in told
+    tools = {item_id for kind, item_id in told if kind == "tool_schema"}
+    assert tools >= {"tool:read_file", "tool:run_shell", "tool:apply_patch"}
+
+
+@pytest.mark.covers("DE-14")
+def test_two_compiles_of_the_same_repository_have_the_same_hashes(tmp_path: Path) -> None:
+    first, second = (
+        compile_context(
+            {
+                "request_id": name,
+                "run_id": name,
+                "step_id": name,
+                "provider": "scripted",
+                "model": "scripted-1",
+                "now": "2026-11-22T12:00:00Z",
+                "token_budget": 3_000,
+                "context_items": [
+                    {**one, "created_at": "2026-11-22T11:00:00Z"}
+                    for one in (
+                        instructions(),
+                        *constraints(),
+                        *of_repository(make_workspace(tmp_path / name)),
+                    )
+                ],
+            },
+            Ports(counter=estimator_for("scripted", "scripted-1"), redactor=Redactor(b"key")),
+        )
+        for name in ("first", "second")
+    )
+
+    assert first.compile_hash == second.compile_hash
+    assert [one.hash for one in first.state.sections] == [one.hash for one in second.state.sections]
+
+
+@pytest.mark.covers("AC-04")
+def test_every_compile_has_a_receipt_for_everything(story: Story) -> None:
+    for run_id in story.runs:
+        for compiled in story.steps(run_id, "compile"):
+            told = story.get(f"/v1/steps/{compiled['step_id']}")
+            assert len(told["receipts"]) == told["context"]["items"]["total"] > 0
+            assert all(one["reason"] for one in told["receipts"])
+
+
+@pytest.mark.covers("DE-15", "AC-11")
+def test_what_was_sent_and_answered_is_kept_to_the_byte(story: Story) -> None:
+    bad = story.call(story.runs[0], _SENT_BACK)
+    [exact] = [
+        one for one in story.get(f"/v1/replay?step={bad}")["items"] if one["mode"] == "exact"
+    ]
+
+    attributes = story.get(f"/v1/steps/{bad}")["attributes"]
+    ref = attributes["hansard.request.ref"]
+    sent = story.payload(ref)
+
+    assert ref == f"sha256:{hashlib.sha256(sent).hexdigest()}" == exact["request_hash"]
+    assert REQUEST in sent.decode()
+    assert b"0.0035" in story.payload(attributes["hansard.response.ref"])
+    run = story.get(f"/v1/runs/{story.runs[0]}")
+    assert run["tokens"]["input"] > 0
+    tools = [story.get(f"/v1/steps/{one['step_id']}") for one in story.steps(story.runs[0], "tool")]
+    assert any("1 failed, 3 passed" in str(one["tool"]["result"]) for one in tools)
+
+
+@pytest.mark.covers("DE-16", "TS-16")
+def test_the_agent_reads_plans_tests_patches_and_tests_again(story: Story) -> None:
+    names = [one["tool_name"] for one in story.steps(story.runs[0], "tool")]
+
+    # What is remembered is asked for in one step and run in another, with a link between them.
+    assert names == [
+        "read_file", "read_file", "run_shell", "apply_patch", "apply_patch", "apply_patch",
+        "run_shell", "remember", "remember",
+    ]  # fmt: skip
+
+
+@pytest.mark.covers("DE-26")
+def test_the_prompt_is_a_small_part_of_all_there_was(story: Story) -> None:
+    receipts = story.receipts(story.runs[0], 0).values()
+
+    everything = sum(one["tokens_before"] or 0 for one in receipts)
+    sent = sum(one["tokens_after"] or 0 for one in receipts)
+    assert everything > 4 * sent
+
+
+@pytest.mark.covers("RP-03", "AC-05")
+def test_every_step_can_be_replayed_or_says_why_not(story: Story) -> None:
+    for role in ("agent", "memory", "compile", "policy", "llm", "tool", "other"):
+        for step in story.steps(story.runs[0], role):
+            refusal = story.refusal(step["step_id"])
+            if role == "llm":
+                assert refusal is None
+            else:
+                assert refusal in {"not_replayable", None}
+                assert refusal == "not_replayable" or role == "compile"
 
 
 def test_the_log_of_all_that_is_unbroken(story: Story) -> None:
