@@ -170,6 +170,20 @@ def test_every_kind_of_change_can_be_made_with_the_form(pages: Pages, stage: Sta
     assert "openai gpt-6-luna" in page.one(class_="replay-preview").text
 
 
+def test_content_that_was_opened_and_not_touched_is_no_change(pages: Pages, scripted: str) -> None:
+    opened = pages.get(f"/replay/{scripted}?act=mutated&edit=orders").one("fieldset", id="edit")
+    content = opened.one("textarea").children[0]
+    assert isinstance(content, str)
+    told = {one["name"]: one["value"] for one in opened.all("input")}
+
+    same = pages.change(scripted, **told, content=content.strip("\n").replace("\n", "\r\n"))
+    edited = pages.change(scripted, **told, content="Order 7: lost.")
+    again = pages.change(scripted, edited, **told, content="Order 7: found.")
+
+    assert changes_in(same) == []
+    assert [one["content"] for one in changes_in(again)] == ["Order 7: found."]
+
+
 def test_the_plain_address_with_fields_works_as_the_form_does(pages: Pages, scripted: str) -> None:
     path = f"/replay/{scripted}?token_budget=1200"
     answer = pages.stage.client.get(path, follow_redirects=False)

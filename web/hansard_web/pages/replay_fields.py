@@ -6,6 +6,8 @@ empty one takes its change back. Fields that add something add a change at the e
 
 from __future__ import annotations
 
+import hashlib
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -20,6 +22,7 @@ TERMS: Final = tuple(Weights.model_fields)
 SAMPLING: Final[Mapping[str, Callable[[str], Any]]] = {
     "temperature": float, "max_output_tokens": int, "top_p": float, "seed": int, "effort": str,
 }  # fmt: skip
+_GREATEST: Final = 2.0**53  # JSON says no greater numbers exactly
 BUDGET: Final = ("token_budget", "response_reserve")
 
 
@@ -49,10 +52,13 @@ class Folding:
         if not plain:
             return None
         try:
-            return kind(plain)
+            value = kind(plain)
         except ValueError:
+            value = math.nan
+        if isinstance(value, int | float) and not abs(value) < _GREATEST:
             self.problems.append(f"{name.replace('_', ' ')}: “{text[:40]}” is no number.")
             return None
+        return value
 
 
 def fold_fields(
@@ -136,15 +142,10 @@ def _added(folding: Folding, told: Mapping[str, str]) -> None:
     if told.get("without_memory"):
         is_all = told["without_memory"] == "all:"
         folding.add("remove_memory", **({} if is_all else {"memory_id": told["without_memory"]}))
-    if told.get("edit_item"):
-        content = _content(folding, told.get("content", ""), is_json=told.get("is_json") == "1")
-        if content is not None:
-            folding.add("edit_item", item_id=told["edit_item"], content=content)
-    if told.get("edit_message", "").isdigit():
-        position = int(told["edit_message"][:9])
-        folding.add("edit_message", position=position, text=_lines(told.get("content", "")))
-    if told.get("remove_message", "").isdigit():
-        folding.add("remove_message", position=int(told["remove_message"][:9]))
+    if told.get("was") != content_mark(told.get("content", "")):
+        _edited(folding, told)
+    if _is_place(told.get("remove_message", "")):
+        folding.add("remove_message", position=int(told["remove_message"]))
     if told.get("add_content", "").strip():
         item = {"kind": told.get("add_kind") or "file", "content": _lines(told["add_content"])}
         if told.get("add_id", "").strip():
@@ -159,6 +160,32 @@ def _added(folding: Folding, told: Mapping[str, str]) -> None:
             folding.changes.append(read_change(told["raw"]))
         except ValueError as wrong:
             folding.problems.append(f"The change as JSON: {wrong}.")
+
+
+def content_mark(text: str) -> str:
+    """Return what tells content that was opened and not touched from content that was edited."""
+    return hashlib.sha256(_lines(text).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _edited(folding: Folding, told: Mapping[str, str]) -> None:
+    """Note new content; of an item only the last one is kept."""
+    text = told.get("content", "")
+    if told.get("edit_item"):
+        content = _content(folding, text, is_json=told.get("is_json") == "1")
+        if content is not None:
+            change = {"op": "edit_item", "item_id": told["edit_item"], "content": content}
+            folding.changes = [one for one in folding.changes if not _is_edit(one, change)]
+            folding.changes.append(change)
+    if _is_place(told.get("edit_message", "")):
+        folding.add("edit_message", position=int(told["edit_message"]), text=_lines(text))
+
+
+def _is_edit(one: Json, of: Json) -> bool:
+    return (one["op"], one.get("item_id")) == (of["op"], of["item_id"])
+
+
+def _is_place(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10
 
 
 def _rules(folding: Folding, told: Mapping[str, str]) -> None:

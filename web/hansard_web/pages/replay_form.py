@@ -22,7 +22,7 @@ from hansard_web.comparing.words import tokens_text
 from hansard_web.compiled.words import DECISIONS, icon_of, kind_words
 from hansard_web.format import count, shorten
 from hansard_web.pages.messages import WHO
-from hansard_web.pages.replay_fields import SAMPLING, TERMS
+from hansard_web.pages.replay_fields import SAMPLING, TERMS, content_mark
 from hansard_web.pages.replay_state import ReplayState
 from hansard_web.replaying.turn import Turn
 
@@ -69,6 +69,11 @@ class Editing:
     name: str
     content: str
     is_json: bool
+
+    @property
+    def mark(self) -> str:
+        """Return what tells content that was not touched."""
+        return content_mark(self.content)
 
 
 @dataclass(frozen=True, slots=True)
