@@ -106,6 +106,20 @@ def test_pages_and_programs_run_no_sql(package: str) -> None:
     assert found == []
 
 
+@pytest.mark.covers("DE-23")
+def test_only_the_command_of_the_demo_knows_the_demo() -> None:
+    found = {
+        path.name
+        for package in FLOORS
+        for path in modules(package)
+        if "demo" not in path.parts
+        for _, module in imports(path)
+        if module.startswith("hansard_web.demo")
+    }
+
+    assert found == {"demonstration.py"}
+
+
 @pytest.mark.covers("EX-01")
 def test_the_top_level_is_what_was_asked_for() -> None:
     for name in (*FOLDERS.values(), "tests"):
