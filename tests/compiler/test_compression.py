@@ -107,6 +107,7 @@ def test_no_budget_makes_the_exempt_shrink(
     assert _receipt(result, "asked").decision == "include"
 
 
+@pytest.mark.covers("CP-58")
 @given(text=st.text(max_size=600), target=st.integers(1, 60), query=st.text(max_size=20))
 def test_an_extract_fits_and_says_nothing_new(text: str, target: int, query: str) -> None:
     counter = Quarter()

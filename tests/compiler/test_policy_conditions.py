@@ -42,6 +42,7 @@ JUDGED = [
 ]
 
 
+@pytest.mark.covers("TS-08")
 @pytest.mark.parametrize(("operator", "wanted", "fitting", "other"), JUDGED)
 def test_an_operator_holds_for_what_it_names(
     operator: str, wanted: Any, fitting: Any, other: Any

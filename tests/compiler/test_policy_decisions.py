@@ -54,7 +54,7 @@ def test_no_fitting_rule_is_more_restrictive_than_the_decision(rules: list[Any])
     assert all(check.effect.rank <= one.rule.effect.rank for one in check.outcomes)
 
 
-@pytest.mark.covers("PO-14")
+@pytest.mark.covers("PO-14", "TS-08")
 def test_of_two_clashing_rules_the_stricter_wins_and_the_other_is_named_as_the_loser() -> None:
     for order in permutations([rule("open", "allow", priority=900), rule("shut", "deny")]):
         check = policy(*order).check_item(CONTEXT, item())
@@ -73,7 +73,7 @@ def test_among_equally_strict_rules_the_higher_priority_is_named() -> None:
     assert check.rule_id == "b"
 
 
-@pytest.mark.covers("PO-14")
+@pytest.mark.covers("PO-14", "TS-08")
 def test_without_a_fitting_rule_the_strictest_default_decides_and_says_so() -> None:
     sets = [
         parse_rule_set(

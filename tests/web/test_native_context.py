@@ -95,6 +95,7 @@ def test_the_terms_on_the_page_add_up_to_the_last_digit(
             assert Decimal(value) * Decimal(weight) == Decimal(made)
 
 
+@pytest.mark.covers("CP-62")
 def test_the_bar_is_the_budget(client: TestClient, quillbook: CompileResult) -> None:
     page = read(client)
 
@@ -165,6 +166,40 @@ def test_a_secret_is_nowhere_on_the_page(client: TestClient, quillbook: CompileR
         assert KEY not in answer.text
     item = read(client, "?item=.env.test").one("aside", id="item")
     assert "‹redacted:openai:" in item.text
+
+
+@pytest.mark.covers("CP-44")
+def test_a_redacted_item_stays_visible_with_its_rule_and_the_places(
+    client: TestClient, pipeline: Pipeline, put: Put
+) -> None:
+    card = {
+        "id": "no-cards",
+        "name": "No card numbers",
+        "applies_to": {"action": "see"},
+        "effect": "redact",
+        "conditions": {"item.id": {"equals": "payment"}},
+        "metadata": {"mask": {"patterns": ["[0-9]{4} [0-9]{4}"]}},
+    }
+    items = [
+        candidate("payment", "file", "card 4111 1111 declined", file("payment.txt")),
+        candidate("env", "file", f"KEY={KEY} is set", file(".env")),
+        candidate("ask", "user_msg", "Why was it declined?", "user"),
+    ]
+    tell(pipeline, put, compiled(items, budget=2_000, rules=[card], min_score=None))
+
+    masked = read(client, "?item=payment").one("aside", id="item")
+    sent = read(client, "?item=payment&text=sent").one("aside", id="item")
+    cut = read(client, "?item=env").one("aside", id="item")
+
+    row = rows(read(client))["payment"]
+    assert (row["data-decision"], row.one("code").text) == ("redact", "policy_redacted")
+    assert row.one("a", class_="tag").text == "no-cards"
+    assert (masked.one("del").text, masked.one("ins").text) == ("4111 1111", "‹masked:no-cards›")
+    assert sent.one(class_="excerpt").text == "card ‹masked:no-cards› declined"
+    row = rows(read(client))["env"]
+    assert (row["data-decision"], row.one("code").text) == ("redact", "secrets_removed")
+    assert re.search(r"Cut out: openai:\w+", cut.text)
+    assert re.search(r"KEY=‹redacted:openai:\w+› is set", cut.text)
 
 
 def test_the_address_filters_orders_and_groups(

@@ -70,6 +70,7 @@ def test_recorded_text_is_shown_as_text(client: TestClient, runs: RunMaker) -> N
         assert not any(name.startswith("on") for name in element.attributes)
 
 
+@pytest.mark.covers("TS-15")
 def test_facets_count_runs_and_narrow_the_list(client: TestClient, runs: RunMaker) -> None:
     runs.run("one", agent="mender")
     runs.run("two", agent="mender", status=2)
@@ -99,6 +100,7 @@ def test_the_other_values_of_a_chosen_facet_stay_in_reach(
     assert names(read(client, agents[1]["href"])) == ["two", "one"]
 
 
+@pytest.mark.covers("TS-15")
 @pytest.mark.parametrize(
     ("query", "found"),
     [

@@ -423,6 +423,7 @@ def test_a_span_that_is_not_sampled_costs_no_payload() -> None:
 # --- compression by a model --------------------------------------------------------------------
 
 
+@pytest.mark.covers("CP-58")
 def test_a_model_that_shortens_is_a_step_inside_the_compile() -> None:
     model = scripted(say="Tides come and go.")
 

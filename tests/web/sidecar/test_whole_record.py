@@ -16,6 +16,7 @@ from tests.web.sidecar.test_sidecar_models import QUESTION, SCRIPT, item
 
 Json = dict[str, Any]
 PROJECT = {"project": "shop"}
+REPORT = "<h1>Refunds of the year</h1>\n" + "<p>none</p>\n" * 10_000  # over 64 KiB: a file
 EMAIL = {"to": "ana@example.org", "body": "Refunded."}
 
 
@@ -73,7 +74,11 @@ def _nine_jobs(made: Told) -> None:
             "provider": "scripted",
             "model": "scripted-1",
             "token_budget": 400,
-            "context_items": [item("almanac.md", "tides " * 3000), QUESTION],
+            "context_items": [
+                item("almanac.md", "tides " * 3000),
+                item("report.html", REPORT, kind="artifact"),
+                QUESTION,
+            ],
             "memory_records": answers["read"]["memory_records"],
             "compile_config": {"scope": answers["read"]["scope"]},
         },
@@ -214,8 +219,19 @@ def test_the_compile_is_persisted_with_its_receipts_and_has_a_span(told: Told) -
     assert result["compile_hash"] == compiled["compiled"]["compile_hash"]
     assert result["decisions"] == compiled["compiled"]["decisions"]
     assert len(step["receipts"]) == len(result["decisions"])
-    assert row["excluded"] == 1
+    assert (row["excluded"], row["compressed"]) == (1, 1)
     assert (step["role"], step["span_name"]) == ("compile", "hansard.compile")
+
+
+@pytest.mark.covers("ST-05")
+def test_an_artifact_is_a_file_of_the_data_folder(told: Told) -> None:
+    step = told.agent.step(told.answers["compile"]["step_id"])
+    [receipt] = [one for one in step["receipts"] if one["item_id"] == "report.html"]
+
+    digest = receipt["original_ref"].removeprefix("sha256:")
+    blobs = told.database.parent / "blobs"
+    files = [path for path in blobs.rglob("*") if path.is_file()]
+    assert [one.read_text() for one in files if digest in "".join(one.parts)] == [REPORT]
 
 
 @pytest.mark.covers("RC-09")
