@@ -34,9 +34,10 @@ from hansard_web.assets import package_assets
 from hansard_web.first import PeopleFirst
 from hansard_web.heads import AnswerHead
 from hansard_web.live import RunFeed
+from hansard_web.mcp_server.door import mcp_route
 from hansard_web.pages import page_routers
 from hansard_web.policy_asking import make_desk
-from hansard_web.problems import Problem, add_handlers, answer_problem
+from hansard_web.problems import Problem, add_handlers, answer_problem, is_for_programs
 from hansard_web.readers import Readers
 from hansard_web.render import Renderer, make_environment
 from hansard_web.replaying.desk import make_replays
@@ -126,7 +127,7 @@ def _shown() -> tuple[BaseRoute, ...]:
     for router in page_routers():
         pages.include_router(router, include_in_schema=False)
     static = static_router(package_assets())
-    return (*api_router().routes, *static.routes, *pages.routes)
+    return (*api_router().routes, mcp_route(), *static.routes, *pages.routes)
 
 
 def _refuse_with(app: FastAPI, ingest: Ingest | None, settings: WebSettings) -> Refuse:
@@ -136,7 +137,7 @@ def _refuse_with(app: FastAPI, ingest: Ingest | None, settings: WebSettings) -> 
         if is_otlp_path(scope["path"], scope["method"]):
             return _refuse_sender(scope, refused, ingest, settings)
         is_unknown = refused.status is HTTPStatus.UNAUTHORIZED
-        if is_unknown and not scope["path"].startswith("/v1/"):
+        if is_unknown and not is_for_programs(scope["path"]):
             return _sign_in_first(scope)
         problem = Problem(
             refused.status,

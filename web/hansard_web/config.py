@@ -21,6 +21,7 @@ from hansard_web.settings import Token, parse_token
 
 RETENTIONS: Final = ("metadata_only", "redacted_payloads", "full_payloads")
 DURABILITIES: Final = ("normal", "full")
+SWITCHES: Final = ("on", "off")
 CONFIG_FILE: Final = "hansard.toml"
 
 _DURATION: Final = re.compile(r"(\d+)\s*(s|m|h|d|w)")
@@ -70,6 +71,7 @@ class Config:
     durability: str = "normal"
     policy: tuple[Path, ...] = ()
     model_server: str | None = None
+    mcp: str = "on"
     keep: int | None = None  # nanoseconds
     max_disk: int | None = None  # bytes
 
@@ -241,6 +243,13 @@ SETTINGS: Final = (
         "none",
         "address",
         "Address of an OpenAI-compatible server that `POST /v1/model/call` may ask.",
+    ),
+    Setting(
+        "mcp",
+        _one_of(*SWITCHES),
+        "on",
+        " | ".join(SWITCHES),
+        "Whether `/mcp` answers MCP clients (needs the extra `mcp`).",
     ),
     Setting(
         "keep",

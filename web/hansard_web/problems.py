@@ -149,6 +149,11 @@ def _invalid(error: RequestValidationError) -> Problem:
     return Problem(HTTPStatus.BAD_REQUEST, "bad_request", message, {"problems": problems})
 
 
+def is_for_programs(path: str) -> bool:
+    """Whether programs ask there, who are told in JSON."""
+    return path.startswith("/v1/") or path == "/mcp"
+
+
 def answer_problem(request: Request, problem: Problem) -> Response:
     """Answer in the kind of body that the path promises."""
     if is_otlp_path(request.url.path, request.method):
@@ -160,7 +165,7 @@ def answer_problem(request: Request, problem: Problem) -> Response:
             message=problem.message,
             headers=problem.headers,
         )
-    if request.url.path.startswith("/v1/"):
+    if is_for_programs(request.url.path):
         error = {
             "code": problem.code,
             "message": problem.message,

@@ -186,6 +186,7 @@ class Server:
             durability=config.durability,
             policy=config.policy,
             model_server=config.model_server,
+            mcp=config.mcp == "on",
         )
 
     def run(self, *, on_ready: Callable[[Doors], None] = lambda _: None) -> None:

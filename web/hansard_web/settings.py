@@ -84,3 +84,4 @@ class WebSettings:
     durability: str = "normal"
     policy: tuple[Path, ...] = ()  # files of rule sets, or shipped:NAME
     model_server: str | None = None  # OpenAI-compatible, for model calls of the sidecar
+    mcp: bool = True  # whether /mcp answers

@@ -53,6 +53,7 @@ COMMANDS: Final = (
     ),
     Entry("payload", "payload", "Payloads: get the bytes of one, verify them."),
     Entry("replay", "replay", "Make a model call again: exactly, or with changes."),
+    Entry("mcp", "mcp_stdio", "Offer the record to MCP clients, over stdin and stdout."),
     Entry("search", "search", "Find what was said, in any run."),
     Entry("usage", "usage", "Sum tokens and money."),
     Entry(

@@ -31,11 +31,12 @@ _HTTP = (
     "cors_origin",
     "allow_host",
 )
+_SHOWN = ("policy", "mcp")
 _INGEST = ("grpc_port", "retention", "durability", "keep", "max_disk")
 
 
 @click.command(cls=Command)
-@setting_options(*_STORE, *_HTTP, *_INGEST, "policy", "model_server")
+@setting_options(*_STORE, *_HTTP, *_INGEST, *_SHOWN, "model_server")
 @json_option
 def serve(*, as_json: bool, **arguments: str) -> None:
     """Receive telemetry and show it, in one process.
@@ -61,7 +62,7 @@ def collector(*, as_json: bool, **arguments: str) -> None:
 
 
 @click.command(cls=Command)
-@setting_options(*_STORE, *_HTTP, "policy")
+@setting_options(*_STORE, *_HTTP, *_SHOWN)
 @json_option
 def web(*, as_json: bool, **arguments: str) -> None:
     """Only show what a collector stores.
