@@ -31,7 +31,13 @@ from hansard_web.pages.replay_fields import fold_fields
 from hansard_web.pages.replay_form import Form, form_of
 from hansard_web.pages.replay_preview import PreviewView, preview_view
 from hansard_web.pages.replay_state import ReplayState, read_state
-from hansard_web.pages.replay_words import Refusal, SaidChange, say_change, say_refusal
+from hansard_web.pages.replay_words import (
+    Refusal,
+    SaidChange,
+    blocked_refusal,
+    say_change,
+    say_refusal,
+)
 from hansard_web.replaying.answers import replays_of_step
 from hansard_web.replaying.engine import Replays
 from hansard_web.settings import Scope, Token
@@ -205,7 +211,7 @@ def _preview(
     blocked = body["refusal"]
     if blocked is None or (view.needs_script and blocked["reason"] == _NOT_SET_UP):
         return view, None
-    return view, Refusal(blocked["reason"], blocked["message"])
+    return view, blocked_refusal(blocked)
 
 
 def _elsewhere(state: ReplayState, refusal: Refusal | None) -> str | None:
@@ -221,7 +227,7 @@ def _send_label(state: ReplayState) -> str:
         return "Go on from here"
     if state.act == "exact":
         return "Send again"
-    many = plural(len(state.changes), "change")
+    many = plural(len(state.changes), "change") if state.changes else "no change"
     return f"Compile with {many}" if state.offline else f"Send with {many}"
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from hansard_compiler.calls import Json, Message, ToolCallPart
 from hansard_compiler.canonical import canonical_json
+from hansard_store.replays import ReplayRow
 from hansard_web.api.answers import plain
 from hansard_web.comparing.steps import StepDiff, StepSide
 from hansard_web.comparing.words import say
@@ -56,7 +57,7 @@ class Group:
     count: int
     text: str
     calls: tuple[str, ...]
-    hrefs: tuple[str, ...]
+    links: tuple[tuple[int, str], ...]  # number of the answer, its address
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +134,13 @@ def _side(
     )
 
 
-def spread_view(told: Json | None, steps: Sequence[Json], recorded: int | None) -> Spread | None:
+def spread_view(told: Json | None, row: ReplayRow, recorded: int | None) -> Spread | None:
     """Return the spread of n answers as the page shows it; None for a single one."""
     if told is None:
         return None
-    tokens = [one["output_tokens"] for one in steps if one["output_tokens"] is not None]
+    tokens = [one["output_tokens"] for one in row.steps if one["output_tokens"] is not None]
+    numbers = {one["step_id"]: number for number, one in enumerate(row.steps, 1)}
+    path = f"/replays/{row.replay_id}?answer="
     known = tokens + ([recorded] if recorded is not None else [])
     low, high = (min(known), max(known)) if known else (0, 0)
 
@@ -148,7 +151,7 @@ def spread_view(told: Json | None, steps: Sequence[Json], recorded: int | None) 
     return Spread(
         answers=told["answers"],
         different=told["different"],
-        groups=tuple(map(_group, told["groups"])),
+        groups=tuple(_group(one, numbers, path) for one in told["groups"]),
         ranges=tuple((label, _range(one, unit)) for label, one, unit in ranges if one is not None),
         dots_pct=tuple(map(place, tokens)),
         recorded_pct=None if recorded is None else place(recorded),
@@ -156,7 +159,7 @@ def spread_view(told: Json | None, steps: Sequence[Json], recorded: int | None) 
     )
 
 
-def _group(one: Json) -> Group:
+def _group(one: Json, numbers: Mapping[str, int], path: str) -> Group:
     return Group(
         one["count"],
         shorten(one["text"], 400),
@@ -164,7 +167,7 @@ def _group(one: Json) -> Group:
             f"{call['name']} {shorten(canonical_json(plain(call['arguments'])), 120)}"
             for call in one["tool_calls"]
         ),
-        tuple(f"/steps/{step}" for step in one["step_ids"]),
+        tuple((numbers[step], f"{path}{numbers[step]}") for step in one["step_ids"]),
     )
 
 
@@ -172,8 +175,8 @@ def _range(one: Json, unit: str) -> str:
     if one["min"] == one["max"]:
         return f"{_number(one['min'])}{unit}"
     low, middle, high = (_number(one[name]) for name in ("min", "median", "max"))
-    return f"{low} to {high}{unit}, half of them up to {middle}"
+    return f"{low} to {high}{unit}, median {middle}"
 
 
 def _number(value: float) -> str:
-    return count(round(value)) if value >= 10 else f"{value:g}"
+    return count(round(value)) if value >= 10 else f"{value:.2g}"

@@ -9,7 +9,7 @@ from hansard_compiler.calls import Json
 from hansard_web.api.answers import Body
 from hansard_web.format import count, file_size
 from hansard_web.pages.diff_detail import PathRow
-from hansard_web.pages.replay_words import Flip, path_rows, say_cost, say_flips
+from hansard_web.pages.replay_words import Flip, path_rows, say_cost, say_flips, sentence
 
 _MOST_FLIPS: Final = 60
 _SECTIONS: Final = (
@@ -67,7 +67,7 @@ def preview_view(body: Body) -> PreviewView:
         is_same=request["same"],
         paths=path_rows((diff["json"] or {"changes": []})["changes"]),
         hash=request["hash"],
-        notes=(*body["notes"], *body["left_out"]),
+        notes=tuple(map(sentence, (*body["notes"], *body["left_out"]))),
         is_rebuilt=body["is_rebuilt"],
         needs_script=body["sends"] and body["provider"] == "scripted",
     )

@@ -25,7 +25,7 @@ from hansard_web.comparing.steps import compare_steps
 from hansard_web.format import duration
 from hansard_web.pages.replay_answers import Beside, Spread, beside, spread_view
 from hansard_web.pages.replay_state import ReplayState
-from hansard_web.pages.replay_words import SaidChange, say_change
+from hansard_web.pages.replay_words import SaidChange, say_change, sentence
 from hansard_web.replaying.answers import compared_steps, replay_body
 from hansard_web.replaying.engine import PLAN_MS
 from hansard_web.site import Site, SiteDep
@@ -48,6 +48,7 @@ class ResultPage:
     replay_path: str
     again_href: str | None  # None where its changes are not kept, or too long for an address
     changes: tuple[SaidChange, ...]
+    notes: tuple[str, ...]
     took: str
     beside: Beside | None
     tabs: tuple[tuple[str, str, bool], ...]  # of several calls: label, address, whether shown
@@ -96,10 +97,11 @@ def result_page(connection: apsw.Connection, row: ReplayRow, *, chosen: str) -> 
         replay_path=f"/replay/{row.source_step_id}",
         again_href=_again(row, body),
         changes=tuple(map(say_change, body["mutations"])),
+        notes=tuple(map(sentence, body["notes"])),
         took="" if row.ended_ns is None else duration(row.ended_ns - row.started_ns),
         beside=compared,
         tabs=_tabs(row, at),
-        spread=spread_view(body["spread"], row.steps, recorded),
+        spread=spread_view(body["spread"], row, recorded),
         promises=() if row.is_recorded or row.state in ("refused", "running") else _PROMISES,
         poll_href=f"/fragments/replays/{row.replay_id}" if row.state == "running" else None,
     )

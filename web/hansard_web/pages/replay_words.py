@@ -13,6 +13,7 @@ from hansard_web.comparing.words import signed
 from hansard_web.compiled.words import DECISIONS, meaning
 from hansard_web.format import count, money, plural, shorten
 from hansard_web.pages.diff_detail import PathRow
+from hansard_web.replaying.answers import reason_text
 
 _NANO: Final = 1_000_000_000
 _LABELS: Final[Mapping[str, str]] = {
@@ -155,10 +156,18 @@ def _text(value: Any) -> str:
 
 def say_refusal(why: NotReplayable) -> Refusal:
     """Return a refusal with its typed reason in words."""
-    return Refusal(why.reason.value, _sentence(why.reason.meaning), why.detail)
+    return Refusal(why.reason.value, sentence(why.reason.meaning), why.detail)
 
 
-def _sentence(text: str) -> str:
+def blocked_refusal(told: Json) -> Refusal:
+    """Return why a preview says that it cannot be sent from here."""
+    meaning = reason_text(told["reason"]) or ""
+    detail = str(told["message"]).removeprefix(meaning).removeprefix(": ")
+    return Refusal(told["reason"], sentence(meaning), detail)
+
+
+def sentence(text: str) -> str:
+    """Return a text that begins as a sentence does."""
     return text[:1].upper() + text[1:]
 
 
