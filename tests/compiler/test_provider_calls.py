@@ -5,10 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import anthropic
+import openai
 import pytest
 
 from hansard_compiler.calls import Json, ReasoningPart, TextPart, Tokens, ToolCallPart
@@ -93,6 +96,39 @@ def test_a_call_sends_the_rendered_bytes_and_reads_the_answer(name: str, opened:
     assert spoken[0] == TextPart("Grüße!")
     assert isinstance(spoken[1], ToolCallPart)
     assert (spoken[1].name, spoken[1].arguments) == ("get", {"k": 1})
+
+
+@contextmanager
+def official(name: str, server: Provider) -> Iterator[Callable[..., Any]]:
+    """Give the official package's own way to make a call."""
+    if name == "anthropic":
+        with anthropic.Anthropic(api_key=KEY, base_url=server.address) as client:
+            yield client.messages.create
+        return
+    with openai.OpenAI(api_key=KEY, base_url=f"{server.address}/v1") as other:
+        yield other.responses.create if name == "openai" else other.chat.completions.create
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@by_provider
+def test_the_official_package_would_have_sent_the_same_request(
+    name: str, stream: bool, opened: Opened
+) -> None:
+    adapter = opened(name)
+    asked = replace(GIVEN, stream=stream)
+    adapter.call(asked)
+
+    with official(name, opened.server) as create:
+        answer = create(**adapter.render_request(asked))
+        for _ in answer if stream else ():
+            pass
+
+    ours, theirs = opened.server.received
+    assert ours.path == theirs.path
+    # The package puts the fields of a body in an order of its own; below, all is alike.
+    assert {name: json.dumps(value) for name, value in ours.json.items()} == {
+        name: json.dumps(value) for name, value in theirs.json.items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -394,3 +430,28 @@ def test_why_an_answer_ended_is_told_in_words_of_our_own(
     form = next(one for one in FORMATS if one.provider == name)
 
     assert form.parse(response, {}).finish_reason == finish
+
+
+@pytest.mark.parametrize(
+    ("name", "response"),
+    [
+        (
+            "openai",
+            {
+                "output": [
+                    {"type": "message", "content": [{"type": "refusal", "refusal": "I may not."}]}
+                ]
+            },
+        ),
+        (
+            "openai_compatible",
+            {"choices": [{"message": {"content": None, "refusal": "I may not."}}]},
+        ),
+    ],
+)
+def test_a_refusal_in_words_is_the_text_of_the_answer(name: str, response: Json) -> None:
+    form = next(one for one in FORMATS if one.provider == name)
+
+    (answer,) = form.parse(response, {}).output
+
+    assert answer.parts == (TextPart("I may not."),)

@@ -77,3 +77,13 @@ def test_the_tables_of_providers_list_what_there_is() -> None:
     )
     assert _first_cells("providers", "## The scripted model") == scripted._CONDITIONS
     assert all(f"`{kind.code}`" in PAGES["providers"] for kind in kinds if kind.__name__ in leaves)
+
+
+def test_what_was_run_against_each_adapter_names_tests_that_are_there() -> None:
+    told = dict(re.findall(r"^\[([\w-]+)\]: (\S+ \"test_\w+\")$", PAGES["providers"], re.MULTILINE))
+    used = set(re.findall(r"\[(?:yes|typed|as text)\]\[([\w-]+)\]", PAGES["providers"]))
+
+    assert used == set(told)
+    for place in told.values():
+        path, name = place.replace('"', "").split()
+        assert f"def {name}(" in (DOCS / path).read_text(encoding="utf-8"), name
