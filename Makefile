@@ -14,9 +14,10 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed-dev browser check
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
 
-## checks that need Node (stock JavaScript exporters against the receivers)
+## checks that need Node and a network: stock JavaScript exporters, the programs of docs/connect
 test-peers: $(VENV)/.installed-dev
 	$(BIN)/python tests/peers/run.py
+	$(BIN)/python tests/peers/connect.py
 
 ## formatting, lint, types
 check: $(VENV)/.installed-dev
