@@ -10,8 +10,10 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
 import pytest
+from starlette.testclient import TestClient
 
 from hansard_store.replays import ReplayRow, add_replay, change_replay
+from hansard_web.app import create_app
 from hansard_web.settings import WebSettings, parse_token
 from tests.instrumentation.clients.asking import CHAT
 from tests.instrumentation.clients.provider import json_reply
@@ -87,6 +89,18 @@ def test_what_cannot_be_replayed_stays_visible_with_its_typed_reason(
     assert all(card["aria-disabled"] == "true" for card in acts(page).values())
     assert "a tool is never run again kind" in acts(page)["exact"].text
     assert page.all("button", class_="btn--primary") == []
+
+
+def test_where_nothing_can_be_stored_the_page_says_who_can(stage: Stage, scripted: str) -> None:
+    app = create_app(stage.folder, None, WebSettings())
+    with TestClient(app, base_url="http://localhost") as client:
+        page = parse(client.get(f"/replay/{scripted}").text)
+        csrf = page.all("input", name="csrf")[0]["value"]
+        sent = client.post(f"/replay/{scripted}", data={"csrf": csrf, "act": "exact"})
+
+    assert all(card["aria-disabled"] == "true" for card in acts(page).values())
+    assert "This process only shows what a collector stores" in page.text
+    assert sent.status_code == 503
 
 
 def test_of_a_request_with_secrets_cut_out_only_what_is_true_can_be_done(
@@ -428,6 +442,7 @@ def test_a_step_leads_to_its_replay_and_what_it_made_leads_back(pages: Pages, st
     link = f"/replays/{told['replay_id']}"
     run = pages.get(f"/runs/{told['run_id']}")
     assert "Made by an exact replay; nothing of the recorded run was changed" in run.text
+    assert f"/steps/{step_id}" in {a["href"] for a in run.all("a")}
     made = pages.get(f"/steps/{told['step_ids'][0]}")
     assert "Made by an exact replay" in made.text
     assert {link, f"/steps/{step_id}"} <= {a["href"] for a in made.all("a")}
@@ -522,7 +537,11 @@ def test_hostile_content_and_hostile_changes_are_text(pages: Pages, stage: Stage
 
 
 def test_a_script_that_cannot_be_read_is_kept_and_named(pages: Pages, scripted: str) -> None:
-    for script, said in (("{", "The script is not JSON"), ("[]", "The script is an object")):
+    for script, said in (
+        ("{", "The script is not JSON"),
+        ("[]", "The script is an object"),
+        ('{"x": 1}', "a script is a mapping that begins with"),
+    ):
         answer = pages.post(f"/replay/{scripted}", act="exact", script=script)
         assert answer.status_code == 422
         assert said in answer.text

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from hansard_compiler.calls import Json
-from hansard_compiler.errors import HansardError
+from hansard_compiler.errors import ConfigError, HansardError
 from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_store.run_queries import RunItem, get_run
 from hansard_store.step_queries import StepSkeleton, get_step
@@ -42,7 +42,7 @@ from hansard_web.replaying.answers import replays_of_step
 from hansard_web.replaying.engine import Replays
 from hansard_web.settings import Scope, Token
 from hansard_web.sidecar.door import MayRead
-from hansard_web.sidecar.errors import TooManyCalls
+from hansard_web.sidecar.errors import RecordingOff, TooManyCalls
 from hansard_web.site import Site, SiteDep
 
 router = APIRouter()
@@ -138,10 +138,10 @@ def _send(request: Request, site: Site, wanted: str, pairs: Pairs) -> Response:
         row = replays_of(request).start(state.asked(script=script, notes=typed.notes))
     except NotReplayable as why:
         return _page(request, site, state, typed=typed, why=why, status=HTTPStatus.CONFLICT)
-    except TooManyCalls as error:
+    except (TooManyCalls, RecordingOff) as error:
         status = HTTPStatus.SERVICE_UNAVAILABLE
         return _page(request, site, state, problems=[str(error)], typed=typed, status=status)
-    except HansardError as error:  # the script of a scripted model
+    except ConfigError as error:  # a script that is none
         status = HTTPStatus.UNPROCESSABLE_ENTITY
         return _page(request, site, state, problems=[str(error)], typed=typed, status=status)
     return RedirectResponse(f"/replays/{row.replay_id}", HTTPStatus.SEE_OTHER)

@@ -142,6 +142,8 @@ def _replay_notes(replays: Sequence[ReplayRow], made_by: ReplayRow | None) -> li
         words = made_by_words(made_by)
         text = f"Made by {words.say}; nothing of the recorded run was changed:"
         notes.append(Note(text, "replay", words.href, f"replay {words.short_id}"))
+        name = f"step {made_by.source_step_id[-16:]} of run {made_by.source_run_id[:8]}"
+        notes.append(Note("It is of", "link", words.source_href, name))
     steps = Counter(row.source_step_id for row in replays)
     notes += [
         Note("A step was replayed:", "replay", f"/replay/{step}", plural(many, "replay"))
