@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import time
 import tomllib
 import urllib.request
@@ -17,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.dockerfile import copied, ignored, read_dockerfile
 from tests.journeys.processes import environment, serving
 
 ROOT = Path(__file__).parent.parent
@@ -131,6 +134,66 @@ def test_everything_that_is_not_code_is_in_the_wheel_too(wheel: Path) -> None:
     assert {name for name in in_tree if name.endswith(".sql")}
     assert {name for name in in_tree if name.endswith(".html")}
     assert in_tree <= in_wheel
+
+
+def test_the_demo_is_in_the_wheel_with_the_repository_it_works_on(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    coding = "hansard_web/demo/coding"
+
+    for name in ("script.json", "repo/pyproject.toml", "repo/CONVENTIONS.md",
+                 "repo/shop/invoice.py", "repo/tests/test_invoice.py"):  # fmt: skip
+        assert f"{coding}/{name}" in names
+    assert any(name.startswith("hansard_compiler/policies/") for name in names)
+    assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
+
+
+def _built(kind: str, source: Path, target: Path) -> Path:
+    """Build with the backend alone, as pip does in its own environment."""
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(target)],
+        cwd=source,
+        check=True,
+        capture_output=True,
+    )
+    [made] = target.glob("hansard-*")
+    return made
+
+
+def _content(wheel: Path) -> dict[str, int]:
+    """Return the files of a wheel with their checksums."""
+    return {info.filename: info.CRC for info in zipfile.ZipFile(wheel).infolist()}
+
+
+@pytest.mark.covers("EX-03")
+def test_the_source_distribution_makes_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    packed = _built("sdist", ROOT, tmp_path / "sdist")
+    with tarfile.open(packed) as archive:
+        archive.extractall(tmp_path / "source", filter="data")
+    [source] = (tmp_path / "source").iterdir()
+
+    assert {"LICENSE", "README.md", "constraints.txt", "tests", "docs"} <= {
+        path.name for path in source.iterdir()
+    }
+    assert _content(_built("wheel", source, tmp_path / "wheel")) == _content(wheel)
+
+
+def test_what_the_image_copies_is_enough_for_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    """The image's own build, but for the engine: the files it is sent, and no others."""
+    context = tmp_path / "context"
+    rules = ROOT / ".dockerignore"
+
+    def left_out(folder: str, names: list[str]) -> set[str]:
+        place = Path(folder).relative_to(ROOT)
+        return {name for name in names if ignored(rules, place / name)}
+
+    for name in copied(read_dockerfile(ROOT / "Dockerfile")[0]):
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, context / name, ignore=left_out)
+        else:
+            context.mkdir(exist_ok=True)
+            shutil.copy(ROOT / name, context / name)
+
+    assert _content(_built("wheel", context, tmp_path / "wheel")) == _content(wheel)
 
 
 @pytest.mark.covers("EX-04", "EX-06", "EX-07")
