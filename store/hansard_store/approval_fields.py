@@ -28,11 +28,15 @@ _LOOKALIKES: Final = str.maketrans(
     "аеорсухіјѕһԁԛԝвкмнт" + "αορνικτυχ" + "01i",
     "aeopcyxijshdqwbkmht" + "aopviktux" + "oll",
 )
+# In a value only those count: Greek ones stand beside Latin ones in formulas (`αx`, `μm`).
+_IMITATES: Final = re.compile("[аеорсухіјѕһԁԛԝ]")
+_LATIN: Final = re.compile("[A-Za-z]")
+_WORD: Final = re.compile(r"\w+")
 # Invisible or blank, and no control or format characters by category: fillers, a blank Braille
 # pattern, selectors that can carry hidden text. U+FE0F stays: it makes an emoji of a symbol.
 _BLANK: Final = frozenset(
     map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0))
-) | frozenset(map(chr, (*range(0xFE00, 0xFE0F), *range(0xE0100, 0xE01F0))))
+) | frozenset(map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE0F), *range(0xE0100, 0xE01F0))))
 
 
 def show(
@@ -94,11 +98,15 @@ def _findings(
         found.append(("hidden", "it holds characters that cannot be seen"))
     if name in alike:
         found.append(("hidden", f"its name looks like {alike[name]}"))
+    if mixed := next(filter(None, map(_mixed_word, _texts(value))), None):
+        found.append(
+            ("hidden", f"{_short(mixed)} looks like plain letters, and mixes two alphabets")
+        )
     if description is not None and description.strip():
         found += _left_out(name, value, description)
     if name in flags:
         found.append((flags[name], _WHY[flags[name]]))
-    if before is not None and (name not in before or _text(before[name]) != _text(value)):
+    if before is not None and (name not in before or not _is_same(before[name], value)):
         found.append(("changed", _WHY["changed"] if name in before else "it is new in this draft"))
     return found
 
@@ -125,6 +133,14 @@ def _alike(names: Mapping[str, Any]) -> dict[str, str]:
     return alike
 
 
+def _mixed_word(text: str) -> str | None:
+    """Return the first word of Latin letters in which some of another alphabet pass for them."""
+    if text.isascii():
+        return None
+    words = (found[0] for found in _WORD.finditer(text) if not found[0].isascii())
+    return next((one for one in words if _LATIN.search(one) and _IMITATES.search(one)), None)
+
+
 def _skeleton(name: str) -> str:
     seen = "".join(one for one in unicodedata.normalize("NFKC", name) if _is_visible(one))
     return seen.casefold().translate(_LOOKALIKES).strip() if len(seen) > 1 else seen
@@ -132,6 +148,11 @@ def _skeleton(name: str) -> str:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else canonical_json(value)
+
+
+def _is_same(before: Any, value: Any) -> bool:
+    """Whether a value is what it was, also by its type: `"1"` and `1` read alike."""
+    return isinstance(before, str) is isinstance(value, str) and _text(before) == _text(value)
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -19,7 +19,8 @@ from hansard_store.event_types import Content
 from hansard_store.events import keyed_hash
 
 MAX_BYTES: Final = 1 << 20  # of arguments, as canonical JSON
-MAX_NAME: Final = 200  # characters of a tool's, an agent's, a channel's name
+MAX_ARGUMENTS: Final = 500  # nobody looks at more, and each is held against the description
+MAX_NAME: Final = 200  # characters of a tool's, an agent's, a channel's, an argument's name
 MAX_TEXT: Final = 20_000  # characters of a note, a reason, a description
 _MARKER: Final = re.compile(r"‹(?:redacted|withheld):[^›\s]{1,80}›")
 
@@ -45,6 +46,7 @@ class Keeper:
     def keep(self, arguments: Mapping[str, Any]) -> Kept:
         """Return what is stored of arguments; raises BadProposal for what cannot be bound."""
         exact = _bound(arguments)
+        _showable(arguments)
         digest = keyed_hash(self.key, exact)
         text = canonical_json(arguments)
         if _MARKER.search(text):
@@ -131,6 +133,19 @@ def _bound(arguments: Mapping[str, Any]) -> bytes:
     if len(data) > MAX_BYTES:
         raise BadProposal("arguments", f"the arguments have {len(data):,} bytes, of {MAX_BYTES:,}")
     return data
+
+
+def _showable(arguments: Mapping[str, Any]) -> None:
+    """Raise BadProposal for more arguments, or longer names, than a person can be shown."""
+    if len(arguments) > MAX_ARGUMENTS:
+        raise BadProposal(
+            "arguments", f"there are {len(arguments):,} arguments, of {MAX_ARGUMENTS:,}"
+        )
+    longest = max(map(len, arguments), default=0)
+    if longest > MAX_NAME:
+        raise BadProposal(
+            "arguments", f"the name of an argument has {longest:,} characters, of {MAX_NAME:,}"
+        )
 
 
 def _escaped(value: Any) -> Any:

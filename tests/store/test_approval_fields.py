@@ -58,6 +58,7 @@ def test_a_description_that_gives_an_argument_another_value_is_flagged() -> None
         "a\U000e0041b",  # tag letters
         "a\ufe01b",  # a selector that carries data
         "a\u3164b",  # a filler
+        "a\u180bb",  # a Mongolian selector
         "a\u2028b",  # a line separator
         "a\x00b",
         "a\ud800b",
@@ -91,6 +92,24 @@ def test_a_name_of_mixed_alphabets_is_flagged_and_a_foreign_one_is_not() -> None
         "тема": None,
         "宛先": None,
     }
+
+
+@pytest.mark.parametrize("value", ["billing@pаypal.com", {"to": ["аdmin"]}, "see miсrosoft.com"])
+def test_a_value_whose_words_mix_alphabets_is_flagged(value: Any) -> None:
+    (shown,) = show({"to": value})
+
+    assert (shown.flag, "mixes two alphabets" in str(shown.why)) == ("hidden", True)
+
+
+@pytest.mark.parametrize(
+    "value", ["größe", "тема", "宛先 to", "5 μm αx", "naïve Ωhm", "спам@mail.ru"]
+)
+def test_a_value_of_one_alphabet_a_word_is_not_flagged(value: str) -> None:
+    assert flags({"to": value}) == {"to": None}
+
+
+def test_a_number_that_became_a_text_has_changed() -> None:
+    assert flags({"n": "1", "m": 1}, before={"n": 1, "m": 1}) == {"n": "changed", "m": None}
 
 
 def test_a_long_value_is_cut_with_its_length_to_be_seen() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approval_errors import BadProposal, ClaimRefused
-from hansard_store.argument_keeping import MAX_BYTES, Keeper
+from hansard_store.argument_keeping import MAX_ARGUMENTS, MAX_BYTES, MAX_NAME, Keeper
 from tests.store.accounts import account, proposal
 
 SECRET = "sk-proj-" + "abcdefghijklmnopqrstuvwxyz0123456789ABCD"
@@ -87,6 +87,8 @@ def test_what_json_cannot_say_is_kept_for_the_eye_only() -> None:
         {1: "x"},
         {"a": deep(100_000)},
         {"a": "x" * (MAX_BYTES + 1)},
+        {"a" * (MAX_NAME + 1): 1},
+        {f"a{number}": 1 for number in range(MAX_ARGUMENTS + 1)},
         ["a"],
         {"a": "‹redacted:openai:37d7c58be048›"},
         {"a": ["‹withheld:12›"]},
