@@ -169,6 +169,29 @@ def test_a_compiled_agent_says_why_the_model_saw_what_it_saw(
     assert shown.trees == [f"invoke_agent desk\n{turn}  execute_tool find_order\n{turn}"]
 
 
+@pytest.mark.covers("MC-06", "MC-07", "MC-08", "MC-09", "MC-11")
+def test_resources_tools_and_prompts_of_an_mcp_server_go_into_a_compile(
+    server: Serving, tmp_path: Path
+) -> None:
+    shown = show(server, tmp_path, "mcp_ingestion.py")
+
+    lines = shown.output.splitlines()
+    assert lines[0].startswith("prompt asset answer, sha256:")
+    assert lines[1:] == [
+        "orders.md: include, within_budget",
+        "almanac.md: exclude, over_budget",
+        "mcp_ingestion.py: exclude, policy_denied",
+        "Answer a customer: include, latest_user_request",
+        "Order 7 is in the post.",
+    ]
+    assert len(shown.runs) == 1
+    assert "MCP send resources/read" in shown.trees[0]
+    asked = f"/v1/receipts?run={shown.runs[0]['run_id']}&rule=mcp.workspace"
+    refused = json.loads(server.get(asked))["items"]
+    assert {one["source"].partition(" ")[0] for one in refused} == {"mcp_resource"}
+    assert {one["decision"] for one in refused} == {"exclude"}
+
+
 def test_every_example_is_run_by_a_test() -> None:
     tests = "".join(
         path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py")

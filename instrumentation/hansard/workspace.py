@@ -1,0 +1,17 @@
+"""The workspace of this machine: the roots of an MCP client, with symlinks followed."""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from hansard_compiler.mcp_context.roots import Workspace
+
+
+def workspace(roots: Iterable[Mapping[str, Any]], *, schemes: Iterable[str] = ()) -> Workspace:
+    """Return the boundary that `roots/list` draws; `schemes` are permitted beside file:.
+
+    Raises InvalidInput for a root that is no folder of this machine.
+    """
+    return Workspace.of(roots, resolve=os.path.realpath, schemes=schemes)
