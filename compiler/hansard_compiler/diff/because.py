@@ -33,6 +33,8 @@ def setting_words(name: str) -> str:
     if name.startswith("weight."):
         return f"weight of {name.removeprefix('weight.')}"
     field, _, rest = name.partition(".")
+    if field == "left_out":
+        return rest
     if field == "order":
         return f"order of {rest.replace('_', ' ')}"
     if field == "setting":
@@ -93,6 +95,8 @@ def _sentence(item: ItemDiff, change: Change) -> str:
 
 def _input_sentence(item: ItemDiff, change: Change) -> str:
     subject = "it" if change.subject == item.item_id else setting_words(change.name)
+    if change.name.startswith("left_out."):
+        return f"{subject} is {'left out' if change.presence == 'removed' else 'let in again'}"
     if change.presence == "added":
         return f"{subject} is new"
     if change.presence == "removed":

@@ -36,6 +36,8 @@ _LISTS: Final[Mapping[str, tuple[str, ChangeKind]]] = {
 _NESTED: Final = ("weights", "risk", "relevance", "compression")
 _SETTING: Final = "setting."
 _WEIGHT: Final = "weight."
+_REMOVED: Final = "removed_items"  # of the request of a replay
+_LEFT_OUT: Final = "left_out."
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +84,17 @@ def _changes(left: Json, right: Json) -> Iterator[Change]:
         if left[name] != right[name]:
             yield Change(name, kind, "changed", left[name], right[name])
     yield from _config_changes(left["compile_config"], right["compile_config"])
+    yield from _left_out(left.get(_REMOVED, ()), right.get(_REMOVED, ()))
     for field, (word, kind) in _LISTS.items():
         yield from _list_changes(field, word, kind, left[field], right[field])
+
+
+def _left_out(left: Sequence[str], right: Sequence[str]) -> Iterator[Change]:
+    """Yield what a replay leaves out: a candidate still, and so no change of the lists."""
+    for item_id in sorted({*left} ^ {*right}):
+        before, after = (item_id if item_id in one else None for one in (left, right))
+        presence: Presence = "removed" if before is None else "added"
+        yield Change(f"{_LEFT_OUT}{item_id}", "input", presence, before, after)
 
 
 def _config_changes(left: Json, right: Json) -> Iterator[Change]:
@@ -170,9 +181,15 @@ def _mixed(right: Json, left: Json, names: frozenset[str]) -> Json:
     before, after = _flat(left["compile_config"]), _flat(right["compile_config"])
     taken = {name: value for name, value in before.items() if name in names}
     mixed["compile_config"] = _unflat({**after, **taken})
+    mixed[_REMOVED] = _mixed_removed(right.get(_REMOVED, ()), left.get(_REMOVED, ()), names)
     for field, (word, _) in _LISTS.items():
         mixed[field] = _mixed_list(field, word, right[field], left[field], names)
     return mixed
+
+
+def _mixed_removed(right: Sequence[str], left: Sequence[str], names: frozenset[str]) -> list[str]:
+    both = dict.fromkeys((*right, *left))
+    return [one for one in both if one in (left if f"{_LEFT_OUT}{one}" in names else right)]
 
 
 def _mixed_list(

@@ -260,6 +260,26 @@ def test_before_it_is_sent_it_shows_what_falls_in_and_out_and_why(
     assert page.one("table", class_="jsondiff").all("tr")[1:]
 
 
+def test_what_is_left_out_is_its_own_cause_whatever_else_was_changed(
+    pages: Pages, scripted: str
+) -> None:
+    changes = [
+        {"op": "set_budget", "token_budget": 3000},
+        {"op": "remove_item", "item_id": "orders"},
+    ]
+
+    shown = pages.stage.preview(scripted, *changes)
+    page = pages.get(at(scripted, *changes))
+
+    [orders] = [one for one in shown["compile"]["items"] if one["item_id"] == "orders"]
+    assert orders["because"] == {
+        "kind": "input", "detail": "it is left out", "basis": "verified",
+        "changes": ["left_out.orders"], "is_minimal": True,
+    }  # fmt: skip
+    row = next(one for one in page.all("li") if one.attributes.get("data-item") == "orders")
+    assert "it is left out verified" in row.text
+
+
 def test_a_long_change_is_carried_by_the_forms(pages: Pages, scripted: str) -> None:
     text = "word " * 3_000 + "almanac"
     answer = pages.post(
@@ -334,6 +354,8 @@ def test_an_answer_from_the_recording_is_labelled(pages: Pages, scripted: str) -
     page = pages.send(scripted, act="recorded")
 
     assert "answered from the recording" in page.text
+    assert "the recorded request, byte for byte" in page.text
+    assert "went out" not in page.text
     listed = pages.get(f"/replay/{scripted}").all(class_="replays-row")
     assert any("recorded" in one.text for one in listed)
 
