@@ -94,6 +94,25 @@ def test_the_command_comes_with_the_package(newcomer: Newcomer) -> None:
     assert newcomer.run("hansard", "--version").startswith("hansard, version ")
 
 
+@pytest.mark.covers("EX-03")
+def test_all_six_parts_come_with_the_package(newcomer: Newcomer) -> None:
+    """The SDK, the compiler, memory, policy, the recorder, and what speaks to providers."""
+    program = (
+        "import hansard; from hansard import tool, compile_step, memory\n"
+        "from hansard_compiler import compile, policy; from hansard_store import memories\n"
+        "from hansard_collector.pipeline import Pipeline\n"
+        "from hansard_compiler.providers.registry import ADAPTERS\n"
+        "for one in (hansard, compile, policy, memories): print(one.__file__)\n"
+        "print(*sorted(ADAPTERS))"
+    )
+
+    *places, adapters = newcomer.run("python", "-c", program).splitlines()
+
+    assert len(places) == 4
+    assert all(Path(place).is_relative_to(newcomer.home) for place in places)
+    assert adapters == "anthropic openai openai_compatible scripted"
+
+
 @pytest.mark.covers("OT-21")
 def test_a_newcomer_reads_the_first_step_within_half_an_hour(newcomer: Newcomer) -> None:
     """What a machine takes of it: the README's program, a server, and the step it recorded."""
