@@ -291,6 +291,32 @@ def test_an_address_in_a_record_is_never_called(stage: Stage) -> None:
     assert "attacker.example" in told["message"]
 
 
+@pytest.mark.parametrize(
+    ("provider", "path"),
+    [
+        ("openai", "/v1/files"),
+        ("openai", "/v1/fine_tuning/jobs"),
+        ("openai", "/v1/chat/completions/../../organization/invites"),
+        ("openai", "/v1/chat/completions?x=/responses"),
+        ("openai", "/v1//attacker.example/responses"),
+        ("openai_compatible", "/v1/../api/delete"),
+        ("anthropic", "/v1/messages/batches"),
+        ("anthropic", "/v1/organizations/api_keys"),
+    ],
+)
+def test_a_record_cannot_spend_our_key_on_another_path(
+    stage: Stage, provider: str, path: str
+) -> None:
+    ref = stage.step(stage.http_call(CHAT))["attributes"]["hansard.request.ref"]
+    told = {**FOREIGN, "gen_ai.provider.name": provider, "hansard.request.ref": ref}
+    planted = tell(stage, os.urandom(8).hex(), attributes={**told, "url.path": path})
+    asked = len(stage.provider.received)
+
+    assert stage.refused(planted)["reason"] == "provider_unknown"
+    assert stage.refused(planted, elsewhere=True)["reason"] == "provider_unknown"
+    assert len(stage.provider.received) == asked
+
+
 def test_a_provider_without_an_adapter_or_an_address_is_named(stage: Stage) -> None:
     ref = stage.step(stage.http_call(CHAT))["attributes"]["hansard.request.ref"]
     azure = tell(

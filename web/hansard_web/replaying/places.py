@@ -25,11 +25,16 @@ from hansard_compiler.providers.openai_responses import OpenAIResponses
 from hansard_compiler.providers.scripted import ScriptedFormat, ScriptedWire, read_script
 from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_web.replaying.plain import PlainAnswers
-from hansard_web.replaying.source import Source
+from hansard_web.replaying.source import WITHHELD, Source
 
 _OPENAI: Final = "https://api.openai.com/v1"
 _ANTHROPIC: Final = "https://api.anthropic.com"
 Address: TypeAlias = tuple[str, str, int | None, str]  # scheme, host, port, path
+# What our keys may be spent on: a record can name any path (files, fine-tuning, accounts).
+_CALLS: Final = frozenset(
+    {"/chat/completions", "/completions", "/embeddings", "/responses", "/responses/compact"}
+)
+_ANTHROPIC_CALLS: Final = frozenset({"/v1/messages", "/v1/complete"})
 _LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 # Which version of an API was spoken, and with which of its features; never a key.
 _VERSION_HEADERS: Final = ("anthropic-version", "anthropic-beta", "openai-beta")
@@ -92,6 +97,7 @@ def recorded_place(source: Source) -> Recorded:
         )  # fmt: skip
     call = source.call
     path = str(attributes.get("url.path") or "")
+    path = "" if path.startswith(WITHHELD) else path
     host, port = attributes.get(names.SERVER_ADDRESS), attributes.get(names.SERVER_PORT)
     at = None
     if isinstance(host, str) and host:
@@ -128,13 +134,16 @@ def door_for(recorded: Recorded, reach: Reach) -> Door:
 
 
 def _doors(recorded: Recorded, reach: Reach) -> list[Door]:
-    """Return the doors that take such a request, the provider's own first."""
+    """Return the doors that take such a request, the provider's own first; none but model calls."""
     environment, provider, path = reach.environment, recorded.provider, recorded.path
     if provider == "anthropic":
         base = environment.get("ANTHROPIC_BASE_URL") or _ANTHROPIC
-        return [Door("anthropic", provider, base, _below(path, "/v1/messages"))]
+        below = _below(path, "/v1/messages")
+        return [Door("anthropic", provider, base, below)] if below in _ANTHROPIC_CALLS else []
     own = environment.get("OPENAI_BASE_URL") or _OPENAI
     tail = _tail(path)
+    if tail not in _CALLS:
+        return []
     local = [] if reach.model_server is None else [
         Door("openai_compatible", provider, reach.model_server, tail)
     ]  # fmt: skip

@@ -30,7 +30,7 @@ REQUEST_REF: Final = names.REQUEST + names.REF
 RESPONSE_REF: Final = names.RESPONSE + names.REF
 RECIPE_REF: Final = semconv.RECIPE + names.REF
 _MODEL_ROLES: Final = ("llm", "embedding")
-_WITHHELD: Final = "‹withheld"
+WITHHELD: Final = "‹withheld"
 _OPEN: Final = "open"
 
 
@@ -173,4 +173,4 @@ def is_withheld(source: Source) -> bool:
         and key.removesuffix(semconv.SIZE_SUFFIX) + semconv.REF_SUFFIX not in attributes
         for key in attributes
     )
-    return sized or any(_WITHHELD in one for one in attributes.values() if isinstance(one, str))
+    return sized or any(WITHHELD in one for one in attributes.values() if isinstance(one, str))
