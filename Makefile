@@ -14,10 +14,11 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed-dev browser check
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
 
-## checks that need Node and a network: stock JavaScript exporters, the programs of docs/connect
+## checks that need Node and a network: stock JavaScript exporters, the programs of docs/connect, MCP
 test-peers: $(VENV)/.installed-dev
 	$(BIN)/python tests/peers/run.py
 	$(BIN)/python tests/peers/connect.py
+	$(BIN)/python tests/peers/mcp_conformance.py
 
 ## formatting, lint, types
 check: $(VENV)/.installed-dev
