@@ -91,13 +91,20 @@ class HttpClient:
             _Request("GET", path, None, timeout_s, headers or {}, is_repeatable=True)
         )
 
-    def post(self, path: str, body: Json, *, is_repeatable: bool = False) -> Answer:
+    def post(
+        self,
+        path: str,
+        body: Json,
+        *,
+        is_repeatable: bool = False,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
         """Send something, once; again only if that changes nothing."""
         try:
             data = json.dumps(body, allow_nan=False).encode()
         except ValueError as error:
             raise GateUnavailable(f"this cannot be said in JSON: {error}") from None
-        told = {"content-type": "application/json"}
+        told = {"content-type": "application/json", **(headers or {})}
         return self._asked(
             _Request("POST", path, data, self._timeout_s, told, is_repeatable=is_repeatable)
         )

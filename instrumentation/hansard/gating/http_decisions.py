@@ -78,8 +78,12 @@ class HttpDecisions:
         return [checked(one) for one in items]
 
     def decide(self, approval_id: str, verb: str, body: Json) -> Json:
-        told = self._body(body) if verb == "repropose" else _given(body)
-        return _taken(self._http.post(f"{_address(approval_id)}/{verb}", told))
+        if verb != "repropose":
+            return _taken(self._http.post(f"{_address(approval_id)}/{verb}", _given(body)))
+        key = self._keys.find(approval_id)
+        headers = {KEY_HEADER: key} if key else {}
+        at = f"{_address(approval_id)}/{verb}"
+        return _taken(self._http.post(at, self._body(body), headers=headers))
 
     def claim(self, approval_id: str, body: Json) -> Json:
         key = body.get("proposal_key") or self._keys.find(approval_id)

@@ -37,7 +37,8 @@ def propose(api: TestClient, **changes: Any) -> dict[str, Any]:
 
 
 def post(api: TestClient, approval: dict[str, Any], verb: str, **body: Any) -> Any:
-    return api.post(f"/v1/approvals/{approval['approval_id']}/{verb}", json=body)
+    key = {"Hansard-Proposal-Key": approval["proposal_key"]} if verb == "repropose" else {}
+    return api.post(f"/v1/approvals/{approval['approval_id']}/{verb}", json=body, headers=key)
 
 
 @pytest.mark.covers("PO-20", "PO-21")
@@ -153,12 +154,51 @@ def test_a_batch_is_proposed_together_and_each_part_can_be_taken_out(api: TestCl
     second = made["items"][1]
     post(api, second, "reject", by="ann", reason="not her")
 
-    granted = post(api, made["items"][0], "approve", batch=True, by="ann").json()
+    seen = {one["approval_id"]: one["revision"] for one in made["items"]}
+    granted = post(api, made["items"][0], "approve", batch=True, seen=seen, by="ann").json()
 
     models.ApprovedBatch.model_validate(granted)
     assert len(granted["items"]) == 4
     found = api.get(f"/v1/approvals?batch={made['batch_id']}").json()["items"]
     assert sorted(one["status"] for one in found) == ["approved"] * 4 + ["rejected"]
+
+
+def test_what_was_added_to_a_batch_after_it_was_looked_at_is_not_approved(api: TestClient) -> None:
+    part = {"tool": "create_contact", "arguments": {"name": "Ann"}}
+    made = api.post("/v1/approvals", json={"batch": [part, part]}).json()
+    seen = {one["approval_id"]: 1 for one in made["items"]}
+    later = propose(api, tool="pay", arguments={"amount": 9}, batch_id=made["batch_id"])
+
+    blind = post(api, made["items"][0], "approve", batch=True)
+    granted = post(api, made["items"][0], "approve", batch=True, seen=seen).json()["items"]
+
+    assert (blind.status_code, blind.json()["error"]["details"]) == (400, {"parameter": "seen"})
+    assert {one["approval_id"] for one in granted} == set(seen)
+    assert api.get(f"/v1/approvals/{later['approval_id']}").json()["status"] == "awaiting"
+
+
+def test_only_the_proposer_brings_an_action_back(api: TestClient) -> None:
+    made = propose(api)
+    post(api, made, "revise", note="again")
+    at = f"/v1/approvals/{made['approval_id']}/repropose"
+    other = propose(api)["proposal_key"]
+
+    answers = [
+        api.post(at, json={"arguments": {"to": "eve@evil.example"}}, headers=headers)
+        for headers in ({}, {"Hansard-Proposal-Key": other})
+    ]
+
+    assert [one.json()["error"]["code"] for one in answers] == ["bad_token", "bad_token"]
+    assert "drafts" not in answers[0].text
+    assert post(api, made, "repropose", arguments=EMAIL).json()["revision"] == 2
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "[1e400]"])
+def test_numbers_that_cannot_be_told_apart_are_refused(api: TestClient, number: str) -> None:
+    body = f'{{"tool": "pay", "arguments": {{"amount": {number}}}}}'
+    answer = api.post("/v1/approvals", content=body, headers={"Content-Type": "application/json"})
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_json")
 
 
 def test_waiting_ends_with_the_decision(make_client: MakeClient) -> None:
@@ -208,9 +248,10 @@ def test_a_senders_token_may_propose_and_not_decide(tokened: TestClient) -> None
     made = tokened.post("/v1/approvals", json=body, headers=bearer("ingest")).json()
     at = f"/v1/approvals/{made['approval_id']}"
 
+    key = {"Hansard-Proposal-Key": made["proposal_key"]}
     codes = {
         scope: [
-            tokened.post(f"{at}/{verb}", json=told, headers=bearer(scope)).status_code
+            tokened.post(f"{at}/{verb}", json=told, headers=bearer(scope) | key).status_code
             for verb, told in (("revise", {"note": "x"}), ("repropose", {"arguments": {}}))
         ]
         for scope in ("ingest", "read", "decide")

@@ -141,7 +141,10 @@ class Approve(_Body):
     revision: Annotated[int, Field(ge=1)] | None = Field(
         default=None, description="of the draft that was looked at; another one is refused"
     )
-    batch: bool = Field(default=False, description="everything of its batch that still waits")
+    batch: bool = Field(default=False, description="those of its batch that are `seen`")
+    seen: dict[HexId, Annotated[int, Field(ge=1)]] | None = Field(
+        default=None, description="of a batch: the drafts looked at, `{approval_id: revision}`"
+    )
 
 
 class Reject(_Body):

@@ -138,12 +138,16 @@ def approve(
         batch_id = accounts.store.approval(approval_id).batch_id
         if batch_id is None:
             raise BadQueryError("batch", "this approval is of no batch")
-        items = [approval_json(one) for one in accounts.store.approve_batch(batch_id, by=by)]
-        return Answer({"batch_id": batch_id, "items": items})
-    granted = accounts.store.approve(
-        approval_id, by=by, arguments=given.arguments, revision=given.revision
+        if given.seen is None:  # its proposer may have added to it since
+            raise BadQueryError("seen", "say which drafts you looked at: {approval_id: revision}")
+        granted = accounts.store.approve_batch(batch_id, by=by, revisions=given.seen)
+        return Answer({"batch_id": batch_id, "items": [approval_json(one) for one in granted]})
+    return _told(
+        accounts,
+        accounts.store.approve(
+            approval_id, by=by, arguments=given.arguments, revision=given.revision
+        ),
     )
-    return _told(accounts, granted)
 
 
 @router.post(_PATH + "/reject", response_class=Answer, responses={200: {"model": models.Approval}})
@@ -179,7 +183,12 @@ def repropose(
     given: bodies.Repropose,
     proposal_key: ProposalKey = None,
 ) -> Answer:
-    """Bring a revised action back with a new draft; its time begins anew."""
+    """Bring a revised action back with a new draft; its time begins anew.
+
+    Only its proposer may: the `proposal_key` is needed.
+    """
+    if proposal_key is None:
+        raise ClaimRefused("bad_token", "the key of the proposal is needed")
     if given.tool is not None and given.tool != accounts.store.approval(approval_id).tool:
         raise BadQueryError("tool", "a new draft is of the same tool; propose another action")
     made = accounts.store.repropose(

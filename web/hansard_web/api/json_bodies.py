@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, NoReturn
 
+from anyio import CapacityLimiter, fail_after, to_thread
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,6 +18,10 @@ from hansard_web.sidecar.errors import BadBody, NotJson
 # Reading takes 2 to 15 ms of processor time a megabyte, which ingest does not have meanwhile.
 MAX_BYTES: Final = 16 * 1024 * 1024
 MAX_DEPTH: Final = 100
+_WAIT_S: Final = 120.0  # for the whole of a body
+# Larger ones are read apart: the event loop stands still meanwhile, and with it every other answer.
+_APART_BYTES: Final = 64 * 1024
+_MOST_APART: Final = 2  # at once: what is read can take twenty times the room of its text
 
 _Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -47,14 +53,27 @@ async def _read(request: Request) -> bytes:
     if kind != "application/json" and not kind.endswith("+json"):
         raise NotJson(told)
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BYTES:
-            raise PayloadTooLargeError(MAX_BYTES)
+    try:
+        with fail_after(_WAIT_S):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MAX_BYTES:
+                    raise PayloadTooLargeError(MAX_BYTES)
+    except TimeoutError:
+        raise BadBody(f"the body did not come within {_WAIT_S:g} seconds") from None
     # Starlette's own places: FastAPI asks the request for both.
     request._body = bytes(body)
-    request._json = parse_json(request._body)
+    request._json = await _parsed(request, request._body)
     return request._body
+
+
+async def _parsed(request: Request, data: bytes) -> Any:
+    if len(data) <= _APART_BYTES:
+        return parse_json(data)
+    state = request.app.state
+    if not hasattr(state, "json_threads"):
+        state.json_threads = CapacityLimiter(_MOST_APART)
+    return await to_thread.run_sync(parse_json, data, limiter=state.json_threads)
 
 
 def parse_json(data: bytes) -> Any:
@@ -90,7 +109,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check(value: Any) -> None:
-    """Refuse what later stages could not write: nesting without end, lone surrogates."""
+    """Refuse what later stages could not write: endless nesting, halves of characters, infinity."""
     level, depth = [value], 0
     while level:
         depth += 1
@@ -105,6 +124,8 @@ def _check(value: Any) -> None:
                 below += one
             elif isinstance(one, str) and not one.isascii():
                 _check_text(one)
+            elif isinstance(one, float) and math.isinf(one):
+                raise BadBody("a number is too large to be told from others")  # 1e999 and 1e1000
         level = below
 
 
