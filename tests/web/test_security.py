@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pytest
 from google.rpc.status_pb2 import Status
@@ -10,6 +10,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from starlette.testclient import TestClient
 
 from hansard_collector.pipeline import Pipeline
+from hansard_web.forms import MAX_BYTES, MAX_OPEN_BYTES
 from hansard_web.security import CONTENT_SECURITY_POLICY
 from hansard_web.sessions import SESSION_COOKIE
 from hansard_web.settings import WebSettings, parse_token
@@ -284,3 +285,25 @@ def test_a_process_without_a_door_for_senders_tells_them_so(client: TestClient) 
 
     assert answer.status_code == 404
     assert Status.FromString(answer.content).code == 12
+
+
+@pytest.mark.parametrize("token", ["", ALL])
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "multipart/form-data"])
+def test_a_form_is_not_read_without_end(guarded_client: TestClient, token: str, kind: str) -> None:
+    most = MAX_BYTES if token else MAX_OPEN_BYTES
+
+    def parts() -> Iterator[bytes]:
+        yield b'--x\r\ncontent-disposition: form-data; name="a"; filename="b"\r\n\r\n'
+        for _ in range(100):
+            yield b"x&" * (most // 20)
+
+    headers = {"Content-Type": f"{kind}; boundary=x", **(bearer(token) if token else {})}
+    answer = guarded_client.post("/signin", content=parts(), headers=headers)
+
+    assert (answer.status_code, "too long" in answer.text) == (413, True)
+
+
+def test_a_form_of_usual_length_is_read(guarded_client: TestClient) -> None:
+    answer = guarded_client.post("/signin", data={"token": "x" * 50_000, "csrf": "wrong"})
+
+    assert answer.status_code == 403

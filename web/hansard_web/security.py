@@ -20,6 +20,7 @@ from starlette.requests import cookie_parser
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from hansard_web.forms import MAX_BYTES, MAX_OPEN_BYTES, bounded, is_form
 from hansard_web.sessions import SESSION_COOKIE, Sessions
 from hansard_web.settings import Scope as TokenScope
 from hansard_web.settings import Token, WebSettings, find_token
@@ -125,6 +126,9 @@ class Security:
         state["token"] = token
         state["signed_in"] = token is not None and "authorization" not in headers
 
+        if is_form(headers.get("content-type", "")):
+            is_open = token is None and bool(self._settings.tokens)
+            receive = bounded(receive, MAX_OPEN_BYTES if is_open else MAX_BYTES)
         refused = self._judge(scope, headers, token)
         answer = self._refuse(scope, refused) if refused else self._app
         await answer(scope, receive, _with_headers(send))
