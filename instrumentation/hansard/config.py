@@ -11,6 +11,7 @@ where the strictest mode does.
 from __future__ import annotations
 
 import os
+import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -195,7 +196,7 @@ def load_settings(
         one = _from_argument(row, arguments or {}) or _from_environment(row, environment, problems)
         if one is not None:
             found[row.name] = one
-    data = found["data"].value if "data" in found else default_data_folder()
+    data = found["data"].value if "data" in found else _data_folder(problems)
     _add_file(found, data, problems)
     _settle_endpoints(found)
     _add_authorization(found)
@@ -208,10 +209,22 @@ def load_settings(
 
 
 def default_data_folder() -> Path:
-    """Return where the platform keeps a user's data: the server's default too."""
+    """Return where the platform keeps a user's data: the server's default too.
+
+    RuntimeError for a user without a home, as containers have them.
+    """
     from platformdirs import user_data_path
 
     return user_data_path("hansard", appauthor=False)
+
+
+def _data_folder(problems: list[str]) -> Path:
+    try:
+        return default_data_folder()
+    except RuntimeError as error:
+        folder = Path(tempfile.mkdtemp(prefix="hansard-"))  # for this process, and nobody else's
+        problems.append(f"{error}; what waits to be sent is in {folder} now: set HANSARD_DATA")
+        return folder
 
 
 def _source_of(row: Setting, found: Mapping[str, _Found]) -> str:

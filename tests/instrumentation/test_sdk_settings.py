@@ -237,3 +237,21 @@ def test_empty_variables_are_as_good_as_none(tmp_path: Path) -> None:
     names = {name: " " for row in SETTINGS for name in row.env}
 
     assert load_settings({"data": tmp_path}, names) == load_settings({"data": tmp_path}, {})
+
+
+def test_a_program_of_a_user_without_a_home_is_told_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container that runs as a user of no passwd."""
+    for name in ("HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 4_000_000_001)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    settings = load_settings({}, {})
+
+    assert settings.data.parent == tmp_path
+    assert settings.data.stat().st_mode & 0o777 == 0o700
+    [problem] = settings.problems
+    assert "HANSARD_DATA" in problem
+    assert load_settings({}, {"HANSARD_DATA": str(tmp_path)}).problems == ()

@@ -290,7 +290,8 @@ def load_config(arguments: Mapping[str, Any], environment: Mapping[str, str]) ->
         elif environment.get(row.env):
             found[row.name] = _read(row, environment[row.env], source=row.env)
     _add_file(found)
-    found.setdefault("data", default_data_folder())
+    if "data" not in found:
+        found["data"] = default_data_folder()
     config = Config(**found)
     _check(config)
     return config
@@ -302,10 +303,13 @@ def data_folder(argument: str | None, environment: Mapping[str, str]) -> Path:
 
 
 def default_data_folder() -> Path:
-    """Return where the platform keeps a user's data."""
+    """Return where the platform keeps a user's data; ConfigError for a user without a home."""
     from platformdirs import user_data_path  # a server's package; only this line needs it
 
-    return user_data_path("hansard", appauthor=False)
+    try:
+        return user_data_path("hansard", appauthor=False)
+    except RuntimeError as error:  # a container's user that is in no passwd
+        raise ConfigError(f"{error}; or name the folder: --data or HANSARD_DATA") from None
 
 
 def _add_file(found: dict[str, Any]) -> None:

@@ -34,6 +34,19 @@ def test_without_anything_said_the_platforms_folder_is_used() -> None:
     assert load_config({}, {}).data == default_data_folder()
 
 
+def test_a_user_without_a_home_names_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container that runs as a user of no passwd."""
+    for name in ("HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 4_000_000_001)
+
+    assert load_config({}, {"HANSARD_DATA": str(tmp_path)}).data == tmp_path
+    with pytest.raises(ConfigError, match="HANSARD_DATA"):
+        load_config({}, {})
+
+
 def test_a_file_can_be_named_and_can_name_the_data_folder(tmp_path: Path) -> None:
     file = tmp_path / "other.toml"
     file.write_text(f'data = "{tmp_path}/store"\ntoken = ["ingest:long-enough"]\n')
