@@ -18,12 +18,20 @@ from tests.web.sidecar.test_sidecar_models import QUESTION, SCRIPT, item, to_com
 
 Json = dict[str, Any]
 BY_OPERATION = {
-    "chat": "model_call", "execute_tool": "tool_call", "upsert_memory": "memory_write",
-    "update_memory": "memory_write", "embeddings": "model_call", "hansard.policy.check": "policy_check",
-}  # fmt: skip
+    "chat": "model_call",
+    "embeddings": "model_call",
+    "execute_tool": "tool_call",
+    "upsert_memory": "memory_write",
+    "update_memory": "memory_write",
+    "hansard.policy.check": "policy_check",
+}
 BY_ROLE = {
-    "llm": "model_call", "embedding": "model_call", "tool": "tool_call", "memory": "memory_write", "policy": "policy_check",
-}  # fmt: skip
+    "llm": "model_call",
+    "embedding": "model_call",
+    "tool": "tool_call",
+    "memory": "memory_write",
+    "policy": "policy_check",
+}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
