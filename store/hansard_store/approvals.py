@@ -54,6 +54,7 @@ claim.state, claim.claimed_ns, claim.finished_ns, claim.result_ref, claim.error,
 _FROM = "FROM approval {index} LEFT JOIN approval_claim AS claim USING (approval_id)"
 _NO_INDEX = _FROM.format(index="")
 _ONE = f"SELECT {_COLUMNS} {_NO_INDEX} WHERE approval.approval_id = ?"
+_VERSION = "SELECT version FROM approval WHERE approval_id = ?"
 _OF_KEY = f"SELECT {_COLUMNS} {_NO_INDEX} WHERE approval.proposal_key = ?"
 _PREFIX = """
 SELECT approval_id FROM approval WHERE approval_id BETWEEN :low AND :high
@@ -131,6 +132,12 @@ def get(connection: apsw.Connection, approval_id: str) -> Approval:
     """
     row: Any = connection.execute(_ONE, (find_id(connection, approval_id),)).fetchone()
     return _approval(row)
+
+
+def version_of(connection: apsw.Connection, approval_id: str) -> int | None:
+    """Return a number that grows with every change of an approval; None where there is none."""
+    version: int | None = connection.execute(_VERSION, (bytes.fromhex(approval_id),)).get
+    return version
 
 
 def find_id(connection: apsw.Connection, prefix: str) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from threading import Event, Lock, Thread
 from typing import Final
@@ -13,14 +14,26 @@ from anyio import fail_after
 from hansard_store.database import DataFolder, data_version, open_reader
 
 POLL_S: Final = 0.1
+# What somebody waits for, read by the poller after a commit. It is the same until that happens.
+Look = Callable[[apsw.Connection], object]
+_UNSEEN: Final = object()
 
 
 class _Waiter:
-    """One request that waits. Its event belongs to its loop."""
+    """One request that waits. Its event belongs to its loop, what it saw to the poller."""
 
-    def __init__(self) -> None:
+    def __init__(self, look: Look | None) -> None:
         self.loop = asyncio.get_running_loop()
         self.news = asyncio.Event()
+        self.look = look
+        self._seen: object = _UNSEEN
+
+    def is_concerned(self, connection: apsw.Connection) -> bool:
+        """Say whether a commit is news for it; each would be a herd of readers otherwise."""
+        if self.look is None:
+            return True
+        before, self._seen = self._seen, self.look(connection)
+        return self._seen != before
 
 
 class StoreWatch:
@@ -49,9 +62,18 @@ class StoreWatch:
         if self._poller is not None:
             self._poller.join()
 
-    def watching(self) -> Watching:
-        """Return a context in which no commit is missed between reading and waiting."""
-        return Watching(self)
+    @property
+    def streams(self) -> int:
+        """Return how many wait for any commit at all."""
+        with self._lock:
+            return sum(one.look is None for one in self._waiters)
+
+    def watching(self, look: Look | None = None) -> Watching:
+        """Return a context in which no commit is missed between reading and waiting.
+
+        With `look` only those count after which it finds something else.
+        """
+        return Watching(self, look)
 
     def add(self, waiter: _Waiter) -> None:
         with self._lock:
@@ -77,15 +99,17 @@ class StoreWatch:
                 with suppress(apsw.BusyError, apsw.LockedError):
                     found = data_version(connection)
                     if found != version:
+                        self._wake(connection)
                         version = found
-                        self._wake()
         finally:
             connection.close()
 
-    def _wake(self) -> None:
+    def _wake(self, connection: apsw.Connection | None = None) -> None:
         with self._lock:
             waiters = tuple(self._waiters)
         for waiter in waiters:
+            if connection is not None and not waiter.is_concerned(connection):
+                continue
             with suppress(RuntimeError):  # its loop has ended
                 waiter.loop.call_soon_threadsafe(waiter.news.set)
 
@@ -93,12 +117,13 @@ class StoreWatch:
 class Watching:
     """`async with`: read, then `await changed(...)`, then read again."""
 
-    def __init__(self, watch: StoreWatch) -> None:
+    def __init__(self, watch: StoreWatch, look: Look | None) -> None:
         self._watch = watch
+        self._look = look
         self._waiter: _Waiter | None = None
 
     async def __aenter__(self) -> Watching:
-        self._waiter = _Waiter()
+        self._waiter = _Waiter(self._look)
         self._watch.add(self._waiter)
         return self
 
@@ -107,7 +132,7 @@ class Watching:
             self._watch.remove(self._waiter)
 
     async def changed(self, *, within_s: float) -> bool:
-        """Wait for a commit since the last call; False when the time is up or the server ends."""
+        """Wait for such a commit since the last call; False when time is up or the server ends."""
         assert self._waiter is not None
         if self._watch.is_closing or within_s <= 0:
             return False

@@ -17,7 +17,7 @@ from hansard_store.approval_answers import approval_json
 from hansard_store.approval_errors import ClaimRefused
 from hansard_store.approval_records import Approval, ApprovalFilter, Proposed
 from hansard_store.approval_states import PENDING, Status
-from hansard_store.approvals import cursor_after, read_cursor
+from hansard_store.approvals import cursor_after, read_cursor, version_of
 from hansard_store.errors import BadQueryError
 from hansard_store.run_queries import find_trace_id
 from hansard_web.accounts import Accounts, AccountsDep, person
@@ -110,8 +110,9 @@ async def get_approval(
 ) -> Answer:
     """Return an approval with its drafts; `wait` holds the answer until something happens to it."""
     until_s = time.monotonic() + _wait_s(wait)
-    async with accounts.watch.watching() as watching:
-        first = found = await to_thread.run_sync(accounts.store.approval, approval_id)
+    full_id = (await to_thread.run_sync(accounts.store.approval, approval_id)).approval_id
+    async with accounts.watch.watching(lambda store: version_of(store, full_id)) as watching:
+        first = found = await to_thread.run_sync(accounts.store.approval, full_id)
         known = first.revision if revision is None else revision
         while found.status in PENDING and found.revision == known and found.status == first.status:
             left_s = until_s - time.monotonic()
@@ -120,8 +121,8 @@ async def get_approval(
             if left_s <= 0 or accounts.watch.is_closing:
                 break
             await watching.changed(within_s=max(0.01, min(left_s, over_s)))
-            found = await to_thread.run_sync(accounts.store.approval, first.approval_id)
-    return Answer(await to_thread.run_sync(_whole, accounts, found.approval_id, proposal_key))
+            found = await to_thread.run_sync(accounts.store.approval, full_id)
+    return Answer(await to_thread.run_sync(_whole, accounts, full_id, proposal_key))
 
 
 @router.post(

@@ -26,6 +26,7 @@ router = APIRouter()
 _PLACE: Final = re.compile(r"(\d{1,18})-([01])", re.ASCII)
 _LOOK_EVERY_S: Final = 10.0  # times run out without a commit
 _REST_S: Final = 0.5  # so a page gets at most two messages a second under a flood of commits
+_EACH_S: Final = 0.05  # and all pages together twenty, however many are open
 
 
 @router.get("/fragments/waiting")
@@ -56,7 +57,7 @@ async def live_approvals(
                 yield message
             await watching.changed(within_s=_LOOK_EVERY_S)
             if not accounts.watch.is_closing:
-                await sleep(_REST_S)
+                await sleep(max(_REST_S, _EACH_S * accounts.watch.streams))
 
 
 class _Stream:
