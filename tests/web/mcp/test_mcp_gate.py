@@ -172,9 +172,17 @@ def test_a_confirmation_is_of_no_use_to_another_token(office: Office) -> None:
 
     stolen = office.agent.call("remember_fact", **fact, confirmation=first["confirmation"]).error
     made_up = office.agent.call("remember_fact", **fact, confirmation="0" * 40).error
+    crossed = office.agent.call(
+        "invalidate_memory",
+        memory_id=office.reader.call(
+            "remember_fact", **fact, confirmation=first["confirmation"]
+        ).answer["result"]["memory"]["memory_id"],
+        reason="x",
+        confirmation=first["confirmation"],
+    ).error
 
     assert stolen["code"] == "bad_token"
-    assert made_up["code"] == "bad_confirmation"
+    assert made_up["code"] == crossed["code"] == "bad_confirmation"
 
 
 def test_a_person_who_looks_sees_what_would_be_written(office: Office) -> None:

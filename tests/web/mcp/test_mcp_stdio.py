@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 from click.testing import CliRunner
 from mcp import Client, StdioServerParameters
 
 from hansard_store.facade import Accountability
 from hansard_web.cli import commands
+from hansard_web.mcp_server.asking import Api, Refused
 from tests.journeys.processes import HANSARD, environment
 from tests.web.mcp.conftest import READER, Office
 from tests.web.mcp.speaking import Told, told
@@ -91,10 +93,15 @@ def test_a_running_server_is_asked_with_its_token(office: Office) -> None:
     assert refused.error["code"] == "scope_missing"
 
 
-def test_a_server_that_is_not_there_is_a_typed_error(office: Office) -> None:
-    (nothing,) = speak(("list_runs", {}), arguments=["--url", "http://127.0.0.1:1"])
+def test_a_server_that_is_not_there_is_a_typed_error() -> None:
+    async def ask() -> None:
+        async with httpx2.AsyncClient(base_url="http://127.0.0.1:1", trust_env=False) as client:
+            await Api(client, b"secret").get("/v1/runs")
 
-    assert nothing.error["code"] == "unreachable"
+    with pytest.raises(Refused) as refused:
+        anyio.run(ask)
+
+    assert refused.value.code == "unreachable"
 
 
 def test_a_folder_that_cannot_be_used_is_one_line(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import httpx2
@@ -287,6 +288,20 @@ def test_a_token_for_sending_only_opens_nothing(office: Office) -> None:
     answer = post(office, Authorization=f"Bearer {SENDER}")
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "scope_missing")
+
+
+def test_without_the_package_the_door_says_what_to_install(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "hansard_web.mcp_server.server")
+    monkeypatch.setitem(sys.modules, "mcp.server.lowlevel", None)
+    app = create_app(office.stage.folder, None, WebSettings())
+
+    with TestClient(app, base_url="http://localhost") as client:
+        answer = client.post("/mcp", json=INITIALIZE, headers=ACCEPT)
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (501, "mcp_missing")
+    assert "pip install 'hansard[mcp]'" in answer.json()["error"]["message"]
 
 
 def test_the_door_can_be_closed(office: Office) -> None:

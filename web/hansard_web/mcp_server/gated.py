@@ -48,13 +48,15 @@ async def confirmed(api: Api, action: Action, confirmation: str | None) -> Json:
     key = {_KEY: api.key(match[2])}
     path = f"/v1/approvals/{match[1]}"
     approval = await api.get(path)
+    if approval["tool"] != action.tool:
+        raise Refused("bad_confirmation", f"that confirms {approval['tool']}, another action")
     match approval["status"]:
         case "awaiting":
             return _pending(approval, confirmation)
         case "revised":
             return _pending(await _redraft(api, path, key, action, approval), confirmation)
         case "approved":
-            return await _run(api, path, key, action)
+            return await _run(api, path, key, action, approval)
     reason = approval["reason"]
     raise Refused(
         approval["status"],
@@ -102,10 +104,9 @@ async def _redraft(
     return await api.post(f"{path}/repropose", body, headers=key)
 
 
-async def _run(api: Api, path: str, key: dict[str, str], action: Action) -> Json:
+async def _run(api: Api, path: str, key: dict[str, str], action: Action, approval: Json) -> Json:
     """Claim an approved action, run it, and tell how it ended."""
     claim = await api.post(f"{path}/claim", {"arguments": action.arguments}, headers=key)
-    approval = await api.get(path)
     try:
         answer = await action.work(approval)
     except Refused as refused:
