@@ -32,6 +32,15 @@ def test_durations_read_in_the_unit_that_fits(nanoseconds: int, shown: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("span_name", "shown"),
+    [("invoke_agent mender", "mender"), ("fix", "fix"), ("invoke_agent", "invoke_agent"),
+     ("", "(no name)"), (None, "(no name)")],
+)  # fmt: skip
+def test_a_span_of_an_agent_is_called_like_the_agent(span_name: str | None, shown: str) -> None:
+    assert figures.agent_words(span_name) == shown
+
+
+@pytest.mark.parametrize(
     ("count", "shown"),
     [(0, "0"), (999, "999"), (37_940, "37.9k"), (999_949, "999.9k"), (999_950, "1.00M")],
 )

@@ -41,6 +41,21 @@ def test_a_row_says_everything_people_look_for(client: TestClient, runs: RunMake
     assert ended["datetime"] > started["datetime"]
 
 
+def test_a_run_named_after_its_agent_is_known_by_what_was_said(
+    client: TestClient, runs: RunMaker
+) -> None:
+    runs.run("invoke_agent mender", words="Make the test pass.", agent="mender")
+    runs.run("invoke_agent clerk", words="", agent="clerk", service="hansard-replay")
+
+    replayed, said = read(client).one("tbody").all("tr")
+
+    assert said.one("a", class_="rowlink").text == "Make the test pass."
+    assert "Make the test pass." not in [one.text for one in said.all("span", class_="dim")]
+    assert not said.all("span", title="a recorded call, made again")
+    assert replayed.one("a", class_="rowlink").text == "invoke_agent clerk"
+    assert replayed.one("span", title="a recorded call, made again").text == "replay"
+
+
 def test_unknown_figures_are_called_unknown_with_the_reason(
     client: TestClient, runs: RunMaker
 ) -> None:

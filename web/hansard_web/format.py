@@ -110,6 +110,11 @@ def plural(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def agent_words(span_name: str | None) -> str:
+    """Return what a run is called: the agent alone where its span is `invoke_agent NAME`."""
+    return (span_name or "").removeprefix("invoke_agent ").strip() or "(no name)"
+
+
 def iso_time(epoch_ns: int) -> str:
     """Return RFC 3339 in UTC with nanoseconds, for `datetime` and `title`."""
     seconds, fraction = divmod(epoch_ns, _NS_PER_S)

@@ -75,6 +75,7 @@ def make_environment(assets: Assets) -> Environment:
         auto_reload=False,
     )
     environment.filters.update(
+        agent_words=figures.agent_words,
         ago=figures.ago,
         clock=figures.clock,
         count=figures.count,

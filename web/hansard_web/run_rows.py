@@ -9,6 +9,7 @@ from typing import Final
 
 from hansard_store.run_queries import RunItem
 from hansard_web import format as figures
+from hansard_web.replaying.telling import SERVICE as REPLAYS
 
 _SHORTEST_BAR_MS: Final = 100  # the bar's scale is logarithmic: 100 ms is empty, an hour is full
 _LONGEST_BAR_MS: Final = 3_600_000
@@ -22,7 +23,9 @@ class RunRow:
     """One row; the same for a page, a fragment and a live message."""
 
     run: RunItem
-    words: str  # what was first said, "" where nothing was
+    title: str  # the name of the run; what was first said where that only repeats the agent
+    words: str  # what was first said, "" where nothing was or where it is the title
+    is_replay: bool
     model: str
     more_models: str  # the others, for the title
     bar: tuple[tuple[str, float, float], ...]
@@ -41,9 +44,13 @@ def run_row(run: RunItem, *, now_ns: int, selected: Collection[str] = ()) -> Run
     cached_pct = None
     if tokens and tokens.input and tokens.cache_read is not None:
         cached_pct = min(round(100 * tokens.cache_read / tokens.input), 100)
+    words = " ".join((run.first_input or "")[:_LONGEST_TITLE].split())
+    is_spoken = bool(words) and run.name == f"invoke_agent {run.agent_name}"
     return RunRow(
         run=run,
-        words=" ".join((run.first_input or "")[:_LONGEST_TITLE].split()),
+        title=words if is_spoken else run.name or "(no name)",
+        words="" if is_spoken else words,
+        is_replay=REPLAYS in run.service_names,
         model=run.models[0] if run.models else "",
         more_models=", ".join(run.models[1:]),
         bar=((_BAR_OF.get(run.status, "fg"), 0.0, _bar_pct(length_ns)),),
