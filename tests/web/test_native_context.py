@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from decimal import Decimal
 from typing import Any
 
@@ -10,10 +11,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from hansard_collector.pipeline import Pipeline
+from hansard_compiler.calls import Json
 from hansard_compiler.compile import CompileResult
 from hansard_compiler.scoring import NANO
+from hansard_store.memory_book import MemoryBook
 from tests.web.compiles import KEY, RULES, RUN, Put, candidate, compiled, file, ref_of, tell
 from tests.web.html import Element, parse
+from tests.web.makers import RunMaker
 
 COMPILE, CALL = f"{RUN}-{2:016x}", f"{RUN}-{3:016x}"
 
@@ -268,6 +272,24 @@ def test_an_item_whose_id_is_a_hash_is_known_by_its_words(
     assert row.one("a", class_="rowlink").text == "“Where is order 7?”"
     assert made in row.one(class_="it-src").text
     assert read(client, f"?item={made}").one("h2", id="insp-h").text == made
+
+
+def test_a_memory_is_known_by_its_words_and_leads_to_its_record(
+    client: TestClient, pipeline: Pipeline, put: Put, runs: RunMaker
+) -> None:
+    with closing(MemoryBook(runs.folder)) as book:
+        told: Json = {"writer": "app", "memory_type": "constraint", "subject": "rounding",
+                      "namespace": {"project": "shop"}, "content": "Round once."}  # fmt: skip
+        kept = book.write_json(told)["memory"]["memory_id"]
+    gone = "ab" * 16
+    tell(pipeline, put, compiled(
+        [candidate(one, "memory", "Round once.", "memory", metadata={"memory_id": one})
+         for one in (kept, gone)], budget=2_000))  # fmt: skip
+
+    assert "“Round once.”" in rows(read(client))
+    links = {one.text: one["href"] for one in read(client, f"?item={kept}").all("a")}
+    assert links["rounding"] == f"/memory/{kept}"
+    assert "not here" in read(client, f"?item={gone}").one("aside").text
 
 
 def test_two_turns_are_compared(client: TestClient, pipeline: Pipeline, put: Put) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 import apsw
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
+from hansard_store.memory_reads import get_memory
 from hansard_store.payloads import folder_of, payload_ref, peek_payload
 from hansard_store.receipts import Receipt, ReceiptFilter, list_receipts
 from hansard_store.run_queries import get_run
@@ -18,8 +19,9 @@ from hansard_web.compiled.record import Record, stored_payload
 from hansard_web.compiled.rows import receipts_href
 from hansard_web.compiled.state import ContextState
 from hansard_web.compiled.words import DECISIONS, meaning, pass_words, plain_why
-from hansard_web.format import file_size
+from hansard_web.format import agent_words, file_size
 from hansard_web.pages.word_diff import Piece, word_diff
+from hansard_web.remembering.words import title_of
 
 _READ_BYTES: Final = 256 * 1024  # of a text, for the page; the rest is behind its link
 _SHOWN_CHARS: Final = 12_000
@@ -126,15 +128,17 @@ def inspect_item(
 
 
 def _named(connection: apsw.Connection, fact: Fact) -> Fact:
-    """Give a step or run of ours its name; what is not here stays text."""
+    """Give a step, run or memory of ours its name; what is not here stays text."""
     if not fact.href or fact.is_elsewhere:
         return fact
     place, _, wanted = fact.href[1:].partition("/")
     try:
         if place == "steps":
             name = get_step(connection, wanted, now_ns=0).name
+        elif place == "memory":
+            name = title_of(get_memory(connection, wanted, now_ns=0))
         else:
-            name = get_run(connection, wanted, now_ns=0).name or fact.text[:12]
+            name = agent_words(get_run(connection, wanted, now_ns=0).name or fact.text[:12])
     except (NotFoundError, AmbiguousIdError):
         return replace(fact, text=f"{fact.text[:12]}…, not here", href="")
     return replace(fact, text=name)

@@ -14,7 +14,8 @@ from hansard_web.compiled.record import stored_payload
 from hansard_web.compiled.result import any_json
 from hansard_web.format import shorten
 
-_MADE_ID: Final = re.compile(r"[a-z_]+:[0-9a-f]{16}(#[0-9]+)?", re.ASCII)
+# Ids that were made of a hash, and those of memory records.
+_MADE_ID: Final = re.compile(r"[a-z_]+:[0-9a-f]{16}(#[0-9]+)?|[0-9a-f]{32}", re.ASCII)
 _PEEK_BYTES: Final = 4_096
 _CHARS: Final = 100
 _FIRST_TEXT: Final = re.compile(r'"(?:text|content)":"((?:[^"\\]|\\.)*)')

@@ -14,6 +14,7 @@ from hansard_store.memory_queries import Facets, Sort, facets, list_memories
 from hansard_store.memory_queries import MemoryPage as Found
 from hansard_store.memory_types import Memory
 from hansard_web.api.memory import read_memory_filter
+from hansard_web.format import plural
 from hansard_web.remembering.state import MemoryState
 from hansard_web.remembering.words import (
     STATES,
@@ -103,7 +104,7 @@ def read_listing(
     sort = "" if state.get("sort") == "read" else "read"
     return Listing(
         state=state,
-        say=f"{total:,} records, {counted.states.get('current', 0):,} current",
+        say=f"{plural(total, 'record')}, {counted.states.get('current', 0):,} current",
         problem=problem,
         rows=tuple(_row(one, state, selected) for one in found.items),
         facets=tuple(_facets(state, counted)),

@@ -12,7 +12,7 @@ from hansard_store.memory_reads import get_memory, versions_of
 from hansard_store.memory_types import Access, Memory
 from hansard_store.receipts import FoundReceipt
 from hansard_web.compiled.words import DECISIONS
-from hansard_web.format import plural
+from hansard_web.format import agent_words, plural
 from hansard_web.memory_used import uses_of
 from hansard_web.pages.word_diff import Piece, word_diff
 from hansard_web.remembering.words import (
@@ -168,7 +168,7 @@ def _used(found: FoundReceipt) -> Touch:
     return Touch(
         decision=one.decision if known else "",
         word=DECISIONS.get(one.decision, one.decision),
-        text=f"{found.run_name or found.run_id[:8]}"
+        text=f"{agent_words(found.run_name)[:40]}, run {found.run_id[:8]}"
         + (f", {one.reason.replace('_', ' ')}" if one.decision == "exclude" else ""),
         href=f"/steps/{found.step_id}/context?item={one.item_id}#i{one.ordinal}",
         at_ns=found.started_ns,
