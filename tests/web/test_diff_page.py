@@ -38,6 +38,7 @@ def test_two_runs_show_what_differs_and_why(world: World) -> None:
     assert "compressed" in rows["decimal-rounding"].text
     assert "budget, tokens 2,600 → 3,400 verified" in rows["decimal-rounding"].text
     assert "not a candidate" in rows["earlier-fix"].text
+    assert "decimal-rounding was compressed, now " in page.text  # before what is merely new
     settings = [cells(row) for row in page.all("table", class_="ins")[0].one("tbody").all("tr")]
     assert ["weight of freshness", "0.25", "0.15"] in settings
     assert ["rule restricted-sources", "version 6", "version 7"] in settings

@@ -14,7 +14,14 @@ from hansard_compiler.diff.compiles import Amount, RuleDiff, TermDiff
 from hansard_compiler.diff.sides import Term
 from hansard_web.comparing.steps import StepDiff
 from hansard_web.comparing.words import signed, tokens_text
-from hansard_web.compiled.words import DECISIONS, SECTIONS, icon_of, kind_words, points
+from hansard_web.compiled.words import (
+    DECISIONS,
+    SECTIONS,
+    icon_of,
+    item_name,
+    kind_words,
+    points,
+)
 from hansard_web.format import count, plural, shorten
 from hansard_web.pages.diff_state import DiffState
 
@@ -248,7 +255,7 @@ def _item(step: StepDiff, one: ItemDiff) -> ItemRow:
     where = "" if compiled is None else compiled.compilation.step_id
     return ItemRow(
         item_id=one.item_id,
-        name=one.item_id,
+        name=item_name(one.item_id, side.kind),
         source=" · ".join(part for part in (kind_words(side.kind), side.source or "") if part),
         icon=icon_of(side.kind),
         change=one.change,

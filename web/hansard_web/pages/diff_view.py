@@ -10,11 +10,13 @@ from hansard_store.run_queries import RunItem
 from hansard_web.comparing.runs import AlignedStep, RunDiff
 from hansard_web.comparing.steps import StepDiff, StepSide
 from hansard_web.comparing.words import Said, parted_text, say, what_text
+from hansard_web.pages.diff_context import ItemRow
 from hansard_web.pages.diff_detail import Detail, detail_of
 from hansard_web.pages.diff_rows import WINDOW, ShownSteps, shown_steps
 from hansard_web.pages.diff_state import DiffState
 
 _MOST_SAVED = 2_000  # rows of steps in a file
+_ABSENT = "not a candidate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +137,18 @@ def _detail_title(state: DiffState, selected: AlignedStep | None) -> str:
 
 
 def _reason(detail: Detail | None) -> str:
-    """Name the first flip with its cause."""
+    """Name the first flip with its cause: of two decisions, before what is merely new or gone."""
     rows = detail.context.rows if detail is not None and detail.context is not None else ()
-    for row in rows:
-        if row.detail and row.kind:
-            before = row.left.label if row.left else "not a candidate"
-            after = row.right.label if row.right else "not a candidate"
-            return f" {row.name} was {before}, now {after}: {row.detail}."
+    told = [(_labels(row), row) for row in rows if row.detail and row.kind]
+    told.sort(key=lambda one: (one[0][0] == one[0][1], _ABSENT in one[0]))
+    for (before, after), row in told[:1]:
+        return f" {row.name} was {before}, now {after}: {row.detail}."
     return ""
+
+
+def _labels(row: ItemRow) -> tuple[str, str]:
+    left, right = row.left, row.right
+    return left.label if left else _ABSENT, right.label if right else _ABSENT
 
 
 def _run_side(side: str, run: RunItem) -> ShownSide:
@@ -167,7 +173,7 @@ def _step_side(side: str, one: StepSide) -> ShownSide:
         step.span_id,
         step.sort_ns,
         step.status,
-        step.status.replace("_", " "),
+        "" if step.status == "unset" else step.status.replace("_", " "),
         f"/steps/{step.step_id}",
         f"{step.role} of {one.run.agent_name or one.run.name}",
     )
