@@ -78,6 +78,8 @@ def list_(
     if as_json:
         print_json({"items": [approval_json(one) for one in found], "next_cursor": next_cursor})
         return
+    if not found and wanted.status == _statuses("pending"):
+        click.echo("Nothing waits for a decision. With --status all: what was decided.", err=True)
     print_table(
         [Column("id"), Column("status"), Column("agent"), Column("action", may_cut=True),
          Column("expires or decided"), Column("ran")],

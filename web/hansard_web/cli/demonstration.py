@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -103,6 +105,9 @@ def _play(config: Config, golden: Settings, *, is_temporary: bool, exits: bool) 
         click.echo(summary(doors, found))
         if exits:
             return
+        click.echo("\nThe same in another terminal:")
+        click.echo(f"  export HANSARD_DATA={shlex.quote(str(doors.data))}")
+        click.echo(f"  {shlex.quote(sys.argv[0])} runs list")
         click.echo(f"\nOpen {doors.http}/  (Ctrl+C ends the demo)")
         stop.wait()
 
