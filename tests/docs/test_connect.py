@@ -10,13 +10,14 @@ import ast
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.sdk import environment_variables
 from starlette.testclient import TestClient
 
@@ -27,6 +28,8 @@ from hansard_compiler.redaction import Redactor
 from hansard_web.app import create_app
 from hansard_web.settings import WebSettings, parse_token
 from tests.collector.ingesting import Ingesting, span, traces
+from tests.collector.sessions.maker import request
+from tests.collector.sessions.scenes import claude_turn, codex_turn
 from tests.peers.connect import Page, pages
 from tests.store.empty import empty_store
 
@@ -230,3 +233,16 @@ def test_litellms_raw_view_of_a_call_is_shown_and_not_counted(stored: Ingesting)
     )
     assert sorted(counted) == [("litellm_request", 1), ("raw_gen_ai_request", 0)]
     assert stored.one("SELECT model_calls, tokens_input, tokens_output FROM run") == (1, 100, 20)
+
+
+@pytest.mark.parametrize(
+    ("turn", "service", "calls", "tokens"),
+    [(claude_turn, "claude-code", 3, 2430), (codex_turn, "codex", 3, 4500)],
+)
+def test_a_coding_agent_that_sends_logs_alone_is_shown_as_runs(
+    stored: Ingesting, turn: Callable[[], list[LogRecord]], service: str, calls: int, tokens: int
+) -> None:
+    stored.send(request(turn(), service))
+
+    shown = stored.all("SELECT model_calls, tool_calls, tokens_input FROM run")
+    assert shown == [(calls, 1, tokens)]

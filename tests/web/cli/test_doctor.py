@@ -92,7 +92,7 @@ def test_a_port_that_is_taken_is_told_with_its_flag(
     assert "--http-port 0" in ended.stdout
 
 
-@pytest.mark.covers("CO-18")
+@pytest.mark.covers("CO-18", "EX-20")
 def test_the_demo_needs_and_tries_no_network() -> None:
     proof = prove_offline()
 
