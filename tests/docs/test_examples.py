@@ -88,6 +88,7 @@ def test_a_failing_tool_of_it_shows_as_failed(server: Serving, tmp_path: Path) -
 
 
 @pytest.mark.covers("EX-15")
+@pytest.mark.covers("EX-15")
 def test_a_program_with_opentelemetry_needs_only_the_endpoint(
     server: Serving, tmp_path: Path
 ) -> None:

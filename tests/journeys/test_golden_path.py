@@ -111,7 +111,7 @@ def test_a_path_out_of_the_repository_is_refused(workspace: Workspace) -> None:
         workspace.read("../../etc/passwd")
 
 
-@pytest.mark.covers("DE-03", "DE-08", "DE-09", "DE-10", "DE-11", "DE-12", "DE-27")
+@pytest.mark.covers("DE-03", "DE-08", "DE-09", "DE-10", "DE-11", "DE-12", "DE-27", "EX-10")
 def test_the_right_patch_was_made_with_everything_that_matters(story: Story) -> None:
     receipts = story.receipts(story.runs[0], _SENT_BACK + 1)
 
