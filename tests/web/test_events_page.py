@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 from starlette.testclient import TestClient
 
+from hansard_compiler.calls import Json
 from hansard_store.database import DataFolder, open_for_maintenance
+from hansard_store.memory_book import MemoryBook
 from tests.web.approvals import RUN, STEP, ask, read, redraft, store_of
+from tests.web.makers import RunMaker
 
 FRAGMENT = {"HX-Request": "true"}
 
@@ -114,3 +119,14 @@ def test_an_event_is_shown_whole_with_its_hashes_and_neighbours(client: TestClie
     assert second.prev_hash.hex() in page.text
     hrefs = {one["href"] for one in page.all("a")}
     assert {"/events/1", "/events/3", f"/runs/{RUN}"} <= hrefs
+
+
+def test_an_event_of_memory_leads_to_the_record(client: TestClient, runs: RunMaker) -> None:
+    with closing(MemoryBook(runs.folder)) as book:
+        told: Json = {"writer": "app", "memory_type": "constraint", "subject": "rounding",
+                      "namespace": {"project": "shop"}, "content": "Round once."}  # fmt: skip
+        memory_id = book.write_json(told)["memory"]["memory_id"]
+
+    hrefs = [one["href"] for one in read(client, "/events/1").one("main").all("a")]
+
+    assert f"/memory/{memory_id}" in hrefs

@@ -35,7 +35,7 @@ class Item:
     is_soon: bool
     expires_ns: int
     at_ns: int  # when it was decided, or last changed
-    flagged: int  # arguments that a person should look at
+    flagged: int  # arguments that a person should look at while it waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,9 @@ def _maker(state: InboxState, now_ns: int) -> Callable[[Approval], Item]:
             is_soon=approval.is_pending and left_ns < SOON_NS,
             expires_ns=approval.expires_ns,
             at_ns=approval.execution.finished_ns or approval.decided_ns or approval.updated_ns,
-            flagged=sum(one.flag is not None for one in approval.fields),
+            flagged=sum(one.flag is not None for one in approval.fields)
+            if approval.is_pending
+            else 0,
         )
 
     return make

@@ -65,6 +65,7 @@ class EventPage:
     action: str
     source: str
     subject: str
+    subject_href: str  # of a memory record; "" for what has a line of its own, or no page
     body: JsonNode
     contents: tuple[tuple[str, str, JsonNode | None], ...]  # name, text, or what it is made of
     hash: str
@@ -156,12 +157,18 @@ def _filter(site: Site, store: Accountability, given: Mapping[str, str]) -> Even
     )
 
 
+def _memory_href(subject: str) -> str:
+    kind, _, memory_id = subject.partition(":")
+    return f"/memory/{memory_id}" if kind == "memory" and memory_id.isalnum() else ""
+
+
 def _event_page(found: StoredEvent, *, last_seq: int) -> EventPage:
     return EventPage(
         row=event_row(found),
         action=clean(found.action),
         source=clean(found.source),
         subject=clean(found.subject),
+        subject_href=_memory_href(found.subject),
         body=json_tree(body_of(found)),
         contents=tuple(
             (name, clean(value), None)
