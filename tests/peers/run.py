@@ -20,6 +20,7 @@ sys.path.insert(0, str(HERE.parent.parent))
 
 from tests.journeys.processes import Serving, environment, serving  # noqa: E402
 
+EXAMPLE = HERE.parents[1] / "examples" / "existing_otel_node"
 PROTOCOLS = ("grpc", "http-json", "http-protobuf")
 
 
@@ -32,7 +33,7 @@ def main() -> int:
     failures = 0
     with tempfile.TemporaryDirectory(prefix="hansard-peers-") as name:
         folder = Path(name)
-        _install(folder)
+        _install(folder, HERE / "package.json", HERE / "export.mjs")
         with serving(folder / "data") as server:
             for protocol in PROTOCOLS:
                 for compression in ("none", "gzip"):
@@ -43,12 +44,16 @@ def main() -> int:
             wrong = _check_ledger(server)
             failures += bool(wrong)
             sys.stdout.write(f"{'ledger':<20} {'; '.join(wrong) if wrong else 'ok'}\n")
+            wrong = _check_example(folder / "example", server)
+            failures += bool(wrong)
+            sys.stdout.write(f"{'examples, in Node':<20} {'; '.join(wrong) if wrong else 'ok'}\n")
     return min(failures, 1)
 
 
-def _install(folder: Path) -> None:
-    for name in ("package.json", "export.mjs"):
-        shutil.copy(HERE / name, folder)
+def _install(folder: Path, *files: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    for file in files:
+        shutil.copy(file, folder)
     subprocess.run(
         ["npm", "install", "--silent", "--no-audit", "--no-fund", "--no-package-lock",
          "--ignore-scripts"],
@@ -100,6 +105,34 @@ def _check_ledger(server: Serving) -> list[str]:
         *_differ("logs stored", 8, ledger["logs"]["stored"]),
         *_differ("metric points stored", 4, ledger["metric_points"]["stored"]),
         *_differ("rejected", 0, sum(ledger[k]["rejected"] for k in ("spans", "logs"))),
+    ]
+
+
+def _check_example(folder: Path, server: Serving) -> list[str]:
+    """Run the example as its first lines say: a name and an endpoint, and nothing of Hansard."""
+    _install(folder, *EXAMPLE.glob("*.*"))
+    ended = subprocess.run(
+        ["npm", "start", "--silent"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=environment(
+            PATH=os.environ["PATH"],
+            OTEL_SERVICE_NAME="stock",
+            OTEL_EXPORTER_OTLP_ENDPOINT=server.http,
+        ),
+        timeout=60,
+        check=False,
+    )
+    if ended.returncode:
+        return [f"it ended with {ended.returncode}: {ended.stderr[-500:]}"]
+    runs = json.loads(server.get("/v1/runs?limit=500"))["items"]
+    own = [run for run in runs if run["service_names"] == ["stock"]]
+    steps = json.loads(server.get(f"/v1/runs/{own[0]['run_id']}/steps"))["items"] if own else []
+    return [
+        *_differ("output", "There are 3 left of: lamp.\n", ended.stdout),
+        *_differ("agents", ["stock"], [run["agent"] for run in own]),
+        *_differ("roles", ["agent", "tool"], [step["role"] for step in steps]),
     ]
 
 
