@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -56,7 +56,8 @@ class Keeper:
                 "for; give the value itself",
             )
         if self.mode is RetentionMode.METADATA_ONLY:
-            withheld = {name: _withheld(value) for name, value in arguments.items()}
+            # A name may be a secret as well. Two that become one are shown as one.
+            withheld = {self._redacted(name): _withheld(value) for name, value in arguments.items()}
             return Kept(withheld, digest, is_redacted=bool(withheld), is_exact=not withheld)
         clean = text if self.mode is RetentionMode.FULL_PAYLOADS else self._redacted(text)
         stored = json.loads(clean)
@@ -92,6 +93,14 @@ class Keeper:
                 what, f"the {what} is 1 to {MAX_NAME} printable characters, not {text[:80]!r}"
             )
         return text if self.mode is RetentionMode.FULL_PAYLOADS else _clean(self.redactor, text)
+
+    def brief(self, text: str) -> str:
+        """Return a name or id as somebody told it, whatever it is, without secrets."""
+        return text if self.mode is RetentionMode.FULL_PAYLOADS else self._redacted(text)
+
+    def briefs(self, texts: Iterable[str]) -> list[str]:
+        """Return several of them."""
+        return [self.brief(one) for one in texts]
 
     def reference(self, value: Any) -> str | None:
         """Return a keyed hash of any value, None where it has no canonical form."""

@@ -105,7 +105,7 @@ class AuditDesk:
 
     def message_in(self, conversation: str, *, by: str = "", **told: Any) -> int:
         """Log an inbound message: `ref` or `text` (kept as a keyed hash), `run_id`, `step_id`."""
-        who = Who(Actor.ME, by)
+        who = self._person(by)
         return self._write(
             lambda work: telling.tell_message(
                 work, is_inbound=True, conversation=conversation, who=who, **told
@@ -114,7 +114,7 @@ class AuditDesk:
 
     def message_out(self, conversation: str, *, agent: str = "", **told: Any) -> int:
         """Log an outbound message, as `message_in`."""
-        who = Who(Actor.AGENT, agent)
+        who = self._agent(agent)
         return self._write(
             lambda work: telling.tell_message(
                 work, is_inbound=False, conversation=conversation, who=who, **told
@@ -174,12 +174,12 @@ class AuditDesk:
         asked = PolicyQuestion(tool, arguments, "write", agent, run_id, step_id)
         note = PolicyNote(DENY, tuple(rule_ids), reason)
         return self._write(
-            lambda work: proposing.note_denial(work, asked, note, agent_named(agent))
+            lambda work: proposing.note_denial(work, asked, note, self._agent(agent))
         )
 
     def failed(self, action: str, error: str, *, agent: str | None = None, **told: Any) -> int:
         """Log a failure: `subject`, `run_id`, `step_id`, `time_ns`."""
-        who = agent_named(agent) if agent else Who(Actor.SYSTEM)
+        who = self._agent(agent) if agent else Who(Actor.SYSTEM)
         return self._write(
             lambda work: telling.tell_failure(work, action, who=who, error=error, **told)
         )
@@ -195,6 +195,12 @@ class AuditDesk:
         )
 
     # ---- the inside
+
+    def _person(self, name: str) -> Who:
+        return Who(Actor.ME, self.keeper.brief(name))
+
+    def _agent(self, name: str | None) -> Who:
+        return Who(Actor.AGENT, self.keeper.brief(name or ""))
 
     @contextmanager
     def _reading(self) -> Iterator[apsw.Connection]:
@@ -214,8 +220,3 @@ class AuditDesk:
         if isinstance(done, Refusal):
             raise done.error
         return done
-
-
-def agent_named(name: str | None) -> Who:
-    """Return an agent as the one who acts."""
-    return Who(Actor.AGENT, name or "")

@@ -29,10 +29,10 @@ from hansard_store.approval_records import (
     Proposed,
 )
 from hansard_store.approval_states import Status
-from hansard_store.audit_desk import AuditDesk, agent_named
+from hansard_store.audit_desk import AuditDesk
 from hansard_store.database import DataFolder, store_errors
 from hansard_store.errors import StoreBusyError
-from hansard_store.event_types import Actor, StoredEvent
+from hansard_store.event_types import StoredEvent
 from hansard_store.policy_port import DENY, AskPolicy, PolicyQuestion, StoredPolicy
 from hansard_store.policy_records import CheckKeeper
 
@@ -77,7 +77,7 @@ class Accountability(AuditDesk):
         """Bring a revised action back with a new draft, which passes policy like the first."""
         before = self.approval(approval_id)
         running.require_proposer(before, proposal_key)
-        note = self._ask(_question(before, arguments), who=agent_named(by or before.agent))
+        note = self._ask(_question(before, arguments), who=self._agent(by or before.agent))
 
         def do(work: Work) -> Approval | Refusal:
             approval = deciding.settle(work, approvals.get(work.connection, before.approval_id))
@@ -88,7 +88,7 @@ class Accountability(AuditDesk):
                 approval,
                 arguments,
                 note,
-                who=agent_named(by or approval.agent),
+                who=self._agent(by or approval.agent),
                 description=description,
                 flags=flags,
             )
@@ -100,7 +100,7 @@ class Accountability(AuditDesk):
         proposal = self._write(
             lambda work: proposing.undoing(work, approvals.get(work.connection, approval_id))
         )
-        who = Who(Actor.ME, by)
+        who = self._person(by)
         note = self._ask(proposal_checks.question_of(proposal), who=who)
         return self._write(lambda work: proposing.propose(work, proposal, note, who=who))
 
@@ -118,7 +118,7 @@ class Accountability(AuditDesk):
 
         Raises AlreadyDecided with the first decision, unless it was the same one by the same.
         """
-        who, note = Who(Actor.ME, by), None
+        who, note = self._person(by), None
         if arguments is not None:
             before = self.approval(approval_id)
             revision = before.revision if revision is None else revision
@@ -147,7 +147,7 @@ class Accountability(AuditDesk):
                 if revisions is not None and approval_id not in revisions:
                     continue
                 seen = None if revisions is None else revisions[approval_id]
-                one = deciding.approve(work, approval_id, Who(Actor.ME, by), revision=seen)
+                one = deciding.approve(work, approval_id, self._person(by), revision=seen)
                 if isinstance(one, Refusal):
                     raise one.error  # undoes what was granted before it
                 granted.append(one)
@@ -164,7 +164,7 @@ class Accountability(AuditDesk):
         revision: int | None = None,
     ) -> Approval:
         """End an action; nothing runs."""
-        who = Who(Actor.ME, by)
+        who = self._person(by)
         return self._write(
             lambda work: deciding.reject(work, approval_id, who, reason=reason, revision=revision)
         )
@@ -173,7 +173,7 @@ class Accountability(AuditDesk):
         self, approval_id: str, *, note: str, by: str = ME, revision: int | None = None
     ) -> Approval:
         """Send an action back to its agent with a note."""
-        who = Who(Actor.ME, by)
+        who = self._person(by)
         return self._write(
             lambda work: deciding.revise(work, approval_id, who, note=note, revision=revision)
         )
@@ -306,7 +306,7 @@ class Accountability(AuditDesk):
         for one in checked:
             self.keeper.keep(one.arguments)  # refused before policy is asked about it
         notes = [
-            self._ask(proposal_checks.question_of(one), who=agent_named(one.agent))
+            self._ask(proposal_checks.question_of(one), who=self._agent(one.agent))
             for one in checked
         ]
 

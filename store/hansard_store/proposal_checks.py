@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from hansard_store.approval_errors import BadProposal
-from hansard_store.approval_records import Proposal
+from hansard_store.approval_records import PolicyNote, Proposal
 from hansard_store.argument_keeping import Keeper
 from hansard_store.policy_port import FACTS, PolicyQuestion
 
@@ -37,9 +37,10 @@ def question_of(proposal: Proposal) -> PolicyQuestion:
 def checked(proposal: Proposal, keeper: Keeper) -> Proposal:
     """Return a proposal whose names and ids can be stored; raises BadProposal."""
     for what in ("tool", "agent", "channel"):
-        given = getattr(proposal, what)
-        if given is not None and (kept := keeper.name(what, given)) != given:
-            raise BadProposal(what, f"the {what} {kept!r} looks like a secret")
+        if (given := getattr(proposal, what)) is not None:
+            _check_name(what, given, keeper)
+    for fact in proposal.facts.values():
+        _check_name("fact", fact, keeper)
     if proposal.effect not in ("read", "write"):
         raise BadProposal("effect", f"the effect is read or write, not {proposal.effect!r}")
     if not MIN_LIFETIME_NS <= proposal.lifetime_ns <= MAX_LIFETIME_NS:
@@ -49,10 +50,27 @@ def checked(proposal: Proposal, keeper: Keeper) -> Proposal:
     if len(proposal.approvers) > _MOST_APPROVERS:
         raise BadProposal("approvers", f"at most {_MOST_APPROVERS} people can be asked")
     for one in proposal.approvers:
-        keeper.name("approver", one.name)
+        _check_name("approver", one.name, keeper)
     if proposal.batch_id is not None and not _HEX_ID.fullmatch(proposal.batch_id):
         raise BadProposal("batch_id", "the batch is 32 lower-case hex digits")
-    return _with_run(proposal)
+    return _with_run(replace(proposal, told=_clean(proposal.told, keeper)))
+
+
+def _check_name(what: str, given: str, keeper: Keeper) -> None:
+    if (kept := keeper.name(what, given)) != given:
+        raise BadProposal(what, f"the {what} {kept!r} looks like a secret")
+
+
+def _clean(told: PolicyNote | None, keeper: Keeper) -> PolicyNote | None:
+    """Return what the proposer's own rules said, without the secrets that they may repeat."""
+    if told is None:
+        return None
+    return replace(
+        told,
+        rule_ids=tuple(keeper.name("rule_id", one) for one in told.rule_ids),
+        reason=None if told.reason is None else keeper.words("reason", told.reason),
+        receipts=tuple(keeper.name("receipt", one) for one in told.receipts),
+    )
 
 
 def _with_run(proposal: Proposal) -> Proposal:

@@ -39,14 +39,15 @@ from hansard_store.policy_port import APPROVAL, DENY, RECEIPT, PolicyQuestion
 
 def note_denial(work: Work, asked: PolicyQuestion, note: PolicyNote, who: Who) -> int:
     """Log that policy blocked an action."""
+    tool = work.keeper.brief(asked.tool)
     return work.tell(
         EventType.POLICY_BLOCKED,
         who,
-        action=asked.tool,
-        subject=f"tool:{asked.tool}",
+        action=tool,
+        subject=f"tool:{tool}",
         body={
             "effect": DENY,
-            "rule_ids": list(note.rule_ids),
+            "rule_ids": work.keeper.briefs(note.rule_ids),
             "check_id": note.check_id,
             "arguments": work.keeper.reference(asked.arguments),
         },

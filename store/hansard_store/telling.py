@@ -23,6 +23,7 @@ def tell_message(
     time_ns: int | None = None,
 ) -> int:
     """Log a message by its reference, or a keyed hash of its text; never the text."""
+    ref = None if ref is None else work.keeper.brief(ref)
     body: Json = {"ref": ref, "text": None if text is None else work.keeper.reference(text)}
     return work.tell(
         EventType.MESSAGE_INBOUND if is_inbound else EventType.MESSAGE_OUTBOUND,
@@ -56,10 +57,12 @@ def tell_tool(
 ) -> int:
     """Log a tool call before it is made, or after it returned."""
     tool = work.keeper.name("tool", tool)
-    who = Who(Actor.TOOL, tool) if returned else Who(Actor.AGENT, agent or "")
+    who = Who(Actor.TOOL, tool) if returned else Who(Actor.AGENT, work.keeper.brief(agent or ""))
+    call_id = None if call_id is None else work.keeper.brief(call_id)
     body: dict[str, Any] = {"call_id": call_id, "effect": effect, "approval_id": approval_id}
     if returned:
-        body |= {"ok": is_ok, "result_ref": result_ref}
+        ref = None if result_ref is None else work.keeper.brief(result_ref)
+        body |= {"ok": is_ok, "result_ref": ref}
         body["result"] = None if result is None else work.keeper.reference(result)
     else:
         body["arguments"] = None if arguments is None else work.keeper.reference(arguments)
@@ -94,7 +97,7 @@ def tell_failure(
         EventType.FAILURE,
         who,
         action=action,
-        subject=subject or f"action:{action}",
+        subject=work.keeper.brief(subject) if subject else f"action:{action}",
         contents=[work.keeper.content("error", work.keeper.content_text("error", error))],
         run_id=run_id,
         step_id=step_id,
@@ -114,10 +117,13 @@ def tell_receipt(
 ) -> str:
     """Store the receipt that policy demands before an action, and return its reference."""
     tool = work.keeper.name("tool", tool)
-    body = {"arguments": work.keeper.hash_of(arguments), "rule_ids": list(rule_ids)}
+    body = {
+        "arguments": work.keeper.hash_of(arguments),
+        "rule_ids": work.keeper.briefs(rule_ids),
+    }
     seq = work.tell(
         EventType.ACTION_RECEIPTED,
-        Who(Actor.AGENT, agent or ""),
+        Who(Actor.AGENT, work.keeper.brief(agent or "")),
         action=tool,
         subject=f"tool:{tool}",
         body=body,

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approval_errors import BadProposal, ClaimRefused
+from hansard_store.approval_records import Approver, PolicyNote
 from hansard_store.argument_keeping import MAX_ARGUMENTS, MAX_BYTES, MAX_NAME, Keeper
 from tests.store.accounts import account, proposal
 
@@ -112,7 +113,19 @@ def test_a_secret_reaches_no_byte_of_the_store(tmp_path: Path, mode: str) -> Non
         claim = desk.claim(found, {**exact, "to": "bob@company.com"})
         desk.finish(claim, ok=False, error=f"refused {SECRET}")
         desk.failed("send", f"with {SECRET}")
-        desk.message_in("c", text=SECRET)
+        desk.message_in("c", text=SECRET, by=SECRET, ref=SECRET)
+        desk.message_out("c", agent=SECRET)
+        desk.tool_called("t", {SECRET: 1}, agent=SECRET, call_id=SECRET)
+        desk.tool_returned("t", ok=True, result=SECRET, result_ref=SECRET, call_id=SECRET)
+        desk.blocked(SECRET, {}, reason=SECRET, rule_ids=[SECRET], agent=SECRET)
+        desk.receipt("t", {}, rule_ids=(SECRET,), agent=SECRET)
+        desk.failed("t", "x", subject=SECRET, agent=SECRET)
+        note = PolicyNote(rule_ids=(SECRET,), reason=f"not {SECRET}", receipts=(SECRET,))
+        told = desk.propose(proposal(arguments={SECRET: 1}, told=note)).approval
+        desk.reject(told.approval_id, by=SECRET)
+        for named in ({"approvers": [Approver(SECRET)]}, {"facts": {"sensitivity": SECRET}}):
+            with pytest.raises(BadProposal):
+                desk.propose(proposal(**named))
         shown = desk.approval(found, with_drafts=True)
 
     assert claim.arguments["auth"]["token"] == SECRET
