@@ -383,7 +383,7 @@ def test_the_head_of_every_page_counts_what_waits(client: TestClient) -> None:
 
     assert "hidden" not in badge.attributes
     assert badge.text == "1"
-    assert "waits for a decision" in badge.one("span", class_="sr").children[0]
+    assert "waits for a decision" in badge.one("span", class_="sr").text
     fragment = {"HX-Request": "true"}
     assert client.get("/fragments/waiting?shown=1", headers=fragment).status_code == 204
     store_of(client).approve(asked.approval_id)
