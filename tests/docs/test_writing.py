@@ -21,7 +21,7 @@ ADAPTERS, DIALECTS = (
 )
 _RUN = re.compile(r"<!-- run -->\n```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
 _NEW = re.compile(r"<!-- new: (\S+) -->\n```python\n(.*?)```", re.DOTALL)
-_EDIT = re.compile(r"<!-- in: (\S+), (before|after): `(.+?)` -->\n```python\n(.*?)```", re.DOTALL)
+_EDIT = re.compile(r"<!-- in: (\S+), (before|after): `(.+?)` -->\n```text\n(.*?)```", re.DOTALL)
 
 
 def ran(code: str, *first: Path) -> str:
