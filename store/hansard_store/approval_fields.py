@@ -31,6 +31,7 @@ _LOOKALIKES: Final = str.maketrans(
 # In a value only those count: Greek ones stand beside Latin ones in formulas (`αx`, `μm`).
 _IMITATES: Final = re.compile("[аеорсухіјѕһԁԛԝ]")
 _LATIN: Final = re.compile("[A-Za-z]")
+_GAP: Final = re.compile(r"\s{80}|(?:\n[^\S\n]*){10}")  # what comes after it is out of sight
 _WORD: Final = re.compile(r"\w+")
 # Invisible or blank, and no control or format characters by category: fillers, a blank Braille
 # pattern, selectors that can carry hidden text. U+FE0F stays: it makes an emoji of a symbol.
@@ -96,6 +97,8 @@ def _findings(
     found: list[tuple[Flag, str]] = []
     if any(visible(text) != text for text in _texts({name: value})):
         found.append(("hidden", "it holds characters that cannot be seen"))
+    if any(_GAP.search(text, 0, MAX_SHOWN) for text in _texts(value)):
+        found.append(("hidden", "a long gap is in it: look below"))
     if name in alike:
         found.append(("hidden", f"its name looks like {alike[name]}"))
     if mixed := next(filter(None, map(_mixed_word, _texts(value))), None):

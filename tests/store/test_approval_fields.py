@@ -108,6 +108,15 @@ def test_a_value_of_one_alphabet_a_word_is_not_flagged(value: str) -> None:
     assert flags({"to": value}) == {"to": None}
 
 
+@pytest.mark.parametrize("gap", ["\n" * 10, " " * 80, "\n \t" * 10])
+def test_a_value_that_goes_on_after_a_long_gap_is_flagged(gap: str) -> None:
+    assert flags({"a": f"ls{gap}rm -rf /", "b": ["x", f"y{gap}z"], "c": "x\n\n  y"}) == {
+        "a": "hidden",
+        "b": "hidden",
+        "c": None,
+    }
+
+
 def test_a_number_that_became_a_text_has_changed() -> None:
     assert flags({"n": "1", "m": 1}, before={"n": 1, "m": 1}) == {"n": "changed", "m": None}
 
