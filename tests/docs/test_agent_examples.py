@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
+from click.testing import CliRunner
 
 import hansard
+from hansard_web.cli import commands
 from tests.instrumentation.clients.provider import providing
 from tests.journeys.processes import Serving, environment, serving
 
@@ -157,6 +160,32 @@ def test_what_it_found_is_remembered_and_answers_the_next_question(research: Pla
     assert research.receipts(1, 0)[tower["memory_id"]]["decision"] == "include"
     assert research.runs[1]["last_output"].startswith("Yes, by two metres.")
     assert research.runs[1]["tool_calls"] == 0
+
+
+@pytest.mark.covers("DC-09")
+def test_what_its_walkthrough_has_you_type_answers(research: Played) -> None:
+    page = (EXAMPLES.parent / "docs" / "walkthrough-research.md").read_text(encoding="utf-8")
+    typed = [line for line in page.splitlines() if line.startswith("hansard ")]
+    calls = [step["step_id"] for step in research.steps(0) if step["role"] == "llm"]
+    named = {"STEP": calls[1], "LEFT": calls[1], "RIGHT": calls[3]}
+    group = click.Group("hansard")
+    commands(group)
+    said = {
+        line: CliRunner().invoke(
+            group,
+            [named.get(word, word) for word in line.split()[1:]],
+            env={"HANSARD_DATA": str(research.server.data)},
+        )
+        for line in typed
+        if line != "hansard serve &"
+    }
+
+    assert [ended.exit_code for ended in said.values()] == [0, 0, 1]  # 1: they differ
+    why, left_out, _ = (ended.output for ended in said.values())
+    assert "trust 0.3 against 0.9" in why
+    assert [name in left_out for name in ("travel-blog", "light-list-2011", "harbour-memo")] == [
+        True, True, True,
+    ]  # fmt: skip
 
 
 def test_an_answer_has_to_name_sources_that_say_it(
