@@ -68,7 +68,7 @@ def _clean(told: PolicyNote | None, keeper: Keeper) -> PolicyNote | None:
     return replace(
         told,
         rule_ids=tuple(keeper.name("rule_id", one) for one in told.rule_ids),
-        reason=None if told.reason is None else keeper.words("reason", told.reason),
+        reason=None if told.reason is None else keeper.content_text("reason", told.reason),
         receipts=tuple(keeper.name("receipt", one) for one in told.receipts),
     )
 

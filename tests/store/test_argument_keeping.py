@@ -120,7 +120,8 @@ def test_a_secret_reaches_no_byte_of_the_store(tmp_path: Path, mode: str) -> Non
         desk.blocked(SECRET, {}, reason=SECRET, rule_ids=[SECRET], agent=SECRET)
         desk.receipt("t", {}, rule_ids=(SECRET,), agent=SECRET)
         desk.failed("t", "x", subject=SECRET, agent=SECRET)
-        note = PolicyNote(rule_ids=(SECRET,), reason=f"not {SECRET}", receipts=(SECRET,))
+        reason = f"not {SECRET} to alice@company.com"
+        note = PolicyNote(rule_ids=(SECRET,), reason=reason, receipts=(SECRET,))
         told = desk.propose(proposal(arguments={SECRET: 1}, told=note)).approval
         desk.reject(told.approval_id, by=SECRET)
         for named in ({"approvers": [Approver(SECRET)]}, {"facts": {"sensitivity": SECRET}}):
