@@ -14,7 +14,7 @@ from hansard_compiler.calls import Call, Message, TextPart, ToolCallPart, ToolRe
 from hansard_compiler.compile import compile_context
 from hansard_compiler.compile_record import stored_request
 from hansard_compiler.models import CompilationRequest
-from hansard_compiler.replay.messages import mutate_messages, rebuilt_from
+from hansard_compiler.providers.rebuilt import mutate_messages, rebuilt_from
 from hansard_compiler.replay.mutations import ReplayRecipe, parse_mutations, recipe_of
 from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_compiler.replay.requests import item_ids, mutate_request

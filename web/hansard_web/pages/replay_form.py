@@ -13,7 +13,7 @@ from hansard_compiler.errors import HansardError
 from hansard_compiler.items import from_tool
 from hansard_compiler.models import CompilationRequest
 from hansard_compiler.providers.base import Sampling
-from hansard_compiler.replay.messages import mutate_messages, rebuilt_from, sampling_from
+from hansard_compiler.providers.rebuilt import mutate_messages, rebuilt_from, sampling_from
 from hansard_compiler.replay.mutations import parse_mutations
 from hansard_compiler.replay.requests import item_ids
 from hansard_web.api.answers import plain

@@ -14,15 +14,15 @@ from hansard_compiler.policy import Policy
 from hansard_compiler.providers.adapter import request_bytes
 from hansard_compiler.providers.base import RenderInput, Sampling, WireFormat, from_payload
 from hansard_compiler.providers.failures import RequestRefused
-from hansard_compiler.redaction import Redactor
-from hansard_compiler.replay import mutations as change
-from hansard_compiler.replay.messages import (
+from hansard_compiler.providers.rebuilt import (
     Rebuilt,
     mutate_messages,
     rebuilt_from,
     resampled,
     sampling_from,
 )
+from hansard_compiler.redaction import Redactor
+from hansard_compiler.replay import mutations as change
 from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_compiler.replay.turns import with_answer
 from hansard_web.replaying.asked import AskReplay

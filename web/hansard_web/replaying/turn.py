@@ -11,7 +11,7 @@ from hansard.compiled import CompiledStep, Kept
 from hansard_compiler.providers.adapter import Adapter
 from hansard_compiler.providers.base import RenderInput, Wire, WireFormat
 from hansard_compiler.providers.exchange import Answer
-from hansard_compiler.replay.messages import rebuilt_from
+from hansard_compiler.providers.rebuilt import rebuilt_from
 from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_store.compilations import Compilation
 from hansard_web.replaying.asked import AskReplay
