@@ -19,8 +19,10 @@ export const current = (href, names) => {
 export const fragment = (url, part) => `${main().dataset.fragments}/${part}${url.search}`;
 const inRun = (url) => main().dataset.path === url.pathname;
 
+// The address changes at once: a pane that comes late must not take back what was chosen since.
 const openPane = async (url) => {
-  await htmx.ajax("GET", fragment(url, "step"), { target: "#step", swap: "innerHTML", push: url.pathname + url.search });
+  if (url.href !== location.href) history.pushState({ htmx: true }, "", url);
+  await htmx.ajax("GET", fragment(url, "step"), { target: "#step", swap: "innerHTML" });
   if (matchMedia("(width < 62.5rem)").matches) document.getElementById("step").scrollIntoView(); // it stands below
 };
 
