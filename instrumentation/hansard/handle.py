@@ -9,11 +9,12 @@ from typing import Any, Self
 from opentelemetry.trace import INVALID_SPAN, Span
 
 from hansard import _state, semconv
+from hansard.entering import EnteredEitherWay
 from hansard.observation import Observation, begin
 from hansard.plans import Kind
 
 
-class SpanHandle:
+class SpanHandle(EnteredEitherWay):
     """A span that a `with` block is around. Without `init()` every method does nothing."""
 
     __slots__ = ("_attributes", "_input", "_kind", "_name", "_observed")
@@ -59,17 +60,6 @@ class SpanHandle:
             observed.end()
         else:
             observed.fail(error)
-
-    async def __aenter__(self) -> Self:
-        return self.__enter__()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.__exit__(kind, error, trace)
 
     # ---- what may be said
 

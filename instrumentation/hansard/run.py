@@ -14,6 +14,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import INVALID_SPAN, Span, set_span_in_context
 
 from hansard import place, semconv
+from hansard.entering import EnteredEitherWay
 from hansard.metadata import text_of
 from hansard.open_span import OpenSpan, quietly
 from hansard.outcome import Ended, Outcome, Status, outcome_of
@@ -34,7 +35,7 @@ _RUN: Final = otel.create_key("hansard-run")
 _open_runs: WeakSet[Run] = WeakSet()
 
 
-class Run:
+class Run(EnteredEitherWay):
     """A run that is open until `end()`, or until its `with` or `async with` block ends.
 
     An exception that leaves the block makes it failed and goes on; a cancellation makes it
@@ -262,17 +263,6 @@ class Run:
         return self.enter()
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.end(error=error)
-
-    async def __aenter__(self) -> Self:
-        return self.enter()
-
-    async def __aexit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,

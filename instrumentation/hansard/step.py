@@ -9,6 +9,7 @@ from typing import Any, Literal, Self, TypeAlias
 from opentelemetry.trace import INVALID_SPAN, Span, set_span_in_context
 
 from hansard import place, semconv
+from hansard.entering import EnteredEitherWay
 from hansard.open_span import OpenSpan, quietly
 from hansard.outcome import Outcome, Status, outcome_of
 
@@ -19,7 +20,7 @@ StepKind: TypeAlias = Literal[
 ]  # fmt: skip
 
 
-class Step:
+class Step(EnteredEitherWay):
     """A step that is open until `end()`, or until its `with` or `async with` block ends.
 
     An exception that leaves the block makes it failed and goes on; a cancellation makes it
@@ -106,17 +107,6 @@ class Step:
         return self.enter()
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.end(error=error)
-
-    async def __aenter__(self) -> Self:
-        return self.enter()
-
-    async def __aexit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,

@@ -126,7 +126,7 @@ class InProcessTranscripts:
                 raise NothingToFold("there are no messages yet")
             if expected_head not in (None, head):
                 raise HeadMoved(expected=expected_head or 0, found=head)
-            to.folds.append(Fold(log, head, kept, actor, self._clock()))
+            to.folds.append(Fold(log, head, kept, self._kept(actor), self._clock()))
             return to.folds[-1]
 
     def folds(self, log: LogId) -> list[Fold]:
@@ -144,7 +144,9 @@ class InProcessTranscripts:
         superseded_by: int | None = None,
     ) -> Mark:
         """Show a message as redacted or superseded from now on, or as it is again."""
-        made = Mark(position, kind, self._kept(reason), actor, self._clock(), superseded_by)
+        made = Mark(
+            position, kind, self._kept(reason), self._kept(actor), self._clock(), superseded_by
+        )
         with self._lock:
             to = self._log(log)
             if not 0 <= position < len(to.rows):

@@ -218,8 +218,8 @@ def test_a_secret_is_gone_from_what_is_stored_and_given_back(
 ) -> None:
     long = f"{SECRET}\n" + "x" * 40_000
     stored = say(transcripts, talk, user(f"my key is {SECRET}"), result("c1", long))
-    transcripts.fold(talk, f"the key is {SECRET}")
-    transcripts.mark(talk, 0, "redacted", reason=f"holds {SECRET}")
+    transcripts.fold(talk, f"the key is {SECRET}", actor=f"ana {SECRET}")
+    transcripts.mark(talk, 0, "redacted", reason=f"holds {SECRET}", actor=SECRET)
 
     assert SECRET not in str(stored) + str(transcripts.folds(talk)) + str(transcripts.marks(talk))
     assert "‹redacted:" in stored[0].content

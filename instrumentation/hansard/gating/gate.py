@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from hansard import _state
+from hansard.entering import EnteredEitherWay
 from hansard.gating import calling, running
 from hansard.gating.errors import NoConfirmation
 from hansard.gating.flow import adrive, drive
@@ -36,7 +37,7 @@ _entered: ContextVar[tuple[Gate, ...]] = ContextVar("hansard-gates", default=())
 _batch: ContextVar[str | None] = ContextVar("hansard-batch", default=None)
 
 
-class Gate:
+class Gate(EnteredEitherWay):
     """One way for calls to reach their tools; as a `with` block the current one of this task.
 
     `tools` is what `call` dispatches to. `policy` is asked before anybody is: deny refuses, and
@@ -175,17 +176,6 @@ class Gate:
         trace: TracebackType | None,
     ) -> None:
         _entered.set(_entered.get()[:-1])
-
-    async def __aenter__(self) -> Self:
-        return self.__enter__()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.__exit__(kind, error, trace)
 
 
 gate = Gate  # as programs write it: `with hansard.gate(…)`

@@ -13,22 +13,22 @@ from hansard.workspace import workspace
 from hansard_compiler.compile_errors import InvalidInput
 from hansard_compiler.mcp_context.roots import Boundary, Workspace
 
-ROOT = [{"uri": "file:///work/desk", "name": "desk"}]
+ROOT = [{"uri": "file:///srv/desk", "name": "desk"}]
 DESK = Workspace.of(ROOT, resolve=str)
 
 
 @pytest.mark.parametrize(
     "uri",
     [
-        "file:///work/desk",
-        "file:///work/desk/",
-        "file:///work/desk/orders.md",
-        "FILE://localhost/work/desk/a/b.md",
-        "file:/work/desk/orders.md",
-        "file:///work/./desk//orders.md",
-        "file:///work/desk/with%20space.md",
-        "file:///work/desk/%252e%252e/passwd",  # a name with a percent sign: decoded once
-        "file:///work/desk/..hidden",
+        "file:///srv/desk",
+        "file:///srv/desk/",
+        "file:///srv/desk/orders.md",
+        "FILE://localhost/srv/desk/a/b.md",
+        "file:/srv/desk/orders.md",
+        "file:///srv/./desk//orders.md",
+        "file:///srv/desk/with%20space.md",
+        "file:///srv/desk/%252e%252e/passwd",  # a name with a percent sign: decoded once
+        "file:///srv/desk/..hidden",
     ],
 )
 def test_what_is_inside_is_taken(uri: str) -> None:
@@ -40,29 +40,29 @@ def test_what_is_inside_is_taken(uri: str) -> None:
     ("uri", "reason"),
     [
         ("file:///etc/passwd", Boundary.OUTSIDE),
-        ("file:///work/desktop/a", Boundary.OUTSIDE),
-        ("file:///work", Boundary.OUTSIDE),
+        ("file:///srv/desktop/a", Boundary.OUTSIDE),
+        ("file:///srv", Boundary.OUTSIDE),
         ("file:///WORK/desk/a", Boundary.OUTSIDE),
-        ("file:///work/desk/../secret", Boundary.UNCLEAR),
-        ("file:///work/desk/%2e%2e/secret", Boundary.UNCLEAR),
-        ("file:///work/desk/%2E./secret", Boundary.UNCLEAR),
-        ("file:///work/desk%2Fa", Boundary.UNCLEAR),
-        ("file:///work/desk/..%5c..%5csecret", Boundary.UNCLEAR),
-        ("file:///work/desk/a\\..\\b", Boundary.UNCLEAR),
-        ("file:///work/desk/a%00.md", Boundary.UNCLEAR),
-        ("file:///work/desk/a%0a.md", Boundary.UNCLEAR),
-        ("file:///work/desk/%c0%ae%c0%ae/a", Boundary.UNCLEAR),
-        ("file:///work/desk/a%2", Boundary.UNCLEAR),
-        ("file:///work/desk/a%zz", Boundary.UNCLEAR),
-        ("file:///work/desk/a?x=/etc", Boundary.UNCLEAR),
-        ("file:///work/desk/a#b", Boundary.UNCLEAR),
-        ("file:work/desk/a", Boundary.UNCLEAR),
-        ("file://server/work/desk/a", Boundary.OTHER_HOST),
-        ("file://127.0.0.1/work/desk/a", Boundary.OTHER_HOST),
-        ("https://example.com/work/desk/a", Boundary.NO_FILE),
+        ("file:///srv/desk/../secret", Boundary.UNCLEAR),
+        ("file:///srv/desk/%2e%2e/secret", Boundary.UNCLEAR),
+        ("file:///srv/desk/%2E./secret", Boundary.UNCLEAR),
+        ("file:///srv/desk%2Fa", Boundary.UNCLEAR),
+        ("file:///srv/desk/..%5c..%5csecret", Boundary.UNCLEAR),
+        ("file:///srv/desk/a\\..\\b", Boundary.UNCLEAR),
+        ("file:///srv/desk/a%00.md", Boundary.UNCLEAR),
+        ("file:///srv/desk/a%0a.md", Boundary.UNCLEAR),
+        ("file:///srv/desk/%c0%ae%c0%ae/a", Boundary.UNCLEAR),
+        ("file:///srv/desk/a%2", Boundary.UNCLEAR),
+        ("file:///srv/desk/a%zz", Boundary.UNCLEAR),
+        ("file:///srv/desk/a?x=/etc", Boundary.UNCLEAR),
+        ("file:///srv/desk/a#b", Boundary.UNCLEAR),
+        ("file:srv/desk/a", Boundary.UNCLEAR),
+        ("file://server/srv/desk/a", Boundary.OTHER_HOST),
+        ("file://127.0.0.1/srv/desk/a", Boundary.OTHER_HOST),
+        ("https://example.com/srv/desk/a", Boundary.NO_FILE),
         ("memo://tone", Boundary.NO_FILE),
-        ("/work/desk/a", Boundary.NO_FILE),
-        (" file:///work/desk/a", Boundary.NO_FILE),
+        ("/srv/desk/a", Boundary.NO_FILE),
+        (" file:///srv/desk/a", Boundary.NO_FILE),
         ("", Boundary.NO_FILE),
     ],
 )
@@ -75,7 +75,7 @@ def test_what_is_outside_is_refused_with_a_reason(uri: str, reason: Boundary) ->
 
 
 def test_without_roots_nothing_is_inside() -> None:
-    refused = Workspace.of([], resolve=str).refusal("file:///work/desk/a")
+    refused = Workspace.of([], resolve=str).refusal("file:///srv/desk/a")
 
     assert refused is not None
     assert refused.reason is Boundary.OUTSIDE
@@ -122,7 +122,7 @@ def test_a_symlink_that_leads_out_is_refused_and_one_that_stays_is_not(tmp_path:
 @given(st.text(min_size=1, max_size=40))
 def test_no_name_leads_out(name: str) -> None:
     encoded = quote(name.encode("utf-8", "surrogatepass"), safe="")
-    for uri in (f"file:///work/desk/{name}", f"file:///work/desk/{encoded}"):
+    for uri in (f"file:///srv/desk/{name}", f"file:///srv/desk/{encoded}"):
         if DESK.refusal(uri) is None:
             assert ".." not in name.split("/")
             assert "\x00" not in name
