@@ -90,11 +90,12 @@ def test_what_cannot_be_replayed_is_refused_as_the_api_refuses_it(office: Office
 
 
 def test_memory_is_written_in_the_name_of_who_approved_it(office: Office) -> None:
-    first = office.reader.call("remember_fact", **FACT).answer
-    unread = office.reader.call("search_memory", namespace=FACT["namespace"]).answer["items"]
+    fact = {**FACT, "namespace": {"project": "of-its-own"}}
+    first = office.reader.call("remember_fact", **fact).answer
+    unread = office.reader.call("search_memory", namespace=fact["namespace"]).answer["items"]
     office.decide(first["approval_id"], "approve")
-    ran = office.reader.call("remember_fact", **FACT, confirmation=first["confirmation"]).answer
-    found = office.reader.call("search_memory", namespace=FACT["namespace"]).answer["items"]
+    ran = office.reader.call("remember_fact", **fact, confirmation=first["confirmation"]).answer
+    found = office.reader.call("search_memory", namespace=fact["namespace"]).answer["items"]
 
     assert unread == []
     assert ran["status"] == "done"
