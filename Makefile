@@ -16,9 +16,9 @@ test: $(VENV)/.installed-dev browser check
 
 ## checks that need Node and a network: stock JavaScript exporters, the programs of docs/connect, MCP
 test-peers: $(VENV)/.installed-dev
-	$(BIN)/python tests/peers/run.py
-	$(BIN)/python tests/peers/connect.py
-	$(BIN)/python tests/peers/mcp_conformance.py
+	@failed=; for part in run connect mcp_conformance; do \
+	  $(BIN)/python tests/peers/$$part.py || failed="$$failed tests/peers/$$part.py"; \
+	done; test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
 
 ## formatting, lint, types
 check: $(VENV)/.installed-dev

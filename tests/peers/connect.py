@@ -16,7 +16,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import venv
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests.instrumentation.clients.provider import Provider, json_reply, providing  # noqa: E402
 from tests.journeys.processes import Serving, environment, serving  # noqa: E402
+from tests.peers.installing import NotInstalled, need, npm_install, pip_install  # noqa: E402
 
 PAGES = ROOT / "docs" / "connect"
 _SHELL = re.compile(r"```sh\n(.*?)```", re.DOTALL)
@@ -80,10 +80,16 @@ def main() -> int:
 
 def check(page: Page, folder: Path, server: Serving) -> list[str]:
     """Install, run, and return what is not shown as it was."""
-    install(page, folder)
+    try:
+        install(page, folder)
+    except NotInstalled as problem:
+        return [str(problem)]
     known = {run["run_id"] for run in runs_of(server)}
     with providing() as model:
-        ended = run(page, folder, server, model)
+        try:
+            ended = run(page, folder, server, model)
+        except subprocess.TimeoutExpired as slow:
+            return [f"did not end in {slow.timeout:g} s"]
     if ended.returncode or ANSWER not in ended.stdout:
         return [f"ended with {ended.returncode}: {(ended.stdout + ended.stderr)[-1500:]}"]
     new = [run["run_id"] for run in runs_of(server) if run["run_id"] not in known]
@@ -122,19 +128,17 @@ def runs_of(server: Serving) -> list[dict[str, Any]]:
 
 
 def install(page: Page, folder: Path) -> None:
-    """Do what the page's first line says, in a folder of its own; once."""
+    """Do what the page's first line says, in a folder of its own; once; raises NotInstalled."""
     if folder.exists():
         return
-    folder.mkdir(parents=True)
     words = [word.strip("'") for word in page.install.split()[2:]]
     if page.language == "python":
-        venv.create(folder / "venv", with_pip=True)
-        command = [str(folder / "venv" / "bin" / "pip"), "install", "--quiet", *words]
-    else:
-        (folder / "package.json").write_text('{"private": true, "type": "module"}')
-        command = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
-        command += words
-    subprocess.run(command, cwd=folder, check=True, stderr=subprocess.DEVNULL)
+        pip_install(folder / "venv", *words)
+        return
+    need("node", "npm")
+    folder.mkdir(parents=True)
+    (folder / "package.json").write_text('{"private": true, "type": "module"}')
+    npm_install(folder, *words)
 
 
 def run(

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent.parent))
 
 from tests.journeys.processes import Serving, environment, serving  # noqa: E402
+from tests.peers.installing import NotInstalled, need, npm_install  # noqa: E402
 
 EXAMPLE = HERE.parents[1] / "examples" / "existing_otel_node"
 PROTOCOLS = ("grpc", "http-json", "http-protobuf")
@@ -26,40 +28,39 @@ PROTOCOLS = ("grpc", "http-json", "http-protobuf")
 
 def main() -> int:
     """Run every exporter with and without gzip; 0 when all was read back as sent."""
-    missing = [tool for tool in ("node", "npm") if shutil.which(tool) is None]
-    if missing:
-        sys.stderr.write(f"these checks need {' and '.join(missing)}, which are not installed\n")
-        return 1
-    failures = 0
     with tempfile.TemporaryDirectory(prefix="hansard-peers-") as name:
         folder = Path(name)
-        _install(folder, HERE / "package.json", HERE / "export.mjs")
+        try:
+            need("node", "npm")
+            _install(folder, HERE / "package.json", HERE / "export.mjs")
+            _install(folder / "example", *EXAMPLE.glob("*.*"))
+        except NotInstalled as problem:
+            sys.stderr.write(f"JavaScript exporters: {problem}\n")
+            return 1
         with serving(folder / "data") as server:
-            for protocol in PROTOCOLS:
-                for compression in ("none", "gzip"):
-                    wrong = _check(folder, server, protocol=protocol, compression=compression)
-                    failures += bool(wrong)
-                    verdict = "; ".join(wrong) if wrong else "ok"
-                    sys.stdout.write(f"{protocol:<14} {compression:<5} {verdict}\n")
-            wrong = _check_ledger(server)
-            failures += bool(wrong)
-            sys.stdout.write(f"{'ledger':<20} {'; '.join(wrong) if wrong else 'ok'}\n")
-            wrong = _check_example(folder / "example", server)
-            failures += bool(wrong)
-            sys.stdout.write(f"{'examples, in Node':<20} {'; '.join(wrong) if wrong else 'ok'}\n")
-    return min(failures, 1)
+            return 0 if all([*_checks(folder, server)]) else 1
+
+
+def _checks(folder: Path, server: Serving) -> Iterator[bool]:
+    """Yield for every check, after printing it, whether all was as it should be."""
+    for protocol in PROTOCOLS:
+        for compression in ("none", "gzip"):
+            wrong = _check(folder, server, protocol=protocol, compression=compression)
+            yield _told(f"{protocol:<14} {compression}", wrong)
+    yield _told("ledger", _check_ledger(server))
+    yield _told("examples, in Node", _check_example(folder / "example", server))
+
+
+def _told(what: str, wrong: list[str]) -> bool:
+    sys.stdout.write(f"{what:<20} {'; '.join(wrong) if wrong else 'ok'}\n")
+    return not wrong
 
 
 def _install(folder: Path, *files: Path) -> None:
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for file in files:
         shutil.copy(file, folder)
-    subprocess.run(
-        ["npm", "install", "--silent", "--no-audit", "--no-fund", "--no-package-lock",
-         "--ignore-scripts"],
-        cwd=folder,
-        check=True,
-    )  # fmt: skip
+    npm_install(folder)
 
 
 def _check(folder: Path, server: Serving, *, protocol: str, compression: str) -> list[str]:
@@ -110,7 +111,6 @@ def _check_ledger(server: Serving) -> list[str]:
 
 def _check_example(folder: Path, server: Serving) -> list[str]:
     """Run the example as its first lines say: a name and an endpoint, and nothing of Hansard."""
-    _install(folder, *EXAMPLE.glob("*.*"))
     ended = subprocess.run(
         ["npm", "start", "--silent"],
         cwd=folder,

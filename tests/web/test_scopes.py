@@ -22,6 +22,7 @@ OTLP: Final = ("/v1/logs", "/v1/metrics", "/v1/traces")
 # What changes something, or costs something, and the scope that it takes.
 CHANGES: Final = {
     "POST /approvals/{approval_id}": "decide",
+    "DELETE /mcp": "read",
     "POST /mcp": "read",
     "POST /memory/{memory_id}/accept": "decide",
     "POST /memory/{memory_id}/invalidate": "decide",

@@ -35,6 +35,7 @@ from hansard_web.first import PeopleFirst
 from hansard_web.heads import AnswerHead
 from hansard_web.live import RunFeed
 from hansard_web.mcp_server.door import mcp_route
+from hansard_web.mcp_server.sessions import keeping_sessions
 from hansard_web.pages import page_routers
 from hansard_web.policy_asking import make_desk
 from hansard_web.problems import Problem, add_handlers, answer_problem, is_for_programs
@@ -71,7 +72,8 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        yield
+        async with keeping_sessions() as app.state.mcp_sessions:
+            yield
         if app.state.replays is not None:
             app.state.replays.close()
         app.state.accounts.close()

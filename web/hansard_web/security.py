@@ -67,6 +67,7 @@ _SCOPES: Final = (
     ("POST", re.compile(r"/memory/[^/]+/(?:invalidate|accept)"), TokenScope.DECIDE),
     # What a tool of MCP asks for is judged again, as the request to the API that it is.
     ("POST", re.compile(r"/mcp"), TokenScope.READ),
+    ("DELETE", re.compile(r"/mcp"), TokenScope.READ),
     # A replay sends what was recorded to a provider and spends money; a preview does neither.
     ("POST", re.compile(r"/v1/replay"), TokenScope.DECIDE),
     ("POST", re.compile(r"/v1/replay/preview"), TokenScope.READ),

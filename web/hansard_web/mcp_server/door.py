@@ -1,7 +1,8 @@
-"""`/mcp` on the HTTP port: streamable HTTP without sessions, each request with its own token.
+"""`/mcp` on the HTTP port: streamable HTTP, each request with its own token.
 
 It stands behind the same checks as every door (Host, Origin, token), and its tools ask the API of
-this app with the token of the request, so that a token opens here what it opens there.
+this app with the token of the request, so that a token opens here what it opens there. A client
+that says `initialize` gets a session; what comes without one is answered as JSON, for itself.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from hansard_web.mcp_server.sessions import Sessions, begins_session
 from hansard_web.problems import Problem, answer_problem
 
 if TYPE_CHECKING:
@@ -38,17 +40,35 @@ class McpDoor:
         except ModuleNotFoundError as error:
             await answer_problem(Request(scope), _missing(error))(scope, receive, send)
             return
-        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+        sessions: Sessions = app.state.mcp_sessions
+        if await sessions.serve(server, scope, receive, send):
+            return
+        if scope["method"] == "DELETE":
+            await answer_problem(Request(scope), _no_session())(scope, receive, send)
+            return
+        is_beginning, receive = await begins_session(scope, receive)
+        if is_beginning and sessions.has_room():
+            await sessions.begin(server, scope, receive, send)
+        else:
+            await _answer_alone(server, scope, receive, send)
 
-        # One a request: there are no sessions, and nothing of it may outlive the request.
-        manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
-        async with manager.run():
-            await manager.handle_request(scope, receive, send)
+
+async def _answer_alone(server: Server[Any], scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request that stands for itself; nothing of it outlives the answer."""
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
+    async with manager.run():
+        await manager.handle_request(scope, receive, send)
 
 
 def mcp_route() -> Route:
-    """Return the route; there is no stream to GET and no session to DELETE."""
-    return Route(PATH, McpDoor(), methods=["POST"], include_in_schema=False)
+    """Return the route. There is nothing to GET: the server says nothing that was not asked."""
+    return Route(PATH, McpDoor(), methods=["POST", "DELETE"], include_in_schema=False)
+
+
+def _no_session() -> Problem:
+    return Problem(HTTPStatus.NOT_FOUND, "not_found", "there is no such session with this token")
 
 
 def _missing(error: ModuleNotFoundError) -> Problem:
@@ -67,7 +87,7 @@ def _server_of(app: Any) -> Server[Any]:
 
             def api_for(context: Any) -> Api:
                 headers = context.request.headers
-                # Without sessions a client's name is known only where each request tells it.
+                # Without a session a client's name is known only where each request tells it.
                 agent = agent_name(context, headers.get("user-agent", "").partition(" ")[0])
                 return Api(client, secret, headers.get("authorization", ""), agent)
 
