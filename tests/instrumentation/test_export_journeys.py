@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from hansard_store.database import DataFolder, open_reader
 from tests.instrumentation.faulty import closed_port
 from tests.instrumentation.programs import run, spooled
 from tests.instrumentation.programs import settings as settings_of
@@ -139,6 +140,19 @@ def runs(server: Serving, own: Path) -> dict[str, tuple[str, int]]:
     return {one["name"]: (one["status"], one["span_count"]) for one in _runs_of(server, own)}
 
 
+def _pulse_of(server: Serving, own: Path) -> bool:
+    """Say whether the store holds a pulse of a program; no answer of the API tells."""
+    connection = open_reader(DataFolder(server.data))
+    try:
+        known = (
+            "SELECT 1 FROM pulse JOIN resource ON resource.id = pulse.resource "
+            "WHERE service_name = ?"
+        )
+        return bool(connection.execute(known, (own.name,)).get)
+    finally:
+        connection.close()
+
+
 def names(server: Serving, own: Path) -> list[str]:
     """Return the names of all steps of a program."""
     found = []
@@ -173,6 +187,7 @@ def test_a_run_is_seen_while_it_runs_and_has_no_end_when_its_process_is_killed(
     variables = settings(tmp_path, endpoint(server, protocol), protocol)
     with living(variables | {"HANSARD_PULSE_INTERVAL_MS": "200"}) as process:
         assert until(lambda: runs(server, tmp_path) == {"root": ("open", 4)})
+        assert until(lambda: _pulse_of(server, tmp_path))  # a request of its own, after the spans
         process.kill()
         process.wait()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from urllib.request import Request, urlopen
@@ -94,6 +95,35 @@ def test_every_page_is_told(feed: RunFeed, runs: RunMaker) -> None:
             return [[await first] for first in firsts]
 
     assert [names(seen) for seen in asyncio.run(follow())] == [{"one"}] * 3
+
+
+def test_a_page_is_told_though_the_poller_comes_late(
+    runs: RunMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_run = threading.Event()
+
+    class Late(threading.Thread):
+        def run(self) -> None:
+            may_run.wait()
+            super().run()
+
+    monkeypatch.setattr("hansard_web.live.Thread", Late)
+    feed = RunFeed(runs.folder)
+
+    runs.run("before")
+
+    async def follow() -> list[Batch]:
+        stream = feed.follow(after=0)
+        async with asyncio.timeout(20):
+            before = await anext(stream)
+            await asyncio.to_thread(runs.run, "after")
+            may_run.set()
+            return [before, await anext(stream)]
+
+    before, after = asyncio.run(follow())
+    feed.close()
+
+    assert (names([before]), names([after])) == ({"before"}, {"after"})
 
 
 def test_closing_the_feed_ends_every_stream(runs: RunMaker) -> None:

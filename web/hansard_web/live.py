@@ -88,6 +88,11 @@ class RunFeed:
         self._followers: set[_Follower] = set()
         self._wanted = Event()  # somebody follows, or the feed closes
         self._closing = Event()
+        # Where it starts is settled before anybody can follow: what a follower has not read yet is
+        # after it, however late the thread comes to run.
+        self._connection = open_reader(folder)
+        self._version = data_version(self._connection)
+        self._seq = last_change(self._connection)
         self._poller = Thread(target=self._poll, name="hansard-live", daemon=True)
         self._poller.start()
 
@@ -129,22 +134,23 @@ class RunFeed:
             connection.close()
 
     def _poll(self) -> None:
-        connection = open_reader(self._folder)
         try:
-            version, seq = data_version(connection), last_change(connection)
             while not self._closing.wait(POLL_S):
                 self._wanted.wait()
                 # Locked for a moment (a backup, a migration of another process): look again.
                 with suppress(apsw.BusyError, apsw.LockedError):
-                    found = data_version(connection)
-                    if found != version:
-                        version = found
-                        changes = _changes(connection, after=seq)
-                        self._publish(changes)
-                        is_flood = len(changes) > MOST_PENDING
-                        seq = last_change(connection) if is_flood else _last(changes, seq)
+                    self._look()
         finally:
-            connection.close()
+            self._connection.close()
+
+    def _look(self) -> None:
+        found = data_version(self._connection)
+        if found != self._version:
+            self._version = found
+            changes = _changes(self._connection, after=self._seq)
+            self._publish(changes)
+            is_flood = len(changes) > MOST_PENDING
+            self._seq = last_change(self._connection) if is_flood else _last(changes, self._seq)
 
     def _publish(self, changes: Sequence[RunItem]) -> None:
         with self._lock:

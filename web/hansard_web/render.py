@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -17,11 +18,14 @@ from hansard_web import format as figures
 from hansard_web.approving.waiting import Badge, read_badge
 from hansard_web.assets import Assets
 from hansard_web.markdown import to_html
+from hansard_web.template_cache import TemplateCache
 
 THEMES: Final = ("system", "light", "dark")
 THEME_COOKIE: Final = "hansard_theme"
 _MODULE: Final = Markup('<script type="module" src="{}" integrity="{}"></script>')
 _SCRIPT: Final = Markup('<script src="{}" integrity="{}"></script>')
+_TEMPLATES: Final = Path(__file__).with_name("templates")
+_FIGURES: Final = Path(__file__).with_name("format.py")
 _STYLESHEET: Final = Markup('<link rel="stylesheet" href="{}" integrity="{}">')
 
 
@@ -73,6 +77,7 @@ def make_environment(assets: Assets) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
+        bytecode_cache=TemplateCache(_TEMPLATES, made_by=(Path(__file__), _FIGURES)),
     )
     environment.filters.update(
         agent_words=figures.agent_words,

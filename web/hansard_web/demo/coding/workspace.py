@@ -17,8 +17,8 @@ from hansard_compiler.errors import ConfigError
 
 FIXTURE = files("hansard_web.demo.coding").joinpath("repo")
 _LONGEST_TEST_S = 60
-# The output is part of a prompt, so it is the same everywhere: no plugin of this Python, no width of
-# this terminal, and nothing by which pytest would know that it runs in CI, where it tells more.
+# The output is part of a prompt, so it is the same everywhere: no plugin of this Python, no width
+# of this terminal, and nothing by which pytest would know that it runs in CI, where it tells more.
 _PLAIN = {
     "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     "COLUMNS": "80", "NO_COLOR": "1",
