@@ -4,6 +4,9 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
 
+# Tests start many processes: what one compiled, the others take.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-peers check fix bench schemas clean browser
 
 ## watch a coding agent at work, and open its record (ARGS=--exit ends by itself)
