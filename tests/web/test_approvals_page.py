@@ -355,6 +355,24 @@ def test_decided_ones_are_paged(client: TestClient) -> None:
     assert len(set(seen)) == len(seen) == 52
 
 
+def test_the_list_that_is_shown_is_the_one_that_is_marked(client: TestClient) -> None:
+    store = store_of(client)
+    decided = ask(store)
+    store.approve(decided.approval_id)
+
+    def shown(address: str) -> tuple[list[str], int]:
+        page = read(client, address)
+        marked = page.one("nav", aria_label="Show").all("a", aria_current="true")
+        return [one.text for one in marked], len(page.all("a", class_="inbox-item"))
+
+    assert shown("/approvals") == (["All"], 1)
+    assert shown("/approvals?status=open") == (["Open 0"], 0)
+    assert shown("/approvals?status=decided") == (["Decided"], 1)
+    assert "Nothing waits for anybody" in read(client, "/approvals?status=open").text
+    ask(store)
+    assert shown("/approvals?status=open") == (["Open 1"], 1)
+
+
 def test_an_empty_inbox_teaches_how_a_tool_is_gated(client: TestClient) -> None:
     page = read(client, "/approvals").one("main")
 

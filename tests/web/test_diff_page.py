@@ -144,6 +144,13 @@ def test_a_step_offers_the_calls_around_it_and_its_compaction(world: World) -> N
     assert compaction.attributes["href"] == f"/diff/{step(TALK, 4)}/{step(TALK, 9)}"
 
 
+def test_calls_of_one_model_are_told_apart_by_what_they_said(world: World) -> None:
+    picked = read(world, f"/diff?left={step(TALK, 4)}").one("table", class_="pick-calls")
+    said = [one.text for one in picked.all("a", class_="rowlink")]
+    assert len(set(said)) == len(said) > 1
+    assert not any(one.startswith("chat ") for one in said)
+
+
 def test_the_list_of_runs_leads_to_the_comparison_of_two(world: World) -> None:
     answer = world.http.get(f"/?compare={LEFT}&compare={RIGHT}")
     assert f'href="/diff/{LEFT}/{RIGHT}"' in answer.text

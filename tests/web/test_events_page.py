@@ -47,6 +47,27 @@ def test_events_are_found_by_what_they_are_of_and_link_there(client: TestClient)
     assert "create_deal: “Cheaper.”" in row.text
 
 
+def test_a_step_is_called_by_its_tool_where_it_is_stored_else_by_its_id(
+    client: TestClient, runs: RunMaker
+) -> None:
+    run = runs.run("front-desk", tool="create_deal")
+    items = client.get(f"/v1/runs/{run}/steps").json()["items"]
+    [step] = [one["step_id"] for one in items if one["role"] == "tool"]
+    store = store_of(client)
+    ask(store, run_id=run, step_id=step)
+    ask(store, run_id=RUN, step_id=STEP, arguments={"title": "Other"})
+
+    rows = read(client, "/events").one("tbody").all("tr")
+
+    named = [row.all("a")[-1] for row in rows]
+    assert [(one.text, one["href"]) for one in named] == [
+        (STEP[33:41], f"/steps/{STEP}"),
+        ("create_deal", f"/steps/{step}"),
+    ]
+    facts = read(client, "/events/1").one("dl", class_="event-facts")
+    assert f"create_deal {step[33:]}" in facts.text
+
+
 def test_what_cannot_be_asked_is_said(client: TestClient) -> None:
     assert "is 'nonsense'" in read(client, "/events?since=nonsense").one("main").text
     assert "approval" in read(client, "/events?approval=zzzz").one("div", data_tone="wait").text

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from hansard_store.event_types import Actor, EventType, StoredEvent
+from hansard_store.step_queries import StepSkeleton
 from hansard_store.stored_json import json_of
 from hansard_web.approving.words import hash_ends, one_line
 
 _ICONS: Final = {Actor.AGENT: "agent", Actor.ME: "user", Actor.TOOL: "tool"}
 _BAD: Final = frozenset({EventType.POLICY_BLOCKED, EventType.FAILURE, EventType.ACTION_UNKNOWN})
 _SAY_CHARS: Final = 160
+_NO_STEPS: Final[Mapping[str, StepSkeleton]] = {}
 _QUOTED: Final = ("note", "reason", "error")
 
 
@@ -32,15 +35,18 @@ class EventRow:
     approval_id: str
     run_id: str
     step_id: str
+    step_name: str  # "" where its span is not stored
     hash: str
     hash_ends: str
     prev_ends: str
 
 
-def event_row(event: StoredEvent) -> EventRow:
-    """Return an entry as a row."""
+def event_row(event: StoredEvent, steps: Mapping[str, StepSkeleton] = _NO_STEPS) -> EventRow:
+    """Return an entry as a row; `steps` are those that are stored, by their ids."""
     run_id = event.trace_id.hex() if event.trace_id else ""
     body = body_of(event)
+    step_id = step_of(event)
+    step = steps.get(step_id)
     return EventRow(
         seq=event.seq,
         href=f"/events/{event.seq}",
@@ -54,11 +60,19 @@ def event_row(event: StoredEvent) -> EventRow:
         say=_say(event, body),
         approval_id=event.approval_id.hex() if event.approval_id else "",
         run_id=run_id,
-        step_id=f"{run_id}-{event.span_id.hex()}" if run_id and event.span_id else "",
+        step_id=step_id,
+        step_name="" if step is None else one_line(step.tool_name or step.name, 60),
         hash=event.hash.hex(),
         hash_ends=hash_ends(event.hash.hex()),
         prev_ends=hash_ends(event.prev_hash.hex()),
     )
+
+
+def step_of(event: StoredEvent) -> str:
+    """Return the id of the step that an entry is about; "" where there is none."""
+    if not event.trace_id or not event.span_id:
+        return ""
+    return f"{event.trace_id.hex()}-{event.span_id.hex()}"
 
 
 def body_of(event: StoredEvent) -> dict[str, Any]:

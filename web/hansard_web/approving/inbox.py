@@ -11,7 +11,7 @@ from hansard_store.approval_states import Status
 from hansard_store.approvals import ABOVE_ALL, cursor_after, read_cursor
 from hansard_store.errors import BadQueryError
 from hansard_store.facade import Accountability
-from hansard_web.approving.state import DECIDED, FIELDS, UNKNOWN, InboxState, terminal
+from hansard_web.approving.state import DECIDED, FIELDS, OPEN, UNKNOWN, InboxState, terminal
 from hansard_web.approving.words import SOON_NS, Standing, one_line, standing, time_left
 
 _MOST_OPEN: Final = 100  # of a group; more are counted
@@ -93,7 +93,9 @@ def read_inbox(store: Accountability, state: InboxState) -> Inbox:
 
 def _open_names(state: InboxState) -> Sequence[str]:
     every = (str(Status.AWAITING), str(Status.REVISED), UNKNOWN)
-    return every if not state.status else tuple(one for one in every if one == state.status)
+    return (
+        every if state.status in ("", OPEN) else tuple(one for one in every if one == state.status)
+    )
 
 
 def _open_group(

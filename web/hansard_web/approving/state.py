@@ -11,8 +11,9 @@ from hansard_store.approval_records import ApprovalFilter
 from hansard_store.approval_states import TERMINAL, Status
 
 DECIDED: Final = "decided"
+OPEN: Final = "open"
 UNKNOWN: Final = "unknown"
-STATUSES: Final = (*(str(one) for one in Status), UNKNOWN, DECIDED)
+STATUSES: Final = (*(str(one) for one in Status), UNKNOWN, OPEN, DECIDED)
 FIELDS: Final = ("channel", "agent", "tool", "run")
 _LONGEST: Final = 200
 

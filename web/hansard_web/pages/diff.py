@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 
 from hansard_store.conversation_reads import CallRow
 from hansard_store.run_queries import get_run
-from hansard_store.step_queries import StepSkeleton, get_step
+from hansard_store.step_queries import StepSkeleton, get_step, steps_by_number
 from hansard_web.api.diff import TIMEOUT_MS
 from hansard_web.comparing.compaction import find_compaction
 from hansard_web.comparing.finding import (
@@ -44,6 +44,7 @@ class Other:
     about: str
     number: int
     href: str
+    said: str  # how what it said or did begins, what tells calls of one model apart
     model: str | None
     start_ns: int
     tokens: int | None  # input
@@ -55,6 +56,7 @@ class PickPage:
 
     left: str
     left_name: str
+    left_said: str
     left_href: str
     others: tuple[Other, ...]
     compaction_href: str | None
@@ -147,28 +149,43 @@ def _pick_page(connection: apsw.Connection, wanted: str) -> PickPage:
     return PickPage(
         left=step.step_id,
         left_name=step.name,
+        left_said=step.summary or "",
         left_href=f"/steps/{step.step_id}",
-        others=_others(step, neighbours_of(connection, step, run=run.id)),
+        others=_others(connection, step, neighbours_of(connection, step, run=run.id)),
         compaction_href=None if found is None else DiffState(found.before, found.after).path,
         runs_href=f"/?compare={run.run_id}",
     )
 
 
-def _others(step: StepSkeleton, around: Neighbours) -> tuple[Other, ...]:
+def _others(
+    connection: apsw.Connection, step: StepSkeleton, around: Neighbours
+) -> tuple[Other, ...]:
     """Return the calls of the same run, those next to the step first."""
     at = around.place
     numbered = list(enumerate(around.calls, 1))
     if at is not None:
         numbered.sort(key=lambda pair: abs(pair[0] - 1 - at))
-    others = (pair for pair in numbered if pair[1].span != step.id)
-    return tuple(_other(step, around, *pair) for pair in islice(others, _MOST_CALLS))
+    others = list(islice((pair for pair in numbered if pair[1].span != step.id), _MOST_CALLS))
+    spans = [one.span for _, one in others]
+    told = steps_by_number(connection, spans, now_ns=time.time_ns())
+    said = {span: skeleton.summary or "" for span, skeleton in told.items()}
+    return tuple(_other(step, around, *pair, said=said.get(pair[1].span, "")) for pair in others)
 
 
-def _other(step: StepSkeleton, around: Neighbours, number: int, one: CallRow) -> Other:
+def _other(
+    step: StepSkeleton, around: Neighbours, number: int, one: CallRow, *, said: str
+) -> Other:
     # The earlier one is A, whichever was chosen first.
     is_earlier = (one.sort_ns, one.span) <= (step.sort_ns, step.id)
     pair = (one.step_id, step.step_id) if is_earlier else (step.step_id, one.step_id)
     about = {around.before: "the call before it", around.after: "the call after it"}.get(one, "")
     return Other(
-        one.name, about, number, DiffState(*pair).path, one.model, one.sort_ns, one.tokens_input
+        name=one.name,
+        about=about,
+        number=number,
+        href=DiffState(*pair).path,
+        said=said,
+        model=one.model,
+        start_ns=one.sort_ns,
+        tokens=one.tokens_input,
     )

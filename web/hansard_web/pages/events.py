@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Any, Final
@@ -16,11 +18,12 @@ from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.errors import BadQueryError
 from hansard_store.event_types import Actor, EventFilter, EventType, StoredEvent
 from hansard_store.facade import Accountability
+from hansard_store.step_queries import get_step
 from hansard_web.accounts import AccountsDep
 from hansard_web.api.approvals import run_id_of
 from hansard_web.api.params import read_times
 from hansard_web.approving.chain import Chain, Chains, read_chain
-from hansard_web.approving.event_rows import EventRow, body_of, event_row
+from hansard_web.approving.event_rows import EventRow, body_of, event_row, step_of
 from hansard_web.approving.words import clean
 from hansard_web.json_tree import JsonNode, json_tree
 from hansard_web.pages.runs import is_fragment_request
@@ -85,7 +88,7 @@ def events(
     chain = read_chain(_chains(request), site.readers, accounts.store, verify=bool(verify))
     page = EventsPage(
         wanted=wanted,
-        rows=tuple(map(event_row, found)),
+        rows=_rows(site, found),
         chain=chain,
         problem=problem,
         is_asked=bool(given),
@@ -129,7 +132,7 @@ def event(request: Request, site: SiteDep, accounts: AccountsDep, seq: str) -> R
     found = accounts.store.events(before=number + 1, limit=1)
     if not found or found[0].seq != number:
         raise NotFoundError("event", seq)
-    page = _event_page(found[0], last_seq=accounts.store.head().seq)
+    page = _event_page(site, found[0], last_seq=accounts.store.head().seq)
     return site.renderer.page(request, "event.html", here="events", page=page)
 
 
@@ -162,9 +165,19 @@ def _memory_href(subject: str) -> str:
     return f"/memory/{memory_id}" if kind == "memory" and memory_id.isalnum() else ""
 
 
-def _event_page(found: StoredEvent, *, last_seq: int) -> EventPage:
+def _rows(site: Site, found: Sequence[StoredEvent]) -> tuple[EventRow, ...]:
+    """Return entries as rows, their steps by name where they are stored."""
+    steps, now_ns = {}, time.time_ns()
+    with site.readers.read() as connection:
+        for step_id in {step_of(one) for one in found} - {""}:
+            with suppress(NotFoundError):
+                steps[step_id] = get_step(connection, step_id, now_ns=now_ns)
+    return tuple(event_row(one, steps) for one in found)
+
+
+def _event_page(site: Site, found: StoredEvent, *, last_seq: int) -> EventPage:
     return EventPage(
-        row=event_row(found),
+        row=_rows(site, [found])[0],
         action=clean(found.action),
         source=clean(found.source),
         subject=clean(found.subject),
