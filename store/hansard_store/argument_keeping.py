@@ -96,7 +96,9 @@ class Keeper:
 
     def brief(self, text: str) -> str:
         """Return a name or id as somebody told it, whatever it is, without secrets."""
-        return text if self.mode is RetentionMode.FULL_PAYLOADS else self._redacted(text)
+        return (
+            text if not text or self.mode is RetentionMode.FULL_PAYLOADS else self._redacted(text)
+        )
 
     def briefs(self, texts: Iterable[str]) -> list[str]:
         """Return several of them."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -19,7 +19,7 @@ from hansard_store import proposing, telling
 from hansard_store.accounting import Refusal, Who, Work
 from hansard_store.approval_records import PolicyNote
 from hansard_store.argument_keeping import Keeper
-from hansard_store.database import DataFolder, store_errors, transaction, without_sync
+from hansard_store.database import DataFolder, store_errors, transaction
 from hansard_store.errors import StoreError
 from hansard_store.event_types import (
     Actor,
@@ -213,8 +213,8 @@ class AuditDesk:
 
     def _write(self, do: Callable[[Work], _T | Refusal], *, in_full: bool = True) -> _T:
         """Run one compound write; what it refuses is raised once its findings are committed."""
-        connection = self._connections.get()
-        with nullcontext() if in_full else without_sync(connection), transaction(connection):
+        connection = self._connections.get(in_full=in_full)
+        with transaction(connection):
             work = Work(connection, self._log(connection), self.keeper, self._clock(), self.source)
             done = do(work)
         if isinstance(done, Refusal):

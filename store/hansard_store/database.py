@@ -12,7 +12,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -227,20 +227,6 @@ def _keep_copy(folder: DataFolder, connection: apsw.Connection) -> None:
 
 
 @contextmanager
-def without_sync(connection: apsw.Connection) -> Iterator[None]:
-    """Commit in this block without waiting for the disk: safe from any crash but a power cut.
-
-    For an accountability connection, outside of a transaction. What was committed before it and in
-    it stays in order: a power cut takes the end of it, never something from the middle.
-    """
-    connection.execute("PRAGMA synchronous = NORMAL")
-    try:
-        yield
-    finally:
-        connection.execute("PRAGMA synchronous = FULL")
-
-
-@contextmanager
 def transaction(connection: apsw.Connection) -> Iterator[None]:
     """Run a block in BEGIN IMMEDIATE … COMMIT; any error rolls all of it back.
 
@@ -263,13 +249,13 @@ def begin(connection: apsw.Connection) -> None:
 @contextmanager
 def rolled_back_on_error(connection: apsw.Connection) -> Iterator[None]:
     """Roll the transaction back when the block fails, by whatever; raises StoreBusyError."""
-    with ExitStack() as undo:
-        undo.callback(roll_back, connection)
-        try:
-            yield
-        except apsw.Error as error:
+    try:
+        yield
+    except BaseException as error:
+        roll_back(connection)
+        if isinstance(error, apsw.Error):
             raise _as_store_error(error) from error
-        undo.pop_all()
+        raise
 
 
 def roll_back(connection: apsw.Connection) -> None:

@@ -12,6 +12,8 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import orjson
+
 from hansard_compiler.canonical import canonical_bytes
 from hansard_store.event_types import (
     EMPTY_HEAD,
@@ -61,7 +63,18 @@ def event_hash(event: StoredEvent) -> bytes:
         event.action, event.source, event.subject, _hex(event.approval_id), _hex(event.trace_id),
         _hex(event.span_id), event.body, event.prev_hash.hex(),
     ]  # fmt: skip
-    return hashlib.sha256(canonical_bytes(columns)).digest()
+    return hashlib.sha256(_columns_bytes(columns)).digest()
+
+
+def _columns_bytes(columns: list[Any]) -> bytes:
+    """Return canonical JSON of texts and whole numbers, which orjson writes the same, and sooner.
+
+    It refuses lone surrogates and numbers of over 64 bits; those have the longer way.
+    """
+    try:
+        return orjson.dumps(columns)
+    except TypeError:
+        return canonical_bytes(columns)
 
 
 def content_of(name: str, value: Any) -> Content:

@@ -34,8 +34,13 @@ class OwnConnections:
         self._of_parent: list[apsw.Connection] = []  # kept: closing them would drop its locks
         self._is_closed = False
 
-    def get(self) -> apsw.Connection:
-        """Return this thread's connection. Raises StoreError when the store cannot be opened."""
+    def get(self, *, in_full: bool = True) -> apsw.Connection:
+        """Return this thread's connection, outside of any transaction of it.
+
+        Its commits wait for the disk, unless `in_full` is False: those are safe from any crash but
+        a power cut, which takes the end of what was committed, never something from the middle.
+        Raises StoreError when the store cannot be opened.
+        """
         if os.getpid() != self._process:
             self._after_fork()
         connection: apsw.Connection | None = getattr(self._mine, "connection", None)
@@ -46,7 +51,12 @@ class OwnConnections:
                     connection.close()
                     raise StoreError("the store is closed")
                 self._opened.add(connection)
-            self._mine.connection = connection
+            self._mine.connection, self._mine.in_full = connection, True
+        if self._mine.in_full is not in_full:
+            # Set for whoever comes, not set back after each: two statements fewer for each event
+            # of a tool that reads.
+            connection.execute(f"PRAGMA synchronous = {'FULL' if in_full else 'NORMAL'}")
+            self._mine.in_full = in_full
         return connection
 
     def close(self) -> None:

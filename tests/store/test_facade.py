@@ -225,6 +225,19 @@ def test_a_fresh_store_knows_what_is_pending_though_the_log_is_empty(tmp_path: P
         assert fresh.approve(ids[1]).status is Status.APPROVED
 
 
+def test_only_events_of_tools_that_read_do_not_wait_for_the_disk(desk: Accountability) -> None:
+    connection, normal, full = desk._connections.get(), 1, 2
+
+    levels = []
+    for effect in ("read", "read", "write", "read", None):
+        desk.tool_called("find", effect=effect)
+        levels.append(connection.pragma("synchronous"))
+    desk.propose(proposal())
+
+    assert levels == [normal, normal, full, normal, full]
+    assert connection.pragma("synchronous") == full
+
+
 def test_a_note_is_needed_to_send_an_action_back(desk: Accountability) -> None:
     found = desk.propose(proposal()).approval.approval_id
 
