@@ -12,6 +12,12 @@ HansardError
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
+
+MIN_PREFIX_DIGITS: Final = 8  # of an id, to be found by its beginning
+_FOUND_BY_BEGINNING: Final = frozenset(
+    {"run", "step", "approval", "memory", "replay", "compilation", "annotation"}
+)
 
 
 class HansardError(Exception):
@@ -32,9 +38,17 @@ class NotFoundError(HansardError):
     code = "not_found"
 
     def __init__(self, kind: str, wanted: str) -> None:
-        super().__init__(f"no {kind} {wanted!r}")
+        super().__init__(f"no {kind} {wanted!r}{_too_short(kind, wanted)}")
         self.kind = kind
         self.wanted = wanted
+
+
+def _too_short(kind: str, wanted: str) -> str:
+    """Return what to add where somebody gave the beginning of an id, and too little of it."""
+    is_hex = all(digit in "0123456789abcdefABCDEF" for digit in wanted)
+    if kind not in _FOUND_BY_BEGINNING or not is_hex or len(wanted) >= MIN_PREFIX_DIGITS:
+        return ""
+    return f"; the beginning of an id needs {MIN_PREFIX_DIGITS} digits or more"
 
 
 class AmbiguousIdError(HansardError):

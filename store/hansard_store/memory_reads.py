@@ -8,10 +8,9 @@ from typing import Any, Final
 import apsw
 import orjson
 
-from hansard_compiler.errors import AmbiguousIdError, NotFoundError
+from hansard_compiler.errors import MIN_PREFIX_DIGITS, AmbiguousIdError, NotFoundError
 from hansard_store.memory_types import Ended, Memory
 
-MIN_PREFIX_DIGITS: Final = 8
 COLUMNS: Final = """
 memory.id, memory.memory_id, memory.line, memory.version, memory.memory_type, memory.project,
 memory.user, memory.agent, memory.trace_id, memory.chain, memory.slot, memory.state,

@@ -149,6 +149,9 @@ def test_usage_by_model_adds_up_to_usage_by_day(cli: Cli) -> None:
     ("arguments", "said"),
     [
         (["runs", "show", "0123456789"], "no run '0123456789'"),
+        (["runs", "show", "eb65"], "no run 'eb65'; the beginning of an id needs 8 digits or more"),
+        (["approvals", "show", "eb65"], "needs 8 digits or more"),
+        (["memory", "show", "eb65"], "needs 8 digits or more"),
         (["steps", "show", "f" * 32 + "-" + "f" * 16], "no step"),
         (["runs", "list", "--limit", "501"], "1 to 500"),
         (["runs", "list", "--status", "great"], "known are ok, error"),
