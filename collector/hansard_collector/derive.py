@@ -9,6 +9,7 @@ from typing import Any
 
 from hansard_collector.compilations import compilation_of
 from hansard_collector.dialects import pydantic_ai
+from hansard_collector.evaluations import scores_of
 from hansard_collector.normalised import Normalised
 from hansard_collector.policy_checks import checks_of
 from hansard_collector.views import SpanView
@@ -24,7 +25,7 @@ from hansard_store.projections import (
 )
 
 # Raise it when a dialect reads more than before: `hansard rebuild` then makes old rows again.
-DERIVED_VERSION = 2
+DERIVED_VERSION = 3
 
 _PAYLOAD_REF = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 _SUMMARY_CHARS = 120
@@ -78,6 +79,7 @@ def derive(
         last_output=_last_output(normal),
         compilation=compilation,
         checks=checks_of(view) if normal.role == "policy" else (),
+        scores=scores_of(view, normal) if normal.evaluations else (),
         may_have_pending="logfire.span_type" in view.attributes,
         notes=normal.notes if compilation is None else (*normal.notes, *compilation.notes),
     )

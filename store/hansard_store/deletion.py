@@ -16,6 +16,7 @@ from typing import Any, Literal
 import apsw
 
 from hansard_compiler.errors import NotFoundError
+from hansard_store.annotation_rows import release_annotations
 from hansard_store.compilations import release_receipts
 from hansard_store.contents import log_user
 from hansard_store.database import snapshot, transaction, without_foreign_keys
@@ -183,8 +184,8 @@ class _Remover:
 
     def remove(self) -> None:
         steps = (
-            self._receipts, self._checks, self._replays, self._memory, self._spans, self._logs,
-            self._payloads, self._uses, self._marks,
+            self._receipts, self._checks, self._replays, self._memory, self._annotations,
+            self._spans, self._logs, self._payloads, self._uses, self._marks,
         )  # fmt: skip
         for step in steps:
             in_slices(self._connection, step, self._pace)
@@ -204,6 +205,9 @@ class _Remover:
 
     def _memory(self) -> int:
         return release_working(self._connection, self._trace_id, most=_USES_AT_ONCE)
+
+    def _annotations(self) -> int:
+        return release_annotations(self._connection, self._trace_id, most=_USES_AT_ONCE)
 
     def _spans(self) -> int:
         return self._items(_SPANS, _OF_SPAN)

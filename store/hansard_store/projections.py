@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hansard_compiler.calls import Message
 
 if TYPE_CHECKING:
+    from hansard_store.annotation_rows import ToldScore
     from hansard_store.policy_checks import CheckRow
 
 
@@ -132,5 +133,6 @@ class SpanProjection(NamedTuple):
     last_output: str | None = None
     compilation: CompilationProjection | None = None
     checks: tuple[CheckRow, ...] = ()  # of policy
+    scores: tuple[ToldScore, ...] = ()  # evaluations
     may_have_pending: bool = False  # its sender announces spans before they end (Logfire)
     notes: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import apsw
 
+from hansard_store.annotation_filters import MarkCondition, ScoreWanted, mark_conditions
 from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import BadQueryError
 from hansard_store.figures import ALIVE_UNTIL, WAITS_UNTIL
@@ -28,7 +29,8 @@ class RunFilter:
     """Conditions on runs, all of which must hold; empty ones are left out.
 
     Several values of a status or facet mean any of them. Several attributes must each be on some
-    span of the run; a value of None asks for the key alone.
+    span of the run; a value of None asks for the key alone. Several tags or scores must each stand
+    on the run or on a step of it.
     """
 
     q: str = ""
@@ -41,6 +43,8 @@ class RunFilter:
     conversation: str | None = None
     user: str | None = None
     attributes: tuple[tuple[str, str | None], ...] = ()
+    tag: tuple[str, ...] = ()
+    score: tuple[ScoreWanted, ...] = ()
     since_ns: int | None = None  # started at or after
     until_ns: int | None = None  # started before
     min_duration_ns: int | None = None  # an open run has lasted as long as it was heard of
@@ -148,6 +152,20 @@ def _facet(kind: str) -> _Condition:
     )
 
 
+def _mark(one: MarkCondition) -> _Condition:
+    """An annotation that stands, on the run or a step of it."""
+    return _Condition(
+        "EXISTS (SELECT 1 FROM annotation INDEXED BY annotation_run"
+        f" WHERE trace_id = run.trace_id AND ended_ns IS NULL AND {one.sql})",
+        _Driver(
+            "(SELECT DISTINCT trace_id FROM annotation INDEXED BY annotation_name"
+            f" WHERE {one.sql} AND ended_ns IS NULL) AS driver"
+            " CROSS JOIN run ON run.trace_id = driver.trace_id",
+            "1",
+        ),
+    )
+
+
 def _any_facet(kind: str) -> _Condition:
     return _Condition(
         "EXISTS (SELECT 1 FROM run_facet AS facet WHERE facet.run = run.id"
@@ -232,6 +250,9 @@ def run_query(
         "after_id": after.id,
     }
     conditions = [*_column_conditions(wanted), *_status_conditions(wanted)]
+    for one in mark_conditions(wanted.tag, wanted.score):
+        bindings |= one.bindings
+        conditions.append(_mark(one))
     for kind, values in wanted.facets():
         conditions.append((_FACET if len(values) == 1 else _ANY_FACET)[kind])
     if candidates is None:

@@ -11,6 +11,7 @@ from typing import Any
 import apsw
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
+from hansard_store.annotation_queries import NO_MARKS, RunMarks, marks_of_runs, tag_counts
 from hansard_store.database import snapshot
 from hansard_store.figures import ALIVE_UNTIL, WAITS_UNTIL, TokenSums, run_status, token_sums
 from hansard_store.run_candidates import candidate_runs
@@ -64,6 +65,7 @@ class RunItem:
     notes: Mapping[str, int]  # what was repaired, missing or refused -> how many spans
     models: tuple[str, ...]
     service_names: tuple[str, ...]
+    marks: RunMarks = NO_MARKS  # tags and scores that stand on it and its steps
 
     @property
     def duration_ns(self) -> int | None:
@@ -91,7 +93,8 @@ class FacetCount:
 class RunFacets:
     """Values of the runs that meet a filter, most frequent first, by kind (and `status`).
 
-    Counted over the newest FACET_SAMPLE of them; `is_complete` says that this is all of them.
+    Also of tags. Counted over the newest FACET_SAMPLE of them; `is_complete` says that this is all
+    of them.
     """
 
     runs: int
@@ -274,6 +277,7 @@ def run_facets(
         )
         numbers = json.dumps([row[0] for row in rows[:FACET_SAMPLE]])
         facets: list[Any] = connection.execute(_FACETS, {"runs": numbers}).fetchall()
+        tags = tag_counts(connection, [row[0] for row in rows[:FACET_SAMPLE]], limit=values)
     counts: dict[str, list[FacetCount]] = {}
     for kind, value, runs in facets:
         if len(kept := counts.setdefault(kind, [])) < values:
@@ -286,6 +290,8 @@ def run_facets(
         statuses[status] = statuses.get(status, 0) + 1
     by_count = sorted(statuses.items(), key=lambda counted: (-counted[1], counted[0]))
     counts["status"] = [FacetCount(status, runs) for status, runs in by_count]
+    if tags:
+        counts["tag"] = [FacetCount(tag, runs) for tag, runs in tags]
     complete = len(rows) <= FACET_SAMPLE
     return RunFacets(min(len(rows), FACET_SAMPLE), is_complete=complete, counts=counts)
 
@@ -293,24 +299,31 @@ def run_facets(
 def _with_names(
     connection: apsw.Connection, rows: Sequence[tuple[Any, ...]], *, now_ns: int
 ) -> list[RunItem]:
-    """Add models and services to rows of runs, with one query for all of them."""
+    """Add models, services and annotations to rows of runs, with two queries for all of them."""
     numbers = json.dumps([row[0] for row in rows])
     names: dict[tuple[int, str], list[str]] = {}
     for run, kind, value in connection.execute(_NAMES, {"runs": numbers}):
         names.setdefault((run, kind), []).append(value)
+    marks = marks_of_runs(connection, [row[0] for row in rows])
     return [
         _item(
             row,
             now_ns=now_ns,
             models=names.get((row[0], "model"), ()),
             services=names.get((row[0], "service"), ()),
+            marks=marks.get(row[0], NO_MARKS),
         )
         for row in rows
     ]
 
 
 def _item(
-    row: tuple[Any, ...], *, now_ns: int, models: Sequence[str], services: Sequence[str]
+    row: tuple[Any, ...],
+    *,
+    now_ns: int,
+    models: Sequence[str],
+    services: Sequence[str],
+    marks: RunMarks,
 ) -> RunItem:
     status = run_status(row[7], alive_until_ns=row[31], now_ns=now_ns, waits_until_ns=row[33])
     return RunItem(
@@ -344,4 +357,5 @@ def _item(
         has_pulse=bool(row[32]),
         models=tuple(models),
         service_names=tuple(services),
+        marks=marks,
     )

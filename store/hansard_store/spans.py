@@ -6,7 +6,7 @@ from typing import Any
 
 import apsw
 
-from hansard_store import compilations, counting, policy_checks, tool_events
+from hansard_store import annotation_rows, compilations, counting, policy_checks, tool_events
 from hansard_store.contents import ContentWriter
 from hansard_store.flags import SpanFlag
 from hansard_store.fresh import Kin
@@ -249,6 +249,8 @@ class SpanWriter:
             compilations.add_compilation(self._connection, run, made.compilation, span=number)
         if made.checks:
             policy_checks.add_checks_of_span(self._connection, made.checks, span=number, of=span)
+        if made.scores:
+            annotation_rows.add_told_scores(self._connection, made.scores, span=number, of=span)
         if made.may_have_pending:
             self._fold_pending(number, span, made, run)
         tool_events.add_requested(self._connection, run, made.requested, span=number)
@@ -313,6 +315,7 @@ class SpanWriter:
             compilations.remove_compilation(self._connection, run, span=number)
         if role == "policy":
             policy_checks.drop_checks_of_span(self._connection, number)
+        annotation_rows.drop_told_scores(self._connection, number)
         counting.remove_call(self._connection, run, number)
         counting.remove_sum(self._connection, run, number)
         tool_events.remove(self._connection, run, number)

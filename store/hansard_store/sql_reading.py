@@ -21,6 +21,7 @@ from hansard_store.errors import BadQueryError
 VIEWS: Final = frozenset({
     "runs", "steps", "context_items", "compilation_requests", "compilation_results",
     "memory_records", "tool_events", "policy_events", "replay_runs", "pending_actions",
+    "annotations",
 })  # fmt: skip
 MOST_ROWS: Final = 500
 MOST_SQL: Final = 10_000  # characters
