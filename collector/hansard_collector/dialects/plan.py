@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from hansard_collector.dialects import recognise, table
@@ -77,6 +78,7 @@ _OUTER_FAMILIES = frozenset(
     for outer in prefixes
     if any(inner != outer and inner.startswith(outer) for inner in prefixes)
 )
+_MOST_NAMES = 4096  # of spans
 _MOST_KEYS = 50_000  # flattened conversations make up a key a message and field
 _UNKNOWN_FAMILY = ""
 _family_of: dict[str, str | None] = {}  # keys repeat from span to span
@@ -138,8 +140,13 @@ def _named_evidence(view: SpanView) -> list[str]:
     if view.logs:
         named += {_EVENTS[log.event_name] for log in view.logs if log.event_name in _EVENTS}
     if view.name.startswith(_SPANS):
-        named += [f"span {prefix}" for prefix in _SPANS if view.name.startswith(prefix)]
+        named += _prefixes_of(view.name)
     return sorted(named)
+
+
+@lru_cache(_MOST_NAMES)
+def _prefixes_of(span_name: str) -> tuple[str, ...]:
+    return tuple(f"span {prefix}" for prefix in _SPANS if span_name.startswith(prefix))
 
 
 def _make_plan(view: SpanView, *, evidence: Sequence[str]) -> Plan:
