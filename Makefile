@@ -7,7 +7,7 @@ ARGS   ?=
 # Tests start many processes: what one compiled, the others take.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-peers check fix bench schemas clean browser
+.PHONY: demo test test-peers check fix bench schemas clean browser reference
 
 ## watch a coding agent at work, and open its record (ARGS=--exit ends by itself)
 demo: $(VENV)/.installed
@@ -40,6 +40,10 @@ bench: $(VENV)/.installed-dev
 ## write docs/schemas from the models
 schemas: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.compiler.write_schemas
+
+## write docs/api from the routes
+reference: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.docs.write_api
 
 # Chromium: what is installed, else by apt when root, else by Playwright's own installer.
 browser: $(VENV)/.installed-dev

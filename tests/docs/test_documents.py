@@ -16,7 +16,11 @@ from hansard_web.config import SETTINGS
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("connect/*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted(DOCS.glob("*.md")),
+    *(page for folder in ("connect", "api") for page in sorted(DOCS.glob(f"{folder}/*.md"))),
+]
 
 _ROW = re.compile(r"^\| ([A-Z]{2}-\d{2}) \| (.+?) \| (core|deep|beyond) \| (.+) \|$", re.MULTILINE)
 _TABLE_ROW = re.compile(r"^\| `(\w+)` \| (primary|derived) \| (.+) \|$", re.MULTILINE)

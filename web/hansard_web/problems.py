@@ -95,9 +95,8 @@ def problem_of(error: Exception) -> Problem:
     match error:
         case HansardError():
             headers = {"Retry-After": "1"} if isinstance(error, _TRY_AGAIN) else {}
-            return Problem(
-                _status_of(error), error.code, str(error), _details_of(error), headers=headers
-            )
+            status = problem_status(type(error)) or HTTPStatus.INTERNAL_SERVER_ERROR
+            return Problem(status, error.code, str(error), _details_of(error), headers=headers)
         case RequestValidationError():
             return _invalid(error)
         case HTTPException():
@@ -111,9 +110,9 @@ def problem_of(error: Exception) -> Problem:
     )
 
 
-def _status_of(error: HansardError) -> HTTPStatus:
-    found = (status for kind, status in _STATUSES if isinstance(error, kind))
-    return next(found, HTTPStatus.INTERNAL_SERVER_ERROR)
+def problem_status(kind: type[HansardError]) -> HTTPStatus | None:
+    """Return what errors of a class are answered with; None: no answer is made of them."""
+    return next((status for known, status in _STATUSES if issubclass(kind, known)), None)
 
 
 def _details_of(error: HansardError) -> dict[str, Any]:

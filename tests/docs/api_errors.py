@@ -1,0 +1,71 @@
+"""Every error that the JSON API answers with, from the classes that are raised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from hansard_collector.errors import IngestError
+from hansard_compiler.errors import HansardError
+from hansard_web.problems import problem_status
+
+# Which routes can answer with the errors of a module; those of no line can come from any.
+_OF_MODULES: Final = {
+    "hansard_compiler.compile_errors": ("sidecar", "replay"),
+    "hansard_compiler.policy_errors": ("policy", "sidecar"),
+    "hansard_compiler.providers": ("sidecar", "replay"),
+    "hansard_compiler.replay": ("replay",),
+    "hansard_compiler.transcript_errors": ("transcripts",),
+    "hansard_store.approval_errors": ("approvals",),
+    "hansard_store.memory_errors": ("memory",),
+    "hansard_web.comparing": ("diff",),
+    "hansard_web.sidecar": ("sidecar", "policy", "replay"),
+    "hansard_web.errors": ("payloads",),
+}
+ANY: Final = ""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Told:
+    """An error as a client meets it."""
+
+    status: int
+    code: str
+    words: str
+
+
+COMMON: Final = (
+    Told(400, "bad_request", "What cannot be meant; `details.problems` says where."),
+    Told(401, "unauthenticated", "The server has tokens, and none, or an unknown one, was sent."),
+    Told(403, "scope_missing", "The token has not the scope that the route needs."),
+    Told(403, "wrong_host", "The name in Host is not one of this server."),
+    Told(403, "wrong_origin", "A page of another site asks."),
+    Told(404, "not_found", "No such route, or nothing is stored under this id."),
+    Told(500, "internal", "Hansard failed in a way it should not; its log says how."),
+)  # fmt: skip
+
+
+def errors_of(tag: str) -> list[Told]:
+    """Return what routes of a tag answer beside what all do (`ANY`), by status and code."""
+    found = {
+        (kind.code, status): Told(status, kind.code, (kind.__doc__ or "").split("\n")[0])
+        for kind in _kinds(HansardError)
+        if (status := problem_status(kind)) is not None
+        and not issubclass(kind, IngestError)
+        and tag in _tags(kind)
+    }
+    known = {(one.code, one.status) for one in COMMON}
+    return sorted(told for key, told in found.items() if key not in known)
+
+
+def _tags(kind: type[HansardError]) -> tuple[str, ...]:
+    module = kind.__module__
+    named = (tags for prefix, tags in _OF_MODULES.items() if module.startswith(prefix))
+    return next(named, (ANY,))
+
+
+def _kinds(kind: type[HansardError]) -> Iterator[type[HansardError]]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from _kinds(one)
