@@ -41,9 +41,9 @@ bench: $(VENV)/.installed-dev
 schemas: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.compiler.write_schemas
 
-## write docs/api from the routes
+## write docs/api from the routes, docs/columns.md from the schema
 reference: $(VENV)/.installed-dev
-	$(BIN)/python -m tests.docs.write_api
+	$(BIN)/python -m tests.docs.write_reference
 
 # Chromium: what is installed, else by apt when root, else by Playwright's own installer.
 browser: $(VENV)/.installed-dev

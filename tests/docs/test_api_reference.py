@@ -15,7 +15,7 @@ from hansard_web.app import create_app
 from hansard_web.settings import WebSettings
 from tests.docs.api_examples import BODIES, QUERIES
 from tests.docs.api_reference import COMMAND, Reference, reference_of
-from tests.docs.write_api import FOLDER
+from tests.docs.write_reference import API
 from tests.store.empty import empty_store
 
 MISUNDERSTOOD = {400, 405, 415, 422, 500}
@@ -40,7 +40,7 @@ def reference(client: TestClient) -> Reference:
 
 @pytest.mark.covers("DC-04")
 def test_the_pages_are_what_the_routes_say(reference: Reference) -> None:
-    found = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md")}
+    found = {path.name: path.read_text(encoding="utf-8") for path in API.glob("*.md")}
     pages = reference.pages()
 
     stale = sorted({*found} ^ {*pages} | {name for name in pages if found.get(name) != pages[name]})
