@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hansard.compressing import model_compressor
     from hansard.gating.gate import gate
     from hansard.gating.tools import ToolSet
-    from hansard.replaying import replay
+    from hansard.replaying import continue_replay, replay
     from hansard.transcripts import Transcript, transcript
     from hansard.transcripts_in_process import InProcessTranscripts
 
@@ -51,6 +51,7 @@ __all__ = [
     "call_model",
     "chat",
     "compile_step",
+    "continue_replay",
     "current_run",
     "end_run",
     "extract",
@@ -91,6 +92,7 @@ _LAZY = {
     "acall_model": "calling",
     "call_model": "calling",
     "compile_step": "compiling",
+    "continue_replay": "replaying",
     "gate": "gating.gate",
     "model_compressor": "compressing",
     "replay": "replaying",

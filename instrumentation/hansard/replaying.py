@@ -7,33 +7,24 @@
 
 The server makes it, with the server's keys; in embedded mode this process does, with its own. What
 was recorded so far is sent first. Unlike observing this raises: a replay was asked for.
+
+    fork = hansard.replay(answer, live=True, tools=[find_order, cancel_order])
+    fork = hansard.continue_replay(fork, tools=[…])            # once somebody approved the call
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
-from functools import cache
-from importlib.metadata import entry_points
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
-from hansard import _state
 from hansard.answer import ModelAnswer
-from hansard.errors import EmbeddedMissing, ReplayUnavailable
+from hansard.replay_places import make
 from hansard.step import Step
 from hansard_compiler.calls import Json
-from hansard_compiler.errors import NotFoundError
 from hansard_compiler.replay.refusals import NotReplayable, Reason
-from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
-    from hansard.config import Settings
-    from hansard.gating.http_client import Answer
-
-GROUP: Final = "hansard.replay"
-_ROUTE: Final = "/v1/replay"
-_WAIT_S: Final = 50.0  # of one request; a replay may take many
+    from hansard.gating.gate import Tools
 
 
 class Replay:
@@ -80,6 +71,10 @@ def replay(
     elsewhere: bool = False,
     script: Mapping[str, Any] | None = None,
     timeout_s: float = 600.0,
+    live: bool = False,
+    tools: Tools = (),
+    max_turns: int | None = None,
+    max_usd: float | None = None,
 ) -> Replay:
     """Make a model call again and wait until that has ended.
 
@@ -88,15 +83,23 @@ def replay(
     the later turns of the run. `model`, `provider`, `token_budget`, `response_reserve`, `weights`,
     `policy` and `remove` (ids of items) are the common changes, `mutations` any of them, in order.
 
+    `live` is a fork that goes on past the first divergence: the model is asked for up to
+    `max_turns` further turns and `max_usd`. Calls that were recorded have their recorded results;
+    for the others `tools` run behind the gate that is entered here, or one of their own: what reads
+    runs, what writes waits for an approval, and the replay's state is `waiting`.
+
     Raises NotReplayable with a reason, ReplayUnavailable where nobody can make it, NotFoundError.
     """
     changes = [
         *_changes(model, provider, token_budget, response_reserve, weights, policy, remove),
         *(dict(one) for one in mutations),
     ]
+    bounds = {"max_turns": max_turns, "max_usd": max_usd}
     body: Json = {
         "step_id": _step_id(step),
-        "mode": "forward" if forward else None,
+        "mode": "forward" if forward or live else None,
+        "live": live,
+        **{name: value for name, value in bounds.items() if value is not None},
         "recorded": recorded,
         "mutations": changes,
         "n": n,
@@ -105,7 +108,59 @@ def replay(
         "script": None if script is None else dict(script),
         "timeout_s": timeout_s,
     }
-    return Replay(_made(body, timeout_s * n))
+    found = Replay(make(body, timeout_s * n))
+    made_with = {name: body[name] for name in ("elsewhere", "script", "timeout_s")}
+    return _answered(found, tools, made_with) if live else found
+
+
+def continue_replay(
+    replay: Replay | str,
+    *,
+    tools: Tools = (),
+    results: Mapping[str, Any] | None = None,
+    max_turns: int | None = None,
+    max_usd: float | None = None,
+    elsewhere: bool = False,
+    script: Mapping[str, Any] | None = None,
+    timeout_s: float = 600.0,
+) -> Replay:
+    """Have a fork that stopped go on live, and return it where it ends or waits again.
+
+    `results` gives what calls came to by their call ids, by hand; `tools` run for the others as in
+    `replay`, approved ones among them. `max_turns` and `max_usd` are new bounds from here.
+
+    Raises NotReplayable, ReplayUnavailable, NotFoundError, and GateUnavailable where the gate
+    cannot decide or record: then nothing was run that is not told.
+    """
+    wanted = replay if isinstance(replay, str) else str(replay.body["replay_id"])
+    given = [{"call_id": key, "result": value} for key, value in (results or {}).items()]
+    bounds = {"max_turns": max_turns, "max_usd": max_usd}
+    made_with: Json = {
+        "elsewhere": elsewhere,
+        "script": None if script is None else dict(script),
+        "timeout_s": timeout_s,
+    }
+    body = {**made_with, **bounds, "results": given}
+    found = Replay(make(body, timeout_s, goes_on=wanted))
+    return _answered(found, tools, made_with)
+
+
+def _answered(found: Replay, tools: Tools, made_with: Json) -> Replay:
+    """Run the tools that a fork waits for behind a gate, for as long as that brings it on."""
+    from hansard.replay_tools import Answers, answer_calls, gate_for_replay
+
+    gate = gate_for_replay(tools, found.replay_id)
+    while found.state == "waiting" and gate is not None:
+        answers = Answers()
+        try:
+            answer_calls(found.body, gate, answers)
+        finally:  # what ran is told, also where the gate broke behind it
+            if not answers.is_empty:
+                body = {**made_with, **answers.json()}
+                found = Replay(make(body, made_with["timeout_s"], goes_on=found.replay_id))
+        if answers.is_empty:
+            break
+    return found
 
 
 def _changes(
@@ -142,84 +197,3 @@ def _step_id(step: str | Step | ModelAnswer) -> str:
     if not isinstance(step, str) or not step:
         raise NotReplayable(Reason.NOT_RECORDED, "the call was not recorded")
     return step
-
-
-def _made(body: Json, timeout_s: float) -> Json:
-    """Make a replay where this process's record is kept."""
-    from hansard.setup import flush
-
-    settings = _state.settings()
-    if settings is None:
-        from hansard.config import load_settings
-
-        settings = load_settings()
-    flush()
-    if settings.embedded:
-        open_replays = _find()
-        return open_replays(settings.data, retention=settings.retention, body=body)
-    return _asked(settings, body, timeout_s)
-
-
-# ---- in this process
-
-
-class MakeReplay(Protocol):
-    """The entry point: make a replay over a store, and return its body. Raises HansardError."""
-
-    def __call__(self, data: Path, *, retention: RetentionMode, body: Json) -> Json: ...
-
-
-@cache
-def _find() -> MakeReplay:
-    missing = GROUP
-    for entry in entry_points(group=GROUP):
-        try:
-            return cast(MakeReplay, entry.load())
-        except ModuleNotFoundError as error:
-            missing = error.name or str(error)
-    raise EmbeddedMissing(missing)
-
-
-# ---- by the server
-
-
-def _asked(settings: Settings, body: Json, timeout_s: float) -> Json:
-    from hansard.gating.errors import GateUnavailable
-    from hansard.gating.http_client import HttpClient
-
-    try:
-        client = HttpClient.of(settings)
-        try:
-            found = _answered(client.post(_ROUTE, body), str(body["step_id"]))
-            until_s = time.monotonic() + timeout_s
-            while found["state"] == "running" and time.monotonic() < until_s:
-                path = f"{_ROUTE}/{found['replay_id']}?wait={_WAIT_S:.0f}"
-                found = _answered(client.get(path, wait_s=_WAIT_S), str(body["step_id"]))
-        finally:
-            client.close()
-    except GateUnavailable as error:
-        raise ReplayUnavailable(f"no replay can be made by {settings.endpoint}: {error}") from error
-    return found
-
-
-def _answered(answer: Answer, step_id: str) -> Json:
-    """Return a body, or raise what the server says."""
-    from hansard.gating.http_client import error_of
-
-    if answer.is_ok:
-        return answer.body
-    code, message, details = error_of(answer)
-    if code == NotReplayable.code:
-        raise _refusal(message, details)
-    if code == NotFoundError.code:
-        raise NotFoundError("step", step_id)
-    raise ReplayUnavailable(f"the server says {code}: {message}")
-
-
-def _refusal(message: str, details: Json) -> NotReplayable:
-    reasons = {one.value: one for one in Reason}
-    reason = reasons.get(str(details.pop("reason", "")), Reason.INTERNAL)
-    replay_id = details.pop("replay_id", None)
-    refusal = NotReplayable(reason, message.removeprefix(f"{reason.meaning}: "), **details)
-    refusal.replay_id = replay_id if isinstance(replay_id, str) else None
-    return refusal

@@ -125,8 +125,16 @@ REPLAY_MODE: Final = "hansard.replay.mode"  # exact mutated forward
 REPLAY_ID: Final = "hansard.replay.id"
 REPLAY_RECORDED: Final = "hansard.replay.recorded"  # bool; answered from the recording
 REPLAY_REBUILT: Final = "hansard.replay.rebuilt"  # bool; the request was rebuilt from telemetry
+REPLAY_LIVE: Final = "hansard.replay.live"  # bool; past the recording, on request
+REPLAY_RESULT: Final = "hansard.replay.result"  # "recorded" or "hand": no tool ran for it
+REPLAY_RESULT_BY: Final = "hansard.replay.result_by"  # who gave a result by hand
 BAGGAGE_RUN_ID: Final = "hansard.run.id"  # in baggage, never on a span: that is its trace id
 EVENT_RESULT_AGAIN: Final = "hansard.tool.result_again"  # a second result for an answered call
+
+# Of the audit log: its head, told once a day, so that its end cannot be cut off unseen.
+SPAN_EVENTS_HEAD: Final = "hansard.events.head"
+EVENTS_SEQ: Final = "hansard.events.seq"  # int
+EVENTS_HASH: Final = "hansard.events.hash"  # 64 hex digits
 
 # Of gated tool calls: a mirror of what the store has, never the record.
 TOOL_EFFECT: Final = "hansard.tool.effect"  # "read" or "write"

@@ -6,6 +6,7 @@ Writes commit on the caller's thread with a connection of their own; a replay of
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ from hansard_compiler.calls import Json
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.database import DataFolder, open_for_accountability, transaction
 from hansard_store.errors import BadCursorError
+from hansard_store.stored_json import json_of
 
-State = Literal["running", "done", "diverged", "refused", "failed"]
+State = Literal["running", "done", "diverged", "waiting", "refused", "failed"]
 
 _LEAST_PREFIX = 8  # hex digits
 _SHOWN_MATCHES = 5
@@ -56,6 +58,12 @@ _CHANGE = """
 UPDATE replay SET trace_id = ?, state = ?, reason = ?, request_hash = ?, steps = ?, ended_ns = ?,
   report = ?
 WHERE replay_id = ? AND state = 'running'
+"""
+# To go on again: whoever read it as it stands, and one of them.
+_CLAIM = """
+UPDATE replay SET state = 'running', reason = NULL, ended_ns = NULL, owner = :owner,
+  report = :report
+WHERE replay_id = :id AND state = :state AND ended_ns IS :ended
 """
 _SELECT = f"SELECT id, {_COLUMNS} FROM replay"
 _BY_ID = f"{_SELECT} WHERE replay_id = ?"
@@ -123,6 +131,19 @@ def change_replay(folder: DataFolder, row: ReplayRow) -> bool:
                 _blob(row.run_id), row.state, row.reason, row.request_hash, _text(row.steps),
                 row.ended_ns, _text(row.report), bytes.fromhex(row.replay_id),
             ),
+        )  # fmt: skip
+        return bool(connection.changes())
+
+
+def claim_replay(folder: DataFolder, row: ReplayRow, *, owner: int, report: Json) -> bool:
+    """Have a replay that stopped run again; False when it is not any more as `row` tells."""
+    with _writing(folder) as connection:
+        connection.execute(
+            _CLAIM,
+            {
+                "id": bytes.fromhex(row.replay_id), "owner": owner, "report": _text(report),
+                "state": row.state, "ended": row.ended_ns,
+            },
         )  # fmt: skip
         return bool(connection.changes())
 
@@ -233,11 +254,11 @@ def _row(row: Any) -> tuple[int, ReplayRow]:
         state,
         reason,
         request_hash,
-        orjson.loads(steps),
+        json_of(steps),
         started_ns,
         ended_ns,
         owner,
-        None if report is None else orjson.loads(report),
+        None if report is None else json_of(report),
     )
 
 
@@ -246,4 +267,9 @@ def _blob(digits: str | None) -> bytes | None:
 
 
 def _text(value: Any) -> str | None:
-    return None if value is None else orjson.dumps(value).decode()
+    if value is None:
+        return None
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # a model may write integers over 64 bits, and lone surrogates
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)

@@ -46,7 +46,7 @@ _HEALTH_PATH: Final = "/healthz"
 _SCOPES: Final = (
     ("PUT", re.compile(r"/v1/payloads/.*"), TokenScope.INGEST),
     ("POST", re.compile(r"/v1/approvals/[^/]+/(?:approve|reject|revise)"), TokenScope.DECIDE),
-    ("POST", re.compile(r"/v1/approvals/[^/]+/undo"), TokenScope.DECIDE),
+    ("POST", re.compile(r"/v1/approvals/[^/]+/(?:settle|undo)"), TokenScope.DECIDE),
     ("POST", re.compile(r"/v1/approvals(?:/[^/]+/(?:repropose|claim|result))?"), TokenScope.INGEST),
     ("POST", re.compile(r"/v1/events"), TokenScope.INGEST),
     ("POST", re.compile(r"/approvals/[^/]+"), TokenScope.DECIDE),
@@ -65,13 +65,18 @@ _SCOPES: Final = (
     ("POST", re.compile(r"/v1/memory/read"), TokenScope.READ),
     ("POST", re.compile(r"/v1/memory/(?:invalidate|accept)"), TokenScope.DECIDE),
     ("POST", re.compile(r"/memory/[^/]+/(?:invalidate|accept)"), TokenScope.DECIDE),
+    # A person's word on a run, or one in a person's name. What programs measure is told like spans.
+    ("POST", re.compile(r"/v1/annotations(?:/[^/]+/withdraw)?"), TokenScope.DECIDE),
+    ("POST", re.compile(r"/annotations(?:/[^/]+/withdraw)?"), TokenScope.DECIDE),
+    ("POST", re.compile(r"/v1/scores"), TokenScope.INGEST),
     # What a tool of MCP asks for is judged again, as the request to the API that it is.
     ("POST", re.compile(r"/mcp"), TokenScope.READ),
     ("DELETE", re.compile(r"/mcp"), TokenScope.READ),
     # A replay sends what was recorded to a provider and spends money; a preview does neither.
-    ("POST", re.compile(r"/v1/replay"), TokenScope.DECIDE),
+    ("POST", re.compile(r"/v1/replay(?:/[^/]+/continue)?"), TokenScope.DECIDE),
     ("POST", re.compile(r"/v1/replay/preview"), TokenScope.READ),
     ("POST", re.compile(r"/replay/[^/]+"), TokenScope.DECIDE),
+    ("POST", re.compile(r"/replays/[^/]+/continue"), TokenScope.DECIDE),
     ("POST", re.compile(r"/replay/[^/]+/preview"), TokenScope.READ),
 )
 

@@ -49,6 +49,13 @@ class Reason(StrEnum):
     BROKEN_PAIRS = "broken_pairs", "the changes part a tool call from its result"
     COMPILE_FAILED = "compile_failed", "the changed context cannot be compiled"
     NOT_RENDERABLE = "not_renderable", "the provider's API has no form for the changed request"
+    # a fork that goes on live
+    NOT_WAITING = "not_waiting", "the replay is not one that can go on"
+    RESULT_UNKNOWN = "result_unknown", "no tool call of the replay waits for this result"
+    NEEDS_RESULTS = "needs_results", "the model asks for tools whose results were not recorded"
+    NEEDS_APPROVAL = "needs_approval", "a tool call waits at the gate of a program"
+    TURN_LIMIT = "turn_limit", "as many live turns were made as were allowed"
+    SPEND_LIMIT = "spend_limit", "the next live turn could cost more than is allowed"
     # sent, and it came to nothing
     PROVIDER_FAILED = "provider_failed", "the provider gave no usable answer"
     MODEL_UNKNOWN = "model_unknown", "the provider does not know the model (any more)"

@@ -73,6 +73,20 @@ class Gate(EnteredEitherWay):
         self._policy = None if policy is None else _policy_of(policy)
         self._decisions = decisions
 
+    def with_tools(self, tools: Tools) -> Gate:
+        """Return a gate that asks and is judged as this one, for other tools."""
+        return Gate(
+            tools=tools,
+            agent=self._agent,
+            channel=self.channel,
+            one_per_channel=self.one_per_channel,
+            approvers=self.approvers,
+            expires=self.expires_s,
+            wait=self.wait,
+            policy=self._policy,
+            decisions=self._decisions,
+        )
+
     @property
     def agent(self) -> str | None:
         """The agent that calls: as told, else that of the current run."""

@@ -182,6 +182,15 @@ class ToolSet:
         else:
             self._tools[name] = tool
 
+    def telling(self, attributes: Mapping[str, str | bool]) -> ToolSet:
+        """Return the set with more to be said of every call, on its span."""
+        made = ToolSet()
+        made._unclassified = set(self._unclassified)
+        for tool in self:
+            plan = replace(tool.plan, attributes={**tool.plan.attributes, **attributes})
+            made._tools[tool.name] = replace(tool, plan=plan)
+        return made
+
     def __contains__(self, name: object) -> bool:
         return name in self._tools or name in self._unclassified
 

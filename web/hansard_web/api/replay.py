@@ -17,12 +17,13 @@ from starlette.responses import Response
 
 from hansard_store.replays import get_replay, list_replays
 from hansard_store.step_queries import get_step
+from hansard_web.accounts import person
 from hansard_web.api import replay_models as models
 from hansard_web.api.answers import Answer, Body
 from hansard_web.api.json_bodies import JsonRoute, raw_body
 from hansard_web.api.params import read_limit
 from hansard_web.replaying.answers import replay_body, summary_body
-from hansard_web.replaying.asked import AskReplay
+from hansard_web.replaying.asked import AskReplay, GoOn
 from hansard_web.replaying.engine import PLAN_MS, Replays
 from hansard_web.sidecar.door import MayRead, SidecarDep
 from hansard_web.sidecar.errors import RecordingOff, TooManyCalls
@@ -78,6 +79,40 @@ async def preview_replay(request: Request, asked: AskReplay) -> Answer:
     """Show what a replay would send, how the compile changes and what it would cost."""
     replays = replays_of(request)
     return await apart(request, lambda: Answer(replays.preview(asked)))
+
+
+@router.post(
+    "/v1/replay/{replay_id}/continue",
+    response_class=Answer,
+    status_code=HTTPStatus.CREATED,
+    responses={201: {"model": models.Replay}, 202: {"model": models.Replay}},
+    dependencies=[MayRead],
+)
+async def continue_replay(
+    site: SiteDep,
+    door: SidecarDep,
+    request: Request,
+    replay_id: str,
+    asked: GoOn,
+    idempotency_key: IdempotencyKey = None,
+) -> Answer:
+    """Have a fork that stopped go on live: asks the model, and waits for results it lacks."""
+    replays = replays_of(request)
+    by = person(request, asked.by)
+    body = replay_id.encode() + b"\n" + raw_body(request)
+    once = door.once("replay.continue", idempotency_key, body, repeats=False)
+
+    def work() -> Answer:
+        return once.do(begun, again=lambda kept: _body(site, kept["replay_id"]))
+
+    def begun() -> Done:
+        row = replays.go_on(replay_id, asked, by=by)
+        replays.wait(row.replay_id, seconds=asked.wait_s)
+        body = _body(site, row.replay_id)
+        status = HTTPStatus.ACCEPTED if body["state"] == "running" else HTTPStatus.CREATED
+        return Done({"replay_id": row.replay_id}, body, status)
+
+    return await apart(request, work)
 
 
 @router.get("/v1/replay", response_class=Answer, responses={200: {"model": models.ReplayList}})

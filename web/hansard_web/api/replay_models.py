@@ -19,7 +19,7 @@ class ReplaySummary(Body):
 
     replay_id: str
     short_id: str
-    state: Literal["running", "done", "diverged", "refused", "failed"]
+    state: Literal["running", "done", "diverged", "waiting", "refused", "failed"]
     reason: str | None
     reason_text: str | None
     mode: Literal["exact", "mutated", "forward"]
@@ -59,6 +59,9 @@ class Replay(ReplaySummary, Answer):
     error: dict[str, Any] | None
     divergence: dict[str, Any] | None = Field(description="where a fork parted, and how")
     ask: dict[str, Any] | None = Field(description="what it takes to go on from there")
+    live: dict[str, Any] | None = Field(
+        description="of a fork that went on live: turns, money, and where each result came from"
+    )
     spread: dict[str, Any] | None = Field(description="of n > 1 answers")
     comparison: dict[str, Any] | None = Field(description="as `GET /v1/diff/steps` tells it")
     replays: list[ReplayBranch]

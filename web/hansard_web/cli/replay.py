@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import time
 from collections.abc import Mapping
@@ -30,13 +31,13 @@ from hansard_web.cli.replay_shown import print_preview, print_replay
 from hansard_web.cli.store import find_store, open_store
 from hansard_web.readers import Readers
 from hansard_web.replaying.answers import replay_body
-from hansard_web.replaying.asked import AskReplay, Mode
+from hansard_web.replaying.asked import MOST_LIVE, AskReplay, GivenResult, GoOn, Mode
 from hansard_web.replaying.carried import step_of_file
 from hansard_web.replaying.desk import replaying
 from hansard_web.replaying.engine import Replays
 
 _WAIT_S: Final = 3_600.0
-_SAME, _DIFFERENT, _REFUSED = 0, 1, 2
+_SAME, _DIFFERENT, _REFUSED, _WAITS = 0, 1, 2, 3
 
 
 @click.command(cls=Command)
@@ -44,6 +45,19 @@ _SAME, _DIFFERENT, _REFUSED = 0, 1, 2
 @change_options
 @click.option("--exact", is_flag=True, help="Refuse anything but the very same bytes.")
 @click.option("--forward", is_flag=True, help="Go on through the later turns of the run.")
+@click.option("--live", is_flag=True, help="A fork goes on past the first divergence, and sends.")
+@click.option(
+    "--continue", "goes_on", is_flag=True, help="STEP is a replay that stopped: have it go on live."
+)
+@click.option(
+    "--result",
+    "results",
+    multiple=True,
+    metavar="CALL=TEXT",
+    help="With --continue: what a tool call came to, as text or JSON; several times.",
+)
+@click.option("--max-turns", type=click.IntRange(1, MOST_LIVE), help="Live turns at most.")
+@click.option("--max-usd", type=click.FloatRange(0, 1_000), help="What they may cost at most.")
 @click.option("--recorded", is_flag=True, help="Answer from the recording; nothing is sent.")
 @click.option("--n", "n", default=1, show_default=True, help="How often to ask.")
 @click.option("--notes", help="Why; kept with the replay.")
@@ -62,8 +76,13 @@ def replay(*, step: str, as_json: bool, **told: Any) -> None:
     apply in the order of this list; `--change` takes any of them as JSON, in its own order. A
     replay that asks a provider costs money: it shows what it would send and asks first.
 
+    --forward stops where the model asks for something else than was recorded. --live goes on from
+    there: a call that was recorded has its recorded result, and for every other one it waits. No
+    tool is run: give its result with --continue and --result, or let a program run it behind its
+    gate (hansard.continue_replay).
+
     Exits 0 when it was done, 1 with --check when the answer differs, 2 when it was refused or
-    failed.
+    failed, 3 when it waits.
 
     Example: hansard replay 4bf92f35-00f0 --budget 2000 --remove docs/large.md --preview
     """
@@ -73,11 +92,14 @@ def replay(*, step: str, as_json: bool, **told: Any) -> None:
     open_store(folder).close()  # of this version, or refused
     try:
         with replaying(folder, config) as (replays, readers, ingest):
-            step_id = step
-            if Path(step).is_file():
-                step_id = step_of_file(Path(step))
-                import_files(ingest, [Path(step)])
-            code = _replay(replays, readers, _asked(step_id, told), told, as_json=as_json)
+            if told["goes_on"]:
+                code = _go_on(replays, readers, step, told, as_json=as_json)
+            else:
+                step_id = step
+                if Path(step).is_file():
+                    step_id = step_of_file(Path(step))
+                    import_files(ingest, [Path(step)])
+                code = _replay(replays, readers, _asked(step_id, told), told, as_json=as_json)
     except NotReplayable as why:
         if as_json:
             print_json({"error": _refusal(why)})
@@ -97,19 +119,72 @@ def _replay(
         if shown["sends"] and shown["provider"] != "scripted" and shown["refusal"] is None:
             print_preview(shown, err=True)
             confirm("Send it?", yes=False)
+    if asked.live:
+        click.echo("live: turns past the recording are sent and paid for as well", err=True)
     row = replays.start(asked)
-    replays.wait(row.replay_id, seconds=_WAIT_S)
+    return _ended(replays, readers, row.replay_id, told, as_json=as_json)
+
+
+def _go_on(
+    replays: Replays, readers: Readers, wanted: str, told: Mapping[str, Any], *, as_json: bool
+) -> int:
+    """Have a replay that stopped go on live; asks first, for it costs money."""
+    changes = changes_from(told)
+    if changes or any(told[name] for name in ("exact", "recorded", "forward", "preview", "live")):
+        raise Misused("--continue takes --result, --max-turns, --max-usd, --script and --elsewhere")
+    asked = GoOn(
+        results=[_result(one) for one in told["results"]],
+        max_turns=told["max_turns"],
+        max_usd=told["max_usd"],
+        script=_script(told["script"]),
+        elsewhere=told["elsewhere"],
+    )
+    row = replays.row(wanted)
+    guess = ((row.report or {}).get("ask") or {}).get("estimate") or {}
+    if not told["yes"] and asked.script is None:
+        usd = guess.get("usd")
+        cost = "an unknown price" if usd is None else f"about ${usd:.6f}"
+        click.echo(f"the next turn asks {guess.get('model', 'the model')}, {cost}", err=True)
+        confirm("Go on live?", yes=False)
+    replays.go_on(row.replay_id, asked, by=_person())
+    return _ended(replays, readers, row.replay_id, told, as_json=as_json)
+
+
+def _person() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a process without a name
+        return "the command line"
+
+
+def _result(text: str) -> GivenResult:
+    call_id, has_one, value = text.partition("=")
+    if not call_id or not has_one:
+        raise Misused(f"--result {text!r}: expected CALL=TEXT")
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError):
+        found = value
+    return GivenResult(call_id=call_id, result=found if isinstance(found, dict | list) else value)
+
+
+def _ended(
+    replays: Replays, readers: Readers, replay_id: str, told: Mapping[str, Any], *, as_json: bool
+) -> int:
+    replays.wait(replay_id, seconds=_WAIT_S)
     with readers.read() as connection:
-        body = replay_body(connection, replays.row(row.replay_id), now_ns=time.time_ns())
+        body = replay_body(connection, replays.row(replay_id), now_ns=time.time_ns())
     print_json(body) if as_json else print_replay(body)
     if body["state"] in ("failed", "refused"):
         return _REFUSED
+    if body["state"] == "waiting":
+        return _WAITS
     return _DIFFERENT if told["check"] and is_other_answer(body) else _SAME
 
 
 def is_other_answer(body: Body) -> bool:
     """Whether an answer differs from the recorded one, in words or in tool calls."""
-    if body["state"] == "diverged" or (body["spread"] or {}).get("different", 1) > 1:
+    if body["divergence"] is not None or (body["spread"] or {}).get("different", 1) > 1:
         return True
     output = (body["comparison"] or {}).get("output")
     return bool(output is None or not output["is_empty"])
@@ -119,7 +194,13 @@ def _asked(step_id: str, told: Mapping[str, Any]) -> AskReplay:
     changes = changes_from(told)
     if told["exact"] and (changes or told["forward"]):
         raise Misused("--exact changes nothing: leave out the changes and --forward")
-    mode: Mode | None = "forward" if told["forward"] else "exact" if told["exact"] else None
+    if told["results"]:
+        raise Misused("--result gives what a call came to of a replay that waits: use --continue")
+    if told["exact"] and told["live"]:
+        raise Misused("--exact changes nothing: leave out --live")
+    is_fork = told["forward"] or told["live"]
+    mode: Mode | None = "forward" if is_fork else "exact" if told["exact"] else None
+    bounds = {name: told[name] for name in ("max_turns", "max_usd") if told[name] is not None}
     try:
         return AskReplay(
             step_id=step_id,
@@ -130,6 +211,8 @@ def _asked(step_id: str, told: Mapping[str, Any]) -> AskReplay:
             notes=told["notes"],
             elsewhere=told["elsewhere"],
             script=_script(told["script"]),
+            live=told["live"],
+            **bounds,
         )
     except ValidationError as error:
         first = error.errors()[0]

@@ -82,6 +82,7 @@ def _said(body: Body) -> Iterator[str]:
         yield f"{body['error']['code']}: {body['error']['message']}"
     if body["divergence"]:
         yield f"parted at turn {body['divergence']['turn']}: {body['divergence']['sentence']}"
+    yield from _live(body)
     output = (body["comparison"] or {}).get("output")
     if output is not None and body["step_ids"]:
         same = output["is_empty"]
@@ -93,6 +94,20 @@ def _said(body: Body) -> Iterator[str]:
             calls = ", ".join(one["name"] for one in group["tool_calls"])
             words = fmt.shorten(group["text"] or calls, 200)
             yield f"  {group['count']} × {words}"
+
+
+def _live(body: Body) -> Iterator[str]:
+    """Yield what was done past the divergence, and what it takes to go on."""
+    live, ask = body["live"], body["ask"]
+    if live is not None:
+        yield f"live: {fmt.plural(live['turns'], 'turn')}, ${live['spent_usd']:.6f}"
+    for call in [] if ask is None else ask["calls"]:
+        held = f", {call['held_because']}" if call["held_because"] else ""
+        yield f"  {call['call_id']} {call['name']}: {call['state']}{held}"
+    if ask is not None and body["state"] in ("diverged", "waiting"):
+        needed = [one["call_id"] for one in ask["calls"] if one["state"] in ("needed", "held")]
+        given = "".join(f" --result {one}=…" for one in needed)
+        yield f"to go on live: hansard replay {body['short_id']} --continue{given}"
 
 
 def _words(ops: list[Json]) -> str:

@@ -127,7 +127,7 @@ def _send(request: Request, site: Site, wanted: str, pairs: Pairs) -> Response:
     state, problems = read_state(_whole_id(site, wanted), pairs)
     told = dict(pairs)
     typed = Typed(told.get("script", ""), told.get("notes", "").strip())
-    script, more = _read_script(typed.script)
+    script, more = read_script(typed.script)
     problems += more
     if len(typed.notes) > _LONGEST_NOTE:
         problems.append(f"The note is longer than {_LONGEST_NOTE:,} characters.")
@@ -252,7 +252,8 @@ def _texts(form: FormData) -> list[tuple[str, str]]:
     return [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
 
 
-def _read_script(text: str) -> tuple[Json | None, list[str]]:
+def read_script(text: str) -> tuple[Json | None, list[str]]:
+    """Return the script of a scripted model as it was typed, or what is wrong with it."""
     if not text.strip():
         return None, []
     try:

@@ -6,8 +6,9 @@ It tells what `GET /v1/replay/{id}` tells, of the same functions.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, Final
 
 import apsw
@@ -15,19 +16,35 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from hansard_collector.read import read_step
 from hansard_compiler.calls import Json
-from hansard_compiler.errors import NotFoundError
+from hansard_compiler.errors import ConfigError, NotFoundError
+from hansard_compiler.providers.scripted import PROVIDER as SCRIPTED
+from hansard_compiler.replay.refusals import NotReplayable
 from hansard_store.replays import ReplayRow, get_replay
 from hansard_store.step_queries import StepSkeleton, get_step
+from hansard_web.accounts import person
 from hansard_web.api.answers import Body
-from hansard_web.api.replay import apart
+from hansard_web.api.replay import apart, replays_of
 from hansard_web.comparing.steps import compare_steps
 from hansard_web.format import duration
+from hansard_web.forms import OwnForm
+from hansard_web.pages.replay import read_script
 from hansard_web.pages.replay_answers import Beside, Spread, beside, spread_view
+from hansard_web.pages.replay_live import (
+    GoOnForm,
+    LiveView,
+    go_on_form,
+    live_view,
+    may_not_go_on,
+    read_go_on,
+)
 from hansard_web.pages.replay_state import ReplayState
 from hansard_web.pages.replay_words import SaidChange, say_change, sentence
 from hansard_web.replaying.answers import compared_steps, replay_body
 from hansard_web.replaying.engine import PLAN_MS
+from hansard_web.sidecar.door import MayRead
+from hansard_web.sidecar.errors import RecordingOff, TooManyCalls
 from hansard_web.site import Site, SiteDep
 
 router = APIRouter()
@@ -55,6 +72,9 @@ class ResultPage:
     spread: Spread | None
     promises: tuple[str, ...]
     poll_href: str | None  # of one that is still being made
+    live: LiveView | None
+    go_on: GoOnForm | None  # of a fork that stopped
+    problems: tuple[str, ...]  # with what was asked of it
 
 
 @router.get("/replays/{replay_id}")
@@ -70,18 +90,73 @@ async def progress(request: Request, site: SiteDep, replay_id: str) -> Response:
     return await apart(request, lambda: _answer(request, site, replay_id, "replay/_result.html"))
 
 
-def _answer(request: Request, site: Site, wanted: str, template: str) -> Response:
+@router.post("/replays/{replay_id}/continue", dependencies=[OwnForm, MayRead])
+async def go_on(request: Request, site: SiteDep, replay_id: str) -> Response:
+    """Have a fork go on live, and go back to its page."""
+    form = await request.form()
+    told = {name: value for name, value in form.items() if isinstance(value, str)}
+    return await apart(request, lambda: _go_on(request, site, replay_id, told))
+
+
+def _go_on(request: Request, site: Site, wanted: str, told: Mapping[str, str]) -> Response:
+    with site.readers.read(timeout_ms=PLAN_MS) as connection:
+        row = get_replay(connection, wanted)
+    calls = ((row.report or {}).get("ask") or {}).get("calls", ())
+    script, problems = read_script(told.get("script", ""))
+    asked, more = read_go_on(told, calls, script)
+    problems += more
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
+    if asked is not None and not problems:
+        try:
+            replays_of(request).go_on(row.replay_id, asked, by=person(request, None))
+            return RedirectResponse(f"/replays/{row.replay_id}", HTTPStatus.SEE_OTHER)
+        except NotReplayable as why:
+            problems, status = [f"{why}."], HTTPStatus.CONFLICT
+        except (TooManyCalls, RecordingOff) as error:
+            problems, status = [f"{error}."], HTTPStatus.SERVICE_UNAVAILABLE
+        except ConfigError as error:  # a script that is none
+            problems = [f"{error}."]
+    return _answer(
+        request, site, row.replay_id, "replay_result.html", status=status,
+        problems=tuple(problems), typed=told,
+    )  # fmt: skip
+
+
+def _answer(
+    request: Request,
+    site: Site,
+    wanted: str,
+    template: str,
+    *,
+    status: HTTPStatus = HTTPStatus.OK,
+    problems: tuple[str, ...] = (),
+    typed: Mapping[str, str] | None = None,
+) -> Response:
+    may_not = may_not_go_on(request.scope["state"].get("token"))
+    asking = Asking(may_not, problems, typed or {})
     with site.readers.read(timeout_ms=PLAN_MS) as connection:
         row = get_replay(connection, wanted)
         if row.replay_id != wanted:
             return RedirectResponse(f"/replays/{row.replay_id}", 303)
-        page = result_page(connection, row, chosen=request.query_params.get("answer", ""))
+        chosen = request.query_params.get("answer", "")
+        page = result_page(connection, row, chosen=chosen, asking=asking)
     if template.startswith("replay/"):
         return site.renderer.fragment(request, template, page=page)
-    return site.renderer.page(request, template, here="runs", page=page)
+    return site.renderer.page(request, template, here="runs", page=page, status=status)
 
 
-def result_page(connection: apsw.Connection, row: ReplayRow, *, chosen: str) -> ResultPage:
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who looks, and what was typed into the form that goes on."""
+
+    may_not: str = ""
+    problems: tuple[str, ...] = ()
+    typed: Mapping[str, str] = field(default_factory=dict)
+
+
+def result_page(
+    connection: apsw.Connection, row: ReplayRow, *, chosen: str, asking: Asking
+) -> ResultPage:
     """Read a replay for its page; `chosen` counts its calls from 1."""
     now_ns = time.time_ns()
     body = replay_body(connection, row, now_ns=now_ns, with_comparison=False)
@@ -104,6 +179,14 @@ def result_page(connection: apsw.Connection, row: ReplayRow, *, chosen: str) -> 
         spread=spread_view(body["spread"], row, recorded),
         promises=() if row.is_recorded or row.state in ("refused", "running") else _PROMISES,
         poll_href=f"/fragments/replays/{row.replay_id}" if row.state == "running" else None,
+        live=live_view(body),
+        go_on=go_on_form(
+            body,
+            may_not=asking.may_not,
+            is_scripted=_is_scripted(connection, row, now_ns=now_ns),
+            typed=asking.typed,
+        ),
+        problems=asking.problems,
     )
 
 
@@ -163,6 +246,16 @@ def _again(row: ReplayRow, body: Body) -> str | None:
         offline=row.is_recorded and row.mode == "mutated",
     )
     return None if state.is_long else state.href()
+
+
+def _is_scripted(connection: apsw.Connection, row: ReplayRow, *, now_ns: int) -> bool:
+    """Whether the last call of a fork asked the scripted model, which needs its script again."""
+    last = row.steps[-1]["step_id"] if row.steps else None
+    step = None if last is None else _step(connection, last, now_ns=now_ns)
+    if step is None:
+        return False
+    call = read_step(connection, step.id).normal.call
+    return call is not None and call.provider == SCRIPTED
 
 
 def _step(connection: apsw.Connection, step_id: str, *, now_ns: int) -> StepSkeleton | None:

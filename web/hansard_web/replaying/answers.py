@@ -72,6 +72,7 @@ def replay_body(
         "error": report.get("error"),
         "divergence": report.get("divergence"),
         "ask": report.get("ask"),
+        "live": report.get("live"),
         "spread": _spread(connection, row, now_ns=now_ns),
         "comparison": None
         if row.state == "running" or not with_comparison
@@ -119,6 +120,9 @@ def labels_of(row: ReplayRow) -> list[str]:
         labels.append(_CHANGED)
     if any(one["is_rebuilt"] for one in row.steps):
         labels.append(_REBUILT)
+    number = next((n for n, one in enumerate(row.steps, 1) if one.get("is_live")), None)
+    if number is not None:
+        labels.append(f"live: from turn {number} on the model was asked past the recording")
     return labels
 
 
@@ -130,10 +134,12 @@ def reason_text(code: str | None) -> str | None:
 
 
 def compared_steps(row: ReplayRow) -> tuple[str, str | None]:
-    """Return the two steps that are compared: the first, and of a fork that parted the last."""
+    """Return the two steps that are compared: the first, of a fork that parted where it did."""
     if not row.steps:
         return row.source_step_id, None
-    one = row.steps[-1 if row.state == "diverged" else 0]
+    parted = ((row.report or {}).get("divergence") or {}).get("step_id")
+    last = -1 if row.state == "diverged" else 0
+    one = next((one for one in row.steps if parted and one["step_id"] == parted), row.steps[last])
     return one["source_step_id"], one["step_id"] or one["compile_step_id"]
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from hansard_compiler.models import Id, Json, Model
+from hansard_compiler.replay.live import TURNS, USD
 from hansard_compiler.replay.mutations import MOST
 
 MOST_REPEATS = 50
+MOST_LIVE = 200  # turns, and results told at once
 Mode = Literal["exact", "mutated", "forward"]
+
+
+LiveTurns = Annotated[int, Field(ge=1, le=MOST_LIVE)]
+LiveUsd = Annotated[float, Field(ge=0, le=1_000, allow_inf_nan=False)]
 
 
 class AskReplay(Model):
@@ -29,6 +35,13 @@ class AskReplay(Model):
     n: Annotated[int, Field(ge=1, le=MOST_REPEATS)] = Field(
         default=1, description="how often to ask; each answer is paid for"
     )
+    live: bool = Field(
+        default=False,
+        description="a fork: go on past the first divergence. Calls that were recorded have their "
+        "recorded results; for every other it waits until a result is given",
+    )
+    max_turns: LiveTurns = Field(default=TURNS, description="live turns at most")
+    max_usd: LiveUsd = Field(default=USD, description="what live turns may cost at most")
     preview: bool = Field(default=False, description="show what would be sent, and send nothing")
     notes: Annotated[str, Field(max_length=10_000)] | None = None
     elsewhere: bool = Field(
@@ -42,6 +55,55 @@ class AskReplay(Model):
     timeout_s: Annotated[float, Field(gt=0, le=3_600)] = 600.0
     max_retries: Annotated[int, Field(ge=0, le=10)] = 2
 
+    @model_validator(mode="after")
+    def _live_is_a_fork(self) -> Self:
+        if self.live and (self.recorded or self.mode not in (None, "forward")):
+            raise ValueError("live goes on from a fork (mode forward), and not from a recording")
+        return self
+
     @property
     def kind(self) -> Mode:
+        if self.live:
+            return "forward"
         return self.mode or ("mutated" if self.mutations else "exact")
+
+
+class GivenResult(Model):
+    """What a tool call of a live fork came to."""
+
+    call_id: Id
+    result: Any = Field(description="as the model is told it: text or JSON")
+    is_error: bool = False
+    origin: Literal["gate", "hand"] = Field(
+        default="hand", description="gate: the program's own tool ran, behind its gate"
+    )
+    approval_id: Id | None = None
+
+
+class HeldCall(Model):
+    """A call that has no result yet, and why."""
+
+    call_id: Id
+    because: Annotated[str, Field(min_length=1, max_length=100)] = Field(
+        description="pending, rejected, expired, or a code of the gate's"
+    )
+    approval_id: Id | None = None
+    message: Annotated[str, Field(max_length=2_000)] | None = None
+
+
+class GoOn(Model):
+    """A fork that stopped goes on live: with results, and bounds where they are to be others."""
+
+    schema_version: Literal["1"] = "1"
+    results: Annotated[list[GivenResult], Field(max_length=MOST_LIVE)] = Field(
+        default_factory=list, description="of tool calls that wait; each is given once"
+    )
+    held: Annotated[list[HeldCall], Field(max_length=MOST_LIVE)] = Field(default_factory=list)
+    max_turns: LiveTurns | None = Field(default=None, description="further live turns from here")
+    max_usd: LiveUsd | None = Field(default=None, description="what they may cost from here")
+    by: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    script: Json | None = Field(default=None, description="lines of the scripted model")
+    elsewhere: bool = False
+    wait_s: Annotated[float, Field(ge=0, le=60)] = 0
+    timeout_s: Annotated[float, Field(gt=0, le=3_600)] = 600.0
+    max_retries: Annotated[int, Field(ge=0, le=10)] = 2

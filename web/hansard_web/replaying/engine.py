@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
-
-import orjson
 
 from hansard_compiler.calls import Json
 from hansard_compiler.policy import Policy
+from hansard_compiler.replay.live import Live, RecordedResult
 from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_compiler.replay.turns import Divergence
 from hansard_compiler.retention import RetentionMode
@@ -25,21 +25,25 @@ from hansard_store.replays import (
     State,
     add_replay,
     change_replay,
+    claim_replay,
     get_replay,
     interrupt_replay,
     running_replays,
 )
 from hansard_store.step_queries import get_step
-from hansard_web.api.answers import Body
+from hansard_store.stored_json import json_of
+from hansard_web.api.answers import Body, dump
 from hansard_web.readers import Readers
-from hansard_web.replaying.asked import AskReplay
+from hansard_web.replaying.asked import AskReplay, GoOn
 from hansard_web.replaying.changed import Making, changed_turn, compile_turn
 from hansard_web.replaying.failing import error_body, reason_of
-from hansard_web.replaying.forward import MOST_TURNS, Fork, parting_body
+from hansard_web.replaying.forward import MOST_TURNS, Fork, parting_body, recorded_results
+from hansard_web.replaying.live import LiveFork, Standing, ask_again
 from hansard_web.replaying.places import Reach
 from hansard_web.replaying.preview import preview_body
+from hansard_web.replaying.resuming import Resumed, resumed
 from hansard_web.replaying.rows import is_alive, new_row, recipe_in
-from hansard_web.replaying.source import read_source
+from hansard_web.replaying.source import Source, read_source
 from hansard_web.replaying.telling import ReplayRun, compile_json
 from hansard_web.replaying.turn import Turn, exact_turn
 from hansard_web.sidecar.errors import TooManyCalls
@@ -62,6 +66,14 @@ class _Work:
         self.row = self.row._replace(steps=[*self.row.steps, step])
         if shortfall is not None:
             self.report["notes"] = [*self.report["notes"], str(shortfall)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """How a replay ended, or what it waits for."""
+
+    state: State
+    reason: Reason | None = None
 
 
 class Replays:
@@ -115,9 +127,7 @@ class Replays:
         Raises as `plan`, and TooManyCalls when as many as may be are at work.
         """
         replay_id = os.urandom(16).hex()
-        with self._lock:
-            if len(self._works) >= MOST_AT_ONCE:
-                raise TooManyCalls(MOST_AT_ONCE)
+        self._refuse_more()
         try:
             turn = self.plan(asked)
             if turn.blocked is not None:
@@ -126,6 +136,28 @@ class Replays:
             why.replay_id = self._refused(replay_id, asked, why)
             raise
         return self._begin(replay_id, asked, turn)
+
+    def go_on(self, wanted: str, asked: GoOn, *, by: str) -> ReplayRow:
+        """Have a fork that stopped go on live, and return its row.
+
+        Raises NotReplayable (then nothing has changed), NotFoundError, AmbiguousIdError, and
+        TooManyCalls.
+        """
+        self._refuse_more()
+        with self._readers.read(timeout_ms=PLAN_MS) as connection:
+            found = resumed(
+                connection, wanted, asked, by=by, outlet=self._outlet, reach=self._reach(asked)
+            )
+        report = {**(found.row.report or {}), "live": found.live.json()}
+        report.pop("error", None)
+        claimed = claim_replay(
+            self._outlet.folder, found.row, owner=os.getpid(), report=self._kept(report) or {}
+        )
+        if not claimed:
+            raise NotReplayable(Reason.NOT_WAITING, "somebody else goes on with it")
+        row = found.row._replace(state="running", reason=None, ended_ns=None, owner=os.getpid())
+        self._run(_Work(row, report), found.run, partial(self._resume, found))
+        return row
 
     def wait(self, replay_id: str, *, seconds: float) -> None:
         """Wait until a replay of this process has ended; at once for every other."""
@@ -148,7 +180,12 @@ class Replays:
 
     # ---- rows
 
-    def _reach(self, asked: AskReplay) -> Reach:
+    def _refuse_more(self) -> None:
+        with self._lock:
+            if len(self._works) >= MOST_AT_ONCE:
+                raise TooManyCalls(MOST_AT_ONCE)
+
+    def _reach(self, asked: AskReplay | GoOn) -> Reach:
         return Reach(
             model_server=self._model_server,
             timeout_s=asked.timeout_s,
@@ -185,15 +222,17 @@ class Replays:
             self._outlet, replay_id, turn.source, mode=row.mode, is_recorded=asked.recorded
         )
         row = row._replace(run_id=run.trace_id)
-        work = _Work(row, report)
-        with self._lock:
-            self._works[replay_id] = work
         self._add(row, report)
-        thread = threading.Thread(
-            target=self._make, args=(work, asked, turn, run), name="hansard-replay", daemon=True
-        )
-        thread.start()
+        self._run(_Work(row, report), run, lambda work: self._ask(work, asked, turn, run))
         return row
+
+    def _run(self, work: _Work, run: ReplayRun, make: Callable[[_Work], _Ending]) -> None:
+        """Have a replay made in a thread of its own."""
+        with self._lock:
+            self._works[work.row.replay_id] = work
+        threading.Thread(
+            target=self._make, args=(work, run, make), name="hansard-replay", daemon=True
+        ).start()
 
     def _add(self, row: ReplayRow, report: Json) -> None:
         add_replay(self._outlet.folder, row._replace(report=self._kept(report)))
@@ -204,29 +243,27 @@ class Replays:
             return None
         if self._outlet.mode is RetentionMode.FULL_PAYLOADS:
             return report
-        data = self._outlet.redactor.redact_bytes(orjson.dumps(report), "application/json").data
-        cleaned: Json = orjson.loads(data)
+        data = self._outlet.redactor.redact_bytes(dump(report), "application/json").data
+        cleaned: Json = json_of(data.decode())
         return cleaned
 
     # ---- made
 
-    def _make(self, work: _Work, asked: AskReplay, turn: Turn, run: ReplayRun) -> None:
+    def _make(self, work: _Work, run: ReplayRun, make: Callable[[_Work], _Ending]) -> None:
         """Make a replay, and tell how it ended whatever happens."""
         error: BaseException | None = None
-        state: State
-        reason: str | None
         try:
-            state, reason = self._ask(work, asked, turn, run), None
+            ending = make(work)
         except Exception as wrong:  # the thread's last resort: told in the row
             error = wrong
-            state, reason = "failed", reason_of(wrong).value
+            ending = _Ending("failed", reason_of(wrong))
             work.report["error"] = error_body(wrong)
         try:
             run.end(error)
         finally:
             row = work.row._replace(
-                state=state,
-                reason=reason,
+                state=ending.state,
+                reason=None if ending.reason is None else ending.reason.value,
                 ended_ns=time.time_ns(),
                 report=self._kept(work.report),
             )
@@ -235,18 +272,18 @@ class Replays:
                 self._works.pop(row.replay_id, None)
             work.ended.set()
 
-    def _ask(self, work: _Work, asked: AskReplay, turn: Turn, run: ReplayRun) -> State:
-        """Make the calls of a replay, and return the state it ends in."""
+    def _ask(self, work: _Work, asked: AskReplay, turn: Turn, run: ReplayRun) -> _Ending:
+        """Make the calls of a replay, and return how it ended."""
         turn = run.compile(turn)
         if not turn.sends:
             work.add(self._numbers(compile_json(turn)))
-            return "done"
+            return _Ending("done")
         if asked.kind == "forward":
             return self._go_on(work, asked, turn, run)
         for _ in range(asked.n):
             said = run.ask(turn)
             work.add(self._numbers(said.json(turn)), said.answer.shortfall)
-        return "done"
+        return _Ending("done")
 
     def _numbers(self, step: Json) -> Json:
         """Return what the row keeps of a step, without digests where none are kept."""
@@ -254,21 +291,58 @@ class Replays:
             return step
         return {**step, "request_hash": None, "compile_hash": None}
 
-    def _go_on(self, work: _Work, asked: AskReplay, turn: Turn, run: ReplayRun) -> State:
+    def _go_on(self, work: _Work, asked: AskReplay, turn: Turn, run: ReplayRun) -> _Ending:
         """Make one turn after the other until the first answer that cannot be followed."""
         fork = Fork(asked, Making(self._reach(asked), self._outlet.redactor, self._policy()))
         for number in range(1, MOST_TURNS + 1):
             said = run.ask(turn)
             work.add(self._numbers(said.json(turn)), said.answer.shortfall)
+            pool: list[RecordedResult] = []
             with self._readers.read(timeout_ms=PLAN_MS) as connection:
                 following = fork.after(connection, turn, said)
+                if isinstance(following, Divergence):
+                    pool = recorded_results(connection, turn.source)
             if isinstance(following, Divergence):
-                work.report |= parting_body(following, turn, said, number=number)
-                return "diverged"
+                work.report |= parting_body(following, turn, said, number=number, pool=pool)
+                if not asked.live:
+                    return _Ending("diverged")
+                live = Live(turns_left=asked.max_turns, usd_left=asked.max_usd)
+                at = Standing(turn, said.answer, said.step_id, number)
+                return self._go_live(work, run, turn.source, pool, live, at)
             if following is None:
-                return "done"
+                return _Ending("done")
             if following.blocked is not None:
                 raise following.blocked
             turn = run.compile(following)
         work.report["notes"] = [*work.report["notes"], f"stopped after {MOST_TURNS} turns"]
-        return "done"
+        return _Ending("done")
+
+    # ---- live
+
+    def _resume(self, found: Resumed, work: _Work) -> _Ending:
+        return self._go_live(work, found.run, found.source, found.pool, found.live, found.at)
+
+    def _go_live(
+        self,
+        work: _Work,
+        run: ReplayRun,
+        source: Source,
+        pool: Sequence[RecordedResult],
+        live: Live,
+        at: Standing,
+    ) -> _Ending:
+        """Go on past a divergence until nothing is asked for any more, or something is missing."""
+
+        def note(live: Live, step: Json | None, shortfall: BaseException | None) -> None:
+            work.report["live"] = live.json()
+            if step is not None:
+                work.add(self._numbers(step), shortfall)
+            # As it stands, should the next call fail.
+            work.report["ask"] = ask_again(work.report["ask"], live, work.row.steps)
+
+        stop = LiveFork(live, source=source, pool=pool, run=run, note=note).go(at)
+        work.report |= {"live": stop.live.json(), "ask": stop.ask}
+        for model in stop.live.unpriced:
+            told = f"the price of {model} is unknown: only the number of turns bounds live calls"
+            work.report["notes"] = list(dict.fromkeys([*work.report["notes"], told]))
+        return _Ending("done") if stop.reason is None else _Ending("waiting", stop.reason)

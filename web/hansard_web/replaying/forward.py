@@ -7,12 +7,15 @@ results; the first answer that cannot be followed is named, and whoever asked de
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 import apsw
 
 from hansard_collector.read import read_step
 from hansard_compiler.calls import Json
+from hansard_compiler.replay.live import RecordedResult, live_calls, results_in
 from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_compiler.replay.turns import (
     Divergence,
@@ -24,6 +27,7 @@ from hansard_store.replays import later_calls
 from hansard_store.step_queries import steps_by_number
 from hansard_web.replaying.asked import AskReplay
 from hansard_web.replaying.changed import Making, changed_turn
+from hansard_web.replaying.live import call_body, turn_estimate
 from hansard_web.replaying.recompile import Past, Spoken
 from hansard_web.replaying.source import Source, read_source
 from hansard_web.replaying.telling import Said
@@ -96,13 +100,53 @@ def following(connection: apsw.Connection, source: Source) -> Source | None:
     return None
 
 
-def parting_body(parted: Divergence, turn: Turn, said: Said, *, number: int) -> Json:
+def recorded_results(connection: apsw.Connection, source: Source) -> list[RecordedResult]:
+    """Return what tools gave from a call on, in the order of the record: its own calls first."""
+    known = Counter(map(_pair, _results(source)))
+    found: list[RecordedResult] = []
+    later = following(connection, source)
+    for _ in range(MOST_TURNS):
+        if later is None:
+            break
+        new = _beyond(known, _results(later))
+        known.update(map(_pair, new))
+        found += new
+        later = following(connection, later)
+    return found
+
+
+def _results(source: Source) -> list[RecordedResult]:
+    return [] if source.call is None else results_in(source.call.input, source.step.step_id)
+
+
+def _pair(one: RecordedResult) -> tuple[str, str]:
+    return one.call_id, one.key
+
+
+def _beyond(
+    known: Counter[tuple[str, str]], told: Sequence[RecordedResult]
+) -> list[RecordedResult]:
+    """Return what is told beyond what is known. Counted: a server may give every call one id."""
+    left = Counter(known)
+    left.subtract(map(_pair, told))
+    new = []
+    for one in reversed(told):
+        if left[_pair(one)] < 0:
+            left[_pair(one)] += 1
+            new.append(one)
+    return new[::-1]
+
+
+def parting_body(
+    parted: Divergence, turn: Turn, said: Said, *, number: int, pool: Sequence[RecordedResult]
+) -> Json:
     """Return what the report says of where a fork parted, and what it takes to go on.
 
-    `number` counts the turns from 1. To go on, the calls that were asked for would have to be run:
-    that is for the gate, with a person's word, and never for the replay.
+    `number` counts the turns from 1. To go on, calls that were not recorded would have to be run:
+    that is for a program's gate, with a person's word, and never for the replay.
     """
-    asked_for = calls_in(said.answer.call.output)
+    asked_for = live_calls(said.answer.call.output, turn=number, pool=pool, used=())
+    needed = any(one.state == "needed" for one in asked_for)
     return {
         "divergence": {
             "turn": number,
@@ -112,11 +156,9 @@ def parting_body(parted: Divergence, turn: Turn, said: Said, *, number: int) -> 
         },
         "ask": {
             "kind": "continue_live",
-            "needs": "approval" if asked_for else "nothing",
+            "needs": "results" if needed else "nothing",
             "step_id": said.step_id,
-            "calls": [
-                {"call_id": part.id, "name": part.name, "arguments": part.arguments}
-                for part in asked_for
-            ],
+            "calls": [call_body(one) for one in asked_for],
+            "estimate": turn_estimate(turn, said.answer),
         },
     }

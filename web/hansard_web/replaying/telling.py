@@ -21,11 +21,14 @@ from hansard.clients import names
 from hansard.clients.call import quiet_clients
 from hansard.compile_span import CompileSpan
 from hansard.compiled import CompiledStep
+from hansard.open_span import OpenSpan
 from hansard.outcome import outcome_of
 from hansard.place import entered
+from hansard.told import tool_attributes, tool_name
 from hansard_collector.errors import StoreBusy
 from hansard_compiler.calls import Json
 from hansard_compiler.providers.exchange import Answer, watching
+from hansard_compiler.replay.live import LiveCall
 from hansard_store.errors import StoreBusyError
 from hansard_web.replaying.source import Source
 from hansard_web.replaying.turn import Turn, compiled_of
@@ -78,49 +81,85 @@ class ReplayRun:
     """The trace of one replay while it is made."""
 
     def __init__(
-        self, outlet: Outlet, replay_id: str, source: Source, *, mode: str, is_recorded: bool
-    ) -> None:
-        self.trace_id = os.urandom(16).hex()
+        self, outlet: Outlet, replay_id: str, source: Source, *, mode: str, is_recorded: bool,
+        under: str | None = None,
+    ) -> None:  # fmt: skip
+        """Begin a trace; with `under`, a step of one that was begun before, go on with that one."""
+        self.trace_id = os.urandom(16).hex() if under is None else under.partition("-")[0]
         self._recording = outlet.recording(_resource())
-        self._source = source
         self._marks: dict[str, str | bool] = {
             semconv.REPLAY_ID: replay_id,
             semconv.REPLAY_MODE: mode,
             **({semconv.REPLAY_RECORDED: True} if is_recorded else {}),
         }
         named = source.run.name.removeprefix(f"{semconv.OP_INVOKE_AGENT} ")
-        agent = source.step.agent_name or named
-        self._root = self._recording.begin(
-            f"{semconv.OP_INVOKE_AGENT} {agent}".rstrip(),
+        self._agent = source.step.agent_name or named
+        self._open: list[OpenSpan] = []  # what `end` closes
+        self.parent_id = under or self._begin(source, parent_span_id=None)
+        self.save()
+
+    def _begin(self, source: Source, *, parent_span_id: str | None) -> str:
+        """Begin a span that calls stand under; returns its step id."""
+        span = self._recording.begin(
+            f"{semconv.OP_INVOKE_AGENT} {self._agent}".rstrip(),
             trace_id=self.trace_id,
             span_id=os.urandom(8).hex(),
-            parent_span_id=None,
+            parent_span_id=parent_span_id,
             attributes={
                 semconv.OPERATION_NAME: semconv.OP_INVOKE_AGENT,
-                semconv.AGENT_NAME: agent,
+                semconv.AGENT_NAME: self._agent,
                 **self._told(source),
             },
             links=(self._link(source),),
         )
-        self.save()
+        self._open.append(span)
+        return f"{self.trace_id}-{span.span_id}"
 
-    @property
-    def root_id(self) -> str:
-        return f"{self.trace_id}-{self._root.span_id}"
+    def go_live(self, source: Source, under: str | None) -> str:
+        """Mark what follows as live, under a span of its own; returns that span's step id.
+
+        `under` is that span where the fork went live before.
+        """
+        self._marks[semconv.REPLAY_LIVE] = True
+        parent_span_id = self.parent_id.partition("-")[2]
+        self.parent_id = under or self._begin(source, parent_span_id=parent_span_id)
+        self.save()
+        return self.parent_id
+
+    def tool(self, call: LiveCall, source: Source) -> None:
+        """Record a tool call whose result came from the record or from somebody: nothing ran."""
+        told = {
+            **tool_attributes(name=call.name, call_id=call.call_id, type=None),
+            **self._told(source),
+            semconv.REPLAY_RESULT: call.origin,
+            semconv.REPLAY_RESULT_BY: call.by if call.origin == "hand" else None,
+            names.DUPLICATE: True if call.origin == "recorded" else None,
+        }
+        linked = (_link_to(call.recorded_in),) if call.recorded_in else ()
+        span = OpenSpan(
+            self._recording.recorder,
+            tool_name(call.name),
+            context=context_of(None, self.parent_id),
+            attributes=told,
+            links=linked,
+        )
+        span.keep(semconv.TOOL_CALL_ARGUMENTS, call.arguments)
+        span.keep(semconv.TOOL_CALL_RESULT, call.result)
+        if span.claim():
+            span.close(outcome_of("failed" if call.is_error else None, None))
 
     def _told(self, source: Source) -> dict[str, str | bool]:
         return {semconv.REPLAY_OF: source.step.step_id, **self._marks}
 
     def _link(self, source: Source) -> Link:
-        at = remote(source.step.run_id, source.step.span_id).get_span_context()
-        return Link(at, {semconv.LINK_TYPE: LINK})
+        return _link_to(source.step.step_id)
 
     def compile(self, turn: Turn) -> Turn:
         """Record the compile of a turn; returns the turn with the compile as its call names it."""
         remade = turn.remade
         if remade is None:
             return turn
-        with entered(context_of(None, self.root_id)):
+        with entered(context_of(None, self.parent_id)):
             span = CompileSpan.begin(self._recording.recorder)
             kept = span.keep(remade.result, remade.given, checks=remade.checks)
         step = CompiledStep(remade.result, checks=remade.checks, kept=kept)
@@ -133,7 +172,7 @@ class ReplayRun:
         nothing was spent on it, so it does not count.
         """
         adapter = turn.adapter
-        with entered(context_of(None, self.root_id)):
+        with entered(context_of(None, self.parent_id)):
             span = CallSpan.begin(self._recording.recorder, turn.given, adapter, compiled_of(turn))
         told: dict[str, str | bool] = self._told(turn.source)
         if turn.is_rebuilt:
@@ -159,10 +198,12 @@ class ReplayRun:
         return Said(kept.step_id, answer, None if turn.is_recorded else round(took_ms, 3))
 
     def end(self, error: BaseException | None = None) -> None:
-        """End the run."""
-        if self._root.claim():
-            self._root.close(outcome_of(None, error))
-            self.save()
+        """End what was begun here: the run, and what went on live in it."""
+        while self._open:
+            span = self._open.pop()
+            if span.claim():
+                span.close(outcome_of(None, error))
+        self.save()
 
     def save(self) -> None:
         """Write what is known by now; waits while the store is busy."""
@@ -175,6 +216,11 @@ class ReplayRun:
                 time.sleep(_WAIT_S)
             else:
                 return
+
+
+def _link_to(step_id: str) -> Link:
+    run_id, span_id, *_ = step_id.split("-")
+    return Link(remote(run_id, span_id).get_span_context(), {semconv.LINK_TYPE: LINK})
 
 
 def _resource() -> ResourceMessage:

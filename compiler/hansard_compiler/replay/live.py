@@ -1,0 +1,211 @@
+"""A fork that goes on live: which calls the model made, and where each result came from.
+
+A call that was recorded has its recorded result, once. Every other one waits for a result: of the
+program's own tool behind its gate, or given by hand. Nothing in here runs anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Final, Literal
+
+from hansard_compiler.calls import Json, Message, ToolCallPart, ToolResultPart
+from hansard_compiler.canonical import canonical_json
+from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_compiler.replay.turns import calls_in
+
+Origin = Literal["recorded", "gate", "hand"]
+State = Literal["answered", "held", "needed"]
+
+TURNS: Final = 10  # where nobody says how many
+USD: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedResult:
+    """What a tool gave when the run was recorded; `step_id` is the call that was told of it."""
+
+    step_id: str
+    call_id: str
+    name: str
+    arguments: Any
+    result: Any
+
+    @property
+    def key(self) -> str:
+        return call_key(self.name, self.arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCall:
+    """A tool call that the model made live."""
+
+    turn: int
+    call_id: str
+    name: str
+    arguments: Any
+    state: State = "needed"
+    origin: Origin | None = None  # of the result
+    result: Any = None
+    is_error: bool = False
+    by: str | None = None  # who gave it
+    recorded_in: str | None = None  # the step whose request told of the recorded result
+    recorded_number: int | None = None  # which of the recorded results, from 0
+    approval_id: str | None = None
+    held_because: str | None = None  # pending, rejected, policy_denied …
+    message: str | None = None
+
+    @property
+    def key(self) -> str:
+        return call_key(self.name, self.arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """How far a fork has gone live, and how far it may."""
+
+    by: str = ""  # who asked for it last
+    turns: int = 0
+    turns_left: int = TURNS
+    spent_usd: float = 0.0
+    usd_left: float = USD
+    unpriced: tuple[str, ...] = ()  # models whose price is unknown: only turns bound them
+    step_id: str | None = None  # the span that the live turns stand under
+    calls: tuple[LiveCall, ...] = field(default=())
+
+    def json(self) -> Json:
+        told = asdict(self)
+        return {**told, "unpriced": list(self.unpriced), "calls": [asdict(c) for c in self.calls]}
+
+    def asked(self, said: Sequence[Message], turn: int, pool: Sequence[RecordedResult]) -> Live:
+        """Return it with the calls of an answer noted, unless they are."""
+        if self.of_turn(turn):
+            return self
+        made = live_calls(said, turn=turn, pool=pool, used=self.calls)
+        return replace(self, calls=(*self.calls, *made))
+
+    def of_turn(self, turn: int) -> list[LiveCall]:
+        """Return the calls of one turn, in order."""
+        return [one for one in self.calls if one.turn == turn]
+
+
+def live_from(told: Mapping[str, Any]) -> Live:
+    """Return what `Live.json` told; fields of a later version are passed over."""
+    known, of_call = ({one.name for one in fields(kind)} for kind in (Live, LiveCall))
+    calls = tuple(
+        LiveCall(**{name: value for name, value in one.items() if name in of_call})
+        for one in told.get("calls", ())
+    )
+    given = {name: value for name, value in told.items() if name in known}
+    return Live(**{**given, "unpriced": tuple(given.get("unpriced", ())), "calls": calls})
+
+
+def call_key(name: str, arguments: Any) -> str:
+    """Return what two calls have in common that ask for the same."""
+    return canonical_json([name, arguments])
+
+
+def results_in(messages: Iterable[Message], step_id: str) -> list[RecordedResult]:
+    """Return the tool calls of a conversation that have a result in it, with their results."""
+    calls: dict[str, ToolCallPart] = {}
+    found = []
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, ToolCallPart) and part.id:
+                calls[part.id] = part
+            elif isinstance(part, ToolResultPart) and part.id and part.id in calls:
+                call = calls.pop(part.id)
+                found.append(
+                    RecordedResult(step_id, part.id, call.name, call.arguments, part.content)
+                )
+    return found
+
+
+def live_calls(
+    said: Sequence[Message], *, turn: int, pool: Sequence[RecordedResult], used: Iterable[LiveCall]
+) -> list[LiveCall]:
+    """Return the calls of an answer, those with the recorded result that nobody used yet."""
+    taken = {one.recorded_number for one in used}
+    made = []
+    for number, part in enumerate(calls_in(said)):
+        call = LiveCall(turn, part.id or f"call_{number}", part.name, part.arguments)
+        at = next(
+            (at for at, one in enumerate(pool) if one.key == call.key and at not in taken), None
+        )
+        if at is not None:
+            taken.add(at)
+            call = replace(
+                call,
+                state="answered",
+                origin="recorded",
+                result=pool[at].result,
+                recorded_in=pool[at].step_id,
+                recorded_number=at,
+            )
+        made.append(call)
+    return made
+
+
+def with_results(
+    live: Live, results: Sequence[Mapping[str, Any]], held: Sequence[Mapping[str, Any]], *, by: str
+) -> Live:
+    """Return a fork with results for calls that wait, and with what is told of the others.
+
+    Raises NotReplayable for a result that no call waits for: each is given once.
+    """
+    for one in results:
+        origin: Origin = "gate" if one.get("origin") == "gate" else "hand"
+        live = _changed(
+            live,
+            str(one["call_id"]),
+            state="answered",
+            origin=origin,
+            result=one["result"],
+            is_error=bool(one.get("is_error")),
+            by=by,
+            approval_id=one.get("approval_id"),
+            held_because=None,
+            message=None,
+        )
+    for one in held:
+        live = _changed(
+            live,
+            str(one["call_id"]),
+            state="held",
+            by=by,
+            approval_id=one.get("approval_id"),
+            held_because=one["because"],
+            message=one.get("message"),
+        )
+    return live
+
+
+def _changed(live: Live, call_id: str, **news: Any) -> Live:
+    at = next(
+        (
+            number
+            for number, one in enumerate(live.calls)
+            if one.call_id == call_id and one.state != "answered"
+        ),
+        None,
+    )
+    if at is None:
+        raise NotReplayable(Reason.RESULT_UNKNOWN, call_id)
+    calls = (*live.calls[:at], replace(live.calls[at], **news), *live.calls[at + 1 :])
+    return replace(live, calls=calls)
+
+
+def result_parts(calls: Sequence[LiveCall], said: Sequence[Message]) -> list[ToolResultPart]:
+    """Return the results as they are told to the model, each under its call's own id."""
+    ids = [part.id for part in calls_in(said)]
+    return [
+        ToolResultPart(call_id, _told(call), call.name)
+        for call_id, call in zip(ids, calls, strict=True)
+    ]
+
+
+def _told(call: LiveCall) -> Any:
+    if not call.is_error:
+        return call.result
+    return call.result if isinstance(call.result, str) else {"error": call.result}
