@@ -18,6 +18,8 @@ from hansard_store.approval_records import Approval, ApprovalFilter, Proposal
 from hansard_store.approval_states import Status
 from hansard_store.database import transaction
 from hansard_store.facade import Accountability
+from hansard_web.approving.inbox import read_inbox
+from hansard_web.approving.state import InboxState
 
 _EVENTS = 10_000
 _APPROVALS = 100_000
@@ -78,7 +80,9 @@ def _lists(folder: Path) -> list[Figure]:
             "a tool's that were rejected": lambda: desk.approvals(
                 ApprovalFilter(status=("rejected",), tool="tool7")
             ),
+            "those that failed": lambda: desk.approvals(ApprovalFilter(execution="failed")),
             "how many wait": desk.waiting,
+            "all that the page lists": lambda: read_inbox(desk, InboxState()),
         }
         took = {name: _repeated(act) for name, act in asked.items()}
     return [

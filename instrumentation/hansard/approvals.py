@@ -26,7 +26,7 @@ from hansard.gating.turns import note_pending
 
 __all__ = [
     "Executed", "approve", "arun", "await_decision", "get", "pending", "reject", "repropose",
-    "revise", "run", "run_decided", "undo", "wait",
+    "revise", "run", "run_decided", "settle", "undo", "wait",
 ]  # fmt: skip
 
 
@@ -68,6 +68,13 @@ def reject(approval_id: str, *, by: str = "", reason: str = "") -> Json:
 def revise(approval_id: str, note: str, *, by: str = "") -> Json:
     """Send a call back with a note; its agent may propose it again, changed."""
     return checked(_decisions().decide(approval_id, "revise", {"by": by or None, "note": note}))
+
+
+def settle(approval_id: str, *, ran: bool, note: str, by: str = "", result_ref: str = "") -> Json:
+    """Say of a call whose outcome is unknown whether it had run, and how you know; nothing runs."""
+    outcome = "ran" if ran else "did_not_run"
+    body = {"by": by or None, "outcome": outcome, "note": note, "result_ref": result_ref or None}
+    return checked(_decisions().decide(approval_id, "settle", body))
 
 
 def repropose(approval_id: str, arguments: Mapping[str, Any], *, on: Any = None) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hansard_compiler.calls import Json
-from hansard_store.approval_records import Approval, Draft, Field
+from hansard_store.approval_records import Approval, Draft, Execution, Field
 from hansard_store.approval_states import Status
 from hansard_store.event_types import ChainReport, Head, StoredEvent
 from hansard_store.stored_json import json_of
@@ -87,6 +87,7 @@ def report_json(report: ChainReport) -> Json:
         "checked": report.checked,
         "head": head_json(report.head),
         "anchor": report.anchor.text if report.anchor else None,
+        "kept_heads": report.kept,
         "broken": None if broken is None else {"seq": broken.seq, "problem": broken.problem},
     }
 
@@ -151,4 +152,16 @@ def _execution(approval: Approval) -> Json:
         "finished_at": time_text(ran.finished_ns),
         "result_ref": ran.result_ref,
         "error": ran.error,
+        "settled": _settled(ran),
+    }
+
+
+def _settled(ran: Execution) -> Json | None:
+    if ran.settled_by is None:
+        return None
+    return {
+        "by": ran.settled_by,
+        "at": time_text(ran.settled_ns),
+        "outcome": "ran" if ran.state == "done" else "did_not_run",
+        "note": ran.settled_note,
     }

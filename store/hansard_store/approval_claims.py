@@ -23,13 +23,18 @@ UPDATE approval_claim
 SET state = :state, finished_ns = :now, result_ref = :result, error = :error
 WHERE claim_id = :claim AND state IN ('claimed', 'unknown')
 """
+_SETTLE = """
+UPDATE approval_claim
+SET state = :state, result_ref = :result, settled_ns = :now, settled_by = :by, settled_note = :note
+WHERE approval_id = :approval AND state = 'unknown'
+"""
 _LOSE = "UPDATE approval_claim SET state = 'unknown' WHERE approval_id = ? AND state = 'claimed'"
 _OF_CLAIM = """
 SELECT approval_id, state, holder, lease_ns, claimed_ns FROM approval_claim WHERE claim_id = ?
 """
 _OPEN = """
 SELECT approval_id, state, holder, lease_ns, claimed_ns
-FROM approval_claim INDEXED BY approval_claim_open WHERE state = 'claimed' ORDER BY claimed_ns
+FROM approval_claim INDEXED BY approval_claim_state WHERE state = 'claimed' ORDER BY claimed_ns
 """
 
 
@@ -91,6 +96,29 @@ def end_claim(
 def lose_claim(connection: apsw.Connection, approval_id: bytes) -> bool:
     """Say that nobody knows how it ended; False when it is known."""
     connection.execute(_LOSE, (approval_id,))
+    return connection.changes() == 1
+
+
+def settle_claim(
+    connection: apsw.Connection,
+    approval_id: bytes,
+    *,
+    has_run: bool,
+    result_ref: str | None,
+    by: str,
+    note: str,
+    now_ns: int,
+) -> bool:
+    """Write down what a person found of an unknown outcome; False when it is not unknown."""
+    told = {
+        "approval": approval_id,
+        "state": "done" if has_run else "not_run",
+        "result": result_ref,
+        "now": now_ns,
+        "by": by,
+        "note": note,
+    }
+    connection.execute(_SETTLE, told)
     return connection.changes() == 1
 
 

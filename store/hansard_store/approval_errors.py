@@ -7,6 +7,7 @@ ApprovalConflict (HTTP 409)   it stands otherwise than the caller believed; `det
 ├── RevisionChanged           another draft than the one that was looked at
 ├── NotAsked                  this person is not, or not yet, among those who are asked
 ├── ClaimRefused              it may not run: already_claimed not_approved arguments_changed …
+├── OutcomeKnown              how it ended is known: nobody has to settle it
 ├── NotUndoable               there is nothing to undo, or no way to
 └── ProposalKeyReused         the key stands for another proposal
 ActionBlocked (HTTP 403)      policy denies it
@@ -23,6 +24,7 @@ from hansard_store.errors import StoreError
 ClaimCode = Literal[
     "not_approved", "already_claimed", "token_used", "token_expired", "bad_token",
     "arguments_changed", "must_repropose", "record_altered", "not_claimed", "already_finished",
+    "settled_already",
 ]  # fmt: skip
 
 
@@ -72,6 +74,12 @@ class ClaimRefused(ApprovalConflict):
     def __init__(self, code: ClaimCode, message: str, **details: Any) -> None:
         super().__init__(message, **details)
         self.code = code
+
+
+class OutcomeKnown(ApprovalConflict):
+    """Only an outcome that nobody knows is settled by a person."""
+
+    code = "outcome_known"
 
 
 class NotUndoable(ApprovalConflict):

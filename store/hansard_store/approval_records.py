@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal, get_args
 
 from hansard_compiler.calls import Json
 from hansard_store.approval_states import PENDING, Status
 
 Flag = Literal["not_in_context", "changed", "hidden"]
 Effect = Literal["read", "write"]
-ExecutionState = Literal["none", "claimed", "done", "failed", "unknown"]
+ExecutionState = Literal["none", "claimed", "done", "failed", "unknown", "not_run"]
+EXECUTION_STATES: Final[tuple[ExecutionState, ...]] = get_args(ExecutionState)
+Outcome = Literal["ran", "did_not_run"]  # of what nobody knew, as a person found it
 
 HOUR_NS = 3600 * 1_000_000_000
 
@@ -90,6 +92,9 @@ class Execution:
     result_ref: str | None = None
     error: str | None = None
     holder: str | None = None
+    settled_ns: int | None = None
+    settled_by: str | None = None  # the person who said so, where its program could not
+    settled_note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

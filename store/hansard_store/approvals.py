@@ -49,7 +49,8 @@ WHERE approval_id = :approval_id AND version = :version - 1
 """
 _COLUMNS = f"""
 approval.number, {", ".join(f"approval.{one}" for one in _ALL)},
-claim.state, claim.claimed_ns, claim.finished_ns, claim.result_ref, claim.error, claim.holder
+claim.state, claim.claimed_ns, claim.finished_ns, claim.result_ref, claim.error, claim.holder,
+claim.settled_ns, claim.settled_by, claim.settled_note
 """
 _FROM = "FROM approval {index} LEFT JOIN approval_claim AS claim USING (approval_id)"
 _NO_INDEX = _FROM.format(index="")
@@ -66,9 +67,20 @@ ORDER BY approval.number DESC LIMIT :limit
 """
 _LIST_BY_CLAIM = f"""
 SELECT {_COLUMNS}
-FROM approval_claim AS claim INDEXED BY {{index}} CROSS JOIN approval USING (approval_id)
-WHERE claim.state = '{{state}}' AND approval.number < :before{{wanted}}
+FROM approval_claim AS claim INDEXED BY approval_claim_state
+CROSS JOIN approval USING (approval_id)
+WHERE claim.state = :execution AND approval.number < :before{{wanted}}
 ORDER BY approval.number DESC LIMIT :limit
+"""
+_URGENT = f"""
+SELECT {_COLUMNS} {_FROM.format(index="INDEXED BY approval_due")}
+WHERE approval.status IN ('awaiting', 'revised'){{wanted}}
+ORDER BY approval.expires_ns LIMIT :limit
+"""
+_SOME_OF_STATE = """
+SELECT count(*) FROM (
+  SELECT 1 FROM approval_claim INDEXED BY approval_claim_state WHERE state = :state LIMIT :most
+)
 """
 # Each filter with the index that serves it and what it asks of a row.
 _FILTERS = {
@@ -80,7 +92,6 @@ _FILTERS = {
     "status": ("approval_status", "status = :status"),
     "pending": ("approval_pending", "status IN ('awaiting', 'revised')"),
 }
-_OF_CLAIM = {"claimed": "approval_claim_open", "unknown": "approval_claim_unknown"}
 _FEW = 10_000  # rows of an index that are counted to find the narrowest: half a millisecond
 _DUE = """
 SELECT approval_id FROM approval INDEXED BY approval_due
@@ -178,6 +189,16 @@ def list_approvals(
     return [_approval(row) for row in rows]
 
 
+def list_urgent(
+    connection: apsw.Connection, wanted: ApprovalFilter, *, limit: int = 50
+) -> list[Approval]:
+    """Return what waits, the nearest deadline first."""
+    tests, given = _conditions(wanted)
+    more = "".join(f" AND approval.{test}" for test in tests.values())
+    rows: Any = connection.execute(_URGENT.format(wanted=more), {**given, "limit": limit})
+    return [_approval(row) for row in rows]
+
+
 def cursor_after(found: Sequence[Approval], *, limit: int) -> str | None:
     """Return the cursor of the page after this one, None when it is the last."""
     return encode_cursor(_CURSOR, found[-1].number) if len(found) == limit else None
@@ -233,14 +254,22 @@ def _ids(connection: apsw.Connection, sql: str, bindings: Any) -> list[str]:
 def _query(connection: apsw.Connection, wanted: ApprovalFilter) -> tuple[str, dict[str, Any]]:
     tests, given = _conditions(wanted)
     more = "".join(f" AND approval.{test}" for test in tests.values())
-    if wanted.execution in _OF_CLAIM:
-        index = _OF_CLAIM[wanted.execution]
-        return _LIST_BY_CLAIM.format(index=index, state=wanted.execution, wanted=more), given
-    index = _narrowest(connection, tests, given)
     if wanted.execution is not None:
-        more += " AND coalesce(claim.state, 'none') = :execution"
         given["execution"] = wanted.execution
+        if _are_few(connection, wanted.execution):
+            return _LIST_BY_CLAIM.format(wanted=more), given
+        more += " AND coalesce(claim.state, 'none') = :execution"
+    index = _narrowest(connection, tests, given)
     return _LIST.format(index=index, wanted=more), given
+
+
+def _are_few(connection: apsw.Connection, state: str) -> bool:
+    """Say whether the claims of a state are so few that they are gone through and sorted.
+
+    Of many, the newest are found soon by walking back; what nobody claimed has no claim.
+    """
+    given = {"state": state, "most": _FEW}
+    return state != "none" and int(connection.execute(_SOME_OF_STATE, given).get) < _FEW
 
 
 def _conditions(wanted: ApprovalFilter) -> tuple[dict[str, str], dict[str, Any]]:

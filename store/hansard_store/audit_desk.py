@@ -30,6 +30,7 @@ from hansard_store.event_types import (
     StoredEvent,
 )
 from hansard_store.events import SqliteEventLog
+from hansard_store.kept_heads import keep_head, verify_with_heads
 from hansard_store.own_connections import OwnConnections
 from hansard_store.policy_port import DENY, PolicyQuestion
 
@@ -99,9 +100,18 @@ class AuditDesk:
             return self._log(connection).head()
 
     def verify(self, *, anchor: Head | None = None) -> ChainReport:
-        """Check the audit log's chain, and the drafts and notes it refers to."""
+        """Check the audit log's chain, and the drafts and notes it refers to.
+
+        It is held against the heads that were kept day by day, and against an anchor.
+        """
         with self._reading() as connection:
-            return self._log(connection).verify(anchor=anchor)
+            log = self._log(connection)
+            return verify_with_heads(self.folder, lambda kept: log.verify(anchor=anchor, kept=kept))
+
+    def keep_head(self) -> Head | None:
+        """Keep the head of today beside the database; None where nothing was to be kept."""
+        head = self.head()
+        return head if keep_head(self.folder, head, now_ns=self._clock()) else None
 
     def message_in(self, conversation: str, *, by: str = "", **told: Any) -> int:
         """Log an inbound message: `ref` or `text` (kept as a keyed hash), `run_id`, `step_id`."""

@@ -49,6 +49,11 @@ class DataFolder:
         return self.path / "blobs"
 
     @property
+    def heads(self) -> Path:
+        """Heads of the audit log, a file a day (kept_heads.py)."""
+        return self.path / "heads"
+
+    @property
     def key_file(self) -> Path:
         return self.path / "key"
 

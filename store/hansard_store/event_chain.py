@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -88,20 +88,29 @@ def content_ref(salt: bytes, value: Any) -> str:
     return "salted-sha256:" + hashlib.sha256(salt + canonical_bytes(value)).hexdigest()
 
 
-def check_chain(events: Iterable[StoredEvent], *, anchor: Head | None = None) -> ChainReport:
-    """Follow the chain from its beginning to the first row that was altered, added or removed."""
+def check_chain(
+    events: Iterable[StoredEvent], *, anchor: Head | None = None, kept: Sequence[Head] = ()
+) -> ChainReport:
+    """Follow the chain from its beginning to the first row that was altered, added or removed.
+
+    `anchor` and `kept` are heads of earlier: the chain must have come by each of them.
+    """
+    wanted: dict[int, list[Head]] = {}
+    for head in (*kept, *([] if anchor is None else [anchor])):
+        wanted.setdefault(head.seq, []).append(head)
     last, checked = EMPTY_HEAD, 0
     for event in events:
         problem = _problem(event, last) or _content_problem(event)
-        if problem is None and anchor is not None and event.seq == anchor.seq:
-            problem = _differs(event, anchor)
+        if problem is None and event.seq in wanted:
+            problem = _differs(event, wanted[event.seq])
         if problem is not None:
-            return ChainReport(last, checked, ChainBreak(event.seq, problem), anchor)
+            return ChainReport(last, checked, ChainBreak(event.seq, problem), anchor, len(kept))
         last, checked = Head(event.seq, event.hash), checked + 1
-    if anchor is not None and anchor.seq > last.seq:
-        gone = f"the log ends at {last.seq}, before the anchor {anchor.seq}: its end was removed"
-        return ChainReport(last, checked, ChainBreak(last.seq + 1, gone), anchor)
-    return ChainReport(last, checked, None, anchor)
+    furthest = max(wanted, default=0)
+    if furthest > last.seq:
+        gone = f"the log ends at {last.seq}, before the anchor {furthest}: its end was removed"
+        return ChainReport(last, checked, ChainBreak(last.seq + 1, gone), anchor, len(kept))
+    return ChainReport(last, checked, None, anchor, len(kept))
 
 
 def _problem(event: StoredEvent, last: Head) -> str | None:
@@ -129,8 +138,8 @@ def _content_problem(event: StoredEvent) -> str | None:
     return f"its {min(added)} was added later" if added else None
 
 
-def _differs(event: StoredEvent, anchor: Head) -> str | None:
-    if event.hash == anchor.hash:
+def _differs(event: StoredEvent, anchors: Sequence[Head]) -> str | None:
+    if all(event.hash == anchor.hash for anchor in anchors):
         return None
     return "is not the event of the anchor: the log was written anew"
 

@@ -26,6 +26,7 @@ class EventType(StrEnum):
     ACTION_CLAIMED = "action.claimed"
     ACTION_EXECUTED = "action.executed"
     ACTION_UNKNOWN = "action.unknown"  # claimed, and nobody knows how it ended
+    ACTION_SETTLED = "action.settled"  # a person looked whether it had happened
     TOOL_CALLED = "tool.called"
     TOOL_RETURNED = "tool.returned"
     FAILURE = "failure"
@@ -130,6 +131,7 @@ class ChainReport:
     checked: int
     broken: ChainBreak | None = None
     anchor: Head | None = None
+    kept: int = 0  # heads of earlier days that it was held against
 
     @property
     def is_sound(self) -> bool:
@@ -173,6 +175,6 @@ class EventLog(Protocol):
         """Yield events in their order."""
         ...
 
-    def verify(self, *, anchor: Head | None = None) -> ChainReport:
-        """Check the whole chain."""
+    def verify(self, *, anchor: Head | None = None, kept: Sequence[Head] = ()) -> ChainReport:
+        """Check the whole chain, and that it came by heads of earlier."""
         ...

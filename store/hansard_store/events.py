@@ -43,16 +43,22 @@ _CONTENTS = """
 SELECT event, name, salt, body FROM event_content
 WHERE event IN (SELECT value FROM json_each(:events))
 """
+# What nearly all events have, so that walking back from the newest finds it: no index holds it,
+# as every index is paid for by each call of a tool.
+_USUAL_SOURCES = ("sdk", "api")
+_USUAL_ACTORS = ("agent", "tool")
 # Each filter with the index that serves it, the narrowest first: the first given one is used.
 _FILTERS = {
     "approval_id": ("INDEXED BY event_approval", "approval_id = :approval_id"),
     "trace_id": ("INDEXED BY event_run", "trace_id = :trace_id"),
     "subject": ("INDEXED BY event_subject", "subject = :subject"),
     "action": ("INDEXED BY event_action", "action = :action"),
-    "who": ("INDEXED BY event_who", "who = :who"),
+    "who": ("INDEXED BY event_who", "who = :who AND who <> ''"),
     "type": ("INDEXED BY event_type", "type = :type"),
-    "source": ("INDEXED BY event_source", "source = :source"),
-    "actor": ("INDEXED BY event_actor", "actor = :actor"),
+    "source": ("INDEXED BY event_source", f"source = :source AND source NOT IN {_USUAL_SOURCES}"),
+    "actor": ("INDEXED BY event_actor", f"actor = :actor AND actor NOT IN {_USUAL_ACTORS}"),
+    "usual_source": ("", "source = :usual_source"),
+    "usual_actor": ("", "actor = :usual_actor"),
     "since_ns": ("", "time_ns >= :since_ns"),
     "until_ns": ("", "time_ns < :until_ns"),
 }
@@ -98,10 +104,20 @@ def read_events(
 
 def events_query(wanted: EventFilter) -> tuple[str, dict[str, Any]]:
     """Return the statement of a list of events, and what it is filtered by."""
-    given = {name: value for name in _FILTERS if (value := getattr(wanted, name)) is not None}
+    given = _given(wanted)
     index = next((_FILTERS[name][0] for name in given), "")
     more = "".join(f" AND {_FILTERS[name][1]}" for name in given)
     return _LIST.format(index=index, wanted=more), given
+
+
+def _given(wanted: EventFilter) -> dict[str, Any]:
+    """Return what is asked for by name of its filter, the narrowest first."""
+    told = {name: getattr(wanted, name, None) for name in _FILTERS}
+    if wanted.source in _USUAL_SOURCES:
+        told |= {"source": None, "usual_source": wanted.source}
+    if wanted.actor in _USUAL_ACTORS:
+        told |= {"actor": None, "usual_actor": str(wanted.actor)}
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def walk_events(connection: apsw.Connection, *, after: int = 0) -> Iterator[StoredEvent]:
@@ -115,12 +131,14 @@ def walk_events(connection: apsw.Connection, *, after: int = 0) -> Iterator[Stor
         after = rows[-1].seq
 
 
-def verify_events(connection: apsw.Connection, *, anchor: Head | None = None) -> ChainReport:
+def verify_events(
+    connection: apsw.Connection, *, anchor: Head | None = None, kept: Sequence[Head] = ()
+) -> ChainReport:
     """Check the whole chain, and the drafts and notes it refers to.
 
-    A cut end is seen only with an anchor: the head as somebody kept it elsewhere.
+    A cut end is seen only with a head as it was kept elsewhere: an anchor, or one of each day.
     """
-    return check_chain(walk_events(connection), anchor=anchor)
+    return check_chain(walk_events(connection), anchor=anchor, kept=kept)
 
 
 def keyed_hash(key: bytes, data: bytes) -> str:
@@ -148,8 +166,8 @@ class SqliteEventLog:
     def walk(self, *, after: int = 0) -> Iterator[StoredEvent]:
         return walk_events(self._connection, after=after)
 
-    def verify(self, *, anchor: Head | None = None) -> ChainReport:
-        return verify_events(self._connection, anchor=anchor)
+    def verify(self, *, anchor: Head | None = None, kept: Sequence[Head] = ()) -> ChainReport:
+        return verify_events(self._connection, anchor=anchor, kept=kept)
 
 
 def _with_contents(connection: apsw.Connection, rows: Sequence[Any]) -> list[StoredEvent]:

@@ -24,6 +24,7 @@ from hansard_store.approval_records import (
     Approval,
     ApprovalFilter,
     Claim,
+    Outcome,
     PolicyNote,
     Proposal,
     Proposed,
@@ -31,8 +32,10 @@ from hansard_store.approval_records import (
 from hansard_store.approval_states import Status
 from hansard_store.audit_desk import AuditDesk
 from hansard_store.database import DataFolder, store_errors
-from hansard_store.errors import StoreBusyError
+from hansard_store.errors import StoreBusyError, StoreError
 from hansard_store.event_types import StoredEvent
+from hansard_store.memory_queries import written_under
+from hansard_store.memory_types import Memory
 from hansard_store.policy_port import DENY, AskPolicy, PolicyQuestion, StoredPolicy
 from hansard_store.policy_records import CheckKeeper
 
@@ -234,6 +237,26 @@ class Accountability(AuditDesk):
             )
         )
 
+    def settle_outcome(
+        self,
+        approval_id: str,
+        outcome: Outcome,
+        *,
+        note: str,
+        by: str = ME,
+        result_ref: str | None = None,
+    ) -> Approval:
+        """Say whether an action of unknown outcome had run, as a person found it; nothing runs.
+
+        Raises OutcomeKnown where it is not unknown, BadProposal without a note.
+        """
+        who = self._person(by)
+        return self._write(
+            lambda work: running.settle_outcome(
+                work, approval_id, who, outcome=outcome, note=note, result_ref=result_ref
+            )
+        )
+
     def recover(self) -> list[Approval]:
         """Mark what gone processes had claimed as of unknown outcome; call it at a start."""
         return self._write(running.recover)
@@ -271,6 +294,12 @@ class Accountability(AuditDesk):
         with self._reading() as connection:
             return approvals.list_approvals(connection, wanted, before=before, limit=limit)
 
+    def urgent(self, wanted: ApprovalFilter, *, limit: int = 50) -> list[Approval]:
+        """Return what waits of some approvals, the nearest deadline first."""
+        self.settle_quietly()
+        with self._reading() as connection:
+            return approvals.list_urgent(connection, wanted, limit=limit)
+
     def waiting(self) -> dict[str, int]:
         """Return how many approvals await a person, and how many an agent."""
         self.settle_quietly()
@@ -298,6 +327,12 @@ class Accountability(AuditDesk):
         with self._reading() as connection:
             found = approvals.get(connection, approval_id)
             return history_of(self._log(connection), found.approval_id)
+
+    def memories(self, approval_id: str) -> list[Memory]:
+        """Return what was written to memory under an approval, the last first; at most 50."""
+        with self._reading() as connection:
+            found = approvals.get(connection, approval_id)
+            return written_under(connection, found.approval_id, now_ns=self._clock())
 
     # ---- the inside
 
@@ -339,6 +374,8 @@ def open_accountability(
     """Open a data folder for a program's gate, and mark what its dead predecessors left behind."""
     made = Accountability(DataFolder(data), retention=retention, source=source)
     made.recover()
+    with suppress(OSError, StoreError):  # it is an anchor more, and no reason not to begin
+        made.keep_head()
     return made
 
 

@@ -60,12 +60,13 @@ class GatePort:
         ]
 
     def decide(self, approval_id: str, verb: str, told: Json) -> Json:
-        """Approve, reject, revise or repropose."""
+        """Approve, reject, revise, repropose, or settle an unknown outcome."""
         deciding: dict[str, Callable[[str, Json], Approval]] = {
             "approve": self._approve,
             "reject": self._reject,
             "revise": self._revise,
             "repropose": self._repropose,
+            "settle": self._settle,
         }
         return approval_json(deciding[verb](approval_id, told))
 
@@ -86,6 +87,13 @@ class GatePort:
             description=told.get("description"),
             flags=told.get("flags") or {},
             by=told.get("agent"),
+        )
+
+    def _settle(self, approval_id: str, told: Json) -> Approval:
+        by, note = told.get("by") or ME, told["note"]
+        ref = told.get("result_ref")
+        return self.store.settle_outcome(
+            approval_id, told["outcome"], note=note, by=by, result_ref=ref
         )
 
     def claim(self, approval_id: str, told: Json) -> Json:

@@ -89,7 +89,9 @@ class MemoryBook:
         now_ns = self._clock()
         new = self._keeper.new(asked, now_ns=now_ns)
         with self._transaction() as connection:
-            check_permit(connection, asked, new)
+            permit = check_permit(connection, asked, new)
+            if permit is not None:
+                new = replace(new, approval_id=permit.approval_id)
             if asked.replaces is not None:
                 new = replace(new, replaces=self._found(connection, asked.replaces).memory_id)
             made = memories.write(connection, new, now_ns=now_ns)
@@ -103,9 +105,11 @@ class MemoryBook:
                 "content_hash": f"hmac-sha256:{new.kept.hmac.hex()}",
                 "superseded": [one.hex() for one in made.superseded],
                 "stands": made.stands.hex() if made.stands else None,
-                "approval_id": asked.approval_id,
+                "approval_id": new.approval_id,
             }
-            self._tell(connection, kind, made.memory_id, who, asked.by or asked.agent or "", body)
+            name = asked.by or asked.agent or ""
+            key = None if permit is None else permit.key
+            self._tell(connection, kind, made.memory_id, who, name, body, approval_key=key)
             memory = self._one(connection, made.id, now_ns=now_ns)
         superseded = tuple(one.hex() for one in made.superseded)
         stands = made.stands.hex() if made.stands else None
@@ -223,6 +227,8 @@ class MemoryBook:
         who: Toucher,
         name: str,
         body: Json,
+        *,
+        approval_key: bytes | None = None,
     ) -> None:
         """Append the event of a change, in its transaction."""
         is_written = kind in ("write", "repeat", "accept")
@@ -236,6 +242,7 @@ class MemoryBook:
             source=who.door,
             subject=f"memory:{memory_id.hex()}",
             time_ns=self._clock(),
+            approval_id=approval_key,
             trace_id=who.trace_id,
             span_id=who.span_id,
             body={key: value for key, value in body.items() if value not in (None, [], "")},

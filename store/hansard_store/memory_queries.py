@@ -18,6 +18,7 @@ ABOVE_ALL: Final = (1 << 63) - 1
 
 # Conditions on a record; each with the index that serves it, the narrowest first.
 _FILTERS: Final[Mapping[str, tuple[str, str]]] = {
+    "approval": ("memory_approval", "memory.approval_id = :approval"),
     "line": ("memory_line", "memory.line = :line"),
     "run": ("", "memory.id IN (SELECT id FROM memory WHERE source_trace = :run UNION ALL "
             "SELECT id FROM memory WHERE trace_id = :run UNION ALL "
@@ -82,6 +83,7 @@ class MemoryFilter:
     agent: str | None = None
     writer: str | None = None
     slot: str | None = None
+    approval: str | None = None  # written under it: its whole id
     run: bytes | None = None  # comes from it, is its working memory, or was touched in it
     min_confidence: float | None = None
     fresh_since_ns: int | None = None
@@ -125,6 +127,12 @@ def list_memories(
     last = items[-1]
     place = (last.id,) if by == "written" else (last.last_read_ns, last.id)
     return MemoryPage(items, encode_cursor(f"memory {by}", *place))
+
+
+def written_under(connection: apsw.Connection, approval_id: str, *, now_ns: int) -> list[Memory]:
+    """Return what was written under an approval, the last first; at most 50."""
+    wanted = MemoryFilter(state="all", approval=approval_id)
+    return list_memories(connection, wanted, now_ns=now_ns).items
 
 
 def list_query(wanted: MemoryFilter, *, sort: Sort = "written") -> tuple[str, dict[str, Any]]:

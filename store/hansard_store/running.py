@@ -24,10 +24,11 @@ from hansard_store.approval_claims import (
     find_claim,
     lose_claim,
     lost_claims,
+    settle_claim,
     this_process,
 )
-from hansard_store.approval_errors import ClaimRefused
-from hansard_store.approval_records import Action, Approval, Claim
+from hansard_store.approval_errors import BadProposal, ClaimRefused, OutcomeKnown
+from hansard_store.approval_records import Action, Approval, Claim, Outcome
 from hansard_store.approval_states import Status
 from hansard_store.deciding import decision_of, settle
 from hansard_store.event_types import Actor, EventType
@@ -83,10 +84,11 @@ def finish(
     error: str | None = None,
     undo: Action | None = None,
     approval_id: str | None = None,
-) -> Approval:
+) -> Approval | Refusal:
     """Tell how an action ended; also one whose outcome was believed unknown.
 
-    Raises ClaimRefused for a claim that is none, or was told of before.
+    Raises ClaimRefused for a claim that is none, or was told of before. What comes after a person
+    settled it is logged and changes nothing.
     """
     found = find_claim(work.connection, claim_id)
     if found is None or (approval_id is not None and found.approval_id != approval_id):
@@ -97,6 +99,8 @@ def finish(
         work.connection, claim_id, is_ok=is_ok, result_ref=ref, error=told, now_ns=work.now_ns
     )
     approval = approvals.get(work.connection, found.approval_id)
+    if not is_first and approval.execution.settled_by is not None:
+        return _too_late(work, approval, claim_id, is_ok=is_ok)
     if not is_first:
         raise ClaimRefused(
             "already_finished",
@@ -125,6 +129,47 @@ def recover(work: Work) -> list[Approval]:
             work.tell_of(EventType.ACTION_UNKNOWN, SYSTEM, approval, body=body)
             lost.append(approvals.get(work.connection, one.approval_id))
     return lost
+
+
+def settle_outcome(
+    work: Work,
+    approval_id: str,
+    who: Who,
+    *,
+    outcome: Outcome,
+    note: str,
+    result_ref: str | None = None,
+) -> Approval | Refusal:
+    """Write down whether an action whose outcome nobody knew had run, as a person found it.
+
+    Nothing runs by that, now or later: the approval is used up either way.
+    """
+    note = work.keeper.words("note", note.strip())
+    if not note:
+        raise BadProposal("note", "say how you know: what you looked at, and what was there")
+    ref = None if result_ref is None else work.keeper.name("result_ref", result_ref)
+    approval = approvals.get(work.connection, approval_id)
+    by, has_run = who.name or str(who.actor), outcome == "ran"
+    is_settled = settle_claim(
+        work.connection,
+        approval.key,
+        has_run=has_run,
+        result_ref=ref,
+        by=by,
+        note=note,
+        now_ns=work.now_ns,
+    )
+    if not is_settled:
+        return _known(approval, by, has_run=has_run)
+    settled = approvals.get(work.connection, approval.approval_id)
+    work.tell_of(
+        EventType.ACTION_SETTLED,
+        who,
+        settled,
+        body={"outcome": outcome, "result_ref": ref},
+        contents=[work.keeper.content("note", note)],
+    )
+    return settled
 
 
 def is_proposer(approval: Approval, proposal_key: str | None) -> bool:
@@ -196,6 +241,44 @@ def _refuse_arguments(work: Work, approval: Approval, bringing: Claiming) -> Cla
     if work.keeper.hash_of(approval.arguments) != approval.arguments_hash:
         return ClaimRefused("record_altered", "the arguments are not those that were approved")
     return None
+
+
+def _known(approval: Approval, by: str, *, has_run: bool) -> Approval | Refusal:
+    """Return what stands already: the same word of the same person is answered again."""
+    ran = approval.execution
+    if ran.settled_by == by and ran.state == ("done" if has_run else "not_run"):
+        return approval
+    short, told = approval.approval_id[:8], {"execution": ran.state, "settled_by": ran.settled_by}
+    if ran.settled_by is not None:
+        found = "ran" if ran.state == "done" else "did not run"
+        return Refusal(
+            OutcomeKnown(f"{ran.settled_by} settled already that {short} {found}", **told)
+        )
+    stands = "has not begun" if ran.state == "none" else f"is {ran.state}"
+    return Refusal(OutcomeKnown(f"the outcome of {short} is not unknown: it {stands}", **told))
+
+
+def _too_late(work: Work, approval: Approval, claim_id: str, *, is_ok: bool) -> Refusal:
+    """Log what a program tells of an action that a person settled before it did."""
+    ran, told = approval.execution, "returned" if is_ok else "failed"
+    found = "ran" if ran.state == "done" else "did not run"
+    error = f"its program tells that it {told}, after {ran.settled_by} settled that it {found}"
+    work.tell_of(
+        EventType.FAILURE,
+        Who(Actor.TOOL, approval.tool),
+        approval,
+        body={"claim_id": claim_id, "ok": is_ok},
+        contents=[work.keeper.content("error", error)],
+    )
+    short = approval.approval_id[:8]
+    return Refusal(
+        ClaimRefused(
+            "settled_already",
+            f"{ran.settled_by} settled already that {short} {found}",
+            state=ran.state,
+            settled_by=ran.settled_by,
+        )
+    )
 
 
 def _receipt(work: Work, approval: Approval) -> Approval:

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import apsw
@@ -18,6 +19,7 @@ from hansard_store.contents import log_user, text_user
 from hansard_store.database import DataFolder, open_reader, snapshot
 from hansard_store.errors import StoreCorruptError
 from hansard_store.events import verify_events
+from hansard_store.kept_heads import verify_with_heads
 from hansard_store.packing import unpack
 from hansard_store.payloads import PayloadState, get_payload, payload_ref, verify_payload
 from hansard_store.records import references_of, restore_log, restore_metric, restore_span
@@ -179,7 +181,8 @@ def _transcripts(connection: apsw.Connection) -> _Found:
 
 
 def _events(connection: apsw.Connection) -> _Found:
-    report = verify_events(connection)
+    beside = DataFolder(Path(connection.filename).parent)
+    report = verify_with_heads(beside, lambda kept: verify_events(connection, kept=kept))
     if report.broken is not None:
         yield "event", str(report.broken.seq), report.broken.problem
 

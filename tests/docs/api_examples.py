@@ -74,6 +74,9 @@ BODIES: Final[dict[str, Json]] = {
     "POST /v1/approvals/{approval_id}/repropose": {"arguments": {"order": 7, "total": 6}},
     "POST /v1/approvals/{approval_id}/claim": {"arguments": {"order": 7, "total": 6}},
     "POST /v1/approvals/{approval_id}/result": {"claim_id": LONG_ID, "ok": True},
+    "POST /v1/approvals/{approval_id}/settle": {
+        "by": "kim", "outcome": "did_not_run", "note": "the outbox is empty",
+    },
     "POST /v1/approvals/{approval_id}/undo": {"by": "kim"},
     "POST /v1/events": {"type": "tool.called", "tool": "find_order", "agent": "clerk"},
     "POST /v1/memory/write": {

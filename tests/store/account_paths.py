@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 
 from hansard_store import approvals
-from hansard_store.approval_errors import ActionBlocked
+from hansard_store.approval_errors import ActionBlocked, ClaimRefused
 from hansard_store.approval_records import Action, ApprovalFilter, Approver, Claim, PolicyNote
 from hansard_store.approval_states import PENDING, Status
 from hansard_store.event_types import EventFilter, EventType
@@ -88,6 +88,26 @@ def _abandoned(desk: Accountability, clock: Clock) -> str:
     desk.claim(found, lease_s=1)
     clock.advance(MINUTE)
     return found
+
+
+def _lost(desk: Accountability, clock: Clock) -> str:
+    found = _abandoned(desk, clock)
+    desk.recover()
+    return found
+
+
+def _settled(desk: Accountability, clock: Clock) -> str:
+    found = _approved(desk, clock)
+    claim_id = desk.claim(found, lease_s=1).claim_id
+    clock.advance(MINUTE)
+    desk.recover()
+    desk.settle_outcome(found, "did_not_run", by="ann", note="the outbox is empty")
+    return claim_id
+
+
+def _told_too_late(desk: Accountability, claim_id: str) -> None:
+    with suppress(ClaimRefused):
+        desk.finish(claim_id, ok=True)
 
 
 def _undoable(desk: Accountability, clock: Clock) -> str:
@@ -165,6 +185,12 @@ WRITES: dict[str, CompoundWrite] = {
         (_T.ACTION_EXECUTED, _T.FAILURE),
     ),
     "recover": CompoundWrite(_abandoned, lambda desk, _: desk.recover(), (_T.ACTION_UNKNOWN,)),
+    "settle an outcome": CompoundWrite(
+        _lost,
+        lambda desk, one: desk.settle_outcome(one, "ran", by="ann", note="it is in the outbox"),
+        (_T.ACTION_SETTLED,),
+    ),
+    "tell the result of what was settled": CompoundWrite(_settled, _told_too_late, (_T.FAILURE,)),
     "undo": CompoundWrite(_undoable, lambda desk, one: desk.undo(one), (_T.ACTION_CREATED,)),
     "message in": CompoundWrite(
         _nothing, lambda desk, _: desk.message_in("c", text="hi"), (_T.MESSAGE_INBOUND,)
@@ -199,6 +225,7 @@ _ENDS = {
 }
 _RAN = {_T.ACTION_CLAIMED: {"claimed"}, _T.ACTION_EXECUTED: {"done", "failed"}}
 _RAN[_T.ACTION_UNKNOWN] = {"unknown"}
+_RAN[_T.ACTION_SETTLED] = {"done", "not_run"}
 _TABLES = ("approval", "approval_claim", "event", "event_content")
 
 

@@ -110,8 +110,8 @@ class MemoryEventLog:
     def walk(self, *, after: int = 0) -> Iterator[StoredEvent]:
         return (one for one in self._events if one.seq > after)
 
-    def verify(self, *, anchor: Head | None = None) -> ChainReport:
-        return check_chain(self._events, anchor=anchor)
+    def verify(self, *, anchor: Head | None = None, kept: Sequence[Head] = ()) -> ChainReport:
+        return check_chain(self._events, anchor=anchor, kept=kept)
 
     def alter(self, seq: int, **changes: Any) -> None:
         """Change an event as nobody may."""

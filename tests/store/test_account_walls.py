@@ -68,7 +68,8 @@ def test_the_facade_has_a_verb_for_everything(tmp_path: Path) -> None:
 
     assert verbs >= {
         "propose", "propose_batch", "repropose", "approve", "approve_batch", "reject", "revise",
-        "expire_due", "claim", "finish", "recover", "undo", "token", "approval", "approvals",
+        "expire_due", "claim", "finish", "recover", "settle_outcome", "undo", "token",
+        "approval", "approvals", "memories",
         "events", "head", "verify", "history", "message_in", "message_out",
         "tool_called", "tool_returned", "blocked", "failed", "receipt", "close",
     }  # fmt: skip

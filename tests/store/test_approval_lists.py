@@ -15,7 +15,7 @@ from hansard_store.approval_states import Status
 from hansard_store.database import transaction
 from hansard_store.errors import BadCursorError, BadQueryError
 from hansard_store.facade import Accountability
-from tests.store.accounts import RUN, account, proposal
+from tests.store.accounts import HOUR, MINUTE, RUN, account, proposal
 from tests.store.plans import QueryPlans
 
 FILTERS: list[dict[str, Any]] = [
@@ -32,12 +32,13 @@ FILTERS: list[dict[str, Any]] = [
     {"execution": "unknown"},
     {"execution": "claimed", "tool": "send_email"},
     {"execution": "done", "tool": "send_email"},
+    {"execution": "failed"},
 ]
 
 
 def scans(plans: QueryPlans) -> list[tuple[str, str]]:
     """Return what reads a whole table; some indexes hold nothing but what is asked for."""
-    partial = ("approval_pending", "approval_claim_open", "approval_claim_unknown")
+    partial = ("approval_pending", "approval_due")
     return [one for one in plans.scans() if not one[0].endswith(partial)]
 
 
@@ -50,6 +51,7 @@ def test_a_list_searches_and_never_reads_everything(
 
         with plans.watch(desk._connections.get()):
             desk.approvals(ApprovalFilter(**wanted))
+            desk.urgent(ApprovalFilter(**wanted))
             desk.waiting()
 
     assert scans(plans) == []
@@ -87,6 +89,37 @@ def filled(desk: Accountability, count: int) -> None:
                     proposal_key=number.to_bytes(32, "big"),
                 ),
             )
+
+
+def test_what_waits_is_listed_by_its_deadline_however_much_waits(tmp_path: Path) -> None:
+    with account(tmp_path) as desk:
+        lives = [HOUR, 3 * MINUTE, 40 * MINUTE, 2 * MINUTE]
+        made = [desk.propose(proposal(lifetime_ns=one)).approval.approval_id for one in lives]
+        desk.revise(made[3], note="warmer")
+
+        urgent = [one.approval_id for one in desk.urgent(ApprovalFilter(), limit=3)]
+        awaiting = [one.approval_id for one in desk.urgent(ApprovalFilter(status=("awaiting",)))]
+
+    assert urgent == [made[3], made[1], made[2]]
+    assert awaiting == [made[1], made[2], made[0]]
+
+
+@pytest.mark.parametrize("few", [2, 10_000])
+def test_a_list_by_outcome_is_the_same_whether_few_or_many_had_it(
+    tmp_path: Path, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(approvals, "_FEW", few)
+    with account(tmp_path) as desk:
+        made = [desk.propose(proposal()).approval.approval_id for _ in range(5)]
+        for number, one in enumerate(made[:4]):
+            desk.approve(one)
+            desk.finish(desk.claim(one), ok=number != 2)
+
+        done = [one.approval_id for one in desk.approvals(ApprovalFilter(execution="done"))]
+        failed = [one.approval_id for one in desk.approvals(ApprovalFilter(execution="failed"))]
+        none = [one.approval_id for one in desk.approvals(ApprovalFilter(execution="none"))]
+
+    assert (done, failed, none) == ([made[3], made[1], made[0]], [made[2]], [made[4]])
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from hansard_compiler.canonical import canonical_bytes
 from hansard_store.database import DataFolder, open_for_ingest, transaction
-from hansard_store.event_chain import content_of
-from hansard_store.event_types import Actor, Event, EventFilter, EventType, Head
+from hansard_store.event_chain import chained, content_of
+from hansard_store.event_types import EMPTY_HEAD, Actor, Event, EventFilter, EventType, Head
 from hansard_store.events import (
     append,
     events_query,
@@ -152,6 +156,33 @@ def test_a_filtered_list_of_events_is_served_by_its_index(
     plan = [str(step[3]) for step in connection.execute(f"EXPLAIN QUERY PLAN {sql}", bindings)]
 
     assert plan[0].startswith("SEARCH event USING INDEX event_")
+
+
+@pytest.mark.parametrize("name", ["actor", "source", "who"])
+def test_what_nearly_all_events_have_is_found_by_walking_back(
+    connection: apsw.Connection, name: str
+) -> None:
+    usual = {"actor": "agent", "source": "sdk", "who": "clerk"}
+    with transaction(connection):
+        append(connection, event(1, source="sdk", who="clerk"))
+        append(connection, event(2, actor=Actor.ME, source="cli", who="ann"))
+
+    [found] = read_events(connection, EventFilter(**{name: usual[name]}))
+
+    assert found.seq == 1
+
+
+@given(text=st.text(), late=st.booleans(), time_ns=st.integers(-(1 << 70), 1 << 70))
+def test_an_events_hash_is_that_of_the_canonical_json_of_its_columns(
+    text: str, late: bool, time_ns: int
+) -> None:
+    made = chained(event(who=text, late=late, time_ns=time_ns), EMPTY_HEAD)
+
+    columns = [
+        "hansard.event/1", 1, time_ns, int(late), "tool.called", "agent", text, "send_email",
+        "test", "tool:send_email", None, None, None, made.body, bytes(32).hex(),
+    ]  # fmt: skip
+    assert made.hash == hashlib.sha256(canonical_bytes(columns)).digest()
 
 
 def tampered(connection: apsw.Connection, sql: str) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_store.approval_records import Action, Approver, PolicyNote, Proposal
+from hansard_compiler.memory_models import WriteMemory
+from hansard_store.approval_records import Action, Approval, Approver, PolicyNote, Proposal
 from hansard_store.approval_states import Status
+from hansard_store.facade import Accountability
+from hansard_store.memory_book import MemoryBook
 from hansard_store.policy_port import DENY, PolicyQuestion
 from hansard_web.settings import Scope, Token, WebSettings
 from tests.web.approvals import DEAL, MINUTE, RUN, STEP, ask, read, redraft, send, store_of
@@ -250,6 +253,67 @@ def test_an_outcome_that_nobody_knows_is_listed_for_review(client: TestClient) -
         "outcome unknown"
     )
     assert "Nobody knows how it ended" in page.one("article", class_="ask").text
+
+
+def lost(store: Accountability) -> Approval:
+    """Return an action whose outcome nobody knows."""
+    asked = ask(store)
+    store.approve(asked.approval_id)
+    store.claim(asked.approval_id, lease_s=-1.0, holder="http")
+    store.recover()
+    return asked
+
+
+@pytest.mark.covers("CG-17")
+def test_a_person_settles_an_outcome_that_nobody_knew(client: TestClient) -> None:
+    store = store_of(client)
+    address = f"/approvals/{lost(store).approval_id}"
+    form = read(client, address).one("form", id="settle")
+    assert [one["value"] for one in form.all("button")] == ["ran", "did_not_run"]
+
+    silent = send(client, address, "did_not_run", note=" ")
+    taken = send(client, address, "did_not_run", note="the deal is not in the list")
+    second = send(client, address, "ran", note="I see it", by="eve")
+
+    assert (silent.status_code, taken.status_code, second.status_code) == (422, 303, 409)
+    page = read(client, address)
+    assert page.all("form", id="settle") == []
+    shown = page.one("article", class_="ask").text
+    assert "It did not run, as me found at" in shown
+    assert "the deal is not in the list" in shown
+    assert "me looked, and settled that it did not run" in page.one("ol", class_="drafts").text
+    assert read(client, "/approvals").all("h2", id="g-unknown") == []
+
+
+@pytest.mark.covers("ME-13", "ME-20")
+def test_an_approval_and_what_was_written_under_it_lead_to_each_other(client: TestClient) -> None:
+    store = store_of(client)
+    book: MemoryBook = client.app.state.memory  # type: ignore[attr-defined]
+    asked = ask(store, tool="remember", arguments={"content": "Deals over 20,000 need two people"})
+    store.approve(asked.approval_id)
+    written = book.write(
+        WriteMemory(
+            writer="human_approved_summary",
+            content="Deals over 20,000 need two people",
+            subject="deals",
+            namespace={"project": "shop"},
+            memory_type="constraint",
+            approval_id=asked.approval_id[:8],
+            by="ana",
+        )
+    ).memory
+    address, record = f"/approvals/{asked.approval_id}", f"/memory/{written.memory_id}"
+
+    page = read(client, address)
+
+    assert page.one("ul", class_="remembered").one("a", href=record).text
+    assert "wrote to memory under it" in page.one("ol", class_="drafts").text
+    assert read(client, record).all("a", href=address)
+    explorer = read(client, f"/memory?approval={asked.approval_id}&state=all")
+    assert explorer.all("a", href=f"{record}?state=all&approval={asked.approval_id}")
+    assert client.get(f"/v1{address}").json()["memories"] == [written.memory_id]
+    [listed] = client.get("/v1/memory", params={"approval": asked.approval_id[:8]}).json()["items"]
+    assert listed["approval_id"] == asked.approval_id
 
 
 def test_edited_arguments_are_shown_as_a_difference_and_then_approved(client: TestClient) -> None:

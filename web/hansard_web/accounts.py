@@ -21,9 +21,11 @@ from hansard_store.facade import Accountability
 from hansard_store.policy_checks import record_check
 from hansard_store.policy_port import AskPolicy, PolicyQuestion, ids_of, note_of
 from hansard_store.policy_records import CheckKeeper
+from hansard_web.head_keeping import HeadKeeper, Tell, telling
 from hansard_web.policy_asking import PolicyDesk
 from hansard_web.policy_book import PolicyBook
 from hansard_web.settings import Token
+from hansard_web.sidecar.recording import Outlet
 from hansard_web.site import Site
 from hansard_web.store_watch import StoreWatch
 
@@ -34,8 +36,11 @@ _log = logging.getLogger("hansard.approvals")
 class Accounts:
     """Approvals and events of one app; closed when the app stops."""
 
-    def __init__(self, store: Accountability, watch: StoreWatch) -> None:
+    def __init__(
+        self, store: Accountability, watch: StoreWatch, tell_head: Tell | None = None
+    ) -> None:
         self.store = store
+        self._heads = HeadKeeper(store, tell_head)
         self.watch = watch
         self._stop = threading.Event()
         self._worker = threading.Thread(target=self._work, name="hansard-approvals", daemon=True)
@@ -63,6 +68,7 @@ class Accounts:
             try:
                 self.store.settle_quietly()
                 self.store.recover_quietly()
+                self._heads.look()
             except (HansardError, apsw.Error) as error:
                 _log.warning("approvals are looked after later: %s", error)
             if self._stop.wait(_EVERY_S):
@@ -85,15 +91,19 @@ def policy_of(book: PolicyBook, keeper: CheckKeeper, folder: DataFolder) -> AskP
     return ask
 
 
-def make_accounts(site: Site, desk: PolicyDesk) -> Accounts:
-    """Return the accountability of an app, judged by the policy of its desk."""
+def make_accounts(site: Site, desk: PolicyDesk, outlet: Outlet | None) -> Accounts:
+    """Return the accountability of an app, judged by the policy of its desk.
+
+    The head of its log is told through `outlet`, where the app stores what is told.
+    """
     store = Accountability(
         site.folder,
         retention=RetentionMode(site.settings.retention),
         policy=policy_of(desk.book, desk.keeper, site.folder),
         source="api",
     )
-    return Accounts(store, StoreWatch(site.folder))
+    tell_head = None if outlet is None else telling(outlet)
+    return Accounts(store, StoreWatch(site.folder), tell_head)
 
 
 def person(request: Request, named: str | None) -> str:

@@ -93,7 +93,8 @@ def create_app(
     app.state.site = site
     app.state.door = make_door(site)
     app.state.desk = make_desk(site)
-    app.state.accounts = make_accounts(site, app.state.desk)
+    outlet = None if app.state.door is None else app.state.door.sidecar.outlet
+    app.state.accounts = make_accounts(site, app.state.desk, outlet)
     app.state.chains = Chains()
     app.state.memory = MemoryBook(store, RetentionMode(settings.retention), door="api")
     app.state.replays = make_replays(app.state.door, app.state.desk)

@@ -13,7 +13,7 @@ from hansard.gating.arguments import Json
 from hansard.gating.errors import GateUnavailable
 
 STATUSES: Final = frozenset({"awaiting", "revised", "approved", "rejected", "expired"})
-EXECUTIONS: Final = frozenset({"none", "claimed", "done", "failed", "unknown"})
+EXECUTIONS: Final = frozenset({"none", "claimed", "done", "failed", "unknown", "not_run"})
 
 
 class Decisions(Protocol):
@@ -36,7 +36,7 @@ class Decisions(Protocol):
         """Return the newest approvals that the filters let through."""
 
     def decide(self, approval_id: str, verb: str, body: Json) -> Json:
-        """Approve, reject, revise or repropose; the approval as it stands then."""
+        """Approve, reject, revise, repropose or settle; the approval as it stands then."""
 
     def claim(self, approval_id: str, body: Json) -> Json:
         """Take the right to run a call, once: `claim_id`, and the `arguments` to run."""
@@ -71,7 +71,7 @@ def checked(answer: object) -> Json:
 
 
 def execution_of(approval: Mapping[str, Any]) -> str:
-    """Return what became of an approved call: none, claimed, done, failed or unknown."""
+    """Return what became of an approved call: none, claimed, done, failed, unknown, not_run."""
     execution = approval.get("execution")
     state = execution.get("state") if isinstance(execution, Mapping) else None
     if type(state) is not str or state not in EXECUTIONS:

@@ -128,6 +128,12 @@ def _refuse_undecided(approval: Json) -> None:
         raise NotApproved(f"approval {identity} is {status}, so the call does not run", approval)
     if state == "unknown":
         raise OutcomeUnknown(identity)
+    if state == "not_run":
+        raise DecisionConflict(
+            "outcome_known",
+            f"somebody looked, and the call of approval {identity} had not run; an approval is "
+            "good for one claim, so propose the call again",
+        )
     if state != "none":
         raise DecisionConflict("already_claimed", f"approval {identity} was run already: {state}")
 

@@ -233,6 +233,29 @@ def test_waiting_ends_when_the_action_expires(api: TestClient) -> None:
     assert (found["status"], found["reason"]) == ("expired", "expired")
 
 
+def test_an_outcome_that_nobody_knows_is_settled_once(api: TestClient) -> None:
+    made = propose(api)
+    post(api, made, "approve")
+    headers = {"Hansard-Proposal-Key": made["proposal_key"]}
+    address = f"/v1/approvals/{made['approval_id']}"
+    claimed = api.post(f"{address}/claim", json={"lease_s": 1e-9}, headers=headers).json()
+    early = post(api, made, "settle", outcome="ran", note="looked")
+    api.app.state.accounts.store.recover()  # type: ignore[attr-defined]
+
+    settled = post(api, made, "settle", outcome="ran", note="it is there", result_ref="deal:7")
+    again = post(api, made, "settle", outcome="did_not_run", note="no", by="eve")
+    late = post(api, made, "result", claim_id=claimed["claim_id"], ok=False)
+
+    assert (early.status_code, early.json()["error"]["code"]) == (409, "outcome_known")
+    ran = settled.json()["execution"]
+    assert (ran["state"], ran["result_ref"]) == ("done", "deal:7")
+    assert ran["settled"].items() >= {"by": "me", "outcome": "ran", "note": "it is there"}.items()
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "outcome_known")
+    assert (late.status_code, late.json()["error"]["code"]) == (409, "settled_already")
+    assert post(api, made, "settle", outcome="perhaps", note="x").status_code == 400
+    assert post(api, made, "settle", outcome="ran", note="").status_code == 400
+
+
 @pytest.fixture
 def tokened(make_client: MakeClient) -> TestClient:
     tokens = tuple(Token(f"{one}-secret-token", frozenset({one})) for one in Scope)

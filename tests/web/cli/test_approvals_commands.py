@@ -212,6 +212,43 @@ def test_events_are_listed_by_filter_and_exported(
     assert run("events", "list", "--type", "made.up").exit_code == 1
 
 
+def test_an_outcome_that_nobody_knows_is_settled_by_hand(run: Cli, desk: Accountability) -> None:
+    made = desk.propose(Proposal("pay", {"sum": 12})).approval.approval_id
+    desk.approve(made)
+    early = run("approvals", "settle", made[:8], "ran", "I looked")
+    desk.claim(made, lease_s=-1.0)
+    desk.recover()
+
+    settled = run("approvals", "settle", made[:8], "did-not-run", "no such payment", "--by", "ana")
+    shown = run("approvals", "show", made[:8])
+
+    assert early.exit_code == 1
+    assert "has not begun" in early.output
+    assert f"{made[:8]} is settled: it did not run" in settled.stdout
+    assert "no such payment" in shown.stdout
+    assert "action.settled by me ana" in shown.stdout
+    assert run("approvals", "list", "--execution", "unknown").stdout.count(made[:8]) == 0
+
+
+@pytest.mark.covers("RC-30")
+def test_verify_sees_a_cut_end_by_the_heads_of_earlier_days(run: Cli, desk: Accountability) -> None:
+    for number in range(3):
+        desk.failed("x", f"error {number}")
+    desk.keep_head()
+    sound = run("events", "verify")
+    connection = desk._connections.get()
+    for trigger in ("event_remains", "event_content_remains"):
+        connection.execute(f"DROP TRIGGER {trigger}")
+
+    connection.execute("DELETE FROM event_content WHERE event = 3")
+    connection.execute("DELETE FROM event WHERE seq = 3")
+    cut = run("events", "verify")
+
+    assert "sound; as it was kept on 1 day" in sound.stdout
+    assert (sound.exit_code, cut.exit_code) == (0, 1)
+    assert "the log ends at 2, before the anchor 3: its end was removed" in cut.stdout
+
+
 @pytest.mark.covers("RC-30")
 def test_verify_names_the_altered_row_and_a_cut_end(run: Cli, desk: Accountability) -> None:
     for number in range(5):

@@ -12,6 +12,7 @@ from hansard_store.approval_records import (
     Action,
     Approver,
     Flag,
+    Outcome,
     PolicyNote,
     Proposal,
 )
@@ -190,6 +191,15 @@ class Result(_Body):
     result_ref: Name | None = None
     error: Text | None = None
     undo: GivenAction | None = Field(default=None, description="what would undo it")
+
+
+class Settle(_Body):
+    """What a person found of an action whose outcome nobody knew."""
+
+    by: Name | None = None
+    outcome: Outcome
+    note: Text = Field(description="how they know: what was looked at, and what was there")
+    result_ref: Name | None = Field(default=None, description="what it made, where it ran")
 
 
 class Undo(_Body):

@@ -9,7 +9,7 @@ from pydantic import Field
 from hansard_web.api.models import Answer, Body, Page
 
 Status = Literal["awaiting", "revised", "approved", "rejected", "expired"]
-ExecutionState = Literal["none", "claimed", "done", "failed", "unknown"]
+ExecutionState = Literal["none", "claimed", "done", "failed", "unknown", "not_run"]
 
 
 class ShownField(Body):
@@ -52,12 +52,22 @@ class PolicyNote(Body):
     receipts: list[str]
 
 
+class Settled(Body):
+    """What a person found of an outcome that nobody knew."""
+
+    by: str
+    at: str
+    outcome: Literal["ran", "did_not_run"]
+    note: str = Field(description="how they know")
+
+
 class Execution(Body):
     state: ExecutionState
     claimed_at: str | None
     finished_at: str | None
     result_ref: str | None
     error: str | None
+    settled: Settled | None
 
 
 class ApprovalItem(Body):
@@ -96,6 +106,7 @@ class ApprovalItem(Body):
 
 
 class Approval(Answer, ApprovalItem):
+    memories: list[str] = Field(description="ids of what was written to memory under it")
     token: str | None = Field(
         default=None, description="to claim with; only for the proposal key, once approved"
     )
@@ -187,4 +198,5 @@ class Verified(Answer):
     checked: int
     head: HeadItem
     anchor: str | None
+    kept_heads: int = Field(description="heads of earlier days that it was held against")
     broken: Broken | None

@@ -15,7 +15,12 @@ from starlette.requests import Request
 from hansard_compiler.calls import Json
 from hansard_store.approval_answers import approval_json
 from hansard_store.approval_errors import ClaimRefused
-from hansard_store.approval_records import Approval, ApprovalFilter, Proposed
+from hansard_store.approval_records import (
+    EXECUTION_STATES,
+    Approval,
+    ApprovalFilter,
+    Proposed,
+)
 from hansard_store.approval_states import PENDING, Status
 from hansard_store.approvals import cursor_after, read_cursor, version_of
 from hansard_store.errors import BadQueryError
@@ -72,7 +77,7 @@ def list_approvals(
     tool: Annotated[str | None, Query()] = None,
     batch: Annotated[str | None, Query(description="id of a batch")] = None,
     execution: Annotated[
-        str | None, Query(description="none, claimed, done, failed or unknown")
+        str | None, Query(description="none, claimed, done, failed, unknown or not_run")
     ] = None,
     cursor: Annotated[str | None, Query(description="next_cursor of the page before")] = None,
 ) -> Answer:
@@ -244,6 +249,24 @@ def tell_result(accounts: AccountsDep, approval_id: str, given: bodies.Result) -
     return _told(accounts, ended)
 
 
+@router.post(_PATH + "/settle", response_class=Answer, responses={200: {"model": models.Approval}})
+def settle(
+    accounts: AccountsDep, request: Request, approval_id: str, given: bodies.Settle
+) -> Answer:
+    """Say whether an action of unknown outcome had run; nothing runs by that.
+
+    409 `outcome_known` where it is not unknown, or somebody was first.
+    """
+    settled = accounts.store.settle_outcome(
+        approval_id,
+        given.outcome,
+        note=given.note,
+        by=person(request, given.by),
+        result_ref=given.result_ref,
+    )
+    return _told(accounts, settled)
+
+
 @router.post(
     _PATH + "/undo",
     response_class=Answer,
@@ -263,6 +286,7 @@ def _told(accounts: Accounts, approval: Approval) -> Answer:
 def _whole(accounts: Accounts, approval_id: str, proposal_key: str | None) -> Json:
     """Return an approval with its drafts; for its proposer the token, once there is one."""
     body = approval_json(accounts.store.approval(approval_id, with_drafts=True))
+    body["memories"] = [one.memory_id for one in accounts.store.memories(approval_id)]
     if proposal_key is not None:
         try:
             body["token"] = accounts.store.token(approval_id, proposal_key)
@@ -302,11 +326,9 @@ def _status(text: str) -> str:
 
 
 def _execution(text: str) -> Any:
-    known = ("none", "claimed", "done", "failed", "unknown")
-    if text not in known:
-        raise BadQueryError(
-            "execution", f"execution is {text[:40]!r}; known are {', '.join(known)}"
-        )
+    if text not in EXECUTION_STATES:
+        known = ", ".join(EXECUTION_STATES)
+        raise BadQueryError("execution", f"execution is {text[:40]!r}; known are {known}")
     return text
 
 

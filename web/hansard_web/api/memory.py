@@ -10,6 +10,7 @@ import apsw
 from fastapi import APIRouter, Depends, Query
 
 from hansard_compiler.memory_models import AcceptMemory, EndMemory, ReadMemory, WriteMemory
+from hansard_store.approvals import find_id
 from hansard_store.errors import BadQueryError
 from hansard_store.memory_access import accesses_of
 from hansard_store.memory_answers import access_json, memory_json
@@ -74,6 +75,7 @@ def read_memory_filter(
     connection: apsw.Connection,
     *,
     run: str | None = None,
+    approval: str | None = None,
     fresh_since: str | None = None,
     unread_since: str | None = None,
     min_confidence: float | None = None,
@@ -90,6 +92,7 @@ def read_memory_filter(
     return MemoryFilter(
         **given,
         run=_trace_id(connection, run) if run else None,
+        approval=find_id(connection, approval).hex() if approval else None,
         min_confidence=min_confidence,
         fresh_since_ns=fresh_ns,
         unread_since_ns=unread_ns,
@@ -120,6 +123,9 @@ def memories(
     run: Annotated[
         str | None, Query(description="comes from it, is its own, or touched in it")
     ] = None,
+    approval: Annotated[
+        str | None, Query(description="written under it: its id, or 8 digits")
+    ] = None,
     min_confidence: Annotated[float | None, Query(ge=0, le=1)] = None,
     fresh_since: Annotated[str | None, Query(description="RFC 3339 or ns")] = None,
     unread_since: Annotated[str | None, Query(description="not read since: RFC 3339 or ns")] = None,
@@ -132,7 +138,8 @@ def memories(
         wanted = read_memory_filter(
             connection, text=q.strip(), state=state, layer=layer, memory_type=type, tag=tag,
             project=project, user=user, agent=agent, writer=writer, slot=slot, run=run,
-            min_confidence=min_confidence, fresh_since=fresh_since, unread_since=unread_since,
+            approval=approval, min_confidence=min_confidence, fresh_since=fresh_since,
+            unread_since=unread_since,
         )  # fmt: skip
         page = list_memories(
             connection, wanted, now_ns=time.time_ns(), sort=by, limit=limit, cursor=cursor

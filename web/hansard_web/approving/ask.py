@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from hansard_store.approval_records import (
+    EXECUTION_STATES,
     Approval,
     ApprovalFilter,
-    ExecutionState,
     Field,
 )
 from hansard_store.approval_states import Status
 from hansard_store.facade import Accountability
+from hansard_store.memory_types import Memory
 from hansard_web.approving.event_rows import EventRow, event_row
 from hansard_web.approving.story import Entry, story
 from hansard_web.approving.words import (
@@ -21,13 +22,15 @@ from hansard_web.approving.words import (
     Standing,
     clean,
     hash_ends,
+    one_line,
     standing,
     time_left,
 )
+from hansard_web.remembering.words import standing_of, title_of, type_words
 
 _MOST_EVENTS: Final = 200
 _MOST_MEMBERS: Final = 100
-_STATES: Final[Sequence[ExecutionState]] = ("none", "claimed", "done", "failed", "unknown")
+_MEMORY_CHARS: Final = 160
 _FLAGS: Final = {
     "not_in_context": "in no recorded input",
     "changed": "changed",
@@ -72,6 +75,16 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class Remembered:
+    """A record that was written to memory under an approval."""
+
+    href: str
+    say: str
+    kind: str
+    standing: str
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """The pane of one approval."""
 
@@ -86,6 +99,7 @@ class Ask:
     story: tuple[Entry, ...]
     events: tuple[EventRow, ...]
     events_left: int
+    memories: tuple[Remembered, ...]  # written under it
     members: tuple[Member, ...]
     waiting_members: int
     approvers: tuple[tuple[str, str], ...]  # name, and where they stand
@@ -96,6 +110,8 @@ class Ask:
     rule_reason: str
     decided_by: str
     error: str
+    settled_by: str
+    settled_note: str
     may_undo: bool
     no_edit: str  # why they cannot be edited, "" where they can
     api_href: str
@@ -103,7 +119,7 @@ class Ask:
     @property
     def mark(self) -> int:
         """Return a number that is another one when anything about the action is."""
-        return 10 * self.approval.version + _STATES.index(self.approval.execution.state)
+        return 10 * self.approval.version + EXECUTION_STATES.index(self.approval.execution.state)
 
     @property
     def is_open(self) -> bool:
@@ -129,6 +145,7 @@ def read_ask(store: Accountability, approval_id: str) -> Ask:
         story=story(history, is_open=approval.status is Status.AWAITING),
         events=tuple(event_row(one) for one in history[-_MOST_EVENTS:]),
         events_left=max(len(history) - _MOST_EVENTS, 0),
+        memories=tuple(map(_remembered, store.memories(approval.approval_id))),
         members=members,
         waiting_members=sum(one.may_remove for one in members),
         approvers=_approvers(approval),
@@ -139,6 +156,8 @@ def read_ask(store: Accountability, approval_id: str) -> Ask:
         rule_reason=clean(approval.policy.reason or ""),
         decided_by=clean(approval.decided_by or "somebody"),
         error=clean(approval.execution.error or ""),
+        settled_by=clean(approval.execution.settled_by or ""),
+        settled_note=clean(approval.execution.settled_note or ""),
         may_undo=approval.execution.state == "done" and approval.undo is not None,
         no_edit=_no_edit(approval),
         api_href=f"/v1/approvals/{approval.approval_id}",
@@ -153,6 +172,15 @@ def _argument(field: Field) -> Argument:
         kind=field.flag or "",
         why=clean(field.why or ""),
         is_cut=field.is_cut,
+    )
+
+
+def _remembered(one: Memory) -> Remembered:
+    return Remembered(
+        href=f"/memory/{one.memory_id}",
+        say=one_line(title_of(one), _MEMORY_CHARS),
+        kind=type_words(one.memory_type),
+        standing=standing_of(one)[0],
     )
 
 

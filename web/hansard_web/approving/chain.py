@@ -28,6 +28,7 @@ class Chain:
     broken_why: str = ""
     checked_ns: int = 0  # when
     took_ns: int = 0
+    kept: int = 0  # heads of earlier days that it was held against
     is_long: bool = False  # too long to be checked by a page
 
     @property
@@ -97,4 +98,5 @@ def _told(report: ChainReport, *, took_ns: int) -> Chain:
         broken_why="" if broken is None else broken.problem,
         checked_ns=time.time_ns(),
         took_ns=took_ns,
+        kept=report.kept,
     )

@@ -12,7 +12,6 @@ from hansard_store.facade import Accountability
 from hansard_web.approving.editing import read_arguments
 from hansard_web.approving.words import clean
 
-DECISIONS: Final = ("approve", "reject", "revise", "approve_batch", "undo")
 _DIGITS: Final = 32
 
 
@@ -23,6 +22,7 @@ class Decision:
     kind: str
     by: str
     note: str = ""
+    result_ref: str = ""  # of what ran, where a person settles that it did
     revision: int | None = None  # the draft that was looked at
     arguments: str = ""  # as edited, JSON; "" as they are
     seen: Mapping[str, int] = field(default_factory=dict)  # of a batch: approval -> its draft
@@ -44,6 +44,10 @@ def decide(store: Accountability, approval_id: str, given: Decision) -> Approval
             return store.revise(approval_id, note=note, by=given.by, revision=revision)
         case "approve_batch":
             return _approve_batch(store, approval_id, given)
+        case "ran" | "did_not_run" as outcome:
+            return store.settle_outcome(
+                approval_id, outcome, note=note, by=given.by, result_ref=given.result_ref or None
+            )
         case "undo":
             return store.undo(approval_id, by=given.by).approval
     raise BadProposal("decision", f"there is no decision {clean(given.kind[:40])!r}")

@@ -105,11 +105,13 @@ def _open_group(
     name: str,
     counts: dict[str, int],
 ) -> Group:
-    wanted = state.filter(execution="unknown") if name == UNKNOWN else state.filter(status=(name,))
-    found = store.approvals(wanted, limit=_MOST_OPEN)
-    # The oldest deadline first; what needs a look has none, and the newest is looked at first.
-    if name != UNKNOWN:
-        found = sorted(found, key=lambda one: (one.expires_ns, one.number))
+    # The nearest deadline first; what needs a look has none, and the newest is looked at first.
+    if name == UNKNOWN:
+        found = store.approvals(state.filter(execution="unknown"), limit=_MOST_OPEN)
+        which = "newest"
+    else:
+        found = store.urgent(state.filter(status=(name,)), limit=_MOST_OPEN)
+        which = "most urgent"
     is_full = len(found) == _MOST_OPEN
     count = counts.get(name, 0) if is_full and not state.is_narrowed else len(found)
     titles = {
@@ -122,7 +124,7 @@ def _open_group(
         title=titles[name],
         items=tuple(map(make, found)),
         count=max(count, len(found)),
-        more=f"the newest {_MOST_OPEN} are shown; a filter narrows them" if is_full else "",
+        more=f"the {which} {_MOST_OPEN} are shown; a filter narrows them" if is_full else "",
     )
 
 

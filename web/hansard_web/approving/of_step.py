@@ -102,6 +102,8 @@ def _ran(approval: Approval) -> tuple[State, ...]:
             return (("ran", ""), ("failed", "fail"))
         case "unknown":
             return (("began", ""), ("outcome unknown", "fail"))
+        case "not_run":
+            return (("began", ""), ("did not run", "fail"))
     return (("ran", "todo"), ("returned", "todo"))
 
 

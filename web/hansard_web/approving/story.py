@@ -23,6 +23,8 @@ _SAID: Final[Mapping[str, tuple[str, str]]] = {
     EventType.ACTION_EXPIRED: ("ended it: nobody decided in time", ""),
     EventType.ACTION_CLAIMED: ("began to run it", ""),
     EventType.ACTION_EXECUTED: ("returned", "error"),
+    EventType.ACTION_SETTLED: ("looked, and settled that it ran", "note"),
+    EventType.MEMORY_WRITTEN: ("wrote to memory under it", ""),
     EventType.ACTION_UNKNOWN: ("lost sight of it: nobody knows how it ended", ""),
 }
 
@@ -110,6 +112,8 @@ def _point(event: StoredEvent) -> Entry:
     said, quoted = _SAID[event.type]
     if event.type == EventType.ACTION_EXECUTED and body_of(event).get("ok") is False:
         said = "failed"
+    if event.type == EventType.ACTION_SETTLED and body_of(event).get("outcome") != "ran":
+        said = "looked, and settled that it did not run"
     return Entry(
         kind="me" if event.actor == "me" else "agent",
         title=_who(event),

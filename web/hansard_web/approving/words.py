@@ -19,6 +19,7 @@ _RAN: Final = {
     "done": ("approved", "ran"),
     "failed": ("error", "failed"),
     "unknown": ("unknown", "outcome unknown"),
+    "not_run": ("expired", "did not run"),
 }
 
 

@@ -8,7 +8,13 @@ import click
 from rich.text import Text
 
 from hansard_store.approval_answers import approval_json, event_json
-from hansard_store.approval_records import Approval, ApprovalFilter, Field
+from hansard_store.approval_records import (
+    EXECUTION_STATES,
+    Approval,
+    ApprovalFilter,
+    Field,
+    Outcome,
+)
 from hansard_store.approval_states import PENDING, Status
 from hansard_store.approvals import cursor_after, read_cursor
 from hansard_store.event_types import StoredEvent
@@ -25,7 +31,7 @@ _STATUSES = [*(str(one) for one in Status), "pending", "all"]
 
 @click.group(cls=Group)
 def approvals() -> None:
-    """Approvals: list, show, approve, reject, revise, undo."""
+    """Approvals: list, show, approve, reject, revise, settle, undo."""
 
 
 def _by(function: Any) -> Any:
@@ -44,7 +50,7 @@ def _by(function: Any) -> Any:
 @click.option("--batch", help="Only of this batch.")
 @click.option(
     "--execution",
-    type=click.Choice(["none", "claimed", "done", "failed", "unknown"]),
+    type=click.Choice(EXECUTION_STATES),
     help="Only where the action itself stands so; `unknown` needs a look.",
 )
 @click.option("--limit", default="50", show_default=True, help="1 to 500.")
@@ -99,10 +105,12 @@ def show(*, approval_id: str, as_json: bool, **told: Any) -> None:
     with accounting(told) as desk:
         found = desk.approval(approval_id, with_drafts=True)
         events = desk.history(found.approval_id)
+        memories = [one.memory_id for one in desk.memories(found.approval_id)]
     if as_json:
-        print_json({**approval_json(found), "events": [event_json(one) for one in events]})
+        told_events = [event_json(one) for one in events]
+        print_json({**approval_json(found), "memories": memories, "events": told_events})
         return
-    _print(found, events)
+    _print(found, events, memories)
 
 
 @approvals.command()
@@ -174,6 +182,34 @@ def revise(
 
 @approvals.command()
 @click.argument("approval_id")
+@click.argument("outcome", type=click.Choice(["ran", "did-not-run"]))
+@click.argument("note")
+@click.option("--result", "result_ref", help="What it made: a reference of your own.")
+@_by
+@setting_options(*SETTINGS)
+@json_option
+def settle(
+    *, approval_id: str, outcome: str, note: str, result_ref: str | None, by: str | None,
+    as_json: bool, **told: Any,
+) -> None:  # fmt: skip
+    """Say whether an action whose outcome nobody knows had run, and how you know; nothing runs.
+
+    Example: hansard approvals settle 70045045 ran "the e-mail is in the sent folder"
+    """
+    found: Outcome = "ran" if outcome == "ran" else "did_not_run"
+    with accounting(told) as desk:
+        settled = desk.settle_outcome(
+            approval_id, found, note=note, by=by or user(), result_ref=result_ref
+        )
+    if as_json:
+        print_json(approval_json(settled))
+        return
+    says = "it ran" if outcome == "ran" else "it did not run"
+    print_lines([f"{settled.approval_id[:8]} is settled: {says}: {settled.description}"])
+
+
+@approvals.command()
+@click.argument("approval_id")
 @_by
 @setting_options(*SETTINGS)
 @json_option
@@ -223,7 +259,7 @@ def _flag(one: Field) -> str:
     return f"{one.flag}: {one.why}" if one.flag else ""
 
 
-def _print(found: Approval, events: list[StoredEvent]) -> None:
+def _print(found: Approval, events: list[StoredEvent], memories: list[str]) -> None:
     print_facts(
         [
             ("approval", found.approval_id),
@@ -240,7 +276,10 @@ def _print(found: Approval, events: list[StoredEvent]) -> None:
             ("note", found.note or ""),
             ("reason", found.reason or ""),
             ("ran", "" if found.execution.state == "none" else found.execution.state),
+            ("settled by", found.execution.settled_by or ""),
+            ("who found", found.execution.settled_note or ""),
             ("error", found.execution.error or ""),
+            ("memory written", ", ".join(one[:8] for one in memories)),
         ]
     )
     print_lines([""])

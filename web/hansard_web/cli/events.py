@@ -11,7 +11,7 @@ import click
 
 from hansard_store.approval_answers import event_json, head_json, report_json
 from hansard_store.cursors import decode_cursor, encode_cursor
-from hansard_store.event_types import EventFilter, StoredEvent
+from hansard_store.event_types import EventFilter, Head, StoredEvent
 from hansard_store.facade import Accountability
 from hansard_store.run_queries import find_trace_id
 from hansard_web.api.answers import dump
@@ -21,7 +21,7 @@ from hansard_web.cli.base import Group, json_option, print_json, setting_options
 from hansard_web.cli.store import reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
 from hansard_web.event_filters import event_filter, read_anchor
-from hansard_web.format import day_time
+from hansard_web.format import day_time, plural
 
 _FILTERS = (
     ("type", "action.approved, tool.called, failure, …"),
@@ -107,7 +107,7 @@ def verify(*, anchor: str | None, as_json: bool, **told: Any) -> None:
     if as_json:
         print_json(report_json(report))
     elif report.broken is None:
-        seen = f"up to the anchor {kept.seq} and beyond" if kept else "a cut end would not be seen"
+        seen = _seen(kept, report.kept)
         print_facts(
             [
                 ("events", f"{report.checked:,}"),
@@ -139,6 +139,14 @@ def export(*, output: Path | None, **told: Any) -> None:
     """
     with _asked(told) as (desk, wanted):
         write_bytes(_lines(desk, wanted), output)
+
+
+def _seen(anchor: Head | None, days: int) -> str:
+    """Say what a cut end was held against."""
+    against = [] if anchor is None else [f"up to the anchor {anchor.seq} and beyond"]
+    if days:
+        against.append(f"as it was kept on {plural(days, 'day')}")
+    return ", ".join(against) or "a cut end would not be seen"
 
 
 def _lines(desk: Accountability, wanted: EventFilter) -> Iterator[bytes]:

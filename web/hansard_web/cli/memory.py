@@ -54,6 +54,7 @@ _FILTERS = (
     ("writer", "app, approved_tool_output, human_approved_summary, post_step_summarizer."),
     ("slot", "Slot of working memory."),
     ("run", "Comes from this run, is its working memory, or was touched in it."),
+    ("approval", "Written under this approval: its id, or 8 digits of it."),
     ("fresh-since", "So at or after: RFC 3339 or nanoseconds."),
     ("unread-since", "Not read since then."),
 )

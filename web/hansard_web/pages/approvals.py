@@ -94,6 +94,7 @@ def take_decision(
     revision: Annotated[int | None, Form()] = None,
     arguments: Annotated[str, Form()] = "",
     by: Annotated[str, Form()] = "",
+    result_ref: Annotated[str, Form()] = "",
     seen: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
     back: Annotated[str, Form()] = "",
 ) -> Response:
@@ -107,6 +108,7 @@ def take_decision(
         kind=decision,
         by=person(request, by.strip() or None),
         note=note,
+        result_ref=result_ref.strip(),
         revision=revision,
         arguments=arguments,
         seen=read_seen(seen),

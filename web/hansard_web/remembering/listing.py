@@ -141,8 +141,8 @@ def _found(connection: apsw.Connection, state: MemoryState, *, now_ns: int) -> t
 
 
 _PLAIN: Final = (
-    "state", "layer", "tag", "project", "user", "agent", "writer", "slot", "run", "fresh_since",
-    "unread_since",
+    "state", "layer", "tag", "project", "user", "agent", "writer", "slot", "run", "approval",
+    "fresh_since", "unread_since",
 )  # fmt: skip
 
 

@@ -10,12 +10,12 @@ from urllib.parse import quote, urlencode
 
 FIELDS: Final = (
     "q", "layer", "state", "type", "project", "user", "agent", "writer", "slot", "tag", "run",
-    "min_confidence", "fresh_since", "unread_since", "sort", "cursor",
+    "approval", "min_confidence", "fresh_since", "unread_since", "sort", "cursor",
 )  # fmt: skip
 _LONGEST: Final = 512
 # `kind:constraint` typed among the words is the filter of that name.
 _TYPED: Final = re.compile(
-    r"\b(kind|type|writer|project|user|agent|tag|state|run|slot|confidence):>?(\"[^\"]*\"|\S+)"
+    r"\b(kind|type|writer|project|user|agent|tag|state|run|approval|slot|confidence):>?(\"[^\"]*\"|\S+)"
 )
 _NAMES: Final = {"kind": "type", "confidence": "min_confidence"}
 

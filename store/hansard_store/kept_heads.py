@@ -1,0 +1,92 @@
+"""Heads of the audit log as they were day by day, in files beside the database.
+
+A chain whose end was cut off is sound, and shorter. Whoever has the file of the database in hand
+can cut it, and what is kept elsewhere tells. A file a day, `heads/2026-11-22`, holds `SEQ:HASH`
+as `hansard events head` prints it: to be copied to where others cannot change it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from hansard_store.database import DataFolder
+from hansard_store.errors import StoreError
+from hansard_store.event_types import ChainBreak, ChainReport, Head
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_TEXT = re.compile(r"(\d{1,19}):([0-9a-f]{64})\s*", re.ASCII)
+_SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class KeptHead:
+    """The head as it was at some time of a day (UTC)."""
+
+    day: str
+    head: Head
+
+
+def keep_head(folder: DataFolder, head: Head, *, now_ns: int) -> bool:
+    """Keep the head of today, once; False where today's is kept, or nothing came since the last.
+
+    Two processes may try at once: whoever links its file first is the day's.
+    """
+    day = datetime.fromtimestamp(now_ns // _SECOND_NS, UTC).date().isoformat()
+    place = folder.heads / day
+    if head.seq == 0 or place.exists():
+        return False
+    kept = read_heads(folder)
+    if kept and kept[-1].head == head:
+        return False
+    folder.heads.mkdir(mode=0o700, exist_ok=True)
+    mine = folder.heads / f".{day}-{secrets.token_hex(4)}"
+    try:
+        _write(mine, f"{head.text}\n")
+        os.link(mine, place)
+    except FileExistsError:
+        return False
+    finally:
+        mine.unlink(missing_ok=True)
+    return True
+
+
+def read_heads(folder: DataFolder) -> list[KeptHead]:
+    """Return what was kept, the oldest first; raises StoreError for a file that holds no head."""
+    if not folder.heads.is_dir():
+        return []
+    days = sorted(one.name for one in folder.heads.iterdir() if _DAY.fullmatch(one.name))
+    return [KeptHead(day, _head(folder, day)) for day in days]
+
+
+def verify_with_heads(
+    folder: DataFolder, verify: Callable[[Sequence[Head]], ChainReport]
+) -> ChainReport:
+    """Check a chain against every head that was kept of it; a file that holds none is a break."""
+    try:
+        kept = read_heads(folder)
+    except StoreError as error:
+        report = verify(())
+        problem = f"cannot be held against what was kept of it: {error}"
+        return replace(report, broken=report.broken or ChainBreak(report.head.seq, problem))
+    return verify([one.head for one in kept])
+
+
+def _head(folder: DataFolder, day: str) -> Head:
+    place = folder.heads / day
+    found = _TEXT.fullmatch(place.read_text(encoding="utf-8", errors="replace"))
+    if found is None:
+        raise StoreError(f"{str(place)!r} holds no head of the audit log (SEQ:HASH)")
+    return Head(int(found[1]), bytes.fromhex(found[2]))
+
+
+def _write(path: os.PathLike[str], text: str) -> None:
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(number, "w", encoding="ascii") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,128 @@
+"""Heads of the audit log kept day by day, outside the database: a cut end is seen by them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hansard_store.event_types import Head
+from hansard_store.facade import Accountability, open_accountability
+from hansard_store.kept_heads import read_heads
+from hansard_store.verify import verify_store
+from tests.store.accounts import HOUR, Clock, account
+
+DAY = 24 * HOUR
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def desk(tmp_path: Path, clock: Clock) -> Iterator[Accountability]:
+    with account(tmp_path, clock) as opened:
+        yield opened
+
+
+def kept(desk: Accountability) -> list[Head]:
+    return [one.head for one in read_heads(desk.folder)]
+
+
+def test_an_empty_log_has_nothing_to_keep(desk: Accountability) -> None:
+    assert desk.keep_head() is None
+    assert not desk.folder.heads.exists()
+
+
+def test_a_head_is_kept_once_a_day_and_only_when_something_came(
+    desk: Accountability, clock: Clock
+) -> None:
+    desk.tool_called("find")
+    first = desk.keep_head()
+    desk.tool_called("find")
+    assert desk.keep_head() is None  # of the same day
+
+    clock.advance(DAY)
+    second = desk.keep_head()
+    clock.advance(DAY)
+    assert desk.keep_head() is None  # nothing came since
+
+    assert kept(desk) == [first, second]
+    assert second == desk.head()
+
+
+def test_a_kept_head_is_an_anchor_as_it_stands_in_its_file(
+    desk: Accountability, clock: Clock
+) -> None:
+    desk.tool_called("find")
+    desk.keep_head()
+
+    [place] = desk.folder.heads.iterdir()
+
+    assert place.name == "2027-01-15"
+    assert place.read_text() == f"{desk.head().text}\n"
+    assert place.stat().st_mode & 0o777 == 0o600
+
+
+def cut(desk: Accountability, *, beyond: int) -> None:
+    """Remove the end of the log, as somebody with the file in hand could."""
+    connection = desk._connections.get()
+    for name in ("event_remains", "event_content_remains"):
+        connection.execute(f"DROP TRIGGER {name}")
+    connection.execute("DELETE FROM event_content WHERE event > ?", (beyond,))
+    connection.execute("DELETE FROM event WHERE seq > ?", (beyond,))
+
+
+@pytest.mark.covers("RC-30")
+def test_an_end_that_was_cut_off_is_seen_without_an_anchor(
+    desk: Accountability, clock: Clock
+) -> None:
+    for _ in range(5):
+        desk.tool_called("find")
+    desk.keep_head()
+    assert (desk.verify().is_sound, desk.verify().kept) == (True, 1)
+
+    cut(desk, beyond=3)
+
+    broken = desk.verify().broken
+    assert broken is not None
+    assert (broken.seq, "before the anchor 5: its end was removed" in broken.problem) == (4, True)
+    [found] = [one for one in verify_store(desk.folder).findings if one.check == "audit log"]
+    assert "its end was removed" in found.message
+
+
+def test_a_log_that_was_written_anew_is_seen(desk: Accountability, clock: Clock) -> None:
+    for _ in range(3):
+        desk.tool_called("find")
+    desk.keep_head()
+    cut(desk, beyond=0)
+    for _ in range(4):
+        desk.tool_called("something else")
+
+    broken = desk.verify().broken
+
+    assert broken is not None
+    assert (broken.seq, "written anew" in broken.problem) == (3, True)
+
+
+def test_what_is_no_head_is_said(desk: Accountability) -> None:
+    desk.tool_called("find")
+    desk.keep_head()
+    [place] = desk.folder.heads.iterdir()
+    place.write_text("17:not a hash")
+
+    broken = desk.verify().broken
+
+    assert broken is not None
+    assert "2027-01-15' holds no head" in broken.problem
+
+
+def test_a_program_that_opens_its_gate_keeps_the_head_of_the_day(tmp_path: Path) -> None:
+    with account(tmp_path) as desk:
+        desk.tool_called("find")
+        folder = desk.folder
+
+    with open_accountability(folder.path) as opened:
+        assert kept(opened) == [opened.head()]
