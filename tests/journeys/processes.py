@@ -20,6 +20,8 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from tests.journeys.demo_story import Story
+
 HANSARD = str(Path(sys.executable).parent / "hansard")
 
 
@@ -103,8 +105,8 @@ def serving(
 
 
 @contextmanager
-def demonstrating(data: Path) -> Iterator[str]:
-    """Run a demo that stays up; its address, after its agents have ended."""
+def demonstrating(data: Path) -> Iterator[Story]:
+    """Run a demo that stays up; what it told, after its agents have ended."""
     ports = ["--http-port", "0", "--grpc-port", "0"]
     command = [HANSARD, "demo", "--fast", *ports, "--data", str(data)]
     with subprocess.Popen(
@@ -117,7 +119,8 @@ def demonstrating(data: Path) -> Iterator[str]:
                 lines.append(line)
                 if line.startswith("Open "):
                     break
-            yield next(line.split()[1] for line in lines if "Browser" in line)
+            address = next(line.split()[1] for line in lines if "Browser" in line)
+            yield Story(address.rstrip("/"), "".join(lines))
         finally:
             process.terminate()
             assert process.wait(30) == 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,8 @@ from hansard_web.demo.agent import Report
 from hansard_web.demo.model import load_script, serving_model
 from hansard_web.demo.story import DemoFailed, Seen, check
 from hansard_web.presence import Doors
-from tests.journeys.processes import demonstrating, hansard, serving
+from tests.journeys.demo_story import Story
+from tests.journeys.processes import hansard, serving
 
 
 def test_the_demo_ends_with_0_after_reading_its_runs_back(tmp_path: Path) -> None:
@@ -26,22 +26,8 @@ def test_the_demo_ends_with_0_after_reading_its_runs_back(tmp_path: Path) -> Non
     assert ended.stdout.count("/runs/") == 12  # and two of the coding agent
 
 
-@pytest.fixture(scope="module")
-def staying(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """A demo that stays up, after its agents have ended: its address and its data folder."""
-    data = tmp_path_factory.mktemp("demo") / "data"
-    with demonstrating(data) as address:
-        yield address, data
-    assert (data / "hansard.db").exists()
-
-
-def _get(address: str, path: str) -> Any:
-    with urllib.request.urlopen(f"{address.rstrip('/')}{path}", timeout=10) as response:
-        return json.load(response)
-
-
-def test_the_demo_has_models_agents_and_statuses_to_filter_by(staying: tuple[str, Path]) -> None:
-    runs = _get(staying[0], "/v1/runs?limit=50")["items"]
+def test_the_demo_has_models_agents_and_statuses_to_filter_by(story: Story) -> None:
+    runs = story.get("/v1/runs?limit=50")["items"]
 
     assert {run["agent"] for run in runs} >= {
         "support-desk",
@@ -58,12 +44,12 @@ def test_the_demo_has_models_agents_and_statuses_to_filter_by(staying: tuple[str
     assert {run["user_id"] for run in runs} >= {"rosa", "tomas"}
 
 
-def test_the_demo_has_a_slow_search_and_a_tool_that_failed(staying: tuple[str, Path]) -> None:
-    runs = _get(staying[0], "/v1/runs?limit=50")["items"]
+def test_the_demo_has_a_slow_search_and_a_tool_that_failed(story: Story) -> None:
+    runs = story.get("/v1/runs?limit=50")["items"]
     steps = [
         step
         for run in runs
-        for step in _get(staying[0], f"/v1/runs/{run['run_id']}/steps?limit=500")["items"]
+        for step in story.get(f"/v1/runs/{run['run_id']}/steps?limit=500")["items"]
     ]
 
     slow = [s for s in steps if s["role"] == "retriever"]
@@ -72,12 +58,12 @@ def test_the_demo_has_a_slow_search_and_a_tool_that_failed(staying: tuple[str, P
     assert sorted(s["tool_name"] for s in failed) == ["apply_patch", "issue_refund"]
 
 
-def test_one_agent_works_inside_the_run_of_another(staying: tuple[str, Path]) -> None:
-    runs = _get(staying[0], "/v1/runs?agent=research-assistant")["items"]
+def test_one_agent_works_inside_the_run_of_another(story: Story) -> None:
+    runs = story.get("/v1/runs?agent=research-assistant")["items"]
     steps = [
         step
         for run in runs
-        for step in _get(staying[0], f"/v1/runs/{run['run_id']}/steps?limit=500")["items"]
+        for step in story.get(f"/v1/runs/{run['run_id']}/steps?limit=500")["items"]
     ]
 
     inner = [s for s in steps if s["agent_name"] == "fact-checker" and s["role"] == "agent"]
@@ -86,13 +72,13 @@ def test_one_agent_works_inside_the_run_of_another(staying: tuple[str, Path]) ->
 
 
 def test_a_new_clock_in_the_instructions_breaks_the_prompt_cache_once(
-    staying: tuple[str, Path],
+    story: Story,
 ) -> None:
     """The demo's third turn: the first call reads nothing from the cache, the next one does."""
-    runs = _get(staying[0], "/v1/runs?conversation=order-a-1042")["items"]
+    runs = story.get("/v1/runs?conversation=order-a-1042")["items"]
     first_calls = []
     for run in sorted(runs, key=lambda run: str(run["started_at"])):
-        steps = _get(staying[0], f"/v1/runs/{run['run_id']}/steps")["items"]
+        steps = story.get(f"/v1/runs/{run['run_id']}/steps")["items"]
         first_calls.append(next(s for s in steps if s["role"] == "llm"))
 
     assert [bool(step["tokens"]["cache_read"]) for step in first_calls] == [

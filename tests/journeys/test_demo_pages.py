@@ -8,23 +8,17 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.journeys.processes import demonstrating
+from tests.journeys.demo_story import Story
 from tests.web.conftest import browser
 
 __all__ = ["browser"]  # the fixture
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with demonstrating(tmp_path_factory.mktemp("demo") / "data") as address:
-        yield address
-
-
 @pytest.fixture
-def demo(browser: Browser, address: str) -> Iterator[Page]:
+def demo(browser: Browser, story: Story) -> Iterator[Page]:
     """The first page of a demo; whatever its console says fails the test."""
     complaints: list[str] = []
-    context = browser.new_context(base_url=address, viewport={"width": 1440, "height": 900})
+    context = browser.new_context(base_url=story.address, viewport={"width": 1440, "height": 900})
     page = context.new_page()
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,72 +18,10 @@ from hansard_web.demo.coding.candidates import (
     instructions,
     of_repository,
 )
-from hansard_web.demo.coding.coder import SCRIPT
 from hansard_web.demo.coding.workspace import Workspace, make_workspace
-from tests.journeys.processes import demonstrating
+from tests.journeys.demo_story import Story
 
 _SENT_BACK = 2  # of the first run's turns
-
-
-@dataclass(frozen=True)
-class Story:
-    """What a demo left behind, read back over its API."""
-
-    address: str
-
-    def get(self, path: str) -> Any:
-        with urllib.request.urlopen(f"{self.address.rstrip('/')}{path}", timeout=10) as response:
-            return json.load(response)
-
-    @property
-    def runs(self) -> list[str]:
-        """The two runs of the agent, the first one first."""
-        items = self.get("/v1/runs?agent=coding-agent&limit=50")["items"]
-        own = [run for run in items if run["name"] == "invoke_agent coding-agent"]
-        return [run["run_id"] for run in sorted(own, key=lambda run: run["started_at"])][:2]
-
-    def steps(self, run_id: str, role: str) -> list[dict[str, Any]]:
-        items = self.get(f"/v1/runs/{run_id}/steps?limit=500")["items"]
-        return [step for step in items if step["role"] == role]
-
-    def receipts(self, run_id: str, turn: int) -> dict[str, dict[str, Any]]:
-        """What became of each candidate of one turn, by item id."""
-        compiled = self.steps(run_id, "compile")[turn]
-        told = self.get(f"/v1/steps/{compiled['step_id']}")["receipts"]
-        return {one["item_id"]: one for one in told}
-
-    def payload(self, ref: str) -> bytes:
-        with urllib.request.urlopen(
-            f"{self.address.rstrip('/')}/v1/payloads/{ref}", timeout=10
-        ) as response:
-            data: bytes = response.read()
-            return data
-
-    def refusal(self, step_id: str) -> str | None:
-        """Why a step would not be replayed; None: it would."""
-        body = json.dumps({"step_id": step_id, "script": json.loads(SCRIPT.read_bytes())}).encode()
-        request = urllib.request.Request(
-            f"{self.address.rstrip('/')}/v1/replay/preview",
-            body,
-            {"content-type": "application/json"},
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=10) as response:
-                told = json.load(response)["refusal"]
-                return None if told is None else str(told["code"])
-        except urllib.error.HTTPError as error:
-            return str(json.load(error)["error"]["code"])
-
-    def call(self, run_id: str, turn: int) -> str:
-        """The model call of one turn."""
-        return str(self.steps(run_id, "llm")[turn]["step_id"])
-
-
-@pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    """One demo for all."""
-    with demonstrating(tmp_path_factory.mktemp("demo") / "data") as address:
-        yield Story(address)
 
 
 @pytest.fixture

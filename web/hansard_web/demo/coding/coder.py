@@ -7,6 +7,7 @@ whoever started it, and nothing else.
 from __future__ import annotations
 
 import json
+import secrets
 import sys
 import time
 from dataclasses import dataclass, field
@@ -38,6 +39,7 @@ class Coder:
     workspace: Workspace
     adapter: Adapter
     model: str
+    talk: hansard.Transcript  # what was said, kept word for word beside what the model was shown
     pace_s: float = 0.0
     conversation: list[dict[str, Any]] = field(default_factory=list)
     recalled: Any = ()  # records of earlier tasks, as `hansard.memory` finds them
@@ -49,12 +51,12 @@ class Coder:
 
     def solve(self, run: hansard.Run, gate: Any) -> str:
         """Work until the model has nothing left to do; returns its last words."""
-        self.conversation.append({"role": "user", "content": REQUEST})
+        self._keep({"role": "user", "content": REQUEST})
         for number in range(_MOST_TURNS):
             answer = self._turn(run, gate, "plan" if number == 0 else f"turn {number + 1}")
+            self._keep(answer.message)
             if not answer.tool_calls:
                 return answer.text
-            self.conversation.append(answer.message)
             for call in answer.tool_calls:
                 self._call(gate, call)
             time.sleep(self.pace_s)
@@ -104,9 +106,12 @@ class Coder:
             # Somebody looked at what came of too little room: from here on there is enough.
             self.is_reviewed, self.budget = True, _ROOMY
         _tell("tool", name=call.name, about=_about(call.arguments), result=_last_line(result))
-        self.conversation.append(
-            {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": str(result)}
-        )
+        part = {"type": "tool_result", "id": call.id, "name": call.name, "content": str(result)}
+        self._keep({"role": "tool", "parts": [part]})
+
+    def _keep(self, message: dict[str, Any]) -> None:
+        self.conversation.append(message)
+        self.talk.append(message)
 
     def _when_approved(self, gate: Any, approval_id: str) -> str:
         """Wait for a decision and run the call under it: what is remembered names its approval."""
@@ -142,14 +147,16 @@ def main() -> None:
     folder, provider, model, pace_s = sys.argv[1:]
     workspace = make_workspace(Path(folder))
     hansard.init(service_name=AGENT)
-    coder = Coder(workspace, make_adapter(provider), model, float(pace_s))
+    talk = hansard.transcript(f"{tools.PROJECT}-{secrets.token_hex(2)}")
+    coder = Coder(workspace, make_adapter(provider), model, talk, float(pace_s))
     gated = tools.make_tools(workspace, coder.permit)
     with (
-        hansard.start_run(AGENT, "coding", REQUEST) as run,
+        hansard.start_run(AGENT, "coding", REQUEST, conversation_id=talk.name) as run,
         hansard.gate(agent=AGENT, tools=gated, policy=tools.RULES) as gate,
     ):
         coder.recalled = memory.candidates(project=tools.PROJECT)
-        _tell("run", run_id=run.run_id, memory=[one.id for one in coder.recalled])
+        memories = [one.id for one in coder.recalled]
+        _tell("run", run_id=run.run_id, transcript=talk.id, memory=memories)
         said = coder.solve(run, gate)
         run.end(output=said)
     _tell("end", said=said, diff=workspace.diff())

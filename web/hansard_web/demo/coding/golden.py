@@ -27,6 +27,7 @@ class Work:
     """What one run of the agent told of itself."""
 
     run_id: str = ""
+    transcript: str = ""
     turns: list[dict[str, Any]] = field(default_factory=list)
     memory: list[str] = field(default_factory=list)
     said: str = ""
@@ -130,6 +131,7 @@ def _work(doors: Doors, settings: Settings, name: str, tell: Tell) -> Work:
     for told in _run(doors, settings, name):
         if told["kind"] == "run":
             work.run_id, work.memory = told["run_id"], told["memory"]
+            work.transcript = told["transcript"]
             tell(f"\nThe {name} run  {doors.http}/runs/{work.run_id}")
         elif told["kind"] == "turn":
             work.turns.append(told)

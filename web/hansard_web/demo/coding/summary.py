@@ -24,9 +24,10 @@ def summary(doors: Doors, found: Golden) -> str:
          f"/replay/{found.bad}"),
         ("And with room for the convention?", said, f"/diff/{found.bad}/{_step(found.mutated)}"),
         ("What does the next task know?", "a convention, with the approval it came of",
-         f"/memory?project={PROJECT}"),
+         _memory(found)),
         ("Did it help?", "the second run's first patch was right",
          f"/diff/{found.first.run_id}/{found.second.run_id}"),
+        ("What was said, word for word?", "", f"/transcripts/{found.first.transcript}"),
         ("Was this record altered?", "", "/events"),
     )  # fmt: skip
     lines = []
@@ -34,6 +35,12 @@ def summary(doors: Doors, found: Golden) -> str:
         lines += [f"  {question}" + (f" {answer[0].upper()}{answer[1:]}." if answer else "")]
         lines += [f"    {doors.http}{path}"]
     return "\n".join(lines)
+
+
+def _memory(found: Golden) -> str:
+    """Return the address of what the second run knew; of all there is where it knew nothing."""
+    record = f"/{found.second.memory[0]}" if found.second.memory else ""
+    return f"/memory{record}?project={PROJECT}"
 
 
 def _step(replay: dict[str, Any]) -> str:

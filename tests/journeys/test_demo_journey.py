@@ -1,0 +1,267 @@
+"""Every page of a demo in a real browser: whole, readable in both themes, reached by keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from playwright.sync_api import Browser, Page, Request, Response, expect
+
+from tests.journeys.axe import COLOURS, violations
+from tests.journeys.demo_story import Story
+from tests.web.conftest import browser
+
+__all__ = ["browser"]  # the fixture
+
+_BAD = 2  # the turn whose patch was sent back
+
+
+@dataclass
+class Watched:
+    """A tab, and all that went wrong in it: words in its console, answers, foreign addresses."""
+
+    page: Page
+    address: str
+    complaints: list[str] = field(default_factory=list)
+
+    def watch(self) -> None:
+        self.page.on("console", lambda one: self.complaints.append(f"{one.type}: {one.text}"))
+        self.page.on("pageerror", lambda error: self.complaints.append(f"uncaught: {error}"))
+        self.page.on("response", self._answered)
+        self.page.on("request", self._asked)
+
+    def _answered(self, response: Response) -> None:
+        if response.status >= 400:
+            self.complaints.append(f"{response.status} {response.url}")
+
+    def _asked(self, request: Request) -> None:
+        if not request.url.startswith((self.address, "data:", "blob:")):
+            self.complaints.append(f"asked {request.url}")
+
+
+@pytest.fixture
+def tab(browser: Browser, story: Story) -> Iterator[Watched]:
+    """A tab in which nothing may go wrong."""
+    context = browser.new_context(
+        base_url=story.address,
+        viewport={"width": 1440, "height": 900},
+        reduced_motion="reduce",  # a colour on its way from one to the other is neither
+    )
+    watched = Watched(context.new_page(), story.address)
+    watched.watch()
+    yield watched
+    context.close()
+    assert watched.complaints == []
+
+
+# ---- every page
+
+
+def _runs(story: Story) -> list[str]:
+    first, _ = story.runs
+    [failed] = [run["run_id"] for run in story.get("/v1/runs?status=error")["items"]]
+    return [
+        "/", "/?q=nobody-said-this", f"/runs/{first}", f"/runs/{first}?view=conversation",
+        f"/runs/{first}?view=log", f"/runs/{failed}",
+    ]  # fmt: skip
+
+
+def _steps(story: Story) -> list[str]:
+    run = story.runs[0]
+    bad = story.call(run, _BAD)
+    [refused] = [one["step_id"] for one in story.steps(run, "tool") if one["status"] == "error"]
+    span = bad.partition("-")[2]
+    tabs = ("conversation", "io", "attributes", "events", "raw")
+    return [
+        *(f"/steps/{bad}?tab={name}" for name in tabs),
+        f"/runs/{run}?span={span}&tab=context",
+        f"/steps/{bad}/context?item=CONVENTIONS.md", f"/steps/{refused}",
+        f"/steps/{story.steps(run, 'memory')[0]['step_id']}",
+        f"/steps/{_foreign_call(story)}?tab=context",
+    ]  # fmt: skip
+
+
+def _foreign_call(story: Story) -> str:
+    """A later call of an agent that keeps no receipts: its context is derived."""
+    runs = story.get("/v1/runs?conversation=order-a-1042")["items"]
+    return story.call(max(runs, key=lambda run: run["model_calls"])["run_id"], -1)
+
+
+def _comparisons(story: Story) -> list[str]:
+    first, second = story.runs
+    plan, bad = story.call(first, 0), story.call(first, _BAD)
+    replays = [one["replay_id"] for one in story.get(f"/v1/replay?step={bad}")["items"]]
+    return [
+        f"/diff?left={bad}", f"/diff/{plan}/{bad}", f"/diff/{first}/{second}",
+        f"/diff/{bad}/{bad}", f"/replay/{bad}", f"/replay/{bad}?act=mutated",
+        *(f"/replays/{one}" for one in replays),
+    ]  # fmt: skip
+
+
+def _records(story: Story) -> list[str]:
+    drafted = max(story.get("/v1/approvals")["items"], key=lambda one: one["revision"])
+    [memory] = [one["memory_id"] for one in story.get("/v1/memory?project=shop")["items"]]
+    talk = story.get("/v1/transcripts")["items"][0]["conversation_id"]
+    return [
+        "/approvals", "/approvals?status=open", f"/approvals/{drafted['approval_id']}",
+        "/events", "/events/1", "/memory", f"/memory/{memory}",
+        "/conversations", "/conversations?id=order-a-1042",
+        "/transcripts", f"/transcripts/{talk}",
+    ]  # fmt: skip
+
+
+def _overviews(_: Story) -> list[str]:
+    return [
+        "/search", "/search?q=refund+policy", "/search?q=nobody-said-this",
+        "/receipts?decision=exclude", "/usage", "/health",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("pages", [_runs, _steps, _comparisons, _records, _overviews])
+def test_every_page_is_whole_and_accessible_in_both_themes(
+    tab: Watched, story: Story, pages: Callable[[Story], list[str]]
+) -> None:
+    found = []
+    for path in pages(story):
+        tab.page.emulate_media(color_scheme="light")
+        tab.page.goto(path)
+        found += [f"{path}: {one}" for one in violations(tab.page)]
+        tab.page.emulate_media(color_scheme="dark")
+        found += [f"{path} in the dark: {one}" for one in violations(tab.page, *COLOURS)]
+
+    assert found == []
+
+
+def test_what_is_not_there_is_said_on_an_accessible_page(tab: Watched) -> None:
+    tab.page.goto(f"/runs/{'f' * 32}")
+
+    expect(tab.page.locator("h1")).to_have_text("Not Found")
+    assert violations(tab.page) == []
+    said, answered = tab.complaints
+    tab.complaints.clear()
+    assert (said[:3], "404" in answered) == ("404", True)
+
+
+# ---- the links that the demo ends with
+
+_ANSWERS = (
+    "CONVENTIONS.md",  # what the model knew, and what not
+    "CONVENTIONS.md was included, now excluded",
+    "This hides the cent instead of finding it.",
+    "the hash matches the record",
+    "CONVENTIONS.md was excluded, now included",
+    "Round once, at the end",
+    "Two runs of one task",
+    "The exact tax is 0.0735",  # word for word
+    "The chain is whole.",
+)
+
+
+@pytest.mark.covers("UI-14")
+def test_every_question_of_the_demo_is_answered_behind_its_link(tab: Watched, story: Story) -> None:
+    assert len(story.links) == len(_ANSWERS)
+    for link, answer in zip(story.links, _ANSWERS, strict=True):
+        tab.page.goto(link)
+        expect(tab.page.locator("main")).to_contain_text(answer)
+
+
+# ---- the keyboard alone
+
+_MOST_STOPS = 40
+_FOCUS = """
+() => {
+  const one = document.activeElement;
+  const drawn = (style) => style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1;
+  const outlined = (shown, levels) => shown && levels && (drawn(getComputedStyle(shown))
+    || drawn(getComputedStyle(shown, "::after")) || outlined(shown.parentElement, levels - 1));
+  const box = one.getBoundingClientRect();
+  return {
+    what: one.textContent.trim().slice(0, 40) || one.outerHTML.slice(0, 80),
+    isSomewhere: one !== document.body,
+    isOutlined: Boolean(outlined(one, 3)),  // a field by the box around it, a row as a whole
+    isInView: box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth,
+  };
+}
+"""
+
+
+class Keyboard:
+    """Hands that never touch a mouse, and eyes that must see where they are after each key."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+
+    def press(self, *keys: str) -> None:
+        """Press keys, each of which leaves the focus where it can be seen."""
+        for key in keys:
+            self._page.keyboard.press(key)
+            self.sees_focus(key)
+
+    def tab_to(self, name: str, *, key: str = "Tab") -> None:
+        """Go on to what begins with a name; every stop on the way shows that it has the focus."""
+        for _ in range(_MOST_STOPS):
+            self._page.keyboard.press(key)
+            if self.sees_focus(key).startswith(name):
+                return
+        raise AssertionError(f"no {name!r} within {_MOST_STOPS} stops")
+
+    def sees_focus(self, after: str) -> str:
+        """Return what has the focus."""
+        focus = self._page.evaluate(_FOCUS)
+        assert focus["isSomewhere"], (after, focus)
+        assert focus["isOutlined"], (after, focus)
+        assert focus["isInView"], (after, focus)
+        return str(focus["what"])
+
+
+def test_who_has_no_mouse_finds_out_why_a_patch_was_wrong(tab: Watched) -> None:
+    page, hands = tab.page, Keyboard(tab.page)
+    page.goto("/")
+
+    # the run, from the list
+    hands.press("/")
+    page.keyboard.type("tool:remember")
+    expect(page.locator("#run-count")).to_have_text("1 run")
+    page.keyboard.press("Escape")
+    hands.press("j")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_contain_text("Make the failing test pass")
+
+    # the call after the one that failed, and what was in its prompt
+    page.keyboard.press("e")
+    pane = page.locator("#step")
+    expect(pane).to_contain_text("tests are not edited")
+    for name in ("turn 3", "hansard.compile", "hansard.policy.check", "chat scripted-1"):
+        hands.press("j")
+        expect(pane.locator("h2").first).to_have_text(name)
+    hands.tab_to("Context")
+    page.keyboard.press("Enter")
+    expect(pane).to_contain_text("were left out")
+    hands.tab_to("Open with scores")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("Why is this in the prompt?")
+    hands.press("/")
+    page.keyboard.type("CONVENTIONS")
+    expect(page.locator(".receipt")).to_have_count(1)
+    page.keyboard.press("Escape")
+    hands.press("j")
+    page.keyboard.press("Enter")
+    expect(page.locator(".inspect")).to_contain_text("No room left")
+
+    # what changed since the call before it
+    hands.tab_to("Compare with", key="Shift+Tab")
+    page.keyboard.press("Enter")
+    hands.tab_to("previous call")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("Two steps of one run")
+    hands.press("n", "n", "p")
+    expect(page.locator("[data-change-say]")).to_contain_text("change 1 of")
+
+    # and who sent the patch back
+    page.keyboard.press("g")
+    page.keyboard.press("a")
+    expect(page.locator("h1")).to_have_text("Approvals")
+    hands.press("j", "j", "j")
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_contain_text("This hides the cent instead of finding it.")
