@@ -79,7 +79,7 @@ def derive(
         last_output=_last_output(normal),
         compilation=compilation,
         checks=checks_of(view) if normal.role == "policy" else (),
-        scores=scores_of(view, normal) if normal.evaluations else (),
+        scores=scores_of(normal, view.name) if normal.evaluations else (),
         may_have_pending="logfire.span_type" in view.attributes,
         notes=normal.notes if compilation is None else (*normal.notes, *compilation.notes),
     )

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hansard_collector.normalised import Normalised
-from hansard_collector.views import SpanView
 from hansard_store.annotation_rows import ToldScore
 
 MOST_SCORES: Final = 200  # of one span
@@ -20,9 +19,9 @@ _TEXT_CHARS: Final = 4_000
 _SOURCES: Final = {"human": "human", "llm": "llm", "code": "code"}
 
 
-def scores_of(view: SpanView, normal: Normalised) -> tuple[ToldScore, ...]:
-    """Return the scores of a span; one without a name has the name of its evaluator."""
-    return tuple(_scores(normal, normal.name or view.name))[:MOST_SCORES]
+def scores_of(normal: Normalised, span_name: str) -> tuple[ToldScore, ...]:
+    """Return the scores of a span; one without a name has the name of what tells it."""
+    return tuple(_scores(normal, normal.name or span_name))[:MOST_SCORES]
 
 
 def _scores(normal: Normalised, name: str) -> Iterator[ToldScore]:

@@ -12,7 +12,7 @@ import json
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from io import BufferedReader
@@ -34,6 +34,9 @@ from hansard_collector.ingest import Encoding, Ingest, IngestRequest, IngestResu
 from hansard_collector.json_codec import encode_json
 from hansard_collector.reexport import Reexport
 from hansard_collector.signals import CONTRACTS
+from hansard_compiler.errors import HansardError
+from hansard_store.annotation_answers import annotation_json
+from hansard_store.annotation_queries import written_annotations
 from hansard_store.database import DataFolder, open_reader
 from hansard_store.export_queries import all_log_ids, all_point_ids, all_span_ids
 
@@ -46,6 +49,9 @@ _ENVELOPES = {
     "resourceMetrics": Signal.METRICS,
 }
 _SLICE = 200  # items of one exported line
+# Beside the keys of OTLP/JSON, where receivers leave out what they do not know.
+ANNOTATIONS = "hansardAnnotations"
+Restore = Callable[[Mapping[str, Any]], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +69,13 @@ class Imported:
     requests: int = 0
     accepted: int = 0  # items, those among them that were known before
     rejected: int = 0
+    annotations: int = 0  # that were not known before
     problems: list[Problem] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A request found in a file."""
+    """A request found in a file; or annotations, which go into the store as they are."""
 
     where: str
     signal: Signal
@@ -76,22 +83,35 @@ class _Part:
     body: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class _Annotations:
+    where: str
+    told: Sequence[Any]
+
+
 def import_files(
     ingest: Ingest,
     paths: Sequence[Path],
     *,
+    restore: Restore | None = None,
     progress: Callable[[str, int, int], None] = lambda _where, _done, _total: None,
 ) -> Imported:
     """Put files through a running pipeline; waits until all of it is committed.
 
     What cannot be read is told as a problem and does not keep the rest out. Raises StoreBusy when
     the store cannot be written; importing the same files again then costs nothing but time.
+    `restore` takes an exported annotation; without it they are left out.
     """
     imported = Imported()
     underway: deque[tuple[_Part, Future[IngestResult]]] = deque()
     for done, path in enumerate(paths):
         progress(str(path), done, len(paths))
         for part in _parts_of(path, imported):
+            if isinstance(part, _Annotations):
+                while underway:  # what they are on comes first
+                    _settle(*underway.popleft(), imported)
+                _restore(part, restore, imported)
+                continue
             if len(underway) >= _UNDERWAY:
                 _settle(*underway.popleft(), imported)
             underway.append((part, _submit(ingest, part, underway, imported)))
@@ -118,6 +138,16 @@ def _submit(
             _settle(*underway.popleft(), imported)  # makes room in the queue
 
 
+def _restore(part: _Annotations, restore: Restore | None, imported: Imported) -> None:
+    if restore is None:
+        return
+    for told in part.told:
+        try:
+            imported.annotations += restore(told if isinstance(told, dict) else {})
+        except HansardError as error:
+            imported.problems.append(Problem(part.where, f"an annotation is left out: {error}"))
+
+
 def _settle(part: _Part, future: Future[IngestResult], imported: Imported) -> None:
     try:
         result = future.result()
@@ -134,7 +164,7 @@ def _settle(part: _Part, future: Future[IngestResult], imported: Imported) -> No
 # ---- what is in a file
 
 
-def _parts_of(path: Path, imported: Imported) -> Iterator[_Part]:
+def _parts_of(path: Path, imported: Imported) -> Iterator[_Part | _Annotations]:
     try:
         with _opened(path) as file:
             begin = file.peek(1)[:64].lstrip()
@@ -163,7 +193,7 @@ def _opened(path: Path) -> BufferedReader:
     return file
 
 
-def _json_parts(path: Path, file: IO[bytes], imported: Imported) -> Iterator[_Part]:
+def _json_parts(path: Path, file: IO[bytes], imported: Imported) -> Iterator[_Part | _Annotations]:
     """Yield the requests of a line each, or of a file that is one document."""
     first = file.readline()
     document = _parsed(first)
@@ -180,7 +210,9 @@ def _json_parts(path: Path, file: IO[bytes], imported: Imported) -> Iterator[_Pa
             yield from _line(f"{path}:{number}", _parsed(line), line, imported)
 
 
-def _line(where: str, document: Any, line: bytes, imported: Imported) -> Iterator[_Part]:
+def _line(
+    where: str, document: Any, line: bytes, imported: Imported
+) -> Iterator[_Part | _Annotations]:
     try:
         yield from _requests_of(where, document, line)
     except MalformedRequest as error:
@@ -198,22 +230,25 @@ def _parsed(text: bytes) -> Any:
             return None
 
 
-def _requests_of(where: str, document: Any, text: bytes) -> Iterator[_Part]:
+def _requests_of(where: str, document: Any, text: bytes) -> Iterator[_Part | _Annotations]:
     """Take a document apart by signals; one that needs it not is left as it was written."""
     if isinstance(document, list):
         for one in document:
             yield from _requests_of(where, one, orjson.dumps(one))
         return
     keys = [key for key in _ENVELOPES if key in document] if isinstance(document, dict) else []
-    if not keys:
+    told = document.get(ANNOTATIONS) if isinstance(document, dict) else None
+    if not keys and told is None:
         raise MalformedRequest("no resourceSpans, resourceLogs or resourceMetrics in it")
-    if len(keys) == 1 and len(text) <= _AT_ONCE_BYTES:
+    if len(keys) == 1 and told is None and len(text) <= _AT_ONCE_BYTES:
         yield _Part(where, _ENVELOPES[keys[0]], Encoding.JSON, text)
         return
     for key in keys:
         for group in _groups(document[key]):
             body = b'{"%s":[%s]}' % (key.encode(), b",".join(group))
             yield _Part(where, _ENVELOPES[key], Encoding.JSON, body)
+    if isinstance(told, list):
+        yield _Annotations(where, told)
 
 
 def _groups(envelopes: Any) -> Iterator[list[bytes]]:
@@ -313,7 +348,7 @@ _LOOKS: dict[Signal, Callable[[Any], bool]] = {
 
 
 def export_store(folder: DataFolder) -> Iterator[bytes]:
-    """Yield all spans, log records and metrics as OTLP/JSON, an object a line.
+    """Yield all spans, log records and metrics as OTLP/JSON, an object a line; then annotations.
 
     Imported again, they make an equal store. Each line is read in a state of its own, so a slow
     reader of them keeps nothing from being written or checkpointed.
@@ -329,6 +364,22 @@ def export_store(folder: DataFolder) -> Iterator[bytes]:
             after, envelopes = line
             if envelopes:
                 yield _dumped({key: envelopes[key]}) + b"\n"
+    yield from _exported_annotations(folder)
+
+
+def _exported_annotations(folder: DataFolder) -> Iterator[bytes]:
+    """Yield what people and programs wrote here; what spans tell goes with them."""
+    after = 0
+    while True:
+        connection = open_reader(folder)
+        try:
+            found = written_annotations(connection, after=after, limit=_SLICE)
+        finally:
+            connection.close()
+        if not found:
+            return
+        after = found[-1].id
+        yield _dumped({ANNOTATIONS: [annotation_json(one) for one in found]}) + b"\n"
 
 
 def _exported(

@@ -24,6 +24,7 @@ from hansard_collector.receivers.http_answers import status_response
 from hansard_collector.receivers.paths import find_target, is_otlp_path
 from hansard_collector.receivers.status import Reason, Refusal, report
 from hansard_compiler.retention import RetentionMode
+from hansard_store.annotation_book import AnnotationBook
 from hansard_store.database import DataFolder
 from hansard_store.memory_book import MemoryBook
 from hansard_web.accounts import make_accounts
@@ -78,6 +79,7 @@ def create_app(
             app.state.replays.close()
         app.state.accounts.close()
         app.state.memory.close()
+        app.state.annotations.close()
         site.close()
 
     app = FastAPI(
@@ -97,6 +99,7 @@ def create_app(
     app.state.accounts = make_accounts(site, app.state.desk, outlet)
     app.state.chains = Chains()
     app.state.memory = MemoryBook(store, RetentionMode(settings.retention), door="api")
+    app.state.annotations = AnnotationBook(store, RetentionMode(settings.retention))
     app.state.replays = make_replays(app.state.door, app.state.desk)
     if ingest is not None:
         app.router.routes[:0] = otlp_routes(

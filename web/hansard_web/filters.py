@@ -14,12 +14,14 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlencode
 
+from hansard_store.annotation_filters import ScoreWanted, read_scores, read_tags
+from hansard_store.errors import BadQueryError
 from hansard_store.run_filters import RUN_STATUSES, RunFilter
 from hansard_web import format as figures
 
 NS_PER_MS: Final = 1_000_000
 NS_PER_S: Final = 1_000_000_000
-LIST_KEYS: Final = ("status", "agent", "model", "tool", "service", "role")
+LIST_KEYS: Final = ("status", "agent", "model", "tool", "service", "role", "tag", "score")
 _SINGLE_KEYS: Final = ("conversation", "user", "since", "until", "min_duration_ms", "min_cost")
 KEYS: Final = (*LIST_KEYS, "attribute", *_SINGLE_KEYS)
 
@@ -232,6 +234,8 @@ def to_filter(state: ListState, *, now_ns: int) -> Meant:
         role=_values(state, "role"),
         conversation=state.value("conversation") or None,
         user=state.value("user") or None,
+        tag=_tags(state, problems),
+        score=_scores(state, problems),
         attributes=tuple(_attribute(text) for text in _values(state, "attribute")),
         since_ns=_time(state, "since", now_ns, problems),
         until_ns=_time(state, "until", now_ns, problems),
@@ -243,6 +247,22 @@ def to_filter(state: ListState, *, now_ns: int) -> Meant:
 
 def _values(state: ListState, key: str) -> tuple[str, ...]:
     return tuple(term.value for term in state.terms if term.key == key)
+
+
+def _tags(state: ListState, problems: list[str]) -> tuple[str, ...]:
+    try:
+        return read_tags(_values(state, "tag"))
+    except BadQueryError as error:
+        problems.append(str(error))
+        return ()
+
+
+def _scores(state: ListState, problems: list[str]) -> tuple[ScoreWanted, ...]:
+    try:
+        return read_scores(_values(state, "score"))
+    except BadQueryError as error:
+        problems.append(str(error))
+        return ()
 
 
 def _attribute(text: str) -> tuple[str, str | None]:

@@ -23,7 +23,7 @@ from hansard_collector.receivers.http_answers import status_response
 from hansard_collector.receivers.paths import is_otlp_path
 from hansard_compiler.errors import AmbiguousIdError, HansardError, NotFoundError
 from hansard_compiler.replay.refusals import NotReplayable
-from hansard_store import memory_errors
+from hansard_store import annotation_errors, memory_errors
 from hansard_store.approval_errors import ActionBlocked, ApprovalConflict, BadProposal
 from hansard_store.errors import (
     BadDigestError,
@@ -45,6 +45,11 @@ _MEMORY: Final = (
     (memory_errors.BadMemory, HTTPStatus.BAD_REQUEST),
     (memory_errors.MemoryRefused, HTTPStatus.CONFLICT),
 )
+_ANNOTATIONS: Final = (
+    (annotation_errors.BadAnnotation, HTTPStatus.BAD_REQUEST),
+    (annotation_errors.SecretInName, HTTPStatus.BAD_REQUEST),
+    (annotation_errors.AnnotationRefused, HTTPStatus.CONFLICT),
+)
 # The first class that fits an error counts.
 _STATUSES: Final = (
     (NotFoundError, HTTPStatus.NOT_FOUND),
@@ -63,6 +68,7 @@ _STATUSES: Final = (
     (BadProposal, HTTPStatus.BAD_REQUEST),
     (NotReplayable, HTTPStatus.CONFLICT),
     *_MEMORY,
+    *_ANNOTATIONS,
     *SIDECAR_STATUSES,
     *TRANSCRIPT_STATUSES,
 )
@@ -125,6 +131,10 @@ def _details_of(error: HansardError) -> dict[str, Any]:
             return {"tool": error.tool, "reason": error.reason, "rule_ids": list(error.rule_ids)}
         case BadQueryError() | BadProposal():
             return {"parameter": error.name}
+        case annotation_errors.NotStanding():
+            return {"annotation_id": error.annotation_id, "state": error.state}
+        case annotation_errors.BadAnnotation():
+            return {"problems": list(error.problems)}
         case memory_errors.NotCurrent():
             return {"memory_id": error.memory_id, "state": error.state}
         case memory_errors.TooLarge():

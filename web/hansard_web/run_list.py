@@ -28,7 +28,13 @@ from hansard_web.run_rows import RunRow, run_row
 PAGE_ROWS: Final = 50
 MOST_AUTOMATIC_PAGES: Final = 10  # then people have to click for more
 _FACET_VALUES: Final = 8
-_FACETS: Final = {"agent": "Agent", "model": "Model", "service": "Service", "tool": "Tool ran"}
+_FACETS: Final = {
+    "tag": "Tag",
+    "agent": "Agent",
+    "model": "Model",
+    "service": "Service",
+    "tool": "Tool ran",
+}
 _ENOUGH_FOR_TENTH: Final = 20  # ended runs below which "the slowest tenth" means little
 _PERIODS: Final = {
     "": "Any time",
@@ -190,7 +196,7 @@ def _facets(
         # What else could be chosen shows only when the choice made here is left out.
         chosen = [term.value for term in state.terms if term.key == key]
         of = counts
-        if chosen:
+        if chosen and key != "tag":  # tags add up: each must stand
             others = to_filter(state.without(key), now_ns=now_ns).filter
             of = run_facets(connection, others, now_ns=now_ns)
         runs = {found.value: found.runs for found in of.counts.get(key, ())}

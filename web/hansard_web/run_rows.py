@@ -9,12 +9,14 @@ from typing import Final
 
 from hansard_store.run_queries import RunItem
 from hansard_web import format as figures
+from hansard_web.annotating.words import ScoreChip, score_chips
 from hansard_web.replaying.telling import SERVICE as REPLAYS
 
 _SHORTEST_BAR_MS: Final = 100  # the bar's scale is logarithmic: 100 ms is empty, an hour is full
 _LONGEST_BAR_MS: Final = 3_600_000
 _LEAST_PCT: Final = 2.0
 _BAR_OF: Final = {"error": "fg-error", "open": "fg-open", "no_end": "fg-wait", "blocked": "fg-wait"}
+_MOST_SCORES: Final = 2  # that a row shows
 _LONGEST_TITLE: Final = 300  # characters of first words in a row; CSS cuts them to its width
 
 
@@ -32,6 +34,8 @@ class RunRow:
     cached_pct: int | None  # of the input; None where no call said
     length: str  # "7.82 s", "41.80 s …" while open, "≥ 15 m 02 s" without an end
     is_selected: bool
+    scores: tuple[ScoreChip, ...]
+    marks_say: str  # all tags and scores, for the title; "" where there are none
 
 
 def run_row(run: RunItem, *, now_ns: int, selected: Collection[str] = ()) -> RunRow:
@@ -45,6 +49,7 @@ def run_row(run: RunItem, *, now_ns: int, selected: Collection[str] = ()) -> Run
     if tokens and tokens.input and tokens.cache_read is not None:
         cached_pct = min(round(100 * tokens.cache_read / tokens.input), 100)
     words = " ".join((run.first_input or "")[:_LONGEST_TITLE].split())
+    scores = score_chips(run.marks)
     is_spoken = bool(words) and run.name == f"invoke_agent {run.agent_name}"
     return RunRow(
         run=run,
@@ -57,6 +62,8 @@ def run_row(run: RunItem, *, now_ns: int, selected: Collection[str] = ()) -> Run
         cached_pct=cached_pct,
         length=_length(run, length_ns),
         is_selected=run.run_id in selected,
+        scores=scores[:_MOST_SCORES],
+        marks_say=", ".join((*run.marks.tags, *(chip.title for chip in scores))),
     )
 
 

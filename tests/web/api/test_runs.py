@@ -66,6 +66,8 @@ def test_a_run_is_listed_with_what_it_did_and_cost(api: Api) -> None:
                 "has_receipts": False,
                 "pinned": False,
                 "synthetic": False,
+                "tags": [],
+                "scores": [],
                 "first_seen_seq": 1,
                 "version": item["version"],
             }

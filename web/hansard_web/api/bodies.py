@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hansard_store.annotation_answers import marks_json
 from hansard_store.run_queries import RunItem
 from hansard_store.step_queries import StepSkeleton, TreeRow
 from hansard_web.api.answers import Body, milliseconds, ns_text, time_text, tokens_body, usd
@@ -37,6 +38,7 @@ def run_body(run: RunItem) -> Body:
         "has_receipts": run.has_receipts,
         "pinned": run.pinned,
         "synthetic": run.synthetic,
+        **marks_json(run.marks),
         "first_seen_seq": run.id,
         "version": run.version,
     }

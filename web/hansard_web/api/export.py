@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -12,11 +12,14 @@ from starlette.responses import Response, StreamingResponse
 
 from hansard_collector.json_codec import encode_json
 from hansard_collector.reexport import Reexport, slices
+from hansard_collector.transfer import ANNOTATIONS
+from hansard_store.annotation_answers import annotation_json
+from hansard_store.annotation_queries import written_in_run
 from hansard_store.errors import BadQueryError
 from hansard_store.export_queries import is_sent, log_ids, span_ids
 from hansard_store.run_queries import get_run
 from hansard_store.step_queries import get_step, get_tree
-from hansard_web.api.answers import dump
+from hansard_web.api.answers import Body, dump
 from hansard_web.readers import Readers
 from hansard_web.site import SiteDep
 
@@ -35,6 +38,7 @@ class Contents:
 
     spans: list[int]
     logs: list[int]
+    annotations: Sequence[Body] = ()  # what was written here; other receivers leave it out
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,8 @@ def open_export(readers: Readers, run_id: str, format: str) -> Export:
     with readers.read() as connection:
         run = get_run(connection, run_id, now_ns=time.time_ns())
         trace_id = bytes.fromhex(run.run_id)
-        contents = Contents(span_ids(connection, trace_id), log_ids(connection, trace_id))
+        said = [annotation_json(one) for one in written_in_run(connection, trace_id)]
+        contents = Contents(span_ids(connection, trace_id), log_ids(connection, trace_id), said)
     name = f"run-{run.run_id}.{_SUFFIXES[format]}"
     if format == "otlp-proto":
         return Export(name, _PROTOBUF, _as_protobuf(readers, contents))
@@ -131,6 +136,8 @@ def _as_protobuf(readers: Readers, contents: Contents) -> Iterator[bytes]:
 def _as_lines(readers: Readers, contents: Contents) -> Iterator[bytes]:
     for key, envelopes in _envelopes(readers, contents):
         yield dump({key: envelopes}) + b"\n"
+    if contents.annotations:
+        yield dump({ANNOTATIONS: contents.annotations}) + b"\n"
 
 
 def _as_json(readers: Readers, contents: Contents) -> Iterator[bytes]:
@@ -143,7 +150,10 @@ def _as_json(readers: Readers, contents: Contents) -> Iterator[bytes]:
         for envelope in envelopes:
             yield comma + dump(envelope)
             comma = b","
-    yield b"]}" if section == "resourceLogs" else b'],"resourceLogs":[]}'
+    yield b"]" if section == "resourceLogs" else b'],"resourceLogs":[]'
+    if contents.annotations:
+        yield b',"%s":' % ANNOTATIONS.encode() + dump(contents.annotations)
+    yield b"}"
 
 
 def _envelopes(readers: Readers, contents: Contents) -> Iterator[tuple[str, list[object]]]:

@@ -11,6 +11,7 @@ from typing import Annotated
 
 from fastapi import Query
 
+from hansard_store.annotation_filters import read_scores, read_tags
 from hansard_store.errors import BadQueryError
 from hansard_store.run_filters import RunFilter
 from hansard_web.api.answers import SCHEMA_VERSION
@@ -70,6 +71,10 @@ def read_run_filter(
     model: Annotated[list[str], Query()] = [],  # noqa: B006
     tool: Annotated[list[str], Query()] = [],  # noqa: B006
     service: Annotated[list[str], Query()] = [],  # noqa: B006
+    tag: Annotated[list[str], Query(description="stands on the run or a step; each of these")] = [],  # noqa: B006
+    score: Annotated[
+        list[str], Query(description="name, name:label, name>=0.5 or another comparison; each")
+    ] = [],  # noqa: B006
     conversation: Annotated[str | None, Query()] = None,
     user: Annotated[str | None, Query()] = None,
     attribute: Annotated[
@@ -91,6 +96,8 @@ def read_run_filter(
         conversation=conversation or None,
         user=user or None,
         attributes=tuple(map(_attribute, _given(attribute))),
+        tag=read_tags(_given(tag)),
+        score=read_scores(_given(score)),
         since_ns=_time("since", since),
         until_ns=_time("until", until),
         min_duration_ns=_amount("min_duration_ms", min_duration_ms, unit_ns=1_000_000),

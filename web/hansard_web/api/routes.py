@@ -27,6 +27,7 @@ from hansard_web.api import (
     transcripts,
     usage,
 )
+from hansard_web.api.annotations import router as annotations_router
 from hansard_web.api.params import check_schema_version
 
 ROUTERS = (
@@ -41,6 +42,7 @@ ROUTERS = (
     approvals.router,
     events.router,
     memory.router,
+    annotations_router,
     sidecar_runs.router,
     compile.router,
     ledger.router,

@@ -8,6 +8,8 @@ from typing import Annotated
 import apsw
 from fastapi import APIRouter, Depends, Query
 
+from hansard_store.annotation_answers import standing_json
+from hansard_store.annotation_rows import Target
 from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import BadCursorError, StaleCursorError
 from hansard_store.flags import SpanFlag
@@ -83,6 +85,7 @@ def one_run(site: SiteDep, run_id: str) -> Answer:
                 "roots": _roots(connection, tree, now_ns=now_ns),
                 "links": _links(connection, tree, now_ns=now_ns),
                 "notes": _notes(run, tree),
+                "annotations": standing_json(connection, Target(bytes.fromhex(run.run_id))),
             }
         )
 

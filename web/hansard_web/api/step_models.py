@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from hansard_web.api.models import Answer, Body, LinkEnd, StepMention, TokenSums
+from pydantic import Field
+
+from hansard_web.api.models import Annotation, Answer, Body, LinkEnd, StepMention, TokenSums
 from hansard_web.api.receipt_models import CompilationSummary, Receipt
 from hansard_web.api.replay_models import ReplayBranch
 
@@ -225,7 +227,8 @@ class Step(StepMention, Answer):
     query: str | None
     documents: list[Document]
     prompt: dict[str, Any]
-    evaluations: list[dict[str, Any]]
+    evaluations: list[dict[str, Any]] = Field(description="as the span tells them")
+    annotations: list[Annotation] = Field(description="notes, scores and tags that stand")
     tags: list[str]
     metadata: dict[str, Any]
     conversation_id: str | None

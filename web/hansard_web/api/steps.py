@@ -10,6 +10,7 @@ from fastapi import APIRouter
 from hansard_collector.any_value import attributes_dict
 from hansard_collector.named_payloads import NamedPayload, named_payloads
 from hansard_collector.read import StepReading, read_step
+from hansard_store.annotation_answers import standing_json
 from hansard_store.receipts import receipts_of
 from hansard_store.redaction_queries import redactions_of
 from hansard_store.run_queries import get_run
@@ -20,6 +21,7 @@ from hansard_store.step_queries import (
     links_to_step,
     recent_durations,
 )
+from hansard_web.annotating.panel import target_of
 from hansard_web.api.answers import Answer, Body, milliseconds, plain, time_text
 from hansard_web.api.bodies import skeleton_body
 from hansard_web.api.contexts import context_body, native_compilation
@@ -52,6 +54,7 @@ def step_body(connection: apsw.Connection, step_id: str, *, now_ns: int) -> Body
         **skeleton_body(step),
         **_record(reading),
         **_meaning(reading, step),
+        "annotations": standing_json(connection, target_of(step)),
         "links": _links(connection, step, reading, now_ns=now_ns),
         "linked_from": [
             skeleton_body(other) for other in links_to_step(connection, step, now_ns=now_ns)

@@ -44,6 +44,11 @@ COMMANDS: Final = (
         "Transcripts: what was said, folds, sizes, archives, and whether every row decodes.",
     ),
     Entry("memory", "memory", "Memory: list, show, history, write, invalidate, accept, purge, gc."),
+    Entry(
+        "annotations",
+        "annotations",
+        "Annotations: notes, scores and tags on runs and steps; export them as a data set.",
+    ),
     Entry("approvals", "approvals", "Approvals: list, show, approve, reject, revise, undo."),
     Entry("events", "events", "Events: the audit log: list, head, verify, export."),
     Entry(
@@ -88,13 +93,13 @@ class LazyCommand(click.Command):
         self._entry = entry
 
     def load(self) -> click.Command:
-        """Import the command itself; a name that Python reserves ends in an underscore there."""
+        """Import the command itself; a name that Python uses ends in an underscore there."""
         try:
             module = import_module(f"hansard_web.cli.{self._entry.module}")
         except ModuleNotFoundError as missing:
             raise MissingExtra(missing.name or "") from None
         name = self._entry.name
-        command: click.Command = getattr(module, name, None) or getattr(module, f"{name}_")
+        command: click.Command = getattr(module, f"{name}_", None) or getattr(module, name)
         return command
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:

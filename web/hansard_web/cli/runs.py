@@ -18,6 +18,7 @@ from hansard_store.run_filters import parse_sort
 from hansard_store.run_queries import RunItem, get_run, list_runs
 from hansard_store.step_queries import TreeRow, get_tree, tree_rows
 from hansard_web import format as fmt
+from hansard_web.annotating.words import score_chips
 from hansard_web.api.bodies import row_body, run_body
 from hansard_web.api.export import open_export
 from hansard_web.api.params import read_limit, read_run_filter
@@ -50,6 +51,8 @@ def runs() -> None:
 @click.option("--model", multiple=True, help="Name of a model.")
 @click.option("--tool", multiple=True, help="Name of a tool.")
 @click.option("--service", multiple=True, help="service.name of a sender.")
+@click.option("--tag", multiple=True, help="A tag on it or a step; several times: each.")
+@click.option("--score", multiple=True, metavar="NAME[:LABEL|>=N]", help="A score, the same way.")
 @click.option("--conversation", help="Conversation id.")
 @click.option("--user", help="User id.")
 @click.option("--attribute", multiple=True, metavar="KEY:VALUE", help="An attribute of any span.")
@@ -251,6 +254,8 @@ def _print_run(run: RunItem) -> None:
             ("tool calls", fmt.count(run.tool_calls)),
             ("tokens", tokens_text(run.tokens)),
             ("cost", cost_text(run.cost_usd_nano)),
+            ("tags", ", ".join(run.marks.tags)),
+            ("scores", ", ".join(chip.title for chip in score_chips(run.marks))),
             ("pinned", "yes" if run.pinned else ""),
             ("first input", fmt.shorten(run.first_input or "", 200)),
             ("last output", fmt.shorten(run.last_output or "", 200)),

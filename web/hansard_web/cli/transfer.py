@@ -11,6 +11,8 @@ from hansard_collector.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
 from hansard_collector.transfer import Imported, export_store, import_files
 from hansard_compiler.redaction import Redactor
+from hansard_compiler.retention import RetentionMode
+from hansard_store.annotation_book import AnnotationBook
 from hansard_store.database import DataFolder
 from hansard_web import format as fmt
 from hansard_web.cli.base import (
@@ -46,7 +48,9 @@ def import_(*, files: tuple[Path, ...], as_json: bool, **arguments: str) -> None
     if as_json:
         print_json(dataclasses.asdict(imported))
     else:
-        click.echo(f"{fmt.plural(imported.accepted, 'item')} from {fmt.plural(len(files), 'file')}")
+        also = fmt.plural(imported.annotations, "annotation") if imported.annotations else ""
+        items = " and ".join(filter(None, (fmt.plural(imported.accepted, "item"), also)))
+        click.echo(f"{items} from {fmt.plural(len(files), 'file')}")
     for problem in imported.problems:
         click.echo(f"{problem.where}: {problem.message}", err=True)
     if imported.problems:
@@ -58,13 +62,18 @@ def _import(config: Config, files: tuple[Path, ...]) -> Imported:
     folder.create()
     pipeline = Pipeline(folder, RetentionPolicy(config.retention, Redactor(folder.key())))
     pipeline.start()
+    book = AnnotationBook(folder, RetentionMode(config.retention), door="import")
     try:
         with progress_of() as tell:
             return import_files(
-                pipeline, files, progress=lambda _where, done, total: tell("files", done, total)
+                pipeline,
+                files,
+                restore=book.restore,
+                progress=lambda _where, done, total: tell("files", done, total),
             )
     finally:
         pipeline.close()
+        book.close()
 
 
 @click.command(cls=Command)
@@ -76,9 +85,9 @@ def _import(config: Config, files: tuple[Path, ...]) -> Imported:
 def export(*, data: str | None, output: Path | None, recipe: str | None) -> None:
     """Write all runs as OTLP.
 
-    OTLP/JSON, an object a line: spans, log records and metrics. Imported again, they make an equal
-    store. One run alone: `hansard runs export`. With --recipe one model call with its payloads,
-    which `hansard replay FILE` makes again on any machine.
+    OTLP/JSON, an object a line: spans, log records and metrics, then annotations. Imported again,
+    they make an equal store. One run alone: `hansard runs export`. With --recipe one model call
+    with its payloads, which `hansard replay FILE` makes again on any machine.
 
     Example: hansard export -o everything.jsonl
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from hansard_web.pages import (
+    annotating,
     approvals,
     conversations,
     diff,
@@ -50,6 +51,7 @@ def page_routers() -> list[APIRouter]:
         replay_result,
         search,
         memory,
+        annotating,
         receipts,
         usage,
         health,

@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from hansard_store.flags import SpanFlag
 from hansard_store.run_queries import RunItem, get_run
 from hansard_store.step_queries import steps_by_number
+from hansard_web.annotating import panel as annotating
 from hansard_web.pages.run_bar import (
     Find,
     Pill,
@@ -73,6 +74,7 @@ class RunPage:
     step: Pane | None
     live_href: str | None
     memory: MemoryPanel | None
+    annotations: annotating.AnnotationPanel
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +245,7 @@ def _page(
         step=step,
         live_href=f"/live/runs/{found.run_id}?seq={found.change_seq}",
         memory=panel_of_run(connection, found.run_id, now_ns=now_ns),
+        annotations=annotating.panel_of_run(connection, found.run_id, back=address_of(path, state)),
     )
 
 

@@ -16,6 +16,7 @@ from hansard_store.replays import ReplayRow, replay_that_made, replays_of_run
 from hansard_store.run_queries import RunItem
 from hansard_store.step_queries import StepSkeleton, links_from, links_to_run
 from hansard_store.tree import Mark, Tree
+from hansard_web.annotating.words import ScoreChip, list_href, score_chips
 from hansard_web.approving.words import one_line
 from hansard_web.format import clock, day_time, duration, percent, plural
 from hansard_web.pages.conversations import conversation_href
@@ -52,6 +53,8 @@ class RunHead:
     tokens_out: int | None
     cost_usd_nano: int | None
     error_count: int
+    tags: tuple[tuple[str, str], ...]  # (tag, address of the list of all with it)
+    scores: tuple[ScoreChip, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,8 @@ def run_head(run: RunItem, *, length_ns: int, now_ns: int) -> RunHead:
         tokens_out=tokens.output if tokens else None,
         cost_usd_nano=run.cost_usd_nano,
         error_count=run.error_count,
+        tags=tuple((tag, list_href(tag=tag)) for tag in run.marks.tags),
+        scores=score_chips(run.marks),
     )
 
 

@@ -20,6 +20,7 @@ from hansard_store.compilations import ID_KEY, Compilation
 from hansard_store.run_queries import RunItem, get_run
 from hansard_store.step_queries import StepSkeleton, get_step, recent_durations, steps_by_number
 from hansard_store.step_reads import Redaction, count_losers, list_redactions
+from hansard_web.annotating import panel as annotating
 from hansard_web.approving.of_step import Gated, gated
 from hansard_web.compiled.record import compilation_for
 from hansard_web.compiled.state import parse_context_state
@@ -100,6 +101,7 @@ class Pane:
     previous_href: str | None
     next_href: str | None
     replay: ReplayMark
+    annotations: annotating.AnnotationPanel
     conversation: ConversationTab | None = None
     context: ContextView | None = None
     native: NativeView | None = None
@@ -184,6 +186,7 @@ def pane_of(
         next_href=around.next_href,
         memory=_memory(connection, step, compiled, now_ns=now_ns),
         replay=replay_mark(connection, step),
+        annotations=annotating.panel_of_step(connection, step, back=address),
         **_content(
             connection,
             run,

@@ -1,0 +1,1 @@
+"""Notes, scores and tags as the pages show and take them."""

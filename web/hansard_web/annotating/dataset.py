@@ -1,0 +1,191 @@
+"""Marked runs and steps as a data set: a JSON line each, to be used for evaluations as it is.
+
+Read slice by slice, each in a state of its own: memory stays flat, and a slow reader keeps nothing
+from being written.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import apsw
+
+from hansard_collector.read import StepReading, read_step
+from hansard_compiler.errors import NotFoundError
+from hansard_store.annotation_filters import MarkCondition, mark_conditions, read_scores, read_tags
+from hansard_store.annotation_queries import (
+    annotations_of,
+    first_call,
+    last_call,
+    marked_targets,
+)
+from hansard_store.annotation_rows import Annotation, Target
+from hansard_store.run_queries import RunItem, find_trace_id, get_run
+from hansard_store.step_queries import StepSkeleton, get_step, steps_by_number
+from hansard_store.times import time_text
+from hansard_web.api.answers import Body, dump, plain
+from hansard_web.api.meaning import message_body
+from hansard_web.readers import Readers
+
+_AT_ONCE: Final = 20  # lines read in one state of the store
+_MOST_OF_ONE: Final = 1_000
+_SCHEMA_VERSION: Final = "1"
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetWanted:
+    """Which marked runs and steps: each condition must be met by an annotation of the thing."""
+
+    conditions: tuple[MarkCondition, ...] = ()
+    run: str | None = None
+
+    @classmethod
+    def read(cls, tags: tuple[str, ...], scores: tuple[str, ...], run: str | None) -> DatasetWanted:
+        """Return what was asked for in words; raises BadQueryError."""
+        given = (tuple(filter(None, tags)), tuple(filter(None, scores)))
+        return cls(mark_conditions(read_tags(given[0]), read_scores(given[1])), run)
+
+
+def open_dataset(readers: Readers, wanted: DatasetWanted) -> Iterator[bytes]:
+    """Begin to write a data set; what cannot be meant is refused before the first line."""
+    run = None
+    if wanted.run is not None:
+        with readers.read() as connection:
+            run = find_trace_id(connection, wanted.run)
+    return _lines(readers, wanted.conditions, run)
+
+
+def _lines(
+    readers: Readers, conditions: Sequence[MarkCondition], run: bytes | None
+) -> Iterator[bytes]:
+    after: Target | None = None
+    while True:
+        with readers.read() as connection:
+            found = marked_targets(connection, conditions, run=run, after=after, limit=_AT_ONCE)
+        if not found:
+            return
+        for target in found:
+            with readers.read() as connection:
+                line = dataset_line(connection, target)
+            if line is not None:
+                yield dump(line) + b"\n"
+        after = found[-1]
+
+
+def dataset_line(connection: apsw.Connection, target: Target) -> Body | None:
+    """Return the line of a run or step; None for one that was deleted meanwhile."""
+    now_ns = time.time_ns()
+    said = annotations_of(connection, target, limit=_MOST_OF_ONE)
+    standing = [one for one in said if one.state == "standing"]
+    try:
+        run = get_run(connection, target.trace_id.hex(), now_ns=now_ns)
+        if not target.span_id:
+            example = _of_run(connection, run)
+        else:
+            side = ".server" if target.side else ""
+            step_id = f"{run.run_id}-{target.span_id.hex()}"
+            example = _of_step(connection, _step(connection, step_id, side, now_ns))
+    except NotFoundError:
+        return None
+    return {
+        "schema_version": _SCHEMA_VERSION,
+        "run_id": run.run_id,
+        **example,
+        "expected": next((one.row.expected for one in standing if one.row.expected), None),
+        **_judgements(standing),
+        "agent": run.agent_name,
+        "conversation_id": run.conversation_id,
+        "run_name": run.name,
+    }
+
+
+def _step(connection: apsw.Connection, step_id: str, side: str, now_ns: int) -> StepSkeleton:
+    try:
+        return get_step(connection, step_id + side, now_ns=now_ns)
+    except NotFoundError:
+        return get_step(connection, step_id, now_ns=now_ns)
+
+
+def _of_step(connection: apsw.Connection, step: StepSkeleton) -> Body:
+    reading = read_step(connection, step.id)
+    given = _given(reading)
+    return {
+        "step_id": step.step_id,
+        "name": step.name,
+        "role": step.role,
+        "status": step.status,
+        "model": step.model,
+        "started_at": time_text(step.start_ns),
+        "input": given["input"],
+        "tools": given["tools"],
+        "output": given["output"],
+    }
+
+
+def _of_run(connection: apsw.Connection, run: RunItem) -> Body:
+    """Of a whole run: what its first model call was given, and what its last one answered."""
+    first, last = first_call(connection, run.id), last_call(connection, run.id)
+    given: dict[str, Any] = {"input": [], "tools": [], "output": []}
+    model = None
+    if first is not None and last is not None:
+        given = _given(read_step(connection, first))
+        given["output"] = _given(read_step(connection, last))["output"]
+        model = steps_by_number(connection, [last], now_ns=time.time_ns())[last].model
+    return {
+        "step_id": None,
+        "name": run.name,
+        "role": "run",
+        "status": run.status,
+        "model": model,
+        "started_at": time_text(run.started_ns),
+        **given,
+    }
+
+
+def _given(reading: StepReading) -> dict[str, Any]:
+    """Return what a step was given and what it gave: messages of a call, else whatever it told."""
+    normal = reading.normal
+    if normal.call is not None:
+        call = normal.call
+        return {
+            "input": [_message(message_body(one)) for one in call.input],
+            "tools": plain(call.tools),
+            "output": [_message(message_body(one)) for one in call.output],
+        }
+    if normal.tool is not None:
+        tool = normal.tool
+        arguments = {"name": tool.name, "arguments": plain(tool.arguments)}
+        return {"input": arguments, "tools": [], "output": plain(tool.result)}
+    return {"input": plain(normal.input), "tools": [], "output": plain(normal.output)}
+
+
+def _message(body: Body) -> Body:
+    return {name: value for name, value in body.items() if name != "hash"}
+
+
+def _judgements(standing: Sequence[Annotation]) -> Body:
+    ordered = list(reversed(standing))
+    return {
+        "tags": [one.row.name for one in ordered if one.row.kind == "tag"],
+        "scores": [
+            {
+                "name": one.row.name,
+                "value": one.row.value,
+                "label": one.row.label,
+                "explanation": one.row.text,
+                **_by(one),
+            }
+            for one in ordered
+            if one.row.kind == "score"
+        ],
+        "notes": [{"text": one.row.text, **_by(one)} for one in ordered if one.row.kind == "note"],
+    }
+
+
+def _by(one: Annotation) -> Body:
+    row = one.row
+    told = {"source": row.source, "author": row.author or None}
+    return {**told, "created_at": time_text(row.created_ns)}
