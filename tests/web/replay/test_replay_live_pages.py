@@ -46,7 +46,7 @@ def test_the_page_of_a_parted_fork_says_what_going_on_costs_and_needs(
 
     form = page.one("form", class_="go-on")
     assert "From here on nothing is a replay" in form.text
-    assert "for the next turn" in form.text
+    assert "by the price list" in form.text
     assert [one["name"] for one in form.all("textarea")] == ["result.1"]
     assert "from the record" in form.text
 

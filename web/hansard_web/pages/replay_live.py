@@ -90,12 +90,20 @@ class LiveView:
     calls: tuple[tuple[int, CallRow], ...]  # turn, call
 
 
-def live_view(body: Body) -> LiveView | None:
-    """Return what was done live; None for a fork that never went on."""
+def live_view(body: Body, form: GoOnForm | None) -> LiveView | None:
+    """Return what was done live; None for a fork that never went on.
+
+    Calls that the form shows are left to it.
+    """
     live = body["live"]
     if live is None:
         return None
-    calls = tuple((one["turn"], _row(0, _call(one))) for one in live["calls"])
+    newest = max((one["turn"] for one in live["calls"]), default=0)
+    calls = tuple(
+        (one["turn"], _row(0, _call(one)))
+        for one in live["calls"]
+        if form is None or one["turn"] < newest
+    )
     spent = money(round(live["spent_usd"] * _NANO))
     return LiveView(plural(live["turns"], "live turn"), spent, live["by"], calls)
 
@@ -165,7 +173,7 @@ def _estimate(told: Json | None) -> str:
     tokens = f"{count(told['input_tokens'])} tokens in"
     if told["usd"] is None:
         return f"{tokens}; the price of {told['model']} is unknown"
-    return f"{tokens}, about {money(round(told['usd'] * _NANO))} for the next turn"
+    return f"{tokens}, {money(round(told['usd'] * _NANO))} by the price list"
 
 
 def _bounds(told: Json | None, turns: int, usd: float) -> str:

@@ -165,6 +165,12 @@ def result_page(
     compared = None if row.state == "running" else _beside(
         connection, left, right, title=_title(row, at), now_ns=now_ns
     )  # fmt: skip
+    form = go_on_form(
+        body,
+        may_not=asking.may_not,
+        is_scripted=_is_scripted(connection, row, now_ns=now_ns),
+        typed=asking.typed,
+    )
     recorded = source.tokens.output if source is not None and source.tokens else None
     return ResultPage(
         body=body,
@@ -179,13 +185,8 @@ def result_page(
         spread=spread_view(body["spread"], row, recorded),
         promises=() if row.is_recorded or row.state in ("refused", "running") else _PROMISES,
         poll_href=f"/fragments/replays/{row.replay_id}" if row.state == "running" else None,
-        live=live_view(body),
-        go_on=go_on_form(
-            body,
-            may_not=asking.may_not,
-            is_scripted=_is_scripted(connection, row, now_ns=now_ns),
-            typed=asking.typed,
-        ),
+        live=live_view(body, form),
+        go_on=form,
         problems=asking.problems,
     )
 
