@@ -155,6 +155,7 @@ hansard.loss.signal hansard.loss.reason hansard.compilation.counter hansard.comp
 hansard.policy.hash hansard.policy.actions hansard.policy.subjects hansard.policy.effects
 hansard.policy.rule_sets hansard.policy.reasons hansard.policy.obligations
 hansard.tokens.estimator hansard.call.shortfall hansard.error.code hansard.error.provider_code
+hansard.events.hash
 """
 
 _NUMBERS = """

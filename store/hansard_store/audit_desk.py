@@ -110,8 +110,8 @@ class AuditDesk:
 
     def keep_head(self) -> Head | None:
         """Keep the head of today beside the database; None where nothing was to be kept."""
-        head = self.head()
-        return head if keep_head(self.folder, head, now_ns=self._clock()) else None
+        with self._reading() as connection:
+            return keep_head(self.folder, self._log(connection), now_ns=self._clock())
 
     def message_in(self, conversation: str, *, by: str = "", **told: Any) -> int:
         """Log an inbound message: `ref` or `text` (kept as a keyed hash), `run_id`, `step_id`."""

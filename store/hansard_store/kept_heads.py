@@ -16,11 +16,19 @@ from datetime import UTC, datetime
 
 from hansard_store.database import DataFolder
 from hansard_store.errors import StoreError
-from hansard_store.event_types import ChainBreak, ChainReport, Head
+from hansard_store.event_types import (
+    EMPTY_HEAD,
+    ChainBreak,
+    ChainReport,
+    EventFilter,
+    EventLog,
+    Head,
+)
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _TEXT = re.compile(r"(\d{1,19}):([0-9a-f]{64})\s*", re.ASCII)
 _SECOND_NS = 1_000_000_000
+_DAY_NS = 24 * 3600 * _SECOND_NS
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,28 +39,33 @@ class KeptHead:
     head: Head
 
 
-def keep_head(folder: DataFolder, head: Head, *, now_ns: int) -> bool:
-    """Keep the head of today, once; False where today's is kept, or nothing came since the last.
+def keep_head(folder: DataFolder, log: EventLog, *, now_ns: int) -> Head | None:
+    """Keep the head as it is today, once, and return it; None where there is nothing to keep.
 
-    Two processes may try at once: whoever links its file first is the day's.
+    That is where nothing came before today since the last one: a day's events are kept with the
+    first look of a later day. Two processes may try at once; whoever links its file first is the
+    day's.
     """
     day = datetime.fromtimestamp(now_ns // _SECOND_NS, UTC).date().isoformat()
     place = folder.heads / day
-    if head.seq == 0 or place.exists():
-        return False
+    if place.exists():
+        return None
     kept = read_heads(folder)
-    if kept and kept[-1].head == head:
-        return False
+    last = kept[-1].head if kept else EMPTY_HEAD
+    first = log.read(EventFilter(), before=last.seq + 2, limit=1)
+    if not first or first[0].seq <= last.seq or first[0].time_ns >= now_ns - now_ns % _DAY_NS:
+        return None
+    head = log.head()
     folder.heads.mkdir(mode=0o700, exist_ok=True)
     mine = folder.heads / f".{day}-{secrets.token_hex(4)}"
     try:
         _write(mine, f"{head.text}\n")
         os.link(mine, place)
     except FileExistsError:
-        return False
+        return None
     finally:
         mine.unlink(missing_ok=True)
-    return True
+    return head
 
 
 def read_heads(folder: DataFolder) -> list[KeptHead]:

@@ -40,9 +40,11 @@ def test_a_head_is_kept_once_a_day_and_only_when_something_came(
     desk: Accountability, clock: Clock
 ) -> None:
     desk.tool_called("find")
+    assert desk.keep_head() is None  # the day is not over
+    clock.advance(DAY)
     first = desk.keep_head()
     desk.tool_called("find")
-    assert desk.keep_head() is None  # of the same day
+    assert desk.keep_head() is None  # that was today
 
     clock.advance(DAY)
     second = desk.keep_head()
@@ -57,11 +59,12 @@ def test_a_kept_head_is_an_anchor_as_it_stands_in_its_file(
     desk: Accountability, clock: Clock
 ) -> None:
     desk.tool_called("find")
+    clock.advance(DAY)
     desk.keep_head()
 
     [place] = desk.folder.heads.iterdir()
 
-    assert place.name == "2027-01-15"
+    assert place.name == "2027-01-16"
     assert place.read_text() == f"{desk.head().text}\n"
     assert place.stat().st_mode & 0o777 == 0o600
 
@@ -81,6 +84,7 @@ def test_an_end_that_was_cut_off_is_seen_without_an_anchor(
 ) -> None:
     for _ in range(5):
         desk.tool_called("find")
+    clock.advance(DAY)
     desk.keep_head()
     assert (desk.verify().is_sound, desk.verify().kept) == (True, 1)
 
@@ -96,6 +100,7 @@ def test_an_end_that_was_cut_off_is_seen_without_an_anchor(
 def test_a_log_that_was_written_anew_is_seen(desk: Accountability, clock: Clock) -> None:
     for _ in range(3):
         desk.tool_called("find")
+    clock.advance(DAY)
     desk.keep_head()
     cut(desk, beyond=0)
     for _ in range(4):
@@ -107,8 +112,9 @@ def test_a_log_that_was_written_anew_is_seen(desk: Accountability, clock: Clock)
     assert (broken.seq, "written anew" in broken.problem) == (3, True)
 
 
-def test_what_is_no_head_is_said(desk: Accountability) -> None:
+def test_what_is_no_head_is_said(desk: Accountability, clock: Clock) -> None:
     desk.tool_called("find")
+    clock.advance(DAY)
     desk.keep_head()
     [place] = desk.folder.heads.iterdir()
     place.write_text("17:not a hash")
@@ -116,12 +122,12 @@ def test_what_is_no_head_is_said(desk: Accountability) -> None:
     broken = desk.verify().broken
 
     assert broken is not None
-    assert "2027-01-15' holds no head" in broken.problem
+    assert "2027-01-16' holds no head" in broken.problem
 
 
 def test_a_program_that_opens_its_gate_keeps_the_head_of_the_day(tmp_path: Path) -> None:
     with account(tmp_path) as desk:
-        desk.tool_called("find")
+        desk.tool_called("find", time_ns=1)  # long before today
         folder = desk.folder
 
     with open_accountability(folder.path) as opened:

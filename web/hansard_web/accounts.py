@@ -40,7 +40,7 @@ class Accounts:
         self, store: Accountability, watch: StoreWatch, tell_head: Tell | None = None
     ) -> None:
         self.store = store
-        self._heads = HeadKeeper(store, tell_head)
+        self.heads = HeadKeeper(store, tell_head)
         self.watch = watch
         self._stop = threading.Event()
         self._worker = threading.Thread(target=self._work, name="hansard-approvals", daemon=True)
@@ -68,7 +68,7 @@ class Accounts:
             try:
                 self.store.settle_quietly()
                 self.store.recover_quietly()
-                self._heads.look()
+                self.heads.look()
             except (HansardError, apsw.Error) as error:
                 _log.warning("approvals are looked after later: %s", error)
             if self._stop.wait(_EVERY_S):
