@@ -71,6 +71,7 @@ class Config:
     durability: str = "normal"
     policy: tuple[Path, ...] = ()
     model_server: str | None = None
+    script: Path | None = None
     mcp: str = "on"
     keep: int | None = None  # nanoseconds
     max_disk: int | None = None  # bytes
@@ -243,6 +244,13 @@ SETTINGS: Final = (
         "none",
         "address",
         "Address of an OpenAI-compatible server that `POST /v1/model/call` may ask.",
+    ),
+    Setting(
+        "script",
+        _parse_path,
+        "none",
+        "path",
+        "Script (JSON) of the scripted model, for calls and replays that bring none.",
     ),
     Setting(
         "mcp",

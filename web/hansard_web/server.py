@@ -47,6 +47,7 @@ from hansard_web.config import Config
 from hansard_web.connections import BoundedConnection
 from hansard_web.janitor import Janitor, Limits
 from hansard_web.presence import Doors, announce, withdraw
+from hansard_web.scripts import script_in
 from hansard_web.settings import Scope, Token, WebSettings, find_token
 
 _BACKLOG = 2048
@@ -186,6 +187,7 @@ class Server:
             durability=config.durability,
             policy=config.policy,
             model_server=config.model_server,
+            script=script_in(config.script),
             mcp=config.mcp == "on",
         )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
 
 _SCOPED = re.compile(
@@ -84,4 +85,5 @@ class WebSettings:
     durability: str = "normal"
     policy: tuple[Path, ...] = ()  # files of rule sets, or shipped:NAME
     model_server: str | None = None  # OpenAI-compatible, for model calls of the sidecar
+    script: Json | None = None  # of the scripted model, where whoever asks brings none
     mcp: bool = True  # whether /mcp answers

@@ -64,6 +64,7 @@ def demo(
 
     Example: hansard demo --exit --fast
     """
+    from hansard_web.demo.coding.coder import SCRIPT
     from hansard_web.demo.coding.workspace import need_pytest
 
     need_pytest()
@@ -74,7 +75,7 @@ def demo(
     pace_s = 0.0 if fast else _PACE_S
     with _folder(data) as (folder, is_temporary):
         # The environment has no say: a token or retention set for real use would spoil the show.
-        config = load_config({**arguments, "data": str(folder)}, {})
+        config = load_config({**arguments, "data": str(folder), "script": str(SCRIPT)}, {})
         golden = Settings(folder / "repositories", provider, model, pace_s, asks)
         _play(config, golden, is_temporary=is_temporary, exits=exits)
 

@@ -36,7 +36,7 @@ _INGEST = ("grpc_port", "retention", "durability", "keep", "max_disk")
 
 
 @click.command(cls=Command)
-@setting_options(*_STORE, *_HTTP, *_INGEST, *_SHOWN, "model_server")
+@setting_options(*_STORE, *_HTTP, *_INGEST, *_SHOWN, "model_server", "script")
 @json_option
 def serve(*, as_json: bool, **arguments: str) -> None:
     """Receive telemetry and show it, in one process.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hansard_compiler.calls import Json
+from hansard_compiler.replay.refusals import Reason
 from hansard_web.api.answers import Body
 from hansard_web.format import count, file_size
 from hansard_web.pages.diff_detail import PathRow
@@ -45,7 +46,7 @@ class PreviewView:
     hash: str
     notes: tuple[str, ...]
     is_rebuilt: bool
-    needs_script: bool  # a scripted model is asked, which has its script from whoever asks
+    needs_script: bool  # a scripted model is asked, and whoever asks has to bring its script
 
 
 def preview_view(body: Body) -> PreviewView:
@@ -69,8 +70,13 @@ def preview_view(body: Body) -> PreviewView:
         hash=request["hash"],
         notes=tuple(map(sentence, (*body["notes"], *body["left_out"]))),
         is_rebuilt=body["is_rebuilt"],
-        needs_script=body["sends"] and body["provider"] == "scripted",
+        needs_script=body["provider"] == "scripted" and _is_not_set_up(body),
     )
+
+
+def _is_not_set_up(body: Body) -> bool:
+    refusal = body["refusal"]
+    return refusal is not None and refusal["reason"] == Reason.PROVIDER_NOT_CONFIGURED.value
 
 
 def _to(body: Body) -> str:

@@ -16,6 +16,7 @@ from hansard_web.policy_asking import PolicyDesk
 from hansard_web.policy_book import PolicyBook
 from hansard_web.readers import Readers
 from hansard_web.replaying.engine import Replays
+from hansard_web.scripts import script_in
 from hansard_web.sidecar.door import Door
 from hansard_web.sidecar.recording import Outlet
 
@@ -28,6 +29,7 @@ def make_replays(door: Door | None, desk: PolicyDesk | None) -> Replays | None:
         door.site.readers,
         door.sidecar.outlet,
         model_server=door.site.settings.model_server,
+        script=door.site.settings.script,
         policy=lambda: None if desk is None else _rules(desk.book),
     )
 
@@ -44,7 +46,11 @@ def replaying(folder: DataFolder, config: Config) -> Iterator[tuple[Replays, Rea
         mode = RetentionMode(config.retention)
         outlet = Outlet(folder, pipeline, mode, Redactor(key))
         replays = Replays(
-            readers, outlet, model_server=config.model_server, policy=lambda: _rules(book)
+            readers,
+            outlet,
+            model_server=config.model_server,
+            script=script_in(config.script),
+            policy=lambda: _rules(book),
         )
         try:
             yield replays, readers, pipeline

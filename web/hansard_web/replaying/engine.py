@@ -85,11 +85,13 @@ class Replays:
         outlet: Outlet,
         *,
         model_server: str | None = None,
+        script: Json | None = None,
         policy: Callable[[], Policy | None] = lambda: None,
     ) -> None:
         self._readers = readers
         self._outlet = outlet
         self._model_server = model_server
+        self._script = script
         self._policy = policy
         self._lock = threading.Lock()
         self._works: dict[str, _Work] = {}
@@ -190,7 +192,7 @@ class Replays:
             model_server=self._model_server,
             timeout_s=asked.timeout_s,
             max_retries=asked.max_retries,
-            script=asked.script,
+            script=self._script if asked.script is None else asked.script,
             elsewhere=asked.elsewhere,
         )
 

@@ -71,14 +71,15 @@ def _adapter(door: Door, asked: AskModel, compiled: RecalledStep | None) -> Adap
     connection = Connection(
         base_url=base_url, timeout_s=asked.timeout_s, max_retries=asked.max_retries
     )
-    script = _script(asked) if provider == "scripted" else None
+    script = _script(asked, door.site.settings.script) if provider == "scripted" else None
     return adapter_for(provider, AdapterSettings(connection=connection, script=script))
 
 
-def _script(asked: AskModel) -> Script:
-    if asked.script is None:
-        raise NoProvider("the scripted model needs a script, in the request")
-    return read_script(orjson.dumps(asked.script))
+def _script(asked: AskModel, usual: Json | None) -> Script:
+    script = usual if asked.script is None else asked.script
+    if script is None:
+        raise NoProvider("the scripted model needs a script, in the request or as a setting")
+    return read_script(orjson.dumps(script))
 
 
 def _given(
