@@ -26,7 +26,7 @@ from hansard_web.approving.words import (
     standing,
     time_left,
 )
-from hansard_web.remembering.words import standing_of, title_of, type_words
+from hansard_web.remembering.words import standing_of, text_of, title_of, type_words
 
 _MOST_EVENTS: Final = 200
 _MOST_MEMBERS: Final = 100
@@ -80,6 +80,7 @@ class Remembered:
 
     href: str
     say: str
+    text: str  # what it says, where its subject stands above
     kind: str
     standing: str
 
@@ -179,6 +180,7 @@ def _remembered(one: Memory) -> Remembered:
     return Remembered(
         href=f"/memory/{one.memory_id}",
         say=one_line(title_of(one), _MEMORY_CHARS),
+        text=one_line(text_of(one.content), _MEMORY_CHARS) if one.subject else "",
         kind=type_words(one.memory_type),
         standing=standing_of(one)[0],
     )
