@@ -77,17 +77,19 @@ class ScoreValue(Model):
 class Annotate(TopLevel):
     """Say something of a run, or of one of its steps: a note, a score or a tag."""
 
-    run_id: RunId | None = None
-    step_id: StepId | None = None  # either
+    run_id: RunId | None = Field(default=None, description="what it is on, whole id: this,")
+    step_id: StepId | None = Field(default=None, description="or this")
     kind: Kind
-    name: ScoreName | None = None  # of a score
+    name: ScoreName | None = Field(default=None, description="of a score")
     score: ScoreValue | None = None
-    explanation: Text | None = None  # of a score: why
-    text: Text | None = None  # of a note
-    tag: Tag | None = None
-    expected: Expected | None = None  # what the output should have been; of a note or a score
-    source: Source = "human"
-    by: Name | None = None
+    explanation: Text | None = Field(default=None, description="of a score: why")
+    text: Text | None = Field(default=None, description="of a note")
+    tag: Tag | None = Field(default=None, description="is made lower-case, in one word")
+    expected: Expected | None = Field(
+        default=None, description="what the output should have been; of a note or a score"
+    )
+    source: Source = Field(default="human", description="what kind of judge says so")
+    by: Name | None = Field(default=None, description="who; else what is known of the token")
 
     @property
     def run(self) -> str:

@@ -17,6 +17,7 @@ _OF_MODULES: Final = {
     "hansard_compiler.providers": ("sidecar", "replay"),
     "hansard_compiler.replay": ("replay",),
     "hansard_compiler.transcript_errors": ("transcripts",),
+    "hansard_store.annotation_errors": ("annotations",),
     "hansard_store.approval_errors": ("approvals",),
     "hansard_store.memory_errors": ("memory",),
     "hansard_web.comparing": ("diff",),

@@ -21,6 +21,7 @@ PATHS: Final = {
     "conversation_id": "support-42",
     "log_id": f"conv_{LONG_ID}",
     "branch_id": f"br_{LONG_ID}",
+    "annotation_id": LONG_ID,
 }
 OTHER_PATHS: Final = {  # where the name alone does not say which
     "/v1/diff/runs/{left}/{right}": {"left": RUN, "right": LONG_ID},
@@ -36,6 +37,8 @@ QUERIES: Final = {
     "/v1/receipts": "source=docs/orders.md&reason=over_budget",
     "/v1/memory": "project=shop",
     "/v1/approvals": "status=awaiting",
+    "/v1/annotations": "kind=score&name=correctness",
+    "/v1/annotations/export": "tag=golden&score=correctness%3E%3D0.8",
     "/v1/runs/{run_id}/export": "format=otlp-json",
     "/v1/transcripts/{log_id}/cost": "provider=openai&model=gpt-4o&window_tokens=128000",
 }
@@ -87,6 +90,16 @@ BODIES: Final[dict[str, Json]] = {
     "POST /v1/memory/invalidate": {"memory_id": LONG_ID, "reason": "it was not", "by": "kim"},
     "POST /v1/memory/accept": {"memory_id": LONG_ID, "by": "kim"},
     "POST /v1/memory/purge": {"memory_id": LONG_ID, "reason": "asked to", "by": "kim"},
+    "POST /v1/annotations": {
+        "step_id": STEP, "kind": "score", "name": "correctness",
+        "score": {"value": 0.4, "label": "fail"}, "explanation": "the total is of another order",
+        "expected": "Order 7 was refunded: EUR 12.", "by": "kim",
+    },
+    "POST /v1/annotations/{annotation_id}/withdraw": {"reason": "of another run", "by": "kim"},
+    "POST /v1/scores": {
+        "step_id": STEP, "name": "relevance", "score": {"value": 0.8}, "source": "llm",
+        "by": "judge-3",
+    },
     "POST /v1/transcripts": {"conversation": "support-42"},
     "POST /v1/transcripts/{log_id}": {
         "messages": [{"message": {"role": "user", "content": "Refund order 7, please."}}],

@@ -160,7 +160,7 @@ def _line(one: Annotation, *, with_step: bool = False) -> Line:
         expected=row.expected or "",
         author=row.author,
         source=source_words(row.source),
-        is_human=row.source == "human",
+        is_human=row.source == "human" and one.annotation_id is not None,
         at_ns=row.created_ns,
         ended=_ended(one),
         removed=tuple(row.removed),

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from hansard_store.annotation_queries import RunMarks, ScoreSum
 
 SOURCES: Final = {"human": "a person", "code": "a program", "llm": "a model"}
-_UNTOLD: Final = "its telemetry"
+_UNTOLD: Final = "a program"
 _MOST_PLAIN: Final = 1e9
 
 

@@ -60,10 +60,10 @@ class AnnotationList(models.Page):
 
 
 class GiveScore(TopLevel):
-    """A score that a program measured, or a model judged: gen_ai.evaluation.*, one of them."""
+    """A score that a program measured, or a model judged, with the names of gen_ai.evaluation.*."""
 
-    run_id: RunId | None = None
-    step_id: StepId | None = None
+    run_id: RunId | None = Field(default=None, description="what it is on, whole id: this,")
+    step_id: StepId | None = Field(default=None, description="or this")
     name: ScoreName
     score: ScoreValue
     explanation: Text | None = None

@@ -1,0 +1,43 @@
+"""docs/annotations.md: every field, bound, route and filter that it tells of is there."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from starlette.testclient import TestClient
+
+from hansard_compiler.annotation_models import KINDS, MOST_EXPECTED, MOST_NAME, MOST_TEXT
+from hansard_store.annotation_book import MOST_OF_TARGET
+from hansard_web.annotating.dataset_models import DatasetLine
+from hansard_web.api.annotations import router
+from hansard_web.app import create_app
+from hansard_web.settings import WebSettings
+from tests.store.maker import StoreMaker
+
+PAGE = (Path(__file__).parents[2] / "docs" / "annotations.md").read_text(encoding="utf-8")
+
+
+def test_every_kind_field_bound_and_route_is_told() -> None:
+    for kind in KINDS:
+        assert f"**{kind}**" in PAGE
+    for field in DatasetLine.model_fields:
+        assert f"`{field}`" in PAGE
+    for bound in (MOST_TEXT, MOST_EXPECTED, MOST_NAME, MOST_OF_TARGET):
+        assert f"{bound:,}" in PAGE
+    for route in router.routes:
+        assert f"{next(iter(route.methods))} {route.path}" in PAGE  # type: ignore[attr-defined]  # each an APIRoute
+
+
+def test_the_request_that_it_shows_is_understood(tmp_path: Path) -> None:
+    store = StoreMaker(tmp_path / "data")
+    found = re.search(r"-d '(\{.+?\})'", PAGE, re.DOTALL)
+    assert found
+    with TestClient(
+        create_app(store.folder, None, WebSettings()), base_url="http://localhost"
+    ) as one:
+        answer = one.post("/v1/annotations", json=json.loads(found[1]))
+    store.close()
+
+    assert answer.status_code == 404  # nothing is stored: what it says was understood
