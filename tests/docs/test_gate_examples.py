@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright._impl._driver import compute_driver_executable
 
 from tests.journeys.processes import Serving, environment, serving
 from tests.store.empty import empty_store
@@ -94,10 +95,27 @@ def post(server: Serving, path: str, body: dict[str, Any]) -> None:
     urllib.request.urlopen(request, timeout=10).close()
 
 
+def node() -> str:
+    """Return a Node that takes TypeScript as it is: the one that drives the tests' browser."""
+    return compute_driver_executable()[0]
+
+
+DONE = {
+    "approve.sh": "removing files older than 30 days from /srv/cache\ndone\n",
+    "approve.ts": 'sent "The offer" to maria@acme.com\n',
+}
+
+
+@pytest.mark.parametrize("program", DONE)
 @pytest.mark.parametrize("decision", ["approve", "reject"])
-def test_a_shell_asks_with_curl(server: Serving, decision: str) -> None:
+def test_programs_of_other_languages_ask_over_http(
+    server: Serving, decision: str, program: str
+) -> None:
     with subprocess.Popen(
-        ["sh", str(EXAMPLES / "approvals_from_anywhere" / "approve.sh")],
+        [
+            "sh" if program.endswith(".sh") else node(),
+            str(EXAMPLES / "approvals_from_anywhere" / program),
+        ],
         stdout=subprocess.PIPE,
         text=True,
         env=environment(HANSARD_ENDPOINT=server.http),
@@ -109,7 +127,7 @@ def test_a_shell_asks_with_curl(server: Serving, decision: str) -> None:
 
     found = json.loads(server.get(f"/v1/approvals/{identity}"))
     if decision == "approve":
-        assert told == "removing files older than 30 days from /srv/cache\ndone\n"
+        assert told == DONE[program]
         assert found["execution"]["state"] == "done"
     else:
         assert told == "rejected: nothing was done\n"
