@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -64,16 +64,21 @@ def event_bytes(event: Any) -> bytes:
 
 
 class Provider:
-    """The server; `replies` are given first, in order, then the usual answer to each path."""
+    """The server; `replies` are given first, in order, then what `answer` makes of a request, else
+    the usual answer to each path.
+    """
 
     def __init__(self, address: str) -> None:
         self.address = address
         self.received: list[Received] = []
         self.replies: deque[Reply] = deque()
+        self.answer: Callable[[Received], Reply] | None = None
 
     def reply_to(self, request: Received) -> Reply:
         if self.replies:
             return self.replies.popleft()
+        if self.answer is not None:
+            return self.answer(request)
         path = request.path.partition("?")[0]
         if request.json.get("stream"):
             return stream_reply(*STREAMS[path])

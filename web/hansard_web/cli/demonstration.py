@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import signal
@@ -19,7 +20,7 @@ import click
 
 from hansard_web.cli.base import Command, setting_options
 from hansard_web.config import Config, load_config
-from hansard_web.demo.coding.settings import Settings
+from hansard_web.demo.coding.settings import PROVIDERS, SCRIPTED, Settings, model_of
 from hansard_web.format import plural
 
 if TYPE_CHECKING:
@@ -31,24 +32,26 @@ _PACE_S = 0.8  # between two steps: a person follows in the browser
 
 
 @click.command(cls=Command)
-@setting_options("data", "http_port", "grpc_port")
+@setting_options("data", "http_port", "grpc_port", "model_server")
 @click.option("--exit", "exits", is_flag=True, help="End with 0 if everything was read back.")
 @click.option("--fast", is_flag=True, help="Do not pause for people to follow.")
 @click.option("--ask", "asks", is_flag=True, help="Leave the decisions to you, in the browser.")
 @click.option(
     "--provider",
-    default="scripted",
+    type=click.Choice(PROVIDERS),
+    default=SCRIPTED,
     show_default=True,
-    help="openai or anthropic: the coding agent asks a real model, with a key of yours.",
+    help="The coding agent asks a real model: with a key of yours, or at --model-server.",
 )
-@click.option("--model", default="scripted-1", show_default=True, help="Model of that provider.")
+@click.option("--model", help="Model of that provider.")
 def demo(
     *,
     exits: bool,
     fast: bool,
     asks: bool,
     provider: str,
-    model: str,
+    model: str | None,
+    model_server: str | None,
     data: str | None,
     http_port: str | None,
     grpc_port: str | None,
@@ -68,7 +71,9 @@ def demo(
     from hansard_web.demo.coding.workspace import need_pytest
 
     need_pytest()
+    asked = model_of(provider, model, model_server=model_server, environment=os.environ)
     arguments = {
+        "model_server": model_server,
         "http_port": http_port or str(_free_port(4318)),
         "grpc_port": grpc_port or str(_free_port(4317)),
     }
@@ -76,7 +81,9 @@ def demo(
     with _folder(data) as (folder, is_temporary):
         # The environment has no say: a token or retention set for real use would spoil the show.
         config = load_config({**arguments, "data": str(folder), "script": str(SCRIPT)}, {})
-        golden = Settings(folder / "repositories", provider, model, pace_s, asks)
+        golden = Settings(
+            folder / "repositories", provider, asked, config.model_server, pace_s, asks
+        )
         _play(config, golden, is_temporary=is_temporary, exits=exits)
 
 
@@ -103,7 +110,7 @@ def _play(config: Config, golden: Settings, *, is_temporary: bool, exits: bool) 
             f"\n{len(runs)} runs read back through the API: names, statuses, calls and tokens are "
             "what the programs counted.\n"
         )
-        click.echo(summary(doors, found))
+        click.echo(summary(doors, found, is_scripted=golden.is_scripted))
         if exits:
             return
         click.echo("\nThe same in another terminal:")

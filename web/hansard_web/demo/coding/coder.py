@@ -18,6 +18,7 @@ import hansard
 from hansard import memory
 from hansard.gating.errors import CallRefused
 from hansard_compiler.providers.adapter import Adapter
+from hansard_compiler.providers.official import Connection
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for
 from hansard_compiler.providers.scripted import read_script
 from hansard_web.demo.coding import candidates, tools
@@ -135,8 +136,11 @@ def _tell(kind: str, **what: Any) -> None:
     print(json.dumps({"kind": kind, **what}), flush=True)
 
 
-def make_adapter(provider: str) -> Adapter:
-    """Return the adapter of a provider: the scripted one needs no key, others are configured."""
+def make_adapter(provider: str, model_server: str = "") -> Adapter:
+    """Return the adapter of a provider; one with a key finds it where its package looks for it."""
+    if provider == "local":
+        connection = Connection(base_url=model_server)
+        return adapter_for("openai_compatible", AdapterSettings(connection=connection))
     if provider != "scripted":
         return adapter_for(provider)
     return adapter_for(provider, AdapterSettings(script=read_script(SCRIPT.read_bytes())))
@@ -144,11 +148,11 @@ def make_adapter(provider: str) -> Adapter:
 
 def main() -> None:
     """Make a copy of the fixture in a folder, and do the task in it."""
-    folder, provider, model, pace_s = sys.argv[1:]
+    folder, provider, model, model_server, pace_s = sys.argv[1:]
     workspace = make_workspace(Path(folder))
     hansard.init(service_name=AGENT)
     talk = hansard.transcript(f"{tools.PROJECT}-{secrets.token_hex(2)}")
-    coder = Coder(workspace, make_adapter(provider), model, talk, float(pace_s))
+    coder = Coder(workspace, make_adapter(provider, model_server), model, talk, float(pace_s))
     gated = tools.make_tools(workspace, coder.permit)
     with (
         hansard.start_run(AGENT, "coding", REQUEST, conversation_id=talk.name) as run,

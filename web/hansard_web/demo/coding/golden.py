@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hansard_web.demo.coding.coder import AGENT, SCRIPT
+from hansard_web.demo.coding.coder import AGENT
 from hansard_web.demo.coding.desk import Api
 from hansard_web.demo.coding.reviewer import Reviewer
 from hansard_web.demo.coding.settings import Settings
@@ -40,10 +40,9 @@ class Golden:
 
     first: Work
     second: Work
-    approval_id: str
+    approval_id: str | None  # of the patch that was sent back, else of what was decided last
     plan: str  # steps: model calls
     bad: str
-    good: str
     exact: dict[str, Any]
     mutated: dict[str, Any]
 
@@ -51,11 +50,8 @@ class Golden:
 def play(doors: Doors, settings: Settings, tell: Tell) -> Golden:
     """Let the agent do the same task twice, and replay what went wrong. Raises DemoFailed."""
     api = Api(doors)
-    sent_back: list[dict[str, Any]] = []
 
     def on_decision(word: str, approval: dict[str, Any]) -> None:
-        if word == "sent back":
-            sent_back.append(approval)
         tell(f"      {word} by rosa  {doors.http}/approvals/{approval['approval_id']}")
 
     reviewer = Reviewer(api, pace_s=settings.pace_s, on_decision=on_decision)
@@ -69,32 +65,29 @@ def play(doors: Doors, settings: Settings, tell: Tell) -> Golden:
             reviewer.go_home()
     for work in (first, second):
         api.until(f"/v1/runs/{work.run_id}", is_there=lambda run: run["status"] == "ok")
-    golden = _looked_back(api, first, second, sent_back)
-    if settings.provider == "scripted":
+    golden = _looked_back(api, first, second)
+    if settings.is_scripted:
         _check(golden)
     return golden
 
 
-def _looked_back(api: Api, first: Work, second: Work, sent_back: list[dict[str, Any]]) -> Golden:
-    """Replay the step whose patch was sent back: exactly, and with the room it should have had."""
-    if not sent_back or len(first.turns) < _SENT_BACK + 2:
-        raise DemoFailed("the reviewer had nothing to send back")
-    bad = first.turns[_SENT_BACK]["step_id"]
-    script = json.loads(SCRIPT.read_bytes())
-    exact = _replay(api, {"step_id": bad, "mode": "exact", "script": script})
+def _looked_back(api: Api, first: Work, second: Work) -> Golden:
+    """Replay the step whose patch was sent back: exactly, and with the room it should have had.
+
+    A real model may need fewer calls, or no note: then it is the last one, and what was decided.
+    """
+    bad = first.turns[: _SENT_BACK + 1][-1]["step_id"]
     budget = {"op": "set_budget", "token_budget": ROOMY}
-    mutated = _replay(
-        api, {"step_id": bad, "mode": "mutated", "mutations": [budget], "script": script}
-    )
+    decided = api.get("/v1/approvals", run=first.run_id)["items"]
+    decided.sort(key=lambda one: one["revision"])
     return Golden(
         first,
         second,
-        approval_id=sent_back[0]["approval_id"],
+        approval_id=decided[-1]["approval_id"] if decided else None,
         plan=first.turns[0]["step_id"],
         bad=bad,
-        good=first.turns[_SENT_BACK + 1]["step_id"],
-        exact=exact,
-        mutated=mutated,
+        exact=_replay(api, {"step_id": bad, "mode": "exact"}),
+        mutated=_replay(api, {"step_id": bad, "mode": "mutated", "mutations": [budget]}),
     )
 
 
@@ -106,6 +99,7 @@ def _check(golden: Golden) -> None:
         "and was answered as before": exact["comparison"]["output"]["is_empty"],
         "the mutated replay sent others": mutated["same_request"] is False,
         "and was answered otherwise": not mutated["comparison"]["output"]["is_empty"],
+        "a patch was sent back": golden.approval_id is not None,
         "the first run began without memory": not golden.first.memory,
         "the second one with it": bool(golden.second.memory),
         "both made the same patch": golden.first.diff == golden.second.diff != "",
@@ -148,7 +142,7 @@ def _run(doors: Doors, settings: Settings, name: str) -> Iterator[dict[str, Any]
     """Start the agent in a process of its own, as a user would, and yield what it tells."""
     with subprocess.Popen(
         [sys.executable, "-m", "hansard_web.demo.coding.coder", str(settings.folder / name),
-         settings.provider, settings.model, str(settings.pace_s)],
+         settings.provider, settings.model, settings.model_server or "", str(settings.pace_s)],
         env=_environment(doors),
         stdout=subprocess.PIPE,
         text=True,

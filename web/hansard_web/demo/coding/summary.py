@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from hansard_web.demo.coding.candidates import CONVENTIONS
@@ -10,19 +11,33 @@ from hansard_web.demo.coding.tools import PROJECT
 from hansard_web.presence import Doors
 
 
-def summary(doors: Doors, found: Golden) -> str:
-    """Return the end of the demo's story, a question and a link each."""
-    said = _differs(found.mutated)
-    questions = (
-        ("What did the model know when its patch was wrong, and what not?",
+def summary(doors: Doors, found: Golden, *, is_scripted: bool = True) -> str:
+    """Return the end of the demo's story, a question and a link each.
+
+    What a real model did is told by the pages alone.
+    """
+    lines = []
+    for question, answer, path in _questions(found, is_scripted=is_scripted):
+        is_told = answer and is_scripted
+        lines += [f"  {question}" + (f" {answer[0].upper()}{answer[1:]}." if is_told else "")]
+        lines += [f"    {doors.http}{path}"]
+    return "\n".join(lines)
+
+
+def _questions(found: Golden, *, is_scripted: bool) -> Iterator[tuple[str, str, str]]:
+    at_that = "when its patch was wrong" if is_scripted else "at its third call"
+    approval = "" if found.approval_id is None else f"/{found.approval_id}"
+    yield from (
+        (f"What did the model know {at_that}, and what not?",
          f"{CONVENTIONS} was left out: the budget was too small",
          f"/steps/{found.bad}?tab=context"),
         ("What changed between the plan and that patch?", "", f"/diff/{found.plan}/{found.bad}"),
         ("Who approved what, and what was sent back?", "two drafts, one note, one approval",
-         f"/approvals/{found.approval_id}"),
+         f"/approvals{approval}"),
         ("Would the model say it again?", "the same bytes were sent, the answer was the same",
          f"/replay/{found.bad}"),
-        ("And with room for the convention?", said, f"/diff/{found.bad}/{_step(found.mutated)}"),
+        ("And with room for the convention?", _differs(found.mutated),
+         f"/diff/{found.bad}/{_step(found.mutated)}"),
         ("What does the next task know?", "a convention, with the approval it came of",
          _memory(found)),
         ("Did it help?", "the second run's first patch was right",
@@ -30,11 +45,6 @@ def summary(doors: Doors, found: Golden) -> str:
         ("What was said, word for word?", "", f"/transcripts/{found.first.transcript}"),
         ("Was this record altered?", "", "/events"),
     )  # fmt: skip
-    lines = []
-    for question, answer, path in questions:
-        lines += [f"  {question}" + (f" {answer[0].upper()}{answer[1:]}." if answer else "")]
-        lines += [f"    {doors.http}{path}"]
-    return "\n".join(lines)
 
 
 def _memory(found: Golden) -> str:

@@ -1,0 +1,92 @@
+"""`hansard demo --provider openai`: the same agent, and a model that is asked over its real API."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hansard_compiler.errors import ConfigError
+from hansard_web.demo.coding.coder import SCRIPT
+from hansard_web.demo.coding.settings import model_of
+from tests.instrumentation.clients.provider import RESPONSE, Received, Reply, json_reply, providing
+from tests.journeys.processes import hansard
+
+_MODEL = "gpt-6-luna"
+_PATCH = next(
+    call["arguments"]
+    for answer in json.loads(SCRIPT.read_bytes())["answers"]
+    for call in answer.get("call", ())
+    if "return round_cents(" in call["arguments"].get("new", "")
+)
+
+
+def _respond(request: Received) -> Reply:
+    """Answer as a model does that needs no note: by what its prompt says came of it so far."""
+    told = request.body.decode()
+    number = told.count("function_call_output")
+    if "4 passed" in told:
+        return _says("All four tests pass.", number)
+    if "patched shop/invoice.py" in told:
+        return _says("Now the tests.", number, run_shell={"command": "python -m pytest"})
+    if "1 failed" in told:
+        return _says("Round once.", number, apply_patch=_PATCH)
+    return _says("I look first.", number, run_shell={"command": "python -m pytest"})
+
+
+def _says(text: str, number: int, **calls: Mapping[str, str]) -> Reply:
+    response = copy.deepcopy(RESPONSE)
+    message, call = response["output"][1:]
+    message["content"][0]["text"] = text
+    response["output"] = [message]
+    for name, arguments in calls.items():
+        made: dict[str, Any] = {**call, "name": name, "arguments": json.dumps(arguments)}
+        response["output"].append({**made, "call_id": f"call_{number}"})
+    return json_reply({**response, "model": _MODEL})
+
+
+@pytest.mark.covers("DE-30")
+def test_the_same_agent_works_with_a_real_model_when_a_key_is_there(tmp_path: Path) -> None:
+    with providing() as provider:
+        provider.answer = _respond
+        ended = hansard(
+            "demo", "--exit", "--fast", "--provider", "openai", "--model", _MODEL,
+            "--http-port", "0", "--grpc-port", "0", "--data", str(tmp_path / "data"),
+            OPENAI_API_KEY="sk-a-key", OPENAI_BASE_URL=f"{provider.address}/v1",
+        )  # fmt: skip
+        asked = provider.received
+
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count("apply_patch shop/invoice.py: patched shop/invoice.py") == 2
+    assert ended.stdout.count("approved by rosa") == 2
+    assert "sent back by rosa" not in ended.stdout
+    assert len(re.findall(r"^    http", ended.stdout, re.MULTILINE)) == 9  # a question each
+    assert {one.path for one in asked} == {"/v1/responses"}
+    assert {one.json["model"] for one in asked} == {_MODEL}
+    assert {one.headers["authorization"] for one in asked} == {"Bearer sk-a-key"}
+    # Two runs of four calls, one of them again to the byte, and one with more room.
+    assert len(asked) == 10
+    assert Counter(one.body for one in asked).most_common(1)[0][1] == 2
+    stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"sk-a-key" not in stored
+
+
+def test_what_a_real_model_needs_is_said_before_anything_begins() -> None:
+    def wanted(provider: str, model: str | None, server: str | None = None, **keys: str) -> str:
+        return model_of(provider, model, model_server=server, environment=keys)
+
+    assert wanted("scripted", None) == "scripted-1"
+    assert wanted("anthropic", "claude-opus-5", ANTHROPIC_API_KEY="key") == "claude-opus-5"
+    assert wanted("local", "qwen", "http://127.0.0.1:9/v1") == "qwen"
+    with pytest.raises(ConfigError, match="--model NAME"):
+        wanted("openai", None, OPENAI_API_KEY="key")
+    with pytest.raises(ConfigError, match="set ANTHROPIC_API_KEY"):
+        wanted("anthropic", "claude-opus-5", OPENAI_API_KEY="key")
+    with pytest.raises(ConfigError, match="--model-server ADDRESS"):
+        wanted("local", "qwen")
