@@ -7,6 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.journeys.axe import violations
 from tests.store.maker import span_id
 from tests.web.makers import RunMaker
 
@@ -34,6 +35,8 @@ def test_a_step_is_judged_by_keyboard_and_the_list_shows_it(page: Page, runs: Ru
     panel.get_by_role("button", name="Add note").press("Enter")
     expect(panel.locator(".ann-text")).to_have_text(["It asks twice."])
 
+    page.locator("#annotations-run > summary").click()
+    assert violations(page) == []
     # Nothing was loaded anew: the step is still chosen, its panel open.
     expect(page).to_have_url(re.compile(re.escape(address) + "$"))
     expect(page.locator("#run-facts .run-marks")).to_contain_text("golden")

@@ -30,7 +30,8 @@ from hansard_web.api.answers import Body, dump, plain
 from hansard_web.api.meaning import message_body
 from hansard_web.readers import Readers
 
-_AT_ONCE: Final = 20  # lines read in one state of the store
+_AT_ONCE: Final = 500  # things found in one state of the store; each line is read in its own
+_TIMEOUT_MS: Final = 30_000  # a rare tag is looked for among all that is marked
 _MOST_OF_ONE: Final = 1_000
 _SCHEMA_VERSION: Final = "1"
 
@@ -63,7 +64,7 @@ def _lines(
 ) -> Iterator[bytes]:
     after: Target | None = None
     while True:
-        with readers.read() as connection:
+        with readers.read(timeout_ms=_TIMEOUT_MS) as connection:
             found = marked_targets(connection, conditions, run=run, after=after, limit=_AT_ONCE)
         if not found:
             return
