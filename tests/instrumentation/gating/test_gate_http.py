@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import hansard
+from hansard import approvals
 from hansard.config import load_settings
 from hansard.gating.errors import DecisionConflict, GateUnavailable, NotApproved
 from hansard.gating.gate import Gate
@@ -189,6 +190,20 @@ def test_how_a_call_is_undone_is_told_with_its_result(server: Serving, gate: Gat
     made = post(server, f"/v1/approvals/{identity}/undo", {"by": "ana"})
 
     assert (made["tool"], made["arguments"], made["undo_of"]) == ("recall", {"n": 1}, identity)
+
+
+@pytest.mark.covers("CG-17")
+def test_a_lost_call_is_settled_over_http(server: Serving, gate: Gate, ran: list[Any]) -> None:
+    identity = gate.call("send", {"to": "maria@acme.com"})["approval_id"]
+    approve(server, identity)
+    with gate:
+        with pytest.raises(DecisionConflict, match="has not begun"):
+            approvals.settle(identity, ran=False, note="looked")
+        gate.decisions.claim(identity, {"arguments": {"to": "maria@acme.com", "body": "Hello"}})
+        with pytest.raises(DecisionConflict, match="is claimed"):
+            approvals.settle(identity, ran=False, note="looked")
+
+    assert ran == []
 
 
 @pytest.mark.covers("CG-21")

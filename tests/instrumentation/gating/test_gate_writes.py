@@ -258,6 +258,28 @@ def test_after_a_restart_what_was_approved_runs(store: Desk) -> None:
     assert (done.approval_id, crm.contacts) == (identity, [MARIA])
 
 
+@pytest.mark.covers("CG-17")
+@pytest.mark.parametrize("ran", [True, False])
+def test_a_call_that_somebody_settled_is_not_run_again(store: Desk, ran: bool) -> None:
+    crm = Crm()
+    gate = store.gate(crm.create_contact)
+    identity = store.approve(gate.call("create_contact", MARIA))
+    store.store.claim(identity, lease_s=1)
+    store.pass_time(60)
+    store.store.recover()
+
+    with gate:
+        settled = approvals.settle(identity, ran=ran, note="I looked in the CRM", by="ana")
+
+        with pytest.raises(DecisionConflict) as caught:
+            approvals.run(identity)
+        assert approvals.run_decided() == []
+
+    assert settled["execution"]["settled"]["outcome"] == ("ran" if ran else "did_not_run")
+    assert caught.value.code == ("already_claimed" if ran else "outcome_known")
+    assert crm.contacts == []
+
+
 @pytest.mark.covers("CG-09")
 def test_a_record_that_was_tampered_with_does_not_run(store: Desk) -> None:
     crm = Crm()
