@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
+import subprocess
+import sys
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -15,15 +18,60 @@ from hansard_web.demo.model import load_script, serving_model
 from hansard_web.demo.story import DemoFailed, Seen, check
 from hansard_web.presence import Doors
 from tests.journeys.demo_story import Story
-from tests.journeys.processes import hansard, serving
+from tests.journeys.processes import environment, serving
+
+_ROOT: Final = Path(__file__).parents[2]
+_NOT_SOURCES: Final = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", "dist")
+# Runs in every Python of the demo: what leaves this machine is told, and refused.
+_WATCH: Final = """
+import os, sys
+
+def watch(event, arguments):
+    if event != "socket.connect" or not isinstance(arguments[1], tuple):
+        return
+    if arguments[1][0] not in ("127.0.0.1", "::1", "localhost"):
+        with open(os.environ["LEFT"], "a") as left:
+            print(*arguments[1], file=left)
+        raise PermissionError("nobody is out there")
+
+sys.addaudithook(watch)
+"""
 
 
-def test_the_demo_ends_with_0_after_reading_its_runs_back(tmp_path: Path) -> None:
-    ended = hansard("demo", "--exit", "--fast", "--http-port", "0", "--grpc-port", "0")
+@pytest.mark.covers("DE-17", "DE-18")
+def test_a_fresh_checkout_plays_the_demo_with_one_command_no_key_and_no_network(
+    tmp_path: Path,
+) -> None:
+    """Packages are lent to the new environment, where a user's pip fetches them."""
+    checkout, watch, left = tmp_path / "checkout", tmp_path / "watch", tmp_path / "left"
+    shutil.copytree(_ROOT, checkout, ignore=_NOT_SOURCES)
+    watch.mkdir()
+    (watch / "sitecustomize.py").write_text(_WATCH)
+    lent = Path(pytest.__file__).parents[1]
+    python = tmp_path / "python3"
+    python.write_text(
+        f'#!/bin/sh\n{sys.executable} "$@" --without-pip\n'
+        f'echo {lent} > "$(echo .venv/lib/python3.*/site-packages)/lent.pth"\n'
+    )
+    python.chmod(0o755)
+
+    ended = subprocess.run(
+        ["make", "demo", f"PYTHON={python}", "ARGS=--exit --fast --http-port 0 --grpc-port 0"],
+        cwd=checkout,
+        env=environment(
+            PYTHONPATH=str(watch), LEFT=str(left), PIP_NO_INDEX="1",
+            PIP_NO_BUILD_ISOLATION="false",  # pip's word for: build with what is lent
+            OPENAI_API_KEY="", ANTHROPIC_API_KEY="",
+        ),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )  # fmt: skip
 
     assert ended.returncode == 0, ended.stderr
     assert "10 runs read back" in ended.stdout
     assert ended.stdout.count("/runs/") == 12  # and two of the coding agent
+    assert not left.exists(), left.read_text()
 
 
 def test_the_demo_has_models_agents_and_statuses_to_filter_by(story: Story) -> None:

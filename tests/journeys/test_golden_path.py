@@ -100,7 +100,6 @@ def test_policy_denies_redacts_and_asks(story: Story) -> None:
     assert sorted(one["tool"] for one in approvals) == ["apply_patch", "remember"]
 
 
-@pytest.mark.covers("DE-18")
 def test_a_note_brought_a_second_draft_and_only_that_one_ran(story: Story) -> None:
     approvals = story.get(f"/v1/approvals?run={story.runs[0]}")["items"]
     [listed] = [one for one in approvals if one["tool"] == "apply_patch"]
