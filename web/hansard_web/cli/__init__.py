@@ -47,9 +47,11 @@ COMMANDS: Final = (
     Entry(
         "annotations",
         "annotations",
-        "Annotations: notes, scores and tags on runs and steps; export them as a data set.",
+        "Annotations: list, note, score, tag, withdraw; export what is marked as a data set.",
     ),
-    Entry("approvals", "approvals", "Approvals: list, show, approve, reject, revise, undo."),
+    Entry(
+        "approvals", "approvals", "Approvals: list, show, approve, reject, revise, settle, undo."
+    ),
     Entry("events", "events", "Events: the audit log: list, head, verify, export."),
     Entry(
         "repl",

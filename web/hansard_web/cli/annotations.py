@@ -43,7 +43,7 @@ _SOURCES = click.Choice(["human", "code", "llm"])
 
 @click.group(cls=Group, name="annotations")
 def annotations_() -> None:
-    """Annotations: list, note, score, tag, withdraw, export."""
+    """Annotations: list, note, score, tag, withdraw; export what is marked as a data set."""
 
 
 @contextmanager
