@@ -132,7 +132,7 @@ def compile_context(request: CompilationRequest | Mapping[str, Any], ports: Port
     for _, run in PASSES:
         state = run(state)
     allocation = _allocation(state)
-    digest = "sha256:" + stable_hash(_identity(state, allocation)).hex()
+    digest = "sha256:" + stable_hash(_identity(state, allocation), pieces=2).hex()
     made_id = stable_hash([checked.request_id, checked.step_id, digest]).hex()[:32]
     return CompileResult(made_id, digest, allocation, state)
 

@@ -26,6 +26,7 @@ RESULT_MEDIA_TYPE: Final = "application/vnd.hansard.compiled-context+json"
 CHECKS_MEDIA_TYPE: Final = "application/vnd.hansard.policy-checks+json"
 WITHHELD: Final = "‹withheld: this compile may not show it›"
 # Which of them were given decides whether the request alone is enough to compile again.
+_PIECES: Final = 2  # fields, and what their lists hold
 _PORTS: Final = ("policy", "relevance", "compressor", "renderer")
 
 
@@ -72,7 +73,7 @@ def stored_request(result: CompileResult) -> StoredRequest:
         if original is not item.content:
             _replace(stored, item, original)
             is_whole = False
-    return StoredRequest(canonical_bytes(stored), is_whole)
+    return StoredRequest(canonical_bytes(stored, pieces=_PIECES), is_whole)
 
 
 def _replace(stored: Json, item: Item, content: Any) -> None:
@@ -89,7 +90,7 @@ def _replace(stored: Json, item: Item, content: Any) -> None:
 
 def result_bytes(result: CompileResult) -> bytes:
     """Return the compiled context as canonical JSON."""
-    return canonical_bytes(result.context().model_dump(mode="json"))
+    return canonical_bytes(result.context().plain(), pieces=_PIECES)
 
 
 # --- policy -----------------------------------------------------------------------------------

@@ -210,6 +210,11 @@ class CompiledContext(TopLevel):
     passes: list[Json] = []
     rendered_payload: Json
 
+    def plain(self) -> Json:
+        """Return it as JSON types, decision by decision, so that other threads run in between."""
+        decisions = [one.model_dump(mode="json") for one in self.decisions]
+        return {**self.model_dump(mode="json", exclude={"decisions"}), "decisions": decisions}
+
 
 def item_hash(kind: str, content: Json | str) -> str:
     """Return `sha256:<hex>` over the kind and the content's canonical form."""

@@ -66,7 +66,7 @@ class CompileSide:
 
 def side_of_result(result: CompileResult) -> CompileSide:
     """Return a compile that was just made."""
-    return side_of_context(result.context().model_dump(mode="json"), request=result.request)
+    return side_of_context(result.context().plain(), request=result.request)
 
 
 def side_of_context(
