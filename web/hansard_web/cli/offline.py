@@ -1,4 +1,4 @@
-"""A proof that nothing leaves this machine: the demo in a network namespace with only a loopback.
+"""A proof that nothing leaves this machine: a program in a network namespace with only a loopback.
 
 The namespace has no route to anywhere. The kernel counts packets that found none, for every process
 in it and whatever library sent them: a demo that works while the count stays at zero tried nothing.
@@ -27,18 +27,18 @@ _COUNTERS: Final = ("OutNoRoutes", "Ip6OutNoRoutes")
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What the demo did in its namespace."""
+    """What a program did in its namespace."""
 
     is_possible: bool  # False: this system has no network namespaces for us
     has_worked: bool = False
     attempts: int = 0  # packets for somewhere else
-    story: str = ""  # what the demo said
+    story: str = ""  # what it said
 
 
-def prove_offline() -> Proof:
-    """Run `hansard demo --exit` where only the loopback exists; takes some seconds."""
+def prove_offline(*command: str) -> Proof:
+    """Run a program, or else `hansard demo --exit`, where only the loopback exists."""
     child = subprocess.run(
-        [sys.executable, "-m", "hansard_web.cli.offline"],
+        [sys.executable, "-m", "hansard_web.cli.offline", *command],
         capture_output=True,
         text=True,
         check=False,
@@ -56,7 +56,7 @@ def prove_offline() -> Proof:
 
 
 def main() -> int:
-    """Enter a namespace, run the demo in it, print how many packets found no way out."""
+    """Enter a namespace, run a program in it, print how many packets found no way out."""
     try:
         _enter_namespace()
     except (OSError, AttributeError) as error:  # no such call outside Linux
@@ -64,7 +64,7 @@ def main() -> int:
         return _NO_NAMESPACE
     before = _unroutable()
     demo = [sys.executable, "-c", "from hansard._main import main; main()", "demo", "--exit"]
-    status = subprocess.run(demo, check=False).returncode
+    status = subprocess.run(sys.argv[1:] or demo, check=False).returncode
     sys.stdout.write(f"attempts {_unroutable() - before}\n")
     return status
 
