@@ -45,5 +45,17 @@ def test_a_step_is_judged_by_keyboard_and_the_list_shows_it(page: Page, runs: Ru
     panel.locator(".ann-more > summary").last.click()
     expect(panel.locator(".is-gone")).to_contain_text("withdrawn by me")
 
+    # In a reading that is not moved, nobody is told of new steps where there are none.
+    page.goto(f"/runs/{run}?view=log")
+    page.evaluate(
+        "() => { window.told = new Promise((done) =>"
+        " document.addEventListener('run-marks', () => done(true), { once: true })); }"
+    )
+    page.locator("#annotations-run > summary").click()
+    page.locator("#annotations-run").get_by_label("Tag", exact=True).fill("odd")
+    page.keyboard.press("Enter")
+    assert page.evaluate("window.told")
+    expect(page.locator("#run-news")).to_be_hidden()
+
     page.goto("/?score=correctness%3E0.5")
     expect(page.locator(f"#run-{run} .ann-chip")).to_have_text("correctness 0.9")

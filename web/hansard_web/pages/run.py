@@ -187,13 +187,21 @@ async def live_run(
     site: SiteDep,
     run_id: str,
     seq: int = 0,
+    v: int = 0,
     last_event_id: Annotated[str | None, Header()] = None,
 ) -> AsyncIterator[ServerSentEvent]:
-    """Tell an open page that its run has news; the page asks for what it shows."""
+    """Tell an open page that its run has news; the page asks for what it shows.
+
+    `run-marks` where only what is said of the run changed, and no step: its version is still `v`.
+    """
     after = int(last_event_id) if last_event_id and last_event_id.isdigit() else seq
     async for batch in site.feed.follow(after=after):
-        if batch.is_resync or run_id in {item.run_id for item in batch.runs}:
-            yield ServerSentEvent(id=str(batch.seq), event="run-news", raw_data="-")
+        item = next((item for item in batch.runs if item.run_id == run_id), None)
+        if item is None and not batch.is_resync:
+            continue
+        name = "run-marks" if item is not None and item.version == v else "run-news"
+        v = v if item is None else item.version
+        yield ServerSentEvent(id=str(batch.seq), event=name, raw_data="-")
 
 
 def _page(
@@ -243,7 +251,7 @@ def _page(
         conversation=conversation,
         log=log,
         step=step,
-        live_href=f"/live/runs/{found.run_id}?seq={found.change_seq}",
+        live_href=f"/live/runs/{found.run_id}?seq={found.change_seq}&v={found.version}",
         memory=panel_of_run(connection, found.run_id, now_ns=now_ns),
         annotations=annotating.panel_of_run(connection, found.run_id, back=address_of(path, state)),
     )

@@ -99,5 +99,6 @@ document.addEventListener("run-news", () => {
   if (hasTree()) refresh();
   else document.getElementById("run-news")?.removeAttribute("hidden"); // never move what is being read
 });
+document.addEventListener("run-marks", () => hasTree() && refresh()); // what is said of it, in its head
 // Bars of open steps grow to "now" although nothing arrives.
 setInterval(() => document.visibilityState === "visible" && hasTree() && isOpen() && refresh(), REFRESH_MS);
