@@ -163,5 +163,6 @@ def _policy(told: Json) -> PolicyNote:
     return PolicyNote(
         rule_ids=tuple(told.get("rule_ids") or ()),
         reason=told.get("reason"),
+        obligations=tuple(told.get("obligations") or ()),
         receipts=tuple(told.get("receipts") or ()),
     )

@@ -38,6 +38,7 @@ def note_event(desk: Accountability, told: Mapping[str, Any]) -> int:
             return desk.blocked(_needed(told, "tool"), arguments, reason=reason, **more)
         case EventType.ACTION_RECEIPTED:
             more = _given(told, "agent", *_OF_RUN)
+            more["rule_ids"] = tuple(told.get("rule_ids") or ())
             ref = desk.receipt(_needed(told, "tool"), told.get("arguments") or {}, **more)
             return int(ref.partition(":")[2])
         case EventType.TOOL_CALLED:

@@ -129,7 +129,7 @@ def repropose(
             "note": None,
             "decided_by": None,
             "decided_ns": None,
-            "policy": replace(note, receipts=approval.policy.receipts),
+            "policy": _of_draft(note, approval.policy),
             "updated_ns": work.now_ns,
             "expires_ns": work.now_ns + lifetime,
             "asked": min(1, len(approval.approvers)),
@@ -142,6 +142,16 @@ def repropose(
     work.tell_of(EventType.ACTION_REPROPOSED, who, changed, body=body, contents=content)
     _note_gate(work, changed, note)
     return changed
+
+
+def _of_draft(note: PolicyNote, before: PolicyNote) -> PolicyNote:
+    """Return what policy said of a new draft; a receipt that was demanded before still is.
+
+    The proposer's own rules said so once, and are not told again by whoever edits a draft.
+    """
+    demanded = {RECEIPT} & set(before.obligations)
+    obligations = tuple(sorted({*note.obligations, *demanded}))
+    return replace(note, obligations=obligations, receipts=before.receipts)
 
 
 def undoing(work: Work, approval: Approval) -> Proposal:

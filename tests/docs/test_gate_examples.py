@@ -64,18 +64,21 @@ def test_the_crm_reads_without_asking_and_asks_before_each_write(tmp_path: Path)
     assert answers["Find Cleo"] == "Agent: Cleo Fox, Acme Corp\n\n"
 
 
-def test_the_crm_offers_nine_tools_that_read_and_four_that_write() -> None:
-    sys.path.insert(0, str(EXAMPLES))
-    try:
-        from crm_agent import Crm  # type: ignore[import-not-found, unused-ignore]
-    finally:
-        sys.path.remove(str(EXAMPLES))
-    from hansard.gating.tools import ToolSet
+_OFFERED = """
+import json
+from crm_agent import Crm
+from hansard.gating.tools import ToolSet
+print(json.dumps({one.name: one.effect for one in ToolSet(Crm().tools())}))
+"""
 
-    tools = ToolSet(Crm().tools())
 
-    writes = {one.name for one in tools if one.effect == "write"}
-    assert (len(tools), len([one for one in tools if one.effect == "read"])) == (13, 9)
+def test_the_crm_offers_nine_tools_that_read_and_four_that_write(tmp_path: Path) -> None:
+    # In a process of its own: its tools would be known by their names in this one.
+    code = f"import sys; sys.path.insert(0, {str(EXAMPLES)!r}){_OFFERED}"
+    offered = json.loads(run(sys.executable, "-c", code, folder=tmp_path))
+
+    writes = {name for name, effect in offered.items() if effect == "write"}
+    assert (len(offered), list(offered.values()).count("read")) == (13, 9)
     assert writes == {"create_contact", "create_deal", "create_task", "log_activity"}
 
 

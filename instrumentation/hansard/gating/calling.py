@@ -67,6 +67,9 @@ class _Call:
         self._mirror.event(
             semconv.EVENT_GATE_ALLOWED, tool=self._tool.name, rule_ids=judgement.rule_ids
         )
+        if judgement.needs_receipt:
+            # On the disk before anything runs; with an approval the claim does it.
+            yield from self._note("action.receipted", rule_ids=judgement.rule_ids)
         return (yield from self._let_through())
 
     # ---- what may run at once

@@ -30,6 +30,10 @@ class Judgement:
         return self.is_write or (self.check is not None and self.check.needs_approval)
 
     @property
+    def needs_receipt(self) -> bool:
+        return self.check is not None and self.check.needs_receipt
+
+    @property
     def reason(self) -> str:
         return "" if self.check is None else self.check.reason
 

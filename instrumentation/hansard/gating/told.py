@@ -68,7 +68,10 @@ def executed(done: Executed) -> Json:
 
 def of_policy(judgement: Judgement) -> Json:
     """Return what rules demanded, for events and approvals."""
-    return {"rule_ids": judgement.rule_ids, "reason": judgement.reason or None}
+    told: Json = {"rule_ids": judgement.rule_ids, "reason": judgement.reason or None}
+    if judgement.needs_receipt:
+        told["obligations"] = ["require_receipt"]
+    return told
 
 
 def _because(approval: Mapping[str, Any]) -> str:

@@ -136,6 +136,50 @@ def test_a_denied_call_is_refused_with_an_event_and_nobody_is_asked(store: Desk)
     assert store.store.approvals() == []
 
 
+def demand_receipt(name: str) -> dict[str, Any]:
+    return {
+        "id": f"receipt-{name}",
+        "effect": "require_receipt",
+        "applies_to": {"action": "do"},
+        "conditions": {"tool.name": name},
+    }
+
+
+@pytest.mark.covers("PO-06")
+def test_a_reading_tool_waits_for_the_receipt_that_a_rule_demands(store: Desk) -> None:
+    gate = store.gate(search, policy=[demand_receipt("search")])
+
+    gate.call("search", {"query": "Maria"})
+    assert store.events() == [
+        "action.receipted search", "tool.called search", "tool.returned search",
+    ]  # fmt: skip
+    receipt = store.store.events(limit=3)[-1]
+    assert '"rule_ids":["receipt-search"]' in receipt.body
+
+    RAN.clear()
+    store.store._connections.get().pragma("query_only", value=True)
+    with pytest.raises(GateUnavailable):
+        gate.call("search", {"query": "Maria"})
+    assert RAN == []
+
+
+@pytest.mark.covers("PO-06")
+@pytest.mark.parametrize("edited", [None, {"name": "Mia"}])
+def test_a_write_waits_for_the_receipt_that_a_rule_of_its_program_demands(
+    store: Desk, edited: dict[str, Any] | None
+) -> None:
+    gate = store.gate(get_contact, policy=[demand_receipt("get_contact")])
+    identity = gate.call("get_contact", {"name": "Maria"})["approval_id"]
+    store.store.approve(identity, by="ana", arguments=edited)
+
+    gate.run(identity)
+
+    told = [one for one in store.events() if one.startswith(("action.r", "action.cl"))]
+    assert told[-2:] == ["action.receipted get_contact", "action.claimed get_contact"]
+    [receipt] = store.store.approval(identity).policy.receipts
+    assert receipt.startswith("event:")
+
+
 @pytest.mark.covers("PO-05", "PO-20")
 def test_a_rule_holds_a_reading_tool_until_somebody_approves(store: Desk) -> None:
     rule = {**deny("search"), "id": "ask", "effect": "require_approval", "description": "ask first"}

@@ -60,6 +60,9 @@ class GivenPolicy(_Part):
 
     rule_ids: list[Name] = Field(default=[], max_length=100)
     reason: Text | None = None
+    obligations: list[Literal["require_approval", "require_receipt"]] = Field(
+        default=[], max_length=2, description="what must be met before the action runs"
+    )
     receipts: list[Name] = Field(default=[], max_length=1000)
 
 
@@ -247,7 +250,10 @@ def _told(given: GivenPolicy | None) -> PolicyNote | None:
     if given is None:
         return None
     return PolicyNote(
-        rule_ids=tuple(given.rule_ids), reason=given.reason, receipts=tuple(given.receipts)
+        rule_ids=tuple(given.rule_ids),
+        reason=given.reason,
+        obligations=tuple(given.obligations),
+        receipts=tuple(given.receipts),
     )
 
 
