@@ -110,6 +110,8 @@ class AnnotationBook:
         Raises BadAnnotation for what is none, NotFoundError where its run or step is not here.
         """
         asked, whole = _exported(told)
+        whole["ended_by"] = whole["ended_by"] and self._author(whole["ended_by"])
+        whole["ended_reason"], _ = self._text(whole["ended_reason"])
         row = self._row(asked, by=asked.by or "", now_ns=whole["created_ns"])._replace(**whole)
         with self._writing(row) as (connection, row):
             if not rows.restore(connection, row):

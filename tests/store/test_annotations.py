@@ -421,6 +421,11 @@ def test_what_one_store_exported_another_restores_with_its_history(
     )
     rows = f"SELECT {columns}, ended, ended_by, removed FROM annotation ORDER BY annotation_id"
     assert there.db.execute(rows).fetchall() == marked.db.execute(rows).fetchall()
+    ended = {"ns": "1", "by": SECRET, "reason": SECRET}
+    leak = {**told[0], "annotation_id": "cd" * 16, "state": "withdrawn", "ended": ended}
+    assert other.restore(leak)
+    (kept,) = there.db.execute("SELECT ended_by || ended_reason FROM annotation WHERE ended_ns = 1")
+    assert SECRET not in kept[0]
     for broken in ({}, {**told[0], "annotation_id": "zz"}, {**told[0], "kind": "x"}):
         with pytest.raises(BadAnnotation):
             other.restore(broken)
