@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -294,13 +294,3 @@ def marked_targets(
         Target(trace_id, span_id, side)
         for trace_id, span_id, side in connection.execute(sql, bindings)
     ]
-
-
-def iter_marked(
-    connection: apsw.Connection, conditions: Sequence[MarkCondition], *, run: bytes | None = None
-) -> Iterator[Target]:
-    """Yield all of them, from one state of the store."""
-    after: Target | None = None
-    while found := marked_targets(connection, conditions, run=run, after=after, limit=100):
-        yield from found
-        after = found[-1]
