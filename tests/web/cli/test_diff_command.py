@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from hansard_web.cli.diff import diff
 from hansard_web.cli.runs import runs
+from hansard_web.cli.tables import Column, print_table
 from tests.web.comparisons import LEFT, RIGHT, TALK, World, step
 
 
@@ -77,3 +78,15 @@ def test_a_run_is_written_as_one_html_file(world: World, tmp_path: Path) -> None
 
 def test_control_characters_do_not_reach_the_terminal(world: World) -> None:
     assert "\x1b" not in run(world, LEFT, RIGHT, "--all").output
+
+
+def test_a_long_cause_takes_no_room_from_the_other_columns(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    columns = (Column("ITEM", may_cut=True), Column("A"), Column("BECAUSE", may_cut=True))
+
+    print_table(columns, [("CONVENTIONS.md", "not a candidate", "why " * 200)])
+
+    line = capsys.readouterr().out.splitlines()[1]
+    assert line.startswith("CONVENTIONS.md  not a candidate  why why")
+    assert line.rstrip().endswith("…")

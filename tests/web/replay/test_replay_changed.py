@@ -97,6 +97,25 @@ def test_a_smaller_budget_shows_what_falls_out_before_anything_is_sent(stage: St
     assert body.count("tides") < 20
 
 
+@pytest.mark.covers("RP-17")
+def test_what_was_changed_is_said_in_words_beside_the_users_own_note(stage: Stage) -> None:
+    step_id = stage.compiled_call("openai")
+    mutations = [
+        {"op": "set_budget", "token_budget": 500},
+        {"op": "remove_item", "item_id": "almanac"},
+        {"op": "add_message", "role": "user", "text": "Be quick."},
+    ]
+
+    told = stage.replay(step_id, mutations=mutations, notes="does the almanac matter?")
+
+    assert told["changes"] == [
+        "Budget: 500 tokens",
+        "Leave out item: almanac",
+        "Add message: as user",
+    ]
+    assert told["user_notes"] == "does the almanac matter?"
+
+
 @pytest.mark.covers("RP-08", "RP-11")
 @pytest.mark.parametrize(
     ("mutation", "gone", "words"),

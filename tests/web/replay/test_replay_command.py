@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from hansard_store.database import DataFolder, open_for_ingest
+from hansard_store.database import DataFolder
 from hansard_web.cli.replay import replay
 from hansard_web.cli.transfer import export
 from tests.instrumentation.clients.asking import RESPONSES
@@ -100,9 +100,7 @@ def test_what_cannot_be_meant_exits_2_with_one_line(
 @pytest.mark.covers("RC-18")
 def test_a_step_carried_in_one_file_replays_in_another_store(stage: Stage, tmp_path: Path) -> None:
     file = tmp_path / "step.json"
-    elsewhere = DataFolder(tmp_path / "elsewhere")
-    elsewhere.create()
-    open_for_ingest(elsewhere).close()
+    elsewhere = DataFolder(tmp_path / "elsewhere")  # nothing is there
     for step_id in (stage.compiled_call("anthropic"), stage.http_call(RESPONSES)):
         stage.provider.received.clear()
         made = CliRunner().invoke(

@@ -54,8 +54,9 @@ class Replay(ReplaySummary, Answer):
     steps: list[dict[str, Any]]
     recipe: dict[str, Any] | None = Field(description="null in metadata_only")
     mutations: list[dict[str, Any]]
+    changes: list[str] = Field(description="what was changed, in words")
     user_notes: str | None
-    notes: list[str] = Field(description="what changed, and what could not be the same")
+    notes: list[str] = Field(description="what could not be the same")
     error: dict[str, Any] | None
     divergence: dict[str, Any] | None = Field(description="where a fork parted, and how")
     ask: dict[str, Any] | None = Field(description="what it takes to go on from there")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ from hansard_collector.transfer import import_files
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.replay.refusals import NotReplayable
+from hansard_store.database import DataFolder
 from hansard_web.api.answers import Body
 from hansard_web.cli.base import (
     Command,
@@ -29,6 +31,7 @@ from hansard_web.cli.base import (
 from hansard_web.cli.replay_changes import change_options, changes_from
 from hansard_web.cli.replay_shown import print_preview, print_replay
 from hansard_web.cli.store import find_store, open_store
+from hansard_web.config import data_folder
 from hansard_web.readers import Readers
 from hansard_web.replaying.answers import replay_body
 from hansard_web.replaying.asked import MOST_LIVE, AskReplay, GivenResult, GoOn, Mode
@@ -88,17 +91,16 @@ def replay(*, step: str, as_json: bool, **told: Any) -> None:
     """
     names = ("data", "config", "retention", "model_server", "policy")
     config = read_config(**{name: told[name] for name in names})
-    folder = find_store(told["data"])
-    open_store(folder).close()  # of this version, or refused
     try:
+        file = Path(step) if Path(step).is_file() and not told["goes_on"] else None
+        step_id = step if file is None else step_of_file(file)
+        folder = _folder(told["data"], may_begin=file is not None)
         with replaying(folder, config) as (replays, readers, ingest):
             if told["goes_on"]:
                 code = _go_on(replays, readers, step, told, as_json=as_json)
             else:
-                step_id = step
-                if Path(step).is_file():
-                    step_id = step_of_file(Path(step))
-                    import_files(ingest, [Path(step)])
+                if file is not None:
+                    import_files(ingest, [file])
                 code = _replay(replays, readers, _asked(step_id, told), told, as_json=as_json)
     except NotReplayable as why:
         if as_json:
@@ -106,6 +108,18 @@ def replay(*, step: str, as_json: bool, **told: Any) -> None:
         raise Misused(str(why)) from None
     if code:
         raise click.exceptions.Exit(code)
+
+
+def _folder(data: str | None, *, may_begin: bool) -> DataFolder:
+    """Return the store to replay in; for a step that is brought along, a new one where none is."""
+    if may_begin:
+        folder = DataFolder(data_folder(data, os.environ))
+        if not folder.database.exists():
+            folder.create()
+            return folder
+    folder = find_store(data)
+    open_store(folder).close()  # of this version, or refused
+    return folder
 
 
 def _replay(

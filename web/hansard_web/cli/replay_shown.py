@@ -49,7 +49,9 @@ def print_replay(body: Body) -> None:
     )
     found = body["comparison"] or {}
     changed = _compile(found.get("compile")) if body["mode"] == "mutated" else ()
-    print_lines([*changed, *_said(body), *_noted(body["labels"], body["notes"])])
+    made = [f"changed: {one}" for one in body["changes"]]
+    yours = [body["user_notes"]] if body["user_notes"] else []
+    print_lines([*made, *changed, *_said(body), *_noted(body["labels"], body["notes"], yours)])
 
 
 def _cost(cost: Json | None) -> str:

@@ -11,6 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 _PIPE_WIDTH = 240
+_GAP = 2  # between columns
+_NARROWEST = 8
 _STATUS_STYLES = {"error": "red", "open": "cyan", "no_end": "yellow", "blocked": "yellow"}
 
 
@@ -32,17 +34,41 @@ def console() -> Console:
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> None:
     """Print rows under their headings."""
     table = Table(box=None, pad_edge=False, header_style="bold")
+    told = [[plain(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+    most = _most_wide(columns, told) if not sys.stdout.isatty() else None
     for column in columns:
         table.add_column(
             column.title,
             justify="right" if column.is_figure else "left",
             no_wrap=True,
             overflow="ellipsis",
-            ratio=1 if column.may_cut and sys.stdout.isatty() else None,
+            ratio=1 if column.may_cut and most is None else None,
+            max_width=most if column.may_cut else None,
         )
-    for row in rows:
-        table.add_row(*(plain(cell) if isinstance(cell, str) else cell for cell in row))
+    for row in told:
+        table.add_row(*row)
     console().print(table)
+
+
+def _most_wide(columns: Sequence[Column], rows: Sequence[Sequence[Text]]) -> int:
+    """Return how wide each column that may be cut can be, so that the others are whole.
+
+    Left to itself, Rich takes what a long one needs from all of them alike.
+    """
+    needed = [
+        max([len(column.title), *(row[number].cell_len for row in rows)])
+        for number, column in enumerate(columns)
+    ]
+    kept = sum(width for width, column in zip(needed, columns, strict=True) if not column.may_cut)
+    left = _PIPE_WIDTH - kept - _GAP * (len(columns) - 1)
+    cut = sorted(width for width, column in zip(needed, columns, strict=True) if column.may_cut)
+    share = left
+    for number, width in enumerate(cut):  # what a short one leaves is for the long ones
+        share = left // (len(cut) - number)
+        if width > share:
+            break
+        left -= width
+    return max(share, _NARROWEST)
 
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:

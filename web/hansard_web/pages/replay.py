@@ -33,13 +33,12 @@ from hansard_web.pages.replay_preview import PreviewView, preview_view
 from hansard_web.pages.replay_state import ReplayState, read_state
 from hansard_web.pages.replay_words import (
     Refusal,
-    SaidChange,
     blocked_refusal,
-    say_change,
     say_refusal,
 )
 from hansard_web.replaying.answers import replays_of_step
 from hansard_web.replaying.engine import Replays
+from hansard_web.replaying.saying import SaidChange, say_change
 from hansard_web.settings import Scope, Token
 from hansard_web.sidecar.door import MayRead
 from hansard_web.sidecar.errors import RecordingOff, TooManyCalls

@@ -40,9 +40,10 @@ from hansard_web.pages.replay_live import (
     read_go_on,
 )
 from hansard_web.pages.replay_state import ReplayState
-from hansard_web.pages.replay_words import SaidChange, say_change, sentence
+from hansard_web.pages.replay_words import sentence
 from hansard_web.replaying.answers import compared_steps, replay_body
 from hansard_web.replaying.engine import PLAN_MS
+from hansard_web.replaying.saying import SaidChange, say_change
 from hansard_web.sidecar.door import MayRead
 from hansard_web.sidecar.errors import RecordingOff, TooManyCalls
 from hansard_web.site import Site, SiteDep

@@ -1,38 +1,21 @@
-"""Changes, refusals and previews of a replay in words."""
+"""Refusals and previews of a replay in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from hansard_compiler.calls import Json
-from hansard_compiler.canonical import canonical_json
 from hansard_compiler.replay.refusals import NotReplayable
 from hansard_web.comparing.words import signed
 from hansard_web.compiled.words import DECISIONS, meaning
-from hansard_web.format import count, money, plural, shorten
+from hansard_web.format import money, shorten
 from hansard_web.pages.diff_detail import PathRow
 from hansard_web.replaying.answers import reason_text
+from hansard_web.replaying.saying import text_of_value
 
 _NANO: Final = 1_000_000_000
-_LABELS: Final[Mapping[str, str]] = {
-    "set_model": "Model",
-    "set_provider": "Provider",
-    "set_sampling": "Sampling",
-    "set_budget": "Budget",
-    "set_weights": "Weights",
-    "set_policy": "Policy",
-    "remove_memory": "Leave out memory",
-    "remove_source": "Leave out source",
-    "add_item": "Add item",
-    "edit_item": "Edit item",
-    "remove_item": "Leave out item",
-    "edit_message": "Edit message",
-    "remove_message": "Remove message",
-    "add_message": "Add message",
-    "remove_tool": "Leave out tool",
-}
 _DID: Final[Mapping[str, str]] = {
     "included": "goes in",
     "excluded": "falls out",
@@ -46,15 +29,6 @@ _DID: Final[Mapping[str, str]] = {
 }
 _CUT: Final[Mapping[str, str]] = {"compressed": "shortened", "redacted": "with parts cut out"}
 _FLIPS: Final = ("included", "excluded", "added", "removed", "compressed", "redacted")
-
-
-@dataclass(frozen=True, slots=True)
-class SaidChange:
-    """A change as a line of the list."""
-
-    label: str
-    text: str
-    long: str  # content that is shown below it
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,77 +52,6 @@ class Flip:
     detail: str
     is_verified: bool
     change: str
-
-
-def say_change(change: Json) -> SaidChange:
-    """Return a change in words; one that is not known is shown as it is."""
-    op = str(change.get("op"))
-    text, long = _change_text(op, change)
-    return SaidChange(_LABELS.get(op, op), shorten(text, 200), shorten(long, 1_000))
-
-
-def _change_text(op: str, change: Json) -> tuple[str, str]:
-    match op:
-        case "set_model" | "set_provider":
-            return str(change.get(op.removeprefix("set_"))), ""
-        case "set_budget":
-            return ", ".join(_budget(change)), ""
-        case "set_weights" | "set_sampling":
-            told = change.get("weights", {}) if op == "set_weights" else _rest(change)
-            return _pairs(told), ""
-        case "set_policy":
-            rules = change.get("rules")
-            many = len(rules) if isinstance(rules, list) else 0
-            names = [str(one.get("id")) for one in rules or () if isinstance(one, dict)]
-            return f"{plural(many, 'rule')} in place of those of the compile", ", ".join(names)
-        case "remove_memory":
-            return str(change.get("memory_id") or "all memories"), ""
-        case "remove_source" | "remove_tool" | "remove_item":
-            return str(change.get("source") or change.get("name") or change.get("item_id")), ""
-        case "edit_item":
-            return str(change.get("item_id")), _text(change.get("content"))
-        case "add_item":
-            item = change.get("item")
-            item = item if isinstance(item, dict) else {}
-            name = f"{item.get('kind', '')} {item.get('id', '')}".strip()
-            return name, _text(item.get("content"))
-        case "edit_message" | "remove_message":
-            return f"message {change.get('position')}, counted from 0", _text(change.get("text"))
-        case "add_message":
-            return f"as {change.get('role')}", _text(change.get("text"))
-    return _text(_rest(change)), ""
-
-
-def _budget(change: Json) -> list[str]:
-    told = []
-    if change.get("token_budget") is not None:
-        told.append(f"{_figure(change['token_budget'])} tokens")
-    if change.get("response_reserve") is not None:
-        told.append(f"{_figure(change['response_reserve'])} of them kept for the answer")
-    return told
-
-
-def _figure(value: Any) -> str:
-    return count(value) if isinstance(value, int) else str(value)
-
-
-def _rest(change: Json) -> Json:
-    return {name: value for name, value in change.items() if name != "op"}
-
-
-def _pairs(told: Any) -> str:
-    if not isinstance(told, dict):
-        return str(told)
-    return ", ".join(
-        f"{name.replace('_', ' ')} {'as the provider has it' if value is None else value}"
-        for name, value in told.items()
-    )
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else canonical_json(value)
 
 
 # ---- refusals
@@ -223,8 +126,8 @@ def path_rows(changes: Sequence[Json], most: int = 100) -> tuple[PathRow, ...]:
     """Return changes by path as a table shows them."""
     return tuple(
         PathRow(
-            one["path"], one["state"], shorten(_text(one["left"]), 300),
-            shorten(_text(one["right"]), 300),
+            one["path"], one["state"], shorten(text_of_value(one["left"]), 300),
+            shorten(text_of_value(one["right"]), 300),
         )
         for one in changes[:most]
     )  # fmt: skip

@@ -16,6 +16,7 @@ from hansard_store.replays import ReplayRow, list_replays, replays_of_run
 from hansard_store.step_queries import get_step
 from hansard_web.api.answers import Body, time_text
 from hansard_web.replaying.comparing import comparison_body
+from hansard_web.replaying.saying import change_notes
 from hansard_web.replaying.source import REQUEST_REF
 
 _IN_A_STEP: Final = 50
@@ -58,6 +59,7 @@ def replay_body(
 ) -> Body:
     """Return everything about a replay: changes, notes, answers, and the comparison."""
     report = row.report or {}
+    mutations = (report.get("recipe") or {}).get("context_mutations", [])
     recorded_hash = _recorded_hash(connection, row, now_ns=now_ns)
     source, made = compared_steps(row)
     return {
@@ -66,7 +68,8 @@ def replay_body(
         "same_request": None if row.request_hash is None else row.request_hash == recorded_hash,
         "steps": list(row.steps),
         "recipe": report.get("recipe"),
-        "mutations": (report.get("recipe") or {}).get("context_mutations", []),
+        "mutations": mutations,
+        "changes": change_notes(mutations),
         "user_notes": (report.get("recipe") or {}).get("notes"),
         "notes": report.get("notes", []),
         "error": report.get("error"),
