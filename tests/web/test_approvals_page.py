@@ -6,7 +6,14 @@ import pytest
 from starlette.testclient import TestClient
 
 from hansard_compiler.memory_models import WriteMemory
-from hansard_store.approval_records import Action, Approval, Approver, PolicyNote, Proposal
+from hansard_store.approval_records import (
+    Action,
+    Approval,
+    Approver,
+    Outcome,
+    PolicyNote,
+    Proposal,
+)
 from hansard_store.approval_states import Status
 from hansard_store.facade import Accountability
 from hansard_store.memory_book import MemoryBook
@@ -255,9 +262,9 @@ def test_an_outcome_that_nobody_knows_is_listed_for_review(client: TestClient) -
     assert "Nobody knows how it ended" in page.one("article", class_="ask").text
 
 
-def lost(store: Accountability) -> Approval:
+def lost(store: Accountability, **changes: str) -> Approval:
     """Return an action whose outcome nobody knows."""
-    asked = ask(store)
+    asked = ask(store, **changes)
     store.approve(asked.approval_id)
     store.claim(asked.approval_id, lease_s=-1.0, holder="http")
     store.recover()
@@ -278,6 +285,8 @@ def test_a_person_settles_an_outcome_that_nobody_knew(client: TestClient) -> Non
     assert (silent.status_code, taken.status_code, second.status_code) == (422, 303, 409)
     page = read(client, address)
     assert page.all("form", id="settle") == []
+    way = [one.text for one in page.one("ol", class_="states").all("li")]
+    assert way == ["requested", "approved by me", "began", "did not run, as me found"]
     shown = page.one("article", class_="ask").text
     assert "It did not run, as me found at" in shown
     assert "the deal is not in the list" in shown
@@ -495,6 +504,23 @@ def test_a_run_and_its_tool_step_lead_to_what_waits_and_say_what_became_of_it(
     assert states(client, step) == ["requested", "approved by Noor", "ran", "returned"]
     assert read(client, f"/steps/{step}").all("a", href=f"/approvals/{asked.approval_id}")
     assert read(client, f"/runs/{run}").all("a", href=f"/approvals?run={run}")
+
+
+@pytest.mark.parametrize(("outcome", "last"), [("ran", "ran"), ("did_not_run", "did not run")])
+def test_the_tool_step_says_who_found_how_it_ended(
+    client: TestClient, runs: RunMaker, outcome: Outcome, last: str
+) -> None:
+    store = store_of(client)
+    run = runs.run("front-desk", tool="create_deal")
+    steps = client.get(f"/v1/runs/{run}/steps").json()["items"]
+    [step] = [one["step_id"] for one in steps if one["role"] == "tool"]
+    asked = lost(store, run_id=run, step_id=step)
+    assert states(client, step) == ["requested", "approved by me", "began", "outcome unknown"]
+
+    store.settle_outcome(asked.approval_id, outcome, by="bea", note="I looked")
+
+    told = ["requested", "approved by me", "began", f"{last}, as bea found"]
+    assert states(client, step) == told
 
 
 def states(client: TestClient, step: str) -> list[str]:

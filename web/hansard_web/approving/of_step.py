@@ -93,6 +93,11 @@ def _decision(approval: Approval) -> tuple[State, ...]:
 def _ran(approval: Approval) -> tuple[State, ...]:
     if approval.status in (Status.REJECTED, Status.EXPIRED):
         return ()
+    by = approval.execution.settled_by
+    if by is not None:  # its program never told how it ended; a person looked
+        has_run = approval.execution.state == "done"
+        found = f"{'ran' if has_run else 'did not run'}, as {clean(by)} found"
+        return (("began", ""), (found, "" if has_run else "fail"))
     match approval.execution.state:
         case "claimed":
             return (("running", "open"), ("returned", "todo"))
@@ -102,8 +107,6 @@ def _ran(approval: Approval) -> tuple[State, ...]:
             return (("ran", ""), ("failed", "fail"))
         case "unknown":
             return (("began", ""), ("outcome unknown", "fail"))
-        case "not_run":
-            return (("began", ""), ("did not run", "fail"))
     return (("ran", "todo"), ("returned", "todo"))
 
 
