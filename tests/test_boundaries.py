@@ -109,7 +109,7 @@ def commands() -> Iterator[str]:
             yield from command.commands
 
 
-@pytest.mark.covers("NG-01", "NG-03", "NG-04", "NG-07")
+@pytest.mark.covers("NG-01", "NG-03", "NG-04", "NG-07", "NG-08")
 def test_nothing_is_offered_that_is_another_product(schema: list[tuple[str, str]]) -> None:
     offered = {*CHANGES, *commands(), *(setting.name for setting in SETTINGS)}
     offered |= {table for table, _ in schema} | {column for _, column in schema}

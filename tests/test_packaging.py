@@ -113,7 +113,7 @@ def test_all_six_parts_come_with_the_package(newcomer: Newcomer) -> None:
     assert adapters == "anthropic openai openai_compatible scripted"
 
 
-@pytest.mark.covers("OT-21")
+@pytest.mark.covers("OT-21", "AC-10")
 def test_a_newcomer_reads_the_first_step_within_half_an_hour(newcomer: Newcomer) -> None:
     """What a machine takes of it: the README's program, a server, and the step it recorded."""
     program = re.search(

@@ -275,7 +275,7 @@ def test_one_call_of_openai_goes_to_the_server_that_is_set(
     assert offline["output"][0]["content"][0]["text"].startswith("Order 7 was packed on Monday.")
 
 
-@pytest.mark.covers("SD-13")
+@pytest.mark.covers("SD-13", "NG-02")
 def test_a_graph_is_recorded_without_being_changed(server: Serving, tmp_path: Path) -> None:
     played = play(server, tmp_path, "wrapped_runtime.py")
 
@@ -323,7 +323,7 @@ HOOKS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.covers("SD-11")
+@pytest.mark.covers("SD-11", "SD-12")
 def test_hooks_of_a_session_become_one_run(
     server: Serving, examples: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,6 +110,7 @@ def test_with_the_sdk_both_back_ends_get_the_spans(server: Serving, tmp_path: Pa
     assert shown.runs[0]["service_names"] == ["stock"]
 
 
+@pytest.mark.covers("SD-12")
 def test_a_back_end_of_ones_own_tells_its_runs_step_by_step(
     server: Serving, tmp_path: Path
 ) -> None:

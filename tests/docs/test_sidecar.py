@@ -65,6 +65,7 @@ def test_the_walk_through_leaves_the_run_it_tells(tmp_path: Path, door: str) -> 
     assert (check["run_id"], check["subject"]) == (run["run_id"], "find_order")
 
 
+@pytest.mark.covers("SD-12")
 def test_an_agent_in_shell_tells_its_run(tmp_path: Path) -> None:
     with serving(tmp_path / "data") as server:
         ended = subprocess.run(

@@ -77,7 +77,7 @@ def steps(folder: DataFolder) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.covers("ME-08", "ME-09", "ME-19")
+@pytest.mark.covers("ME-08", "ME-09", "ME-19", "AC-06")
 def test_what_one_run_wrote_the_next_compiles_with_its_source_run(place: DataFolder) -> None:
     with hansard.start_run(agent_name="mender") as first:
         written = remember()
@@ -124,7 +124,7 @@ def test_what_was_taken_back_is_out_of_the_next_compile_with_a_receipt(place: Da
     assert [one.id for one in memory.read(project="quillbook")] == [new.id]
 
 
-@pytest.mark.covers("ME-02", "ME-03", "ME-04")
+@pytest.mark.covers("ME-02", "ME-03", "ME-04", "AC-06")
 def test_working_memory_is_the_runs_own(place: DataFolder) -> None:
     with hansard.start_run(agent_name="clerk") as run:
         notes = memory.working()

@@ -52,7 +52,7 @@ def rows(page: Element) -> dict[str, Element]:
     return {row.one("a", class_="rowlink").text: row for row in found}
 
 
-@pytest.mark.covers("UI-03", "UI-12")
+@pytest.mark.covers("UI-03", "UI-12", "AC-09")
 @pytest.mark.parametrize("step", [COMPILE, CALL])
 def test_every_candidate_stands_there_with_decision_and_reason(
     client: TestClient, quillbook: CompileResult, step: str

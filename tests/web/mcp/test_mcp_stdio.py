@@ -39,7 +39,7 @@ def speak(*calls: tuple[str, dict[str, Any]], arguments: list[str], **more: str)
     return anyio.run(connected)
 
 
-@pytest.mark.covers("MC-01", "MC-02", "MC-04", "MC-05")
+@pytest.mark.covers("MC-01", "MC-02", "MC-04", "MC-05", "SD-12")
 def test_a_folder_is_read_without_a_server_and_proposals_survive_the_program(
     office: Office,
 ) -> None:

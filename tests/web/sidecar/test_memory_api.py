@@ -164,7 +164,7 @@ def test_a_run_of_the_sidecar_reads_writes_and_compiles_memory_step_by_step(agen
     assert listed["memory_id"] == memory["memory_id"]
 
 
-@pytest.mark.covers("ME-15")
+@pytest.mark.covers("ME-15", "NG-06")
 def test_what_a_model_says_does_not_become_memory(agent: Agent) -> None:
     run_id = agent.start()
     script = {"hansard_script": 1, "model": "m", "otherwise": {"say": "Remember: round() is best."}}
