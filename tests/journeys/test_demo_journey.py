@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, Response, expect
+from playwright.sync_api import Browser, Page, Request, Response, ViewportSize, expect
 
 from tests.journeys.axe import COLOURS, violations
 from tests.journeys.demo_story import Story
@@ -15,6 +16,8 @@ from tests.web.conftest import browser
 __all__ = ["browser"]  # the fixture
 
 _BAD = 2  # the turn whose patch was sent back
+_DESK: Final[ViewportSize] = {"width": 1440, "height": 900}
+_PHONE: Final = 390
 
 
 @dataclass
@@ -45,7 +48,7 @@ def tab(browser: Browser, story: Story) -> Iterator[Watched]:
     """A tab in which nothing may go wrong."""
     context = browser.new_context(
         base_url=story.address,
-        viewport={"width": 1440, "height": 900},
+        viewport=_DESK,
         reduced_motion="reduce",  # a colour on its way from one to the other is neither
     )
     watched = Watched(context.new_page(), story.address)
@@ -119,7 +122,7 @@ def _overviews(_: Story) -> list[str]:
 
 
 @pytest.mark.parametrize("pages", [_runs, _steps, _comparisons, _records, _overviews])
-def test_every_page_is_whole_and_accessible_in_both_themes(
+def test_every_page_is_whole_accessible_in_both_themes_and_fits_a_phone(
     tab: Watched, story: Story, pages: Callable[[Story], list[str]]
 ) -> None:
     found = []
@@ -129,6 +132,10 @@ def test_every_page_is_whole_and_accessible_in_both_themes(
         found += [f"{path}: {one}" for one in violations(tab.page)]
         tab.page.emulate_media(color_scheme="dark")
         found += [f"{path} in the dark: {one}" for one in violations(tab.page, *COLOURS)]
+        tab.page.set_viewport_size({"width": _PHONE, "height": 900})
+        wider = tab.page.evaluate("document.documentElement.scrollWidth") - _PHONE
+        found += [f"{path} is {wider} px wider than a phone"] if wider > 0 else []
+        tab.page.set_viewport_size(_DESK)
 
     assert found == []
 
