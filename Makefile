@@ -17,9 +17,9 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed-dev browser check
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
 
-## checks that need Node and a network: stock JavaScript exporters, the programs of docs/connect, MCP
+## checks that need Node and a network: JavaScript exporters, docs/connect, MCP, the image's lines
 test-peers: $(VENV)/.installed-dev
-	@failed=; for part in run connect mcp_conformance; do \
+	@failed=; for part in run connect mcp_conformance image; do \
 	  $(BIN)/python tests/peers/$$part.py || failed="$$failed tests/peers/$$part.py"; \
 	done; test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple
@@ -42,3 +43,19 @@ def ignored(file: Path, path: Path) -> bool:
         if any(fnmatch(name, pattern.removeprefix("**/")) for name in names):
             is_ignored = not line.startswith("!")
     return is_ignored
+
+
+def copy_context(root: Path, stage: list[Instruction], target: Path) -> None:
+    """Copy what a stage takes of the checkout, and of that only what the engine is sent."""
+    rules = root / ".dockerignore"
+
+    def left_out(folder: str, names: list[str]) -> set[str]:
+        place = Path(folder).relative_to(root)
+        return {name for name in names if ignored(rules, place / name)}
+
+    target.mkdir(exist_ok=True)
+    for name in copied(stage):
+        if (root / name).is_dir():
+            shutil.copytree(root / name, target / name, ignore=left_out)
+        else:
+            shutil.copy(root / name, target)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -19,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dockerfile import copied, ignored, read_dockerfile
+from tests.dockerfile import copy_context, read_dockerfile
 from tests.journeys.processes import environment, serving
 
 ROOT = Path(__file__).parent.parent
@@ -135,6 +134,15 @@ def test_a_newcomer_reads_the_first_step_within_half_an_hour(newcomer: Newcomer)
 
 
 @pytest.mark.covers("EX-07")
+def test_the_demo_plays_from_the_wheel(newcomer: Newcomer) -> None:
+    apart = ("--data", str(newcomer.home / "demo"), "--http-port", "0", "--grpc-port", "0")
+
+    told = newcomer.run("hansard", "demo", "--fast", "--exit", *apart)
+
+    assert "The second run's first patch was right." in told
+
+
+@pytest.mark.covers("EX-07")
 def test_no_name_of_the_wheel_is_too_general(wheel: Path) -> None:
     tops = {name.partition("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
 
@@ -199,18 +207,7 @@ def test_the_source_distribution_makes_the_same_wheel(wheel: Path, tmp_path: Pat
 def test_what_the_image_copies_is_enough_for_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
     """The image's own build, but for the engine: the files it is sent, and no others."""
     context = tmp_path / "context"
-    rules = ROOT / ".dockerignore"
-
-    def left_out(folder: str, names: list[str]) -> set[str]:
-        place = Path(folder).relative_to(ROOT)
-        return {name for name in names if ignored(rules, place / name)}
-
-    for name in copied(read_dockerfile(ROOT / "Dockerfile")[0]):
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, context / name, ignore=left_out)
-        else:
-            context.mkdir(exist_ok=True)
-            shutil.copy(ROOT / name, context / name)
+    copy_context(ROOT, read_dockerfile(ROOT / "Dockerfile")[0], context)
 
     assert _content(_built("wheel", context, tmp_path / "wheel")) == _content(wheel)
 

@@ -17,7 +17,7 @@ _libc = ctypes.CDLL(None)
 NOBODY = 65534
 
 
-def _give_up_overrides() -> None:
+def give_up_overrides() -> None:
     """Between fork and exec: whatever runs next has not what is dropped here."""
     for capability in _OVERRIDES:
         _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
@@ -31,7 +31,7 @@ def bound_hansard(*arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         env=environment(),
         timeout=60,
-        preexec_fn=_give_up_overrides,
+        preexec_fn=give_up_overrides,
     )
 
 
