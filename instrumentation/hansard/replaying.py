@@ -90,6 +90,8 @@ def replay(
 
     Raises NotReplayable with a reason, ReplayUnavailable where nobody can make it, NotFoundError.
     """
+    if not live and (tools or max_turns is not None or max_usd is not None):
+        raise ValueError("tools, max_turns and max_usd are of a fork that goes on: say live=True")
     changes = [
         *_changes(model, provider, token_budget, response_reserve, weights, policy, remove),
         *(dict(one) for one in mutations),

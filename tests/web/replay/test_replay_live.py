@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from hansard_store.payloads import blob_path
 from tests.instrumentation.clients.provider import Reply, json_reply
 from tests.web.replay.stage import Stage
 from tests.web.replay.test_replay_forward import TURNS, forward, ran, recorded_run, saying
@@ -112,6 +114,15 @@ def test_asked_for_at_once_it_goes_through_as_long_as_everything_was_recorded(st
     assert ran == []
 
 
+def test_a_preview_says_how_far_it_would_go_and_for_how_much(stage: Stage) -> None:
+    steps = recorded_run(stage)
+
+    shown = stage.preview(steps[0], live=True, max_turns=3, max_usd=0.25)
+
+    assert "up to 3 live turns, for at most $0.25" in shown["notes"][-1]
+    assert stage.provider.received == []
+
+
 def test_turns_are_bounded_and_more_can_be_allowed(stage: Stage) -> None:
     again = saying(None, ("get", {"k": 8}))
     results = [{"call_id": "call_get_0", "result": "x"}]
@@ -186,3 +197,55 @@ def test_integers_over_64_bits_in_a_call_are_kept_as_they_are(stage: Stage) -> N
 
     assert told["state"] == "diverged"
     assert told["ask"]["calls"][0]["arguments"] == {"k": 10**30}
+
+
+def test_of_two_who_go_on_at_once_one_does(stage: Stage) -> None:
+    waiting = go_on(stage, parted_fork(stage))
+    sent = len(stage.provider.received)
+    path = f"/v1/replay/{waiting['replay_id']}/continue"
+    stage.provider.replies.extend([json_reply(END), json_reply(END)])
+    body = {"wait_s": 30, "results": [{"call_id": "call_get_1", "result": "lost"}]}
+
+    with ThreadPoolExecutor(2) as both:
+        answers = list(both.map(lambda _: stage.post(path, body), range(2)))
+
+    codes = sorted(one.status_code for one in answers)
+    told = stage.get(f"/v1/replay/{waiting['replay_id']}")
+    assert codes == [201, 409]
+    assert (told["state"], len(told["steps"])) == ("done", 3)
+    assert len(stage.provider.received) == sent + 1
+
+
+def test_sent_again_under_its_key_a_fork_goes_on_once(stage: Stage) -> None:
+    waiting = go_on(stage, parted_fork(stage))
+    path = f"/v1/replay/{waiting['replay_id']}/continue"
+    stage.provider.replies.append(json_reply(END))
+    body = {"wait_s": 30, "results": [{"call_id": "call_get_1", "result": "lost"}]}
+
+    first, again = (stage.post(path, body, Idempotency_Key="once-more") for _ in range(2))
+
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert len(again.json()["steps"]) == 3
+
+
+def test_where_the_bytes_of_the_last_answer_are_gone_it_says_so(stage: Stage) -> None:
+    large = saying("so many words " * 20_000, ("get", {"k": 9}))
+    waiting = go_on(stage, forward(stage, recorded_run(stage)[0], [TURNS[0], large]))
+    ref = stage.step(waiting["ask"]["step_id"])["attributes"]["hansard.response.ref"]
+    blob_path(stage.folder, bytes.fromhex(ref.removeprefix("sha256:"))).unlink()
+
+    told = refused(stage, waiting, results=[{"call_id": "call_get_0", "result": "lost"}])
+
+    assert told["reason"] == "no_recording"
+    assert stage.get(f"/v1/replay/{waiting['replay_id']}")["state"] == "waiting"
+
+
+def test_the_source_is_not_touched_by_what_goes_on_live(stage: Stage) -> None:
+    steps = recorded_run(stage)
+    before = stage.rows_of(steps[0][:32])
+
+    parted = forward(stage, steps[0], [TURNS[0], PARTED])
+    waiting = go_on(stage, parted)
+    go_on(stage, waiting, END, results=[{"call_id": "call_get_1", "result": "lost"}])
+
+    assert stage.rows_of(steps[0][:32]) == before

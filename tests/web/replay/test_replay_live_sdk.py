@@ -132,6 +132,11 @@ def test_a_tool_that_fails_is_told_to_the_model_as_a_failure(stage: Stage) -> No
     assert told.live["calls"][0]["is_error"]
 
 
+def test_tools_are_for_a_fork_that_goes_on_live() -> None:
+    with pytest.raises(ValueError, match="live=True"):
+        hansard.replay("0" * 32 + "-" + "1" * 16, forward=True, tools=TOOLS)
+
+
 def test_without_anybody_to_decide_or_record_nothing_runs(stage: Stage) -> None:
     gone = HttpDecisions(load_settings({"endpoint": "http://127.0.0.1:9"}))
     steps = recorded_run(stage)

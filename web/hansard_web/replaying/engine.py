@@ -6,6 +6,7 @@ reads the store and refuses; only then is a row written, and only then is anythi
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -50,6 +51,7 @@ from hansard_web.sidecar.errors import TooManyCalls
 from hansard_web.sidecar.recording import Outlet
 
 MOST_AT_ONCE: Final = 8
+_log = logging.getLogger("hansard.replays")
 PLAN_MS: Final = 30_000
 
 
@@ -261,18 +263,26 @@ class Replays:
             ending = _Ending("failed", reason_of(wrong))
             work.report["error"] = error_body(wrong)
         try:
+            self._tell_end(work, run, ending, error)
+        except Exception as trouble:  # the store is gone: the next start says it was interrupted
+            _log.warning("the end of replay %s was not kept: %s", work.row.replay_id, trouble)
+        finally:
+            with self._lock:
+                self._works.pop(work.row.replay_id, None)
+            work.ended.set()
+
+    def _tell_end(
+        self, work: _Work, run: ReplayRun, ending: _Ending, error: BaseException | None
+    ) -> None:
+        row = work.row._replace(
+            state=ending.state,
+            reason=None if ending.reason is None else ending.reason.value,
+            report=self._kept(work.report),
+        )
+        try:
             run.end(error)
         finally:
-            row = work.row._replace(
-                state=ending.state,
-                reason=None if ending.reason is None else ending.reason.value,
-                ended_ns=time.time_ns(),
-                report=self._kept(work.report),
-            )
-            change_replay(self._outlet.folder, row)
-            with self._lock:
-                self._works.pop(row.replay_id, None)
-            work.ended.set()
+            change_replay(self._outlet.folder, row._replace(ended_ns=time.time_ns()))
 
     def _ask(self, work: _Work, asked: AskReplay, turn: Turn, run: ReplayRun) -> _Ending:
         """Make the calls of a replay, and return how it ended."""

@@ -46,9 +46,19 @@ def preview_body(turn: Turn, asked: AskReplay, redactor: Redactor) -> Body:
         "compile": None if turn.remade is None else remade_body(turn.remade, redactor),
         "tokens": {"estimated_input": estimate.tokens, "estimated_by": estimate.counted_by},
         "cost": cost_body(turn, estimate, times=asked.n),
-        "notes": [*turn.notes, *([_FORWARD] if asked.kind == "forward" else [])],
+        "notes": [*turn.notes, *_ahead(asked)],
         "left_out": [] if turn.is_exact else turn.form.notes(turn.given),
     }
+
+
+def _ahead(asked: AskReplay) -> list[str]:
+    """Return what else is paid for: the turns that follow."""
+    if asked.kind != "forward":
+        return []
+    if not asked.live:
+        return [_FORWARD]
+    most = f"up to {asked.max_turns} live turns, for at most ${asked.max_usd:g}"
+    return [_FORWARD, f"past the first divergence the model is asked further: {most}"]
 
 
 def refusal_body(why: NotReplayable) -> Json:
