@@ -213,6 +213,15 @@ class Keyboard:
                 return
         raise AssertionError(f"no {name!r} within {_MOST_STOPS} stops")
 
+    def opens(self, heading: str) -> None:
+        """Press Enter on a link, and wait until the page behind it listens to keys."""
+        self._page.keyboard.press("Enter")
+        self.arrives(heading)
+
+    def arrives(self, heading: str) -> None:
+        expect(self._page.locator("h1")).to_contain_text(heading)
+        self._page.wait_for_load_state("load")  # modules have run by then
+
     def sees_focus(self, after: str) -> str:
         """Return what has the focus."""
         focus = self._page.evaluate(_FOCUS)
@@ -232,8 +241,7 @@ def test_who_has_no_mouse_finds_out_why_a_patch_was_wrong(tab: Watched) -> None:
     expect(page.locator("#run-count")).to_have_text("1 run")
     page.keyboard.press("Escape")
     hands.press("j")
-    page.keyboard.press("Enter")
-    expect(page.locator("h1")).to_contain_text("Make the failing test pass")
+    hands.opens("Make the failing test pass")
 
     # the call after the one that failed, and what was in its prompt
     page.keyboard.press("e")
@@ -246,8 +254,7 @@ def test_who_has_no_mouse_finds_out_why_a_patch_was_wrong(tab: Watched) -> None:
     page.keyboard.press("Enter")
     expect(pane).to_contain_text("were left out")
     hands.tab_to("Open with scores")
-    page.keyboard.press("Enter")
-    expect(page.locator("h1")).to_have_text("Why is this in the prompt?")
+    hands.opens("Why is this in the prompt?")
     hands.press("/")
     page.keyboard.type("CONVENTIONS")
     expect(page.locator(".receipt")).to_have_count(1)
@@ -260,15 +267,14 @@ def test_who_has_no_mouse_finds_out_why_a_patch_was_wrong(tab: Watched) -> None:
     hands.tab_to("Compare with", key="Shift+Tab")
     page.keyboard.press("Enter")
     hands.tab_to("previous call")
-    page.keyboard.press("Enter")
-    expect(page.locator("h1")).to_have_text("Two steps of one run")
+    hands.opens("Two steps of one run")
     hands.press("n", "n", "p")
     expect(page.locator("[data-change-say]")).to_contain_text("change 1 of")
 
     # and who sent the patch back
     page.keyboard.press("g")
     page.keyboard.press("a")
-    expect(page.locator("h1")).to_have_text("Approvals")
+    hands.arrives("Approvals")
     hands.press("j", "j", "j")
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_contain_text("This hides the cent instead of finding it.")
