@@ -15,6 +15,7 @@ from hansard.decorators import agent, tool, trace
 from hansard.handle import SpanHandle, span
 from hansard.propagation import extract, inject, inject_environment
 from hansard.run import Run, current_run
+from hansard.scoring import score
 from hansard.session import end_run, record_tool_call, record_tool_result, start_run
 from hansard.setup import flush, init, shutdown
 from hansard.step import Step
@@ -69,6 +70,7 @@ __all__ = [
     "record_tool_call",
     "record_tool_result",
     "replay",
+    "score",
     "shutdown",
     "span",
     "start_run",

@@ -23,6 +23,7 @@ class Name(NamedTuple):
 _AGENT, _TOOL, _CALL = "`invoke_agent`", "`execute_tool`", "model calls"
 _LOGS = "`hansard.payload`"
 _MEMORY = "steps of memory"
+_SCORE = "event `gen_ai.evaluation.result`"
 _COMPILE, _CHECK = "`hansard.compile`", "`hansard.policy.check`"
 _REPLAY = f"{_AGENT}, {_CALL} of a replay"
 _BOTH = f"{_COMPILE}, {_CALL}"
@@ -111,6 +112,12 @@ UPSTREAM: Final = (
     Name("exception.message", "string", "event `exception`", "Its message; not in metadata_only."),
     Name("exception.stacktrace", "string", "event `exception`",
          "Its traceback, the middle cut out over 32 KiB; not in metadata_only."),
+    Name("gen_ai.evaluation.result", "event", "what `hansard.score` judged",
+         "A score that the program gave the step."),
+    Name("gen_ai.evaluation.name", "string", _SCORE, "What was judged."),
+    Name("gen_ai.evaluation.score.value", "double", _SCORE, "The number."),
+    Name("gen_ai.evaluation.score.label", "string", _SCORE, "The word."),
+    Name("gen_ai.evaluation.explanation", "string", _SCORE, "Why."),
     Name("service.name", "string", "the resource", "Name of the program."),
     Name("service.instance.id", "string", "the resource", "One process; a fork gets its own."),
 )  # fmt: skip

@@ -120,11 +120,7 @@ class Observation:
 
     def add_event(self, name: str, attributes: Mapping[str, object]) -> None:
         """Add an event, its attributes as the retention mode lets them out."""
-        try:
-            clean = {k: clean_attribute(self._recorder, k, v) for k, v in attributes.items()}
-            self.span.add_event(name, clean)
-        except Exception as error:
-            tell("event", error)
+        add_event(self._recorder, self.span, name, attributes)
 
     def tell_error(self, error: BaseException) -> None:
         """Tell of an exception that the program handled: an event, and no status."""
@@ -209,6 +205,15 @@ def _set_content() -> Callable[..., None]:
 @functools.lru_cache(maxsize=1024)
 def _clean_constant(redactor: Redactor, mode: RetentionMode, key: str, text: str) -> str:
     return _clean_text(redactor, mode, text, key)
+
+
+def add_event(recorder: Recorder, span: Span, name: str, attributes: Mapping[str, object]) -> None:
+    """Add an event to a span, its attributes as the retention mode lets them out; never raises."""
+    try:
+        clean = {key: clean_attribute(recorder, key, value) for key, value in attributes.items()}
+        span.add_event(name, clean)
+    except Exception as error:
+        tell("event", error)
 
 
 def clean_attribute(recorder: Recorder, key: str, value: object) -> AttributeValue:

@@ -10,6 +10,8 @@ from opentelemetry.trace import StatusCode, get_current_span
 import hansard
 from tests.instrumentation.recording import attributes, recording
 
+SECRET = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
+
 
 def test_a_block_is_a_step_with_what_is_said_of_it() -> None:
     with recording() as recorded:
@@ -82,3 +84,22 @@ def test_without_init_a_block_runs_and_nothing_said_of_it_fails() -> None:
 
         assert span.step_id == ""
         assert not span.otel.is_recording()
+
+
+def test_a_program_judges_the_step_that_is_open() -> None:
+    hansard.score("before", 1)  # without init(), and without a step: nothing
+    with recording() as recorded:
+        hansard.score("nowhere", 1)
+        with hansard.span("answer"):
+            hansard.score("correctness", 1, label="pass", why="the key is " + SECRET)
+            hansard.score("tone", label="kind")
+
+    [first, second] = recorded.only().events
+    assert first.name == second.name == "gen_ai.evaluation.result"
+    assert dict(second.attributes or {}) == {
+        "gen_ai.evaluation.name": "tone",
+        "gen_ai.evaluation.score.label": "kind",
+    }
+    told = dict(first.attributes or {})
+    assert told["gen_ai.evaluation.score.value"] == 1.0
+    assert SECRET not in str(told["gen_ai.evaluation.explanation"])
