@@ -51,15 +51,16 @@ RunId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 Tag: TypeAlias = Annotated[str, StringConstraints(max_length=256), AfterValidator(clean_tag)]
 ScoreName: TypeAlias = Annotated[
     str,
-    BeforeValidator(_stripped),
     StringConstraints(min_length=1, max_length=MOST_NAME),
     AfterValidator(_is_name),
+    BeforeValidator(_stripped),
 ]
+# Stripped by what stands last: so the bounds are those of a text, which refuse broken Unicode.
 Text: TypeAlias = Annotated[
-    str, BeforeValidator(_stripped), StringConstraints(min_length=1, max_length=MOST_TEXT)
+    str, StringConstraints(min_length=1, max_length=MOST_TEXT), BeforeValidator(_stripped)
 ]
 Label: TypeAlias = Annotated[
-    str, BeforeValidator(_stripped), StringConstraints(min_length=1, max_length=MOST_NAME)
+    str, StringConstraints(min_length=1, max_length=MOST_NAME), BeforeValidator(_stripped)
 ]
 Expected: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=MOST_EXPECTED)]
 Value: TypeAlias = Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 import apsw
 
 from hansard_compiler.calls import Json
-from hansard_store.annotation_queries import RunMarks, annotations_of
+from hansard_store.annotation_queries import RunMarks, standing_on
 from hansard_store.annotation_rows import Annotation, Target
 from hansard_store.times import time_text
 
@@ -46,8 +46,8 @@ def annotation_json(one: Annotation) -> Json:
 
 def standing_json(connection: apsw.Connection, target: Target) -> list[Json]:
     """Return what stands on one run or step, the oldest first."""
-    found = annotations_of(connection, target, limit=_MOST)
-    return [annotation_json(one) for one in reversed(found) if one.state == "standing"]
+    found = standing_on(connection, target, limit=_MOST)
+    return [annotation_json(one) for one in reversed(found)]
 
 
 def marks_json(marks: RunMarks) -> Json:

@@ -6,6 +6,7 @@ goes through the redactor first, as everything does that this store keeps.
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -121,7 +122,11 @@ class AnnotationBook:
 
     def write_json(self, told: Json, *, by: str = "") -> Annotation:
         """Write what a form or a program tells; raises BadAnnotation for fields that do not fit."""
-        return self.write(_parsed(Annotate, told), by=by)
+        return self.write(_parsed(Annotate, {"by": by or None, **told}))
+
+    def withdraw_json(self, annotation_id: str, told: Json) -> Annotation:
+        """Take back as a form or a program tells; raises as `withdraw`, and BadAnnotation."""
+        return self.withdraw(annotation_id, _parsed(Withdraw, told))
 
     # ---- inside
 
@@ -191,6 +196,9 @@ class AnnotationBook:
 
 _ASKED: Final = ("run_id", "step_id", "kind", "text", "explanation", "expected", "score")
 _ENDED: Final = ("replaced", "withdrawn")
+_LAST_NS: Final = (1 << 63) - 1
+# As `_text` writes them. Anything else would be kept as it is, whatever it holds.
+_REMOVED: Final = re.compile(r"[a-z0-9_.-]{1,64}:[0-9a-f]{12}")
 
 
 def _exported(told: Mapping[str, Any]) -> tuple[Annotate, dict[str, Any]]:
@@ -204,18 +212,31 @@ def _exported(told: Mapping[str, Any]) -> tuple[Annotate, dict[str, Any]]:
     try:
         whole: dict[str, Any] = {
             "annotation_id": bytes.fromhex(told["annotation_id"]),
-            "created_ns": int(told["created_ns"]),
-            "ended_ns": int(ended["ns"]) if ended else None,
+            "created_ns": _time(told["created_ns"]),
+            "ended_ns": _time(ended["ns"]) if ended else None,
             "ended": told["state"] if ended else None,
-            "ended_by": str(ended.get("by") or "")[:256] if ended else None,
-            "ended_reason": str(ended["reason"])[:2_000] if ended.get("reason") else None,
-            "removed": tuple(map(str, told.get("removed") or ())),
+            "ended_by": _words(ended.get("by"))[:256] if ended else None,
+            "ended_reason": _words(ended.get("reason"))[:2_000] or None if ended else None,
+            "removed": tuple(filter(_REMOVED.fullmatch, map(_words, told.get("removed") or ()))),
         }
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         raise BadAnnotation([("annotation", "an id, a time or an end is missing")]) from None
     if len(whole["annotation_id"]) != 16 or whole["ended"] not in (None, *_ENDED):
         raise BadAnnotation([("annotation", "its id or its state is none")])
     return _parsed(Annotate, {name: one for name, one in asked.items() if one is not None}), whole
+
+
+def _time(told: object) -> int:
+    """Return nanoseconds; raises ValueError for what no database keeps."""
+    time_ns = int(str(told))
+    if not 0 <= time_ns <= _LAST_NS:
+        raise ValueError(told)
+    return time_ns
+
+
+def _words(told: object) -> str:
+    """Return a text that can be stored, whatever a file says."""
+    return ("" if told is None else str(told)).encode("utf-8", "replace").decode()
 
 
 def _parsed(model: type[Any], told: Json) -> Any:

@@ -30,8 +30,11 @@ ORDER BY id LIMIT :limit
 """
 _OF_TARGET = f"""
 {SELECT} INDEXED BY annotation_step
-WHERE trace_id = :trace AND span_id = :span AND side = :side ORDER BY id DESC LIMIT :limit
+WHERE trace_id = :trace AND span_id = :span AND side = :side AND ended_ns IS {{ended}}
+ORDER BY id DESC LIMIT :limit
 """
+# Apart, so that a long history of what was replaced hides nothing of what stands.
+_STANDING_ON, _ENDED_ON = (_OF_TARGET.format(ended=one) for one in ("NULL", "NOT NULL"))
 _WRITTEN = f"""
 {SELECT} WHERE id > :after AND span IS NULL ORDER BY id LIMIT :limit
 """
@@ -146,12 +149,21 @@ def annotations_in_run(
     return [annotation_of(row) for row in rows]
 
 
-def annotations_of(connection: apsw.Connection, target: Target, *, limit: int) -> list[Annotation]:
-    """Return what is said, or was said, of one run or one step alone, the newest first."""
+def standing_on(connection: apsw.Connection, target: Target, *, limit: int) -> list[Annotation]:
+    """Return what is said of one run or one step alone, the newest first."""
+    return _on(connection, _STANDING_ON, target, limit)
+
+
+def ended_on(connection: apsw.Connection, target: Target, *, limit: int) -> list[Annotation]:
+    """Return what was said of it and was replaced or withdrawn, the newest first."""
+    return _on(connection, _ENDED_ON, target, limit)
+
+
+def _on(connection: apsw.Connection, sql: str, target: Target, limit: int) -> list[Annotation]:
     bindings = {
         "trace": target.trace_id, "span": target.span_id, "side": target.side, "limit": limit,
     }  # fmt: skip
-    return [annotation_of(row) for row in connection.execute(_OF_TARGET, bindings)]
+    return [annotation_of(row) for row in connection.execute(sql, bindings)]
 
 
 def list_annotations(

@@ -11,7 +11,7 @@ from hansard_collector.normalised import Normalised
 from hansard_collector.rebuild import rebuild
 from hansard_store.annotation_book import AnnotationBook
 from hansard_store.annotation_filters import read_scores
-from hansard_store.annotation_queries import annotations_of
+from hansard_store.annotation_queries import standing_on
 from hansard_store.annotation_rows import Annotation, Target
 from hansard_store.database import open_for_maintenance
 from hansard_store.run_filters import RunFilter
@@ -40,7 +40,7 @@ BY_PEOPLE = {
 def told(ingesting: Ingesting, number: int | None = None) -> list[tuple[Any, ...]]:
     """Return name, value, label, text, source and author of what stands on a span, or the run."""
     place = b"" if number is None else span_id(number)
-    found = annotations_of(ingesting.db, Target(TRACE, place), limit=99)
+    found = standing_on(ingesting.db, Target(TRACE, place), limit=99)
     return [_said(one) for one in reversed(found)]
 
 

@@ -27,10 +27,11 @@ from hansard_store.annotation_errors import (
 from hansard_store.annotation_filters import mark_conditions, read_scores, read_tags
 from hansard_store.annotation_queries import (
     annotations_in_run,
-    annotations_of,
+    ended_on,
     known_names,
     list_annotations,
     marked_targets,
+    standing_on,
 )
 from hansard_store.annotation_rows import Annotation, Target
 from hansard_store.backup import back_up
@@ -83,8 +84,14 @@ def score(value: float | None = 0.5, label: str | None = None, **more: Any) -> d
 
 
 def states(store: StoreMaker, run: str = "r") -> list[tuple[str, float | None, str]]:
-    found = annotations_of(store.db, Target(trace_id(run)), limit=100)
-    return [(one.row.kind, one.row.value, one.state) for one in reversed(found)]
+    return [(one.row.kind, one.row.value, one.state) for one in every(store, run)]
+
+
+def every(store: StoreMaker, run: str = "r") -> list[Annotation]:
+    """Return what was ever said of a run itself, in order."""
+    target = Target(trace_id(run))
+    said = (*standing_on(store.db, target, limit=100), *ended_on(store.db, target, limit=100))
+    return sorted(said, key=lambda one: one.id)
 
 
 def test_an_annotation_says_who_when_and_by_which_kind_of_judge(
@@ -288,7 +295,8 @@ def test_no_query_reads_a_whole_table(marked: StoreMaker, plans: QueryPlans, say
         list_runs(marked.db, wanted, now_ns=NOW)
         run_facets(marked.db, wanted, now_ns=NOW)
         marked_targets(marked.db, conditions, limit=5)
-        annotations_of(marked.db, Target(trace_id("r")), limit=5)
+        standing_on(marked.db, Target(trace_id("r")), limit=5)
+        ended_on(marked.db, Target(trace_id("r")), limit=5)
         annotations_in_run(marked.db, trace_id("r"), limit=5)
         list_annotations(marked.db, kind="tag", name="golden", limit=5)
         known_names(marked.db, "score", limit=5)
@@ -403,10 +411,9 @@ def test_what_one_store_exported_another_restores_with_its_history(
     say("score", **score(0.9, "pass", expected="42"))
     say("tag", step_id=STEP, tag="x")
     say("note", text=f"said {SECRET}")
-    told = [
-        json.loads(json.dumps(annotation_json(one)))
-        for one in annotations_of(marked.db, Target(trace_id("r")), limit=9)
-    ] + [annotation_json(one) for one in annotations_in_run(marked.db, trace_id("r"), limit=9)]
+    told = [json.loads(json.dumps(annotation_json(one))) for one in every(marked)] + [
+        annotation_json(one) for one in annotations_in_run(marked.db, trace_id("r"), limit=9)
+    ]
     there = StoreMaker(tmp_path / "there")
     there.span("a", run="r")
     other = AnnotationBook(there.folder, door="import")
@@ -433,6 +440,64 @@ def test_what_one_store_exported_another_restores_with_its_history(
         other.restore({**told[0], "annotation_id": "ab" * 16, "run_id": OTHER})
     other.close()
     there.close()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"created_ns": "9" * 30},
+        {"created_ns": "-1"},
+        {"created_ns": 1.5e300},
+        {"state": "withdrawn", "ended": {"ns": "9" * 30}},
+        {"state": "withdrawn", "ended": ["x"]},
+        {"text": "half \ud800"},
+        {"author": "half \ud800"},
+    ],
+)
+def test_an_export_that_somebody_broke_is_refused_in_words(
+    book: AnnotationBook, say: Say, broken: dict[str, Any]
+) -> None:
+    told = annotation_json(say("note", text="odd"))
+
+    with pytest.raises(BadAnnotation):
+        book.restore({**told, "annotation_id": "ab" * 16, **broken})
+
+
+def test_an_export_brings_no_secret_as_what_was_removed(
+    marked: StoreMaker, book: AnnotationBook, say: Say
+) -> None:
+    told = annotation_json(say("note", text=f"said {SECRET}"))
+    own = {"annotation_id": "ab" * 16, "removed": [SECRET, *told["removed"], "x"]}
+    ended = {"ns": "5", "by": "half \ud800", "reason": None}
+
+    assert book.restore({**told, **own, "state": "withdrawn", "ended": ended})
+
+    [kept] = ended_on(marked.db, Target(trace_id("r")), limit=9)
+    assert list(kept.row.removed) == told["removed"]
+    assert kept.row.ended_by == "half ?"
+
+
+def test_no_history_hides_what_stands(marked: StoreMaker, say: Say) -> None:
+    said = say("note", text="as a person sees it")
+    for number in range(12):
+        say("score", by="loop", **score(number / 100))
+
+    standing = standing_on(marked.db, Target(trace_id("r")), limit=2)
+
+    assert [one.row.kind for one in standing] == ["score", "note"]
+    assert standing[1].annotation_id == said.annotation_id
+    assert len(ended_on(marked.db, Target(trace_id("r")), limit=99)) == 11
+
+
+@pytest.mark.parametrize("by", ["x" * 257, "half \ud800"])
+def test_who_says_it_has_bounds_too(book: AnnotationBook, say: Say, by: str) -> None:
+    note = say("note", text="odd")
+    assert note.annotation_id
+
+    with pytest.raises(BadAnnotation, match="by: "):
+        say("note", by=by, text="odd")
+    with pytest.raises(BadAnnotation, match="by: "):
+        book.withdraw_json(note.annotation_id, {"by": by})
 
 
 def test_annotations_are_a_view_for_sql(marked: StoreMaker, say: Say) -> None:

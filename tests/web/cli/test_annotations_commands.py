@@ -147,3 +147,27 @@ def test_an_export_that_is_imported_brings_what_was_said(
         assert sorted(found, key=str) == sorted(before, key=str)
         told(there("rebuild", "--json"))
         assert len(items(there, "--all")) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("note", "{run}", "half \udcff"), "unicode"),
+        (("note", "{run}", "odd", "--by", "half \udcff"), "unicode"),
+        (("withdraw", "{note}", "--reason", ""), "reason: String should have at least 1 character"),
+        (("withdraw", "{note}", "--by", "x" * 300), "by: String should have at most 256"),
+        (("list", "--name", "half \udcff"), "a text that was given is not UTF-8"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_in_a_line(
+    store: Cli, runs: RunMaker, arguments: tuple[str, ...], said: str
+) -> None:
+    run = runs.run()
+    note = told(store("annotations", "note", run, "odd", "--json"))["annotation"]["annotation_id"]
+
+    refused = store("annotations", *(one.format(run=run, note=note) for one in arguments))
+
+    assert refused.exit_code in (1, 2)
+    [line] = refused.stderr.strip().splitlines()
+    assert line.startswith("Error: ")
+    assert said in line

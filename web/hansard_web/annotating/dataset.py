@@ -17,10 +17,10 @@ from hansard_collector.read import StepReading, read_step
 from hansard_compiler.errors import NotFoundError
 from hansard_store.annotation_filters import MarkCondition, mark_conditions, read_scores, read_tags
 from hansard_store.annotation_queries import (
-    annotations_of,
     first_call,
     last_call,
     marked_targets,
+    standing_on,
 )
 from hansard_store.annotation_rows import Annotation, Target
 from hansard_store.run_queries import RunItem, find_trace_id, get_run
@@ -79,8 +79,7 @@ def _lines(
 def dataset_line(connection: apsw.Connection, target: Target) -> Body | None:
     """Return the line of a run or step; None for one that was deleted meanwhile."""
     now_ns = time.time_ns()
-    said = annotations_of(connection, target, limit=_MOST_OF_ONE)
-    standing = [one for one in said if one.state == "standing"]
+    standing = standing_on(connection, target, limit=_MOST_OF_ONE)
     try:
         run = get_run(connection, target.trace_id.hex(), now_ns=now_ns)
         if not target.span_id:

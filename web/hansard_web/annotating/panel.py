@@ -8,7 +8,12 @@ from typing import Final
 
 import apsw
 
-from hansard_store.annotation_queries import annotations_in_run, annotations_of, known_names
+from hansard_store.annotation_queries import (
+    annotations_in_run,
+    ended_on,
+    known_names,
+    standing_on,
+)
 from hansard_store.annotation_rows import Annotation, Target
 from hansard_store.step_queries import StepSkeleton
 from hansard_web.annotating.words import (
@@ -19,7 +24,8 @@ from hansard_web.annotating.words import (
     sums,
 )
 
-_MOST: Final = 200  # lines of one thing, withdrawn ones included
+_MOST: Final = 1_000  # that stand on one thing
+_MOST_ENDED: Final = 200
 _MOST_OF_RUN: Final = 1_000
 _MOST_OF_STEPS: Final = 50  # lines about steps on a run's page
 _SUGGESTED: Final = 20
@@ -89,14 +95,12 @@ def panel_of_run(connection: apsw.Connection, run_id: str, *, back: str) -> Anno
     trace_id = bytes.fromhex(run_id)
     every = annotations_in_run(connection, trace_id, limit=_MOST_OF_RUN)
     of_steps = [one for one in every if one.step_id is not None]
-    own = annotations_of(connection, Target(trace_id), limit=_MOST)
-    return _panel(connection, run_id, None, own, of_steps, back=back)
+    return _panel(connection, Target(trace_id), run_id, None, of_steps, back=back)
 
 
 def panel_of_step(connection: apsw.Connection, step: StepSkeleton, *, back: str) -> AnnotationPanel:
     """Return the panel of a step."""
-    own = annotations_of(connection, target_of(step), limit=_MOST)
-    return _panel(connection, step.run_id, step.step_id, own, (), back=back)
+    return _panel(connection, target_of(step), step.run_id, step.step_id, (), back=back)
 
 
 def target_of(step: StepSkeleton) -> Target:
@@ -106,14 +110,15 @@ def target_of(step: StepSkeleton) -> Target:
 
 def _panel(
     connection: apsw.Connection,
+    target: Target,
     run_id: str,
     step_id: str | None,
-    own: Sequence[Annotation],
     of_steps: Sequence[Annotation],
     *,
     back: str,
 ) -> AnnotationPanel:
-    standing = [one for one in own if one.state == "standing"]
+    standing = standing_on(connection, target, limit=_MOST)
+    ended = ended_on(connection, target, limit=_MOST_ENDED)
     scores = [_line(one) for one in standing if one.row.kind == "score"]
     notes = [_line(one) for one in standing if one.row.kind == "note"]
     names = known_names(connection, "score", limit=_SUGGESTED)
@@ -126,7 +131,7 @@ def _panel(
         tags=tuple(_tag(one) for one in reversed(standing) if one.row.kind == "tag"),
         scores=tuple(scores),
         notes=tuple(notes),
-        ended=tuple(_line(one) for one in own if one.state != "standing"),
+        ended=tuple(map(_line, ended)),
         of_steps=tuple(_line(one, with_step=True) for one in of_steps[:_MOST_OF_STEPS]),
         more_of_steps=max(len(of_steps) - _MOST_OF_STEPS, 0),
         names=tuple(dict.fromkeys((*names, *_USUAL_NAMES))),

@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 import click
 
-from hansard_compiler.annotation_models import KINDS, Withdraw
+from hansard_compiler.annotation_models import KINDS
 from hansard_compiler.calls import Json
 from hansard_compiler.retention import RetentionMode
 from hansard_store.annotation_answers import annotation_json
@@ -188,8 +188,8 @@ def withdraw(
     Example: hansard annotations withdraw 1f8b2c3d --reason "of another run"
     """
     with _book(data, retention) as book:
-        asked = Withdraw(reason=reason, by=by or getpass.getuser())
-        made = book.withdraw(annotation_id, asked)
+        told = {"reason": reason, "by": by or getpass.getuser()}
+        made = book.withdraw_json(annotation_id, told)
     if as_json:
         print_json({"annotation": annotation_json(made)})
     else:

@@ -39,6 +39,10 @@ class Command(click.Command):
         except HansardError as error:
             kind = Misused if isinstance(error, ConfigError) else Failed
             raise kind(str(error)) from None
+        except UnicodeEncodeError as error:
+            if error.reason != "surrogates not allowed":
+                raise
+            raise Misused("a text that was given is not UTF-8") from None
         except apsw.Error as error:
             raise Failed(f"the store cannot be used: {error}") from None
 

@@ -12,10 +12,7 @@ from fastapi import APIRouter, Form
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from hansard_compiler.annotation_models import Withdraw
-from hansard_compiler.compile_errors import InvalidInput
-from hansard_compiler.models import parse
-from hansard_store.annotation_errors import AnnotationRefused, BadAnnotation, NotStanding
+from hansard_store.annotation_errors import AnnotationRefused, BadAnnotation
 from hansard_store.annotation_queries import get_annotation
 from hansard_store.run_queries import get_run
 from hansard_store.step_queries import get_step
@@ -63,8 +60,7 @@ def annotate(
         told = {**_told(typed), target[0]: target[1]}
         book.through("page").write_json(told, by=person(request, by.strip()))
     except AnnotationRefused as error:
-        wrong = HTTPStatus.BAD_REQUEST if isinstance(error, BadAnnotation) else HTTPStatus.CONFLICT
-        return _answer(request, site, target, back, problem=str(error), typed=typed, status=wrong)
+        return _answer(request, site, target, back, error=error, typed=typed)
     return _answer(request, site, target, back)
 
 
@@ -83,10 +79,10 @@ def withdraw(
         found = get_annotation(connection, annotation_id)
     target = ("step_id", found.step_id) if found.step_id else ("run_id", found.run_id)
     try:
-        asked = parse(Withdraw, {"reason": reason.strip() or None})
-        book.through("page").withdraw(annotation_id, asked, by=person(request, by.strip()))
-    except (InvalidInput, NotStanding) as error:
-        return _answer(request, site, target, back, problem=str(error), status=HTTPStatus.CONFLICT)
+        told = {"reason": reason.strip() or None, "by": person(request, by.strip())}
+        book.through("page").withdraw_json(annotation_id, told)
+    except AnnotationRefused as error:
+        return _answer(request, site, target, back, error=error)
     return _answer(request, site, target, back)
 
 
@@ -127,24 +123,31 @@ def _answer(
     target: tuple[str, str],
     back: str,
     *,
-    problem: str = "",
+    error: AnnotationRefused | None = None,
     typed: dict[str, str] | None = None,
-    status: HTTPStatus = HTTPStatus.OK,
 ) -> Response:
     field, whole_id = target
     here = way_back(back) if back else f"/{field[:-3]}s/{whole_id}"
     is_fragment = request.headers.get("hx-request") == "true"
-    if not problem and not is_fragment:
+    if error is None and not is_fragment:
         place = here.partition("#")[0]
         return RedirectResponse(f"{place}#annotations-{field[:-3]}-added", HTTPStatus.SEE_OTHER)
     with site.readers.read() as connection:
         panel = _panel(connection, field, whole_id, here)
+    problem = "" if error is None else str(error)
     page = AnnotationsPage(replace(panel, problem=problem, typed=typed or {}, is_open=True))
+    status = _status(error)
     if is_fragment:
         answer = site.renderer.fragment(request, "annotations/_panel_only.html", page=page)
         answer.status_code = status
         return answer
     return site.renderer.page(request, "annotations.html", here="runs", page=page, status=status)
+
+
+def _status(error: AnnotationRefused | None) -> HTTPStatus:
+    if error is None:
+        return HTTPStatus.OK
+    return HTTPStatus.BAD_REQUEST if isinstance(error, BadAnnotation) else HTTPStatus.CONFLICT
 
 
 def _panel(connection: apsw.Connection, field: str, whole_id: str, back: str) -> AnnotationPanel:
