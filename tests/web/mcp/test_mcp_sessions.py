@@ -152,6 +152,19 @@ def test_when_there_are_too_many_sessions_a_client_is_served_without(
     assert wire.read(wire.send("tools/list"))["tools"]
 
 
+def test_sessions_that_were_ended_make_room(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "MOST", 1)
+    with monkeypatch.context() as at_once:
+        at_once.setattr(sessions, "IDLE_S", 0.0)  # those of other tests make room
+        first = Wire(office).begin()
+
+    assert Wire(office).begin().session_id is None
+    assert first.end().status_code == 200
+    assert Wire(office).begin().session_id is not None
+
+
 def test_sessions_that_went_quiet_make_room(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ _STREAM: Final = "text/event-stream"
 class _Client:
     authorization: str  # the token it began with; the id alone opens nothing
     seen_s: float
+    has_ended: bool = False  # known until the room is needed, to be told so
 
 
 class Sessions:
@@ -50,10 +51,12 @@ class Sessions:
         """Answer what belongs to a session, or begins one; False leaves the request as it was."""
         headers = Headers(scope=scope)
         session_id = headers.get(SESSION_HEADER)
-        if session_id is None or not self._is_known(session_id, headers):
+        client = None if session_id is None else self._known(session_id, headers)
+        if client is None:
             return False
         manager = await self._managing(server)
         await manager.handle_request(scope, receive, send)
+        client.has_ended = client.has_ended or scope["method"] == "DELETE"
         return True
 
     async def begin(self, server: Server[Any], scope: Scope, receive: Receive, send: Send) -> None:
@@ -71,21 +74,25 @@ class Sessions:
         await manager.handle_request(scope, receive, remember)
 
     def has_room(self) -> bool:
-        """Whether one more client may begin a session; forgets those that went quiet."""
+        """Whether one more client may begin a session; forgets those that ended or went quiet."""
         if len(self._clients) >= MOST:
             oldest_s = time.monotonic() - IDLE_S
-            self._clients = {k: one for k, one in self._clients.items() if one.seen_s > oldest_s}
+            self._clients = {
+                session_id: one
+                for session_id, one in self._clients.items()
+                if one.seen_s > oldest_s and not one.has_ended
+            }
         return len(self._clients) < MOST
 
-    def _is_known(self, session_id: str, headers: Headers) -> bool:
+    def _known(self, session_id: str, headers: Headers) -> _Client | None:
         client = self._clients.get(session_id)
         told = headers.get("authorization", "")
         if client is None or not secrets.compare_digest(
             client.authorization.encode(), told.encode()
         ):
-            return False
+            return None
         client.seen_s = time.monotonic()
-        return True
+        return client
 
     async def _managing(self, server: Server[Any]) -> StreamableHTTPSessionManager:
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
