@@ -91,7 +91,10 @@ def verify_with_heads(
 
 def _head(folder: DataFolder, day: str) -> Head:
     place = folder.heads / day
-    found = _TEXT.fullmatch(place.read_text(encoding="utf-8", errors="replace"))
+    try:
+        found = _TEXT.fullmatch(place.read_text(encoding="utf-8", errors="replace"))
+    except OSError as error:
+        raise StoreError(f"{str(place)!r} cannot be read: {error.strerror}") from None
     if found is None:
         raise StoreError(f"{str(place)!r} holds no head of the audit log (SEQ:HASH)")
     return Head(int(found[1]), bytes.fromhex(found[2]))

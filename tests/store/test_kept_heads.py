@@ -125,6 +125,18 @@ def test_what_is_no_head_is_said(desk: Accountability, clock: Clock) -> None:
     assert "2027-01-16' holds no head" in broken.problem
 
 
+def test_what_cannot_be_read_is_said(desk: Accountability, clock: Clock) -> None:
+    desk.tool_called("find")
+    clock.advance(DAY)
+    (desk.folder.heads / "2027-01-15").mkdir(parents=True)
+
+    broken = desk.verify().broken
+
+    assert broken is not None
+    assert "2027-01-15' cannot be read" in broken.problem
+    assert verify_store(desk.folder).findings
+
+
 def test_a_program_that_opens_its_gate_keeps_the_head_of_the_day(tmp_path: Path) -> None:
     with account(tmp_path) as desk:
         desk.tool_called("find", time_ns=1)  # long before today
