@@ -152,6 +152,7 @@ def test_an_action_is_listed_shown_and_decided(run: Cli, desk: Accountability) -
     for text in ("sent back by me:ann: warmer", "draft 2", "changed", "action.reproposed by agent"):
         assert text in shown.stdout
     assert "is approved by ann" in granted.stdout
+    assert "not run yet" in granted.stdout
     assert lost.exit_code == 1
     assert "is approved already, by ann" in lost.output
     assert told(run("approvals", "list", "--json"))["items"] == []

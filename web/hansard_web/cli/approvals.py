@@ -252,7 +252,10 @@ def _tell(changed: list[Approval], *, as_json: bool) -> None:
         return
     for one in changed:
         by = f" by {one.decided_by}" if one.decided_by else ""
-        print_lines([f"{one.approval_id[:8]} is {one.status}{by}: {shorten(one.description, 200)}"])
+        lines = [f"{one.approval_id[:8]} is {one.status}{by}: {shorten(one.description, 200)}"]
+        if one.status == Status.APPROVED and one.execution.state == "none":
+            lines.append("not run yet: the program that asked runs it")
+        print_lines(lines)
 
 
 def _flag(one: Field) -> str:
