@@ -45,6 +45,8 @@ class NotFoundError(HansardError):
 
 def _too_short(kind: str, wanted: str) -> str:
     """Return what to add where somebody gave the beginning of an id, and too little of it."""
+    if kind == "step" and "-" not in wanted:
+        return "; a step is named by its run and its span, as in 4bf92f35-00f067aa"
     is_hex = all(digit in "0123456789abcdefABCDEF" for digit in wanted)
     if kind not in _FOUND_BY_BEGINNING or not is_hex or len(wanted) >= MIN_PREFIX_DIGITS:
         return ""

@@ -153,6 +153,7 @@ def test_usage_by_model_adds_up_to_usage_by_day(cli: Cli) -> None:
         (["approvals", "show", "eb65"], "needs 8 digits or more"),
         (["memory", "show", "eb65"], "needs 8 digits or more"),
         (["steps", "show", "f" * 32 + "-" + "f" * 16], "no step"),
+        (["steps", "show", "f" * 16], "named by its run and its span"),
         (["runs", "list", "--limit", "501"], "1 to 500"),
         (["runs", "list", "--status", "great"], "known are ok, error"),
         (["runs", "list", "--cursor", "nonsense"], "not a cursor"),
