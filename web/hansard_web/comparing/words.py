@@ -17,7 +17,7 @@ _NS_PER_MS = 1_000_000
 UNKNOWN: Final = "unknown"
 
 _LABELS: Final[Mapping[str, str]] = {
-    "status": "outcome",
+    "status": "status",
     "model": "model",
     "cost_usd": "cost",
     "duration_ms": "time",
