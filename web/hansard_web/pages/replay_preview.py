@@ -95,7 +95,14 @@ def _request(request: Json) -> str:
         return f"{size}; the recorded request is not stored here to be compared."
     said = f"{size} in place of {file_size(diff['left_size'])}"
     at = diff["first_difference"]
-    return f"{said}." if at is None else f"{said}; the first byte that differs is {count(at)}."
+    if at is None:
+        return f"{said}."
+    told = diff["json"]
+    if told is not None and not told["changes"] and not told["is_cut"]:
+        return (
+            f"{size}: the same JSON, written otherwise (the order of keys) from byte {count(at)}."
+        )
+    return f"{said}; the first byte that differs is {count(at)}."
 
 
 def _budgets(compiled: Json | None) -> tuple[BudgetRow, ...]:

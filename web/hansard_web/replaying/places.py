@@ -210,7 +210,8 @@ def wire_through(door: Door, headers: Mapping[str, str], reach: Reach) -> Wire:
     if door.family == "scripted":
         if reach.script is None:
             raise NotReplayable(
-                Reason.PROVIDER_NOT_CONFIGURED, "the scripted model needs its script again"
+                Reason.PROVIDER_NOT_CONFIGURED,
+                "the scripted model needs its script again: --script FILE",
             )
         return ScriptedWire(read_script(orjson.dumps(reach.script)))
     connection = Connection(
