@@ -32,7 +32,7 @@ def outcome(approval: Mapping[str, Any], *, waited_s: float = math.inf) -> Json:
         waited = "" if math.isinf(waited_s) else f" within {waited_s:g} s"
         return {**pending(approval), "message": f"Nobody decided{waited}; still waiting: {what}"}
     message = {
-        "revised": f"Sent back with a note, and not run: {approval.get('note') or ''}. "
+        "revised": f"Sent back with a note, and not run: {_sentence(approval.get('note'))} "
         f"Propose it again, changed as the note asks: {what}",
         "rejected": f"Rejected by {by}, and not run{_because(approval)}: {what}",
         "expired": f"Nobody decided in time, so it expired and was not run: {what}",
@@ -72,6 +72,12 @@ def of_policy(judgement: Judgement) -> Json:
     if judgement.needs_receipt:
         told["obligations"] = ["require_receipt"]
     return told
+
+
+def _sentence(note: str | None) -> str:
+    """Return a note with a full stop, if it ends without one."""
+    said = (note or "").strip()
+    return said if not said or said.endswith((".", "!", "?", "…")) else f"{said}."
 
 
 def _because(approval: Mapping[str, Any]) -> str:
