@@ -153,11 +153,11 @@ def test_what_is_not_there_is_said_on_an_accessible_page(tab: Watched) -> None:
 # ---- the links that the demo ends with
 
 _ANSWERS = (
-    "CONVENTIONS.md",  # what the model knew, and what not
+    "9 of 24 items",  # what the model knew, and what not
     "CONVENTIONS.md was included, now excluded",
     "This hides the cent instead of finding it.",
-    "the hash matches the record",
-    "CONVENTIONS.md was excluded, now included",
+    "the same answer",
+    "convention says: round once, at the end",  # what it says with more room
     "Round once, at the end",
     "Two runs of one task",
     "The exact tax is 0.0735",  # word for word

@@ -30,14 +30,14 @@ def _questions(found: Golden, *, is_scripted: bool) -> Iterator[tuple[str, str, 
     yield from (
         (f"What did the model know {at_that}, and what not?",
          f"{CONVENTIONS} was left out: the budget was too small",
-         f"/steps/{found.bad}?tab=context"),
+         f"/steps/{found.bad}/context?decision=exclude"),
         ("What changed between the plan and that patch?", "", f"/diff/{found.plan}/{found.bad}"),
         ("Who approved what, and what was sent back?", "two drafts, one note, one approval",
          f"/approvals{approval}"),
         ("Would the model say it again?", "the same bytes were sent, the answer was the same",
-         f"/replay/{found.bad}"),
+         f"/replays/{found.exact['replay_id']}"),
         ("And with room for the convention?", _differs(found.mutated),
-         f"/diff/{found.bad}/{_step(found.mutated)}"),
+         f"/replays/{found.mutated['replay_id']}"),
         ("What does the next task know?", "a convention, with the approval it came of",
          _memory(found)),
         ("Did it help?", "the second run's first patch was right",
@@ -51,10 +51,6 @@ def _memory(found: Golden) -> str:
     """Return the address of what the second run knew; of all there is where it knew nothing."""
     record = f"/{found.second.memory[0]}" if found.second.memory else ""
     return f"/memory{record}?project={PROJECT}"
-
-
-def _step(replay: dict[str, Any]) -> str:
-    return str(replay["step_ids"][0])
 
 
 def _differs(replay: dict[str, Any]) -> str:
