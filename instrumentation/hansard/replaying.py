@@ -158,7 +158,8 @@ def _answered(found: Replay, tools: Tools, made_with: Json) -> Replay:
             answer_calls(found.body, gate, answers)
         finally:  # what ran is told, also where the gate broke behind it
             if not answers.is_empty:
-                body = {**made_with, **answers.json()}
+                after = found.body["ask"]["step_id"]
+                body = {**made_with, **answers.json(), "after": after}
                 found = Replay(make(body, made_with["timeout_s"], goes_on=found.replay_id))
         if answers.is_empty:
             break

@@ -12,7 +12,7 @@ from tests.web.html import Element, parse
 from tests.web.replay.replay_pages import Pages
 from tests.web.replay.stage import Stage
 from tests.web.replay.test_replay_command import run
-from tests.web.replay.test_replay_forward import TURNS, recorded_run
+from tests.web.replay.test_replay_forward import TURNS, recorded_run, saying
 from tests.web.replay.test_replay_live import END, PARTED, go_on, parted_fork
 
 Json = dict[str, Any]
@@ -86,6 +86,24 @@ def test_what_was_done_in_the_meantime_is_said_and_nothing_is_sent(
 
     assert late.status_code == 409
     assert "cannot go on" in late.text or "not one that can go on" in late.text
+    assert len(stage.provider.received) == sent
+
+
+def test_what_was_typed_for_one_turn_is_not_told_as_results_of_another(
+    stage: Stage, pages: Pages
+) -> None:
+    told = go_on(stage, parted_fork(stage))
+    form = pages.get(f"/replays/{told['replay_id']}").one("form", class_="go-on")
+    typed = {"after": form.one("input", name="after")["value"], "result.1": "it is at sea"}
+    other = saying(None, ("send_email", {"to": "ada"}), ("get", {"k": 77}))
+    go_on(stage, told, other, results=[{"call_id": "call_get_1", "result": "lost"}])
+    sent = len(stage.provider.received)
+
+    late = pages.post(f"/replays/{told['replay_id']}/continue", turns="5", usd="1", **typed)
+
+    assert late.status_code == 409
+    assert "it went on since that was asked" in late.text
+    assert not parse(late.text).one("textarea", name="result.1").text.strip()
     assert len(stage.provider.received) == sent
 
 

@@ -33,6 +33,30 @@ def test_a_scripted_call_is_sent_again_from_its_page_without_a_word(
         assert told["comparison"]["output"]["is_empty"] is False
 
 
+def test_a_scripted_fork_goes_on_from_its_page_without_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calling = {
+        "hansard_script": 1,
+        "answers": [{"when": {"any_contains": "it is at sea"}, "say": "At sea."}],
+        "otherwise": {"call": [{"name": "get", "arguments": {"k": 9}}]},
+    }
+    with staging(tmp_path / "data", monkeypatch) as stage:
+        told = stage.replay(stage.compiled_call(), mode="forward", script=calling)
+        pages = Pages(stage)
+        path = f"/replays/{told['replay_id']}"
+        assert pages.get(path).all("textarea", name="script")
+
+        stage.serve(WebSettings(script=calling))
+
+        assert pages.get(path).all("form", class_="go-on")
+        assert not pages.get(path).all("textarea", name="script")
+        typed = {"turns": "1", "usd": "1", "result.0": "it is at sea"}
+        assert pages.post(f"{path}/continue", **typed).status_code == 303
+        stage.replays.wait(told["replay_id"], seconds=30)
+        assert pages.get(path).one(id="replay-result")["data-state"] == "done"
+
+
 def test_a_script_is_read_once_at_the_start_or_refused_by_name(tmp_path: Path) -> None:
     good, bad = tmp_path / "good.json", tmp_path / "bad.json"
     good.write_text(json.dumps(SCRIPT), encoding="utf-8")

@@ -63,6 +63,7 @@ class GoOnForm:
     """What it takes to go on, and what that may cost."""
 
     action: str
+    after: str  # the step whose calls these are: once it went on, what was typed fits no more
     is_begun: bool  # it went live before
     calls: tuple[CallRow, ...]
     estimate: str
@@ -117,18 +118,21 @@ def go_on_form(
     body: Body,
     *,
     may_not: str,
-    is_scripted: bool,
+    needs_script: bool,
     typed: Mapping[str, str] | None = None,
 ) -> GoOnForm | None:
     """Return the form for a fork that stopped; None where there is nothing to go on to."""
     ask, live, given = body["ask"], body["live"], dict(typed or {})
     if body["state"] not in _GO_ON or body["recorded"] or ask is None or not ask["calls"]:
         return None
+    if given.get("after", ask["step_id"]) != ask["step_id"]:
+        given = {name: text for name, text in given.items() if "." not in name}  # of other calls
     left_turns = live["turns_left"] if live else TURNS
     left_usd = live["usd_left"] if live else USD
     is_begun = live is not None
     return GoOnForm(
         action=f"/replays/{body['replay_id']}/continue",
+        after=ask["step_id"],
         is_begun=is_begun,
         calls=tuple(_row(number, one) for number, one in enumerate(ask["calls"])),
         estimate=_estimate(ask.get("estimate")),
@@ -137,7 +141,7 @@ def go_on_form(
         usd=given.get("usd", f"{left_usd if left_usd > 0 else USD:g}"),
         typed=given,
         may_not=may_not,
-        needs_script=is_scripted,
+        needs_script=needs_script,
         button="Go on live" if not is_begun else "Go on",
     )
 
@@ -208,7 +212,9 @@ def read_go_on(
     ]
     if problems or turns is None or usd is None:
         return None, problems
-    return GoOn(results=results, max_turns=int(turns), max_usd=usd, script=script), []
+    after = fields.get("after") or None
+    asked = GoOn(results=results, after=after, max_turns=int(turns), max_usd=usd, script=script)
+    return asked, []
 
 
 def _number(text: str) -> float | None:

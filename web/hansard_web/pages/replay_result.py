@@ -134,7 +134,7 @@ def _answer(
     typed: Mapping[str, str] | None = None,
 ) -> Response:
     may_not = may_not_go_on(request.scope["state"].get("token"))
-    asking = Asking(may_not, problems, typed or {})
+    asking = Asking(may_not, problems, typed or {}, site.settings.script is not None)
     with site.readers.read(timeout_ms=PLAN_MS) as connection:
         row = get_replay(connection, wanted)
         if row.replay_id != wanted:
@@ -153,6 +153,7 @@ class Asking:
     may_not: str = ""
     problems: tuple[str, ...] = ()
     typed: Mapping[str, str] = field(default_factory=dict)
+    has_script: bool = False  # the server knows the one of the scripted model
 
 
 def result_page(
@@ -169,7 +170,7 @@ def result_page(
     form = go_on_form(
         body,
         may_not=asking.may_not,
-        is_scripted=_is_scripted(connection, row, now_ns=now_ns),
+        needs_script=not asking.has_script and _is_scripted(connection, row, now_ns=now_ns),
         typed=asking.typed,
     )
     recorded = source.tokens.output if source is not None and source.tokens else None
@@ -251,7 +252,7 @@ def _again(row: ReplayRow, body: Body) -> str | None:
 
 
 def _is_scripted(connection: apsw.Connection, row: ReplayRow, *, now_ns: int) -> bool:
-    """Whether the last call of a fork asked the scripted model, which needs its script again."""
+    """Whether the last call of a fork asked the scripted model."""
     last = row.steps[-1]["step_id"] if row.steps else None
     step = None if last is None else _step(connection, last, now_ns=now_ns)
     if step is None:

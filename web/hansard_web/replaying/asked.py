@@ -99,6 +99,10 @@ class GoOn(Model):
         default_factory=list, description="of tool calls that wait; each is given once"
     )
     held: Annotated[list[HeldCall], Field(max_length=MOST_LIVE)] = Field(default_factory=list)
+    after: Id | None = Field(
+        default=None,
+        description="`step_id` of the `ask` that this answers: refused where it went on since",
+    )
     max_turns: LiveTurns | None = Field(default=None, description="further live turns from here")
     max_usd: LiveUsd | None = Field(default=None, description="what they may cost from here")
     by: Annotated[str, Field(min_length=1, max_length=200)] | None = None

@@ -44,6 +44,8 @@ def resumed(
     """
     row = get_replay(connection, wanted)
     parted = _parting(row, outlet.mode)
+    if asked.after not in (None, row.steps[-1]["step_id"]):
+        raise NotReplayable(Reason.NOT_WAITING, "it went on since that was asked; look again")
     now_ns = time.time_ns()
     source = read_source(connection, parted["source_step_id"], now_ns=now_ns)
     at = standing_at(connection, row.steps[-1]["step_id"], len(row.steps), reach)
