@@ -70,6 +70,11 @@ TWINS = {
     "/memory/{memory_id}": Twin("/v1/memory/{memory}", "memory show {memory}"),
     "/memory/{memory_id}/accept": Twin("/v1/memory/{memory}", "memory history {memory}"),
     "/memory/{memory_id}/invalidate": Twin("/v1/memory/{memory}", "memory history {memory}"),
+    "/replays/{replay_id}/continue": Twin("/v1/replay?limit=1", "steps show {step}"),
+    "/annotations": Twin("/v1/annotations?run={run}", "annotations list {run}"),
+    "/annotations/{annotation_id}/withdraw": Twin(
+        "/v1/annotations?run={run}", "annotations list {run}"
+    ),
     "/search": Twin("/v1/search?q=child", "search child"),
     "/usage": Twin("/v1/usage?by=model", "usage --by model"),
     "/health": Twin("/v1/ledger", "doctor"),

@@ -193,5 +193,5 @@ def test_a_run_and_its_steps_say_what_memory_was_used_and_written(
         assert f'href="/memory/{memory_id}"' in text
         assert f'href="/steps/{step_id}"' in text
     other = runs.run("other")
-    assert "mem-panel" not in page(client, f"/runs/{other}")
+    assert "/memory/" not in page(client, f"/runs/{other}")
     assert memory_id in page(client, f"/memory?run={run}&state=all")
