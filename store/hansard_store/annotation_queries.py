@@ -10,13 +10,11 @@ from typing import Any, Final
 import apsw
 
 from hansard_compiler.annotation_models import Kind
-from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.annotation_filters import MarkCondition
 from hansard_store.annotation_rows import SELECT, Annotation, Target, annotation_of
 from hansard_store.cursors import decode_cursor, encode_cursor
+from hansard_store.prefixes import find_row
 
-_LEAST_PREFIX: Final = 8  # hex digits
-_SHOWN_MATCHES: Final = 5
 _ABOVE_ALL: Final = (1 << 63) - 1
 _BY_ID = f"{SELECT} WHERE annotation_id = ?"
 _BEGINNING = """
@@ -123,21 +121,8 @@ def get_annotation(connection: apsw.Connection, wanted: str) -> Annotation:
 
     Raises NotFoundError or AmbiguousIdError.
     """
-    digits = wanted.lower()
-    is_hex = all(digit in "0123456789abcdef" for digit in digits)
-    if not is_hex or not _LEAST_PREFIX <= len(digits) <= 32:
-        raise NotFoundError("annotation", wanted)
-    bounds = {
-        "low": bytes.fromhex(digits.ljust(32, "0")),
-        "high": bytes.fromhex(digits.ljust(32, "f")),
-        "limit": _SHOWN_MATCHES,
-    }
-    found: list[Any] = connection.execute(_BEGINNING, bounds).fetchall()
-    if not found:
-        raise NotFoundError("annotation", wanted)
-    if len(found) > 1:
-        raise AmbiguousIdError("annotation", wanted, [one[0].hex() for one in found])
-    row: Any = connection.execute(_BY_ID, (found[0][0],)).fetchone()
+    (whole_id,) = find_row(connection, _BEGINNING, "annotation", wanted)
+    row: Any = connection.execute(_BY_ID, (whole_id,)).fetchone()
     return annotation_of(row)
 
 

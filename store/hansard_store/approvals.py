@@ -14,7 +14,7 @@ import apsw
 
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_json
-from hansard_compiler.errors import AmbiguousIdError, NotFoundError
+from hansard_compiler.errors import NotFoundError
 from hansard_store.approval_errors import RevisionChanged
 from hansard_store.approval_records import (
     Approval,
@@ -27,6 +27,7 @@ from hansard_store.approval_records import (
 from hansard_store.approval_states import PENDING, Status
 from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import BadQueryError
+from hansard_store.prefixes import find_row
 from hansard_store.stored_json import json_of
 
 _FIXED = (
@@ -59,7 +60,7 @@ _VERSION = "SELECT version FROM approval WHERE approval_id = ?"
 _OF_KEY = f"SELECT {_COLUMNS} {_NO_INDEX} WHERE approval.proposal_key = ?"
 _PREFIX = """
 SELECT approval_id FROM approval WHERE approval_id BETWEEN :low AND :high
-ORDER BY approval_id LIMIT 5
+ORDER BY approval_id LIMIT :limit
 """
 _LIST = f"""
 SELECT {_COLUMNS} {_FROM} WHERE approval.number < :before{{wanted}}
@@ -113,7 +114,6 @@ SELECT approval_id FROM approval INDEXED BY approval_undo
 WHERE undo_of = ? AND status IN ('awaiting', 'revised', 'approved') ORDER BY number DESC LIMIT 1
 """
 _COUNTS = "SELECT count(*) FROM approval INDEXED BY approval_status WHERE status = ?"
-MIN_PREFIX_DIGITS = 8
 _CURSOR = "approvals"
 ABOVE_ALL = (1 << 63) - 1
 
@@ -153,20 +153,7 @@ def version_of(connection: apsw.Connection, approval_id: str) -> int | None:
 
 def find_id(connection: apsw.Connection, prefix: str) -> bytes:
     """Return the id that a prefix stands for."""
-    digits = prefix.lower()
-    is_hex = all(one in "0123456789abcdef" for one in digits)
-    if not is_hex or not MIN_PREFIX_DIGITS <= len(digits) <= 32:
-        raise NotFoundError("approval", prefix)
-    bounds = {
-        "low": bytes.fromhex(digits.ljust(32, "0")),
-        "high": bytes.fromhex(digits.ljust(32, "f")),
-    }
-    found = [row[0] for row in connection.execute(_PREFIX, bounds)]
-    if not found:
-        raise NotFoundError("approval", prefix)
-    if len(found) > 1:
-        raise AmbiguousIdError("approval", prefix, [one.hex() for one in found])
-    key: bytes = found[0]
+    key: bytes = find_row(connection, _PREFIX, "approval", prefix)[0]
     return key
 
 

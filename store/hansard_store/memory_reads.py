@@ -8,8 +8,8 @@ from typing import Any, Final
 import apsw
 import orjson
 
-from hansard_compiler.errors import MIN_PREFIX_DIGITS, AmbiguousIdError, NotFoundError
 from hansard_store.memory_types import Ended, Memory
+from hansard_store.prefixes import find_row
 
 COLUMNS: Final = """
 memory.id, memory.memory_id, memory.line, memory.version, memory.memory_type, memory.project,
@@ -34,8 +34,8 @@ SELECT trace_id FROM tombstone
 WHERE trace_id IN (SELECT unhex(value) FROM json_each(?))
 """
 _PREFIX = """
-SELECT id, memory_id FROM memory WHERE memory_id BETWEEN :low AND :high
-ORDER BY memory_id LIMIT 5
+SELECT memory_id, id FROM memory WHERE memory_id BETWEEN :low AND :high
+ORDER BY memory_id LIMIT :limit
 """
 _LINE = f"SELECT {COLUMNS} FROM memory WHERE line = ? ORDER BY version DESC LIMIT ?"
 
@@ -51,20 +51,7 @@ def get_memory(connection: apsw.Connection, prefix: str, *, now_ns: int) -> Memo
 
 def find_number(connection: apsw.Connection, prefix: str) -> int:
     """Return the number of the record that an id begins; raises as `get_memory`."""
-    digits = prefix.lower()
-    is_hex = all(digit in "0123456789abcdef" for digit in digits)
-    if not is_hex or not MIN_PREFIX_DIGITS <= len(digits) <= 32:
-        raise NotFoundError("memory", prefix)
-    bounds = {
-        "low": bytes.fromhex(digits.ljust(32, "0")),
-        "high": bytes.fromhex(digits.ljust(32, "f")),
-    }
-    found: list[Any] = connection.execute(_PREFIX, bounds).fetchall()
-    if not found:
-        raise NotFoundError("memory", prefix)
-    if len(found) > 1:
-        raise AmbiguousIdError("memory", prefix, [one.hex() for _, one in found])
-    return int(found[0][0])
+    return int(find_row(connection, _PREFIX, "memory", prefix)[1])
 
 
 def versions_of(

@@ -16,15 +16,13 @@ import apsw
 import orjson
 
 from hansard_compiler.calls import Json
-from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.database import DataFolder, open_for_accountability, transaction
 from hansard_store.errors import BadCursorError
+from hansard_store.prefixes import find_row
 from hansard_store.stored_json import json_of
 
 State = Literal["running", "done", "diverged", "waiting", "refused", "failed"]
 
-_LEAST_PREFIX = 8  # hex digits
-_SHOWN_MATCHES = 5
 _ABOVE_ALL = (1 << 63) - 1
 
 
@@ -182,21 +180,8 @@ def get_replay(connection: apsw.Connection, wanted: str) -> ReplayRow:
 
     Raises NotFoundError or AmbiguousIdError.
     """
-    folded = wanted.lower()
-    digits = folded if set(folded) <= set("0123456789abcdef") else ""
-    if not _LEAST_PREFIX <= len(digits) <= 32:
-        raise NotFoundError("replay", wanted)
-    bounds = {
-        "low": bytes.fromhex(digits.ljust(32, "0")),
-        "high": bytes.fromhex(digits.ljust(32, "f")),
-        "limit": _SHOWN_MATCHES,
-    }
-    found: list[Any] = connection.execute(_BEGINNING, bounds).fetchall()
-    if not found:
-        raise NotFoundError("replay", wanted)
-    if len(found) > 1:
-        raise AmbiguousIdError("replay", wanted, [one[0].hex() for one in found])
-    return _row(connection.execute(_BY_ID, (found[0][0],)).fetchone())[1]
+    (whole_id,) = find_row(connection, _BEGINNING, "replay", wanted)
+    return _row(connection.execute(_BY_ID, (whole_id,)).fetchone())[1]
 
 
 def list_replays(

@@ -10,10 +10,11 @@ from typing import Any
 
 import apsw
 
-from hansard_compiler.errors import AmbiguousIdError, NotFoundError
+from hansard_compiler.errors import NotFoundError
 from hansard_store.annotation_queries import NO_MARKS, RunMarks, marks_of_runs, tag_counts
 from hansard_store.database import snapshot
 from hansard_store.figures import ALIVE_UNTIL, WAITS_UNTIL, TokenSums, run_status, token_sums
+from hansard_store.prefixes import find_row
 from hansard_store.run_candidates import candidate_runs
 from hansard_store.run_filters import (
     NEWEST_FIRST,
@@ -26,8 +27,6 @@ from hansard_store.run_filters import (
     run_query,
 )
 
-MIN_PREFIX_DIGITS = 8
-_SHOWN_MATCHES = 5  # of an ambiguous prefix
 FACET_SAMPLE = 1000  # newest runs that facets are counted over
 
 
@@ -242,21 +241,7 @@ def find_trace_id(connection: apsw.Connection, prefix: str) -> bytes:
 
     Raises NotFoundError (also for what is no id at all) and AmbiguousIdError.
     """
-    digits = prefix.lower()
-    is_hex = all(digit in "0123456789abcdef" for digit in digits)
-    if not is_hex or not MIN_PREFIX_DIGITS <= len(digits) <= 32:
-        raise NotFoundError("run", prefix)
-    bounds = {
-        "low": bytes.fromhex(digits.ljust(32, "0")),
-        "high": bytes.fromhex(digits.ljust(32, "f")),
-        "limit": _SHOWN_MATCHES,
-    }
-    found = [row[0] for row in connection.execute(_PREFIX, bounds)]
-    if not found:
-        raise NotFoundError("run", prefix)
-    if len(found) > 1:
-        raise AmbiguousIdError("run", prefix, [trace_id.hex() for trace_id in found])
-    trace_id: bytes = found[0]
+    trace_id: bytes = find_row(connection, _PREFIX, "run", prefix)[0]
     return trace_id
 
 

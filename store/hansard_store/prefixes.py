@@ -1,0 +1,35 @@
+"""Ids found by their beginning: 8 of their 32 hex digits do, where one alone begins so."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import apsw
+
+from hansard_compiler.errors import MIN_PREFIX_DIGITS, AmbiguousIdError, NotFoundError
+
+_ID_DIGITS: Final = 32
+_SHOWN_MATCHES: Final = 5  # of an ambiguous prefix
+
+
+def find_row(connection: apsw.Connection, sql: str, kind: str, prefix: str) -> Any:
+    """Return the one row whose id begins so.
+
+    `sql` selects an id first, between :low and :high in their order, at most :limit. Raises
+    NotFoundError, also for what is no id at all, and AmbiguousIdError.
+    """
+    digits = prefix.lower()
+    is_hex = all(digit in "0123456789abcdef" for digit in digits)
+    if not is_hex or not MIN_PREFIX_DIGITS <= len(digits) <= _ID_DIGITS:
+        raise NotFoundError(kind, prefix)
+    bounds = {
+        "low": bytes.fromhex(digits.ljust(_ID_DIGITS, "0")),
+        "high": bytes.fromhex(digits.ljust(_ID_DIGITS, "f")),
+        "limit": _SHOWN_MATCHES,
+    }
+    found: list[Any] = connection.execute(sql, bounds).fetchall()
+    if not found:
+        raise NotFoundError(kind, prefix)
+    if len(found) > 1:
+        raise AmbiguousIdError(kind, prefix, [row[0].hex() for row in found])
+    return found[0]
