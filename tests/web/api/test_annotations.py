@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import apsw
 import pytest
 from httpx2 import Response
 
+from hansard_store.run_queries import RunItem, get_run
+from hansard_web.annotating import dataset
 from hansard_web.annotating.dataset_models import DatasetLine
 from hansard_web.settings import Scope, Token, WebSettings
 from tests.web.api.conftest import Api
@@ -127,6 +130,25 @@ def test_a_sparing_store_says_what_it_keeps(sparing_api: Api) -> None:
     else:
         assert note.status_code == 201
     assert sparing_api.error_of(secret)["code"] == "annotation_secret"
+
+
+def test_a_run_is_summed_up_once_however_many_of_its_steps_are_marked(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def counted(connection: apsw.Connection, wanted: str, *, now_ns: int) -> RunItem:
+        read.append(wanted)
+        return get_run(connection, wanted, now_ns=now_ns)
+
+    names = [f"chat {number}" for number in range(5)]
+    api.send(traces(span("root"), *(chat(name, parent="root") for name in names)))
+    for name in names:
+        given(api, step_id=step_id(name), kind="tag", tag="golden")
+    monkeypatch.setattr(dataset, "get_run", counted)
+
+    assert len(lines(api, tag="golden")) == 5
+    assert read == [run_id()]
 
 
 def test_bad_questions_are_refused_in_words(api: Api) -> None:

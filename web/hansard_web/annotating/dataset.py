@@ -63,6 +63,7 @@ def _lines(
     readers: Readers, conditions: Sequence[MarkCondition], run: bytes | None
 ) -> Iterator[bytes]:
     after: Target | None = None
+    runs = _Runs()
     while True:
         with readers.read(timeout_ms=_TIMEOUT_MS) as connection:
             found = marked_targets(connection, conditions, run=run, after=after, limit=_AT_ONCE)
@@ -70,18 +71,31 @@ def _lines(
             return
         for target in found:
             with readers.read() as connection:
-                line = dataset_line(connection, target)
+                line = _line(connection, target, runs)
             if line is not None:
                 yield dump(line) + b"\n"
         after = found[-1]
 
 
-def dataset_line(connection: apsw.Connection, target: Target) -> Body | None:
+class _Runs:
+    """The run of the line before: those of a run come together, and it sums all that is marked."""
+
+    def __init__(self) -> None:
+        self._last: RunItem | None = None
+
+    def get(self, connection: apsw.Connection, run_id: str) -> RunItem:
+        """Return a run; raises NotFoundError."""
+        if self._last is None or self._last.run_id != run_id:
+            self._last = get_run(connection, run_id, now_ns=time.time_ns())
+        return self._last
+
+
+def _line(connection: apsw.Connection, target: Target, runs: _Runs) -> Body | None:
     """Return the line of a run or step; None for one that was deleted meanwhile."""
     now_ns = time.time_ns()
     standing = standing_on(connection, target, limit=_MOST_OF_ONE)
     try:
-        run = get_run(connection, target.trace_id.hex(), now_ns=now_ns)
+        run = runs.get(connection, target.trace_id.hex())
         if not target.span_id:
             example = _of_run(connection, run)
         else:
