@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 import sys
 from pathlib import Path
 
@@ -71,9 +72,11 @@ def test_what_cannot_be_kept_is_compiled_each_time(
     assert not (folder / "__pycache__").exists()
 
 
-def test_a_broken_file_is_compiled_again(folder: Path) -> None:
+@pytest.mark.parametrize("code", [b"", b"\xe3torn", marshal.dumps(b"no code")])
+def test_a_broken_file_is_compiled_again(folder: Path, code: bytes) -> None:
     said(environment(folder))
     [kept] = (folder / "__pycache__").iterdir()
-    kept.write_bytes(kept.read_bytes()[:40])
+    head = kept.read_bytes().partition(b"q\x00.")  # its end: what follows is the code
+    kept.write_bytes(head[0] + head[1] + code)
 
     assert said(environment(folder)) == ("hello you", 1)

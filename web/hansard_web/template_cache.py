@@ -8,7 +8,7 @@ from contextlib import suppress
 from hashlib import sha256
 from importlib.util import cache_from_source
 from pathlib import Path
-from pickle import UnpicklingError
+from types import CodeType
 from typing import Final
 
 import jinja2
@@ -37,7 +37,9 @@ class TemplateCache(FileSystemBytecodeCache):
         """Take what is kept; what cannot be read is compiled again."""
         try:
             super().load_bytecode(bucket)
-        except (OSError, EOFError, UnpicklingError, ValueError, TypeError):
+        except Exception:  # a damaged file may raise any: SystemError, AttributeError …
+            bucket.reset()
+        if not isinstance(bucket.code, CodeType):
             bucket.reset()
 
     def dump_bytecode(self, bucket: Bucket) -> None:
