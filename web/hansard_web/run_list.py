@@ -23,7 +23,7 @@ from hansard_web.filters import (
     to_filter,
 )
 from hansard_web.heat import HeatMap, heat_map
-from hansard_web.run_rows import RunRow, run_row
+from hansard_web.run_rows import RunRow, run_rows
 
 PAGE_ROWS: Final = 50
 MOST_AUTOMATIC_PAGES: Final = 10  # then people have to click for more
@@ -166,7 +166,7 @@ def rows_page(
         limit=PAGE_ROWS,
         cursor=state.cursor or None,
     )
-    rows = tuple(run_row(run, now_ns=now_ns, selected=state.compare) for run in found.items)
+    rows = run_rows(connection, found.items, now_ns=now_ns, selected=state.compare)
     if found.next_cursor is None:
         return RowsPage(rows, None, None, is_automatic=False)
     more = state.at(found.next_cursor)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+import apsw
+
+from hansard_store.replays import replay_that_made
 from hansard_store.run_queries import RunItem
 from hansard_web import format as figures
 from hansard_web.annotating.words import ScoreChip, score_chips
@@ -27,7 +30,8 @@ class RunRow:
     run: RunItem
     title: str  # the name of the run; what was first said where that only repeats the agent
     words: str  # what was first said, "" where nothing was or where it is the title
-    is_replay: bool
+    replay: str  # "exact replay", or only "replay" where more is not known; "" for no replay
+    replay_of: str  # how the id of the run begins that it is of, where that is known
     model: str
     more_models: str  # the others, for the title
     bar: tuple[tuple[str, float, float], ...]
@@ -38,8 +42,33 @@ class RunRow:
     marks_say: str  # all tags and scores, for the title; "" where there are none
 
 
-def run_row(run: RunItem, *, now_ns: int, selected: Collection[str] = ()) -> RunRow:
-    """Return the row of a run as it is now."""
+def run_rows(
+    connection: apsw.Connection,
+    runs: Iterable[RunItem],
+    *,
+    now_ns: int,
+    selected: Collection[str] = (),
+) -> tuple[RunRow, ...]:
+    """Return the rows of runs as they are now; a replay says what it is a replay of."""
+    return tuple(
+        _row(run, _replay(connection, run), now_ns=now_ns, selected=selected) for run in runs
+    )
+
+
+def _replay(connection: apsw.Connection, run: RunItem) -> tuple[str, str]:
+    """Return what replay a run is, and of which run."""
+    if REPLAYS not in run.service_names:
+        return "", ""
+    made = replay_that_made(connection, run.run_id)
+    if made is None:
+        return "replay", ""
+    kind = "changed" if made.mode == "mutated" else made.mode
+    return f"{kind} replay", made.source_run_id[:8]
+
+
+def _row(
+    run: RunItem, replay: tuple[str, str], *, now_ns: int, selected: Collection[str]
+) -> RunRow:
     length_ns = run.duration_ns
     if length_ns is None:
         last_ns = now_ns if run.status == "open" else run.news_ns
@@ -55,7 +84,8 @@ def run_row(run: RunItem, *, now_ns: int, selected: Collection[str] = ()) -> Run
         run=run,
         title=words if is_spoken else run.name or "(no name)",
         words="" if is_spoken else words,
-        is_replay=REPLAYS in run.service_names,
+        replay=replay[0],
+        replay_of=replay[1],
         model=run.models[0] if run.models else "",
         more_models=", ".join(run.models[1:]),
         bar=((_BAR_OF.get(run.status, "fg"), 0.0, _bar_pct(length_ns)),),

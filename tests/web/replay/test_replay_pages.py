@@ -385,6 +385,8 @@ def test_a_fork_that_parted_says_where_and_who_may_go_on(pages: Pages, stage: St
 
     page = pages.send(steps[0], act="forward")
 
+    (made,) = [one for one in pages.get("/").all("span", class_="tag") if "forward" in one.text]
+    assert made.text == f"forward replay of {steps[0][:8]}"
     assert page.one(id="replay-state").text == "diverged"
     parted = page.all("div", class_="note")[0].text
     assert parted.startswith("They part at turn 1:")

@@ -20,7 +20,7 @@ from hansard_store.conversation_queries import (
 from hansard_store.run_filters import RunFilter, RunSort
 from hansard_store.run_queries import list_runs
 from hansard_store.transcript_queries import find_transcript
-from hansard_web.run_rows import RunRow, run_row
+from hansard_web.run_rows import RunRow, run_rows
 from hansard_web.site import SiteDep
 
 router = APIRouter()
@@ -105,7 +105,7 @@ def _conversation_page(
     return ConversationPage(
         conversation=conversation,
         length_ns=max(conversation.ended_ns - conversation.started_ns, 0),
-        rows=tuple(run_row(run, now_ns=now_ns) for run in found.items),
+        rows=run_rows(connection, found.items, now_ns=now_ns),
         more_url=f"/conversations?{urlencode(more)}" if found.next_cursor else None,
         runs_url=f"/?{urlencode({'conversation': conversation_id})}",
         transcript_url=f"/transcripts/{kept.conversation.id}" if kept else None,

@@ -17,7 +17,7 @@ from hansard_web.filters import ListState, newest_first, to_filter
 from hansard_web.live import Batch
 from hansard_web.pages.runs import StateDep
 from hansard_web.run_list import PAGE_ROWS
-from hansard_web.run_rows import RunRow, run_row
+from hansard_web.run_rows import RunRow, run_rows
 from hansard_web.site import Site, SiteDep
 
 router = APIRouter()
@@ -108,6 +108,7 @@ class _RunStream:
         return sorted((run for run in unseen if run.id in meeting), key=lambda run: run.id)
 
     def _rows(self, template: str, runs: Iterable[RunItem], *, now_ns: int) -> ServerSentEvent:
-        page = LiveRows(tuple(run_row(run, now_ns=now_ns) for run in runs))
+        with self._site.readers.read() as connection:
+            page = LiveRows(run_rows(connection, runs, now_ns=now_ns))
         text = self._site.renderer.text(template, page=page, now_ns=now_ns)
         return ServerSentEvent(id=self._place.text, raw_data=text)
