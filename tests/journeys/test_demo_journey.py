@@ -159,7 +159,7 @@ _ANSWERS = (
     "the same answer",
     "convention says: round once, at the end",  # what it says with more room
     "Round once, at the end",
-    "Two runs of one task",
+    "memory “rounding” was not a candidate",
     "The exact tax is 0.0735",  # word for word
     "The chain is whole.",
 )

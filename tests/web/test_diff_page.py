@@ -20,7 +20,7 @@ from tests.web.comparisons import (
     step,
 )
 from tests.web.html import Element, parse
-from tests.web.traces import Trace
+from tests.web.traces import Trace, said
 
 
 def read(world: World, path: str) -> Element:
@@ -125,6 +125,20 @@ def test_two_libraries_that_told_one_conversation_are_compared(world: World) -> 
     assert "Two runs of one task" in page.text
     assert "3 steps the same" in page.text  # both calls and the tool, under their own names
     assert "unknown in A" in page.text  # reasoning tokens, which one of them does not tell
+
+
+def test_the_heads_of_two_calls_say_where_they_stand(world: World) -> None:
+    trace = Trace("d4" * 16)
+    trace.agent(1, duration_s=9, name="planner")
+    for number, turn in ((2, "plan"), (4, "turn 2")):
+        trace.span(number, 1, turn, number, 1)
+        trace.chat(number + 1, number, [said("user", "Go on.")], said("assistant", turn), number)
+    trace.send(world.pipeline)
+
+    page = read(world, f"/diff/{step('d4' * 16, 3)}/{step('d4' * 16, 5)}")
+
+    heads = [one.one("b").text for one in page.all(class_="versus-side")]
+    assert [head.partition(" in ")[2] for head in heads] == ["plan", "turn 2"]
 
 
 @pytest.mark.covers("DF-01", "DF-03")

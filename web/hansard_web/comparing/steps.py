@@ -28,6 +28,7 @@ from hansard_compiler.diff import (
     request_diff,
     text_diff,
 )
+from hansard_compiler.errors import NotFoundError
 from hansard_store.errors import StoreCorruptError
 from hansard_store.payloads import folder_of, read_payload
 from hansard_store.run_queries import RunItem, get_run
@@ -49,6 +50,7 @@ class StepSide:
 
     run: RunItem
     step: StepSkeleton
+    parent: str  # its name; "" at the top of the run, or where it is not here
     reading: StepReading
     compiled: StoredCompile | None
     request: bytes | None  # as it went over the wire
@@ -132,11 +134,22 @@ def read_side(connection: apsw.Connection, step_id: str, *, now_ns: int) -> Step
     return StepSide(
         run=run,
         step=step,
+        parent=_parent_name(connection, step, now_ns=now_ns),
         reading=reading,
         compiled=None if native is None else read_compile(connection, native),
         request=request,
         notes=(trouble,) if trouble else (),
     )
+
+
+def _parent_name(connection: apsw.Connection, step: StepSkeleton, *, now_ns: int) -> str:
+    if step.parent_span_id is None:
+        return ""
+    try:
+        parent = get_step(connection, f"{step.run_id}-{step.parent_span_id}", now_ns=now_ns)
+    except NotFoundError:
+        return ""
+    return parent.name
 
 
 def compare_sides(connection: apsw.Connection, left: StepSide, right: StepSide) -> StepDiff:

@@ -12,6 +12,7 @@ from hansard_compiler.diff import Because, Change, CompileDiff, ItemDiff, ItemSi
 from hansard_compiler.diff.because import setting_words, value_words
 from hansard_compiler.diff.compiles import Amount, RuleDiff, TermDiff
 from hansard_compiler.diff.sides import Term
+from hansard_web.comparing.compiles import StoredCompile
 from hansard_web.comparing.steps import StepDiff
 from hansard_web.comparing.words import signed, tokens_text
 from hansard_web.compiled.words import (
@@ -27,6 +28,7 @@ from hansard_web.pages.diff_state import DiffState
 
 _MOST_ITEMS: Final = 200  # of one kind in a table; the API has all
 _MOST_NAMED: Final = 6
+_OF_DAY, _TO_SECOND, _TO_MS = 11, 19, 23  # where parts of `2026-11-21T14:02:57.123` begin, end
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,11 +181,24 @@ def _reserve(diff: CompileDiff) -> str:
 def _setting(one: Change) -> Setting:
     if one.kind == "rule":
         return Setting(setting_words(one.name), _rule_text(one.left), _rule_text(one.right))
+    if one.name == "now":
+        return Setting(setting_words(one.name), *_moments(one.left, one.right))
     left = None if one.left is None else shorten(value_words(one.left), 60)
     right = None if one.right is None else shorten(value_words(one.right), 60)
     if one.kind == "order":
         return Setting(setting_words(one.name), "differs", "differs")
     return Setting(setting_words(one.name), left, right)
+
+
+def _moments(left: object, right: object) -> tuple[str | None, ...]:
+    """Return two times as short as they still differ: of one day without it, `14:02:57`."""
+    told = [None if one is None else value_words(one) for one in (left, right)]
+    first = _OF_DAY if told[0] and told[1] and told[0][:10] == told[1][:10] else 0
+    for last in _TO_SECOND, _TO_MS:
+        short = [one and one[first:last].replace("T", " ") for one in told]
+        if short[0] != short[1]:
+            return tuple(short)
+    return tuple(told)
 
 
 def _rule_text(rule: object) -> str | None:
@@ -255,7 +270,7 @@ def _item(step: StepDiff, one: ItemDiff) -> ItemRow:
     where = "" if compiled is None else compiled.compilation.step_id
     return ItemRow(
         item_id=one.item_id,
-        name=item_name(one.item_id, side.kind),
+        name=_name(one.item_id, side.kind, compiled),
         source=" · ".join(part for part in (kind_words(side.kind), side.source or "") if part),
         icon=icon_of(side.kind),
         change=one.change,
@@ -270,6 +285,16 @@ def _item(step: StepDiff, one: ItemDiff) -> ItemRow:
         terms=tuple(map(_term, one.terms)),
         href=f"/steps/{where}/context?{urlencode({'item': one.item_id})}" if where else "",
     )
+
+
+def _name(item_id: str, kind: str | None, compiled: StoredCompile | None) -> str:
+    """Return what to call an item; a memory by its subject, where the request is here."""
+    request = None if compiled is None else compiled.side.request
+    records = () if request is None or kind != "memory" else request.memory_records
+    for record in records:
+        if record.id == item_id and record.subject:
+            return f"memory “{shorten(record.subject, 60)}”"
+    return item_name(item_id, kind)
 
 
 def _detail(one: ItemDiff) -> str:

@@ -167,9 +167,11 @@ def _run_side(side: str, run: RunItem) -> ShownSide:
 
 def _step_side(side: str, one: StepSide) -> ShownSide:
     step = one.step
+    # Calls of one model share a name; the step they are in tells them apart, unless it is the run.
+    is_placed = one.parent not in ("", one.run.name)
     return ShownSide(
         side,
-        step.name,
+        f"{step.name} in {one.parent}" if is_placed else step.name,
         step.span_id,
         step.sort_ns,
         step.status,
