@@ -18,7 +18,7 @@ from hansard_web.replaying.source import REQUEST_REF
 from hansard_web.replaying.turn import Turn
 
 _SCRIPTED: Final = "scripted"
-_FORWARD: Final = "the later turns of the run follow as far as they can, and are paid for as well"
+_FORWARD: Final = "the later turns of the run follow as far as they can"
 
 
 def preview_body(turn: Turn, asked: AskReplay, redactor: Redactor) -> Body:
@@ -46,19 +46,20 @@ def preview_body(turn: Turn, asked: AskReplay, redactor: Redactor) -> Body:
         "compile": None if turn.remade is None else remade_body(turn.remade, redactor),
         "tokens": {"estimated_input": estimate.tokens, "estimated_by": estimate.counted_by},
         "cost": cost_body(turn, estimate, times=asked.n),
-        "notes": [*turn.notes, *_ahead(asked)],
+        "notes": [*turn.notes, *_ahead(turn, asked)],
         "left_out": [] if turn.is_exact else turn.form.notes(turn.given),
     }
 
 
-def _ahead(asked: AskReplay) -> list[str]:
-    """Return what else is paid for: the turns that follow."""
+def _ahead(turn: Turn, asked: AskReplay) -> list[str]:
+    """Return what else is sent, and paid for where the first call is: the turns that follow."""
     if asked.kind != "forward":
         return []
+    follow = f"{_FORWARD}, and are paid for as well" if _is_paid(turn) else _FORWARD
     if not asked.live:
-        return [_FORWARD]
+        return [follow]
     most = f"up to {asked.max_turns} live turns, for at most ${asked.max_usd:g}"
-    return [_FORWARD, f"past the first divergence the model is asked further: {most}"]
+    return [follow, f"past the first divergence the model is asked further: {most}"]
 
 
 def refusal_body(why: NotReplayable) -> Json:
@@ -71,7 +72,7 @@ def cost_body(turn: Turn, estimate: Count, *, times: int) -> Json | None:
 
     None where the price list does not know the model; 0 where nothing is sent.
     """
-    if not turn.sends or turn.is_recorded or turn.door.family == _SCRIPTED:
+    if not _is_paid(turn):
         return {"usd": 0.0, "each_usd": 0.0, "times": times, "output_tokens": 0, "source": None}
     call = turn.source.call
     said = call.tokens.output if call is not None else None
@@ -91,6 +92,10 @@ def cost_body(turn: Turn, estimate: Count, *, times: int) -> Json | None:
         "output_tokens": output,
         "source": found.source,
     }
+
+
+def _is_paid(turn: Turn) -> bool:
+    return turn.sends and not turn.is_recorded and turn.door.family != _SCRIPTED
 
 
 def _request(turn: Turn) -> Json:
