@@ -200,7 +200,11 @@ def _start(
     recorder: Recorder, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Observation | None:
     observed = begin(recorder, plan.span_name, plan.attributes)
-    if observed is None or not observed.is_recording:
+    if observed is None:
+        return None
+    if plan.agent is not None:
+        observed.name_agent(plan.agent)
+    if not observed.is_recording:
         return observed
     try:
         named = plan.parameters.named(args, kwargs)

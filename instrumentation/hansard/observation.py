@@ -19,6 +19,7 @@ from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, set_sp
 from opentelemetry.util.types import AttributeValue
 
 from hansard import semconv
+from hansard.agents import with_agent
 from hansard.capture import safe_repr, safe_str, to_json, type_name
 from hansard.place import current_context
 from hansard.trouble import warn_once
@@ -54,6 +55,10 @@ class Observation:
         return self.span.is_recording()
 
     # ---- where the span is the current one
+
+    def name_agent(self, name: str) -> None:
+        """Have the work of the span be that of this agent; before `enter`."""
+        self._context = with_agent(name, self._context)
 
     def enter(self) -> None:
         """Make the span the parent of what the program does next."""

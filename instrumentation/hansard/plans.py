@@ -66,6 +66,7 @@ class Plan:
     input_key: str | None  # None: arguments are not captured
     output_key: str | None
     description: str | None = None  # of a tool; content, so `metadata_only` leaves it out
+    agent: str | None = None  # whose calls they are, for what happens in them
 
     def describe(self, observed: Observation, named: Mapping[str, Any]) -> None:
         """Tell what is known of a tool call beside its arguments."""
@@ -80,7 +81,7 @@ def agent_plan(function: Callable[..., Any], *, name: str | None, **more: Any) -
     """Return how an agent's calls are recorded: `invoke_agent {name}`."""
     name = name or qualified_name(function)
     attributes = {semconv.OPERATION_NAME: semconv.OP_INVOKE_AGENT, semconv.AGENT_NAME: name}
-    return _plan(function, f"{semconv.OP_INVOKE_AGENT} {name}", attributes, **more)
+    return _plan(function, f"{semconv.OP_INVOKE_AGENT} {name}", attributes, agent=name, **more)
 
 
 def tool_plan(
@@ -120,6 +121,7 @@ def _plan(
     call_id: str | None = None,
     keys: tuple[str, str] = (semconv.INPUT, semconv.OUTPUT),
     description: str | None = None,
+    agent: str | None = None,
 ) -> Plan:
     return Plan(
         span_name=span_name,
@@ -132,6 +134,7 @@ def _plan(
         input_key=keys[0] if capture_input else None,
         output_key=keys[1] if capture_output else None,
         description=description,
+        agent=agent,
     )
 
 

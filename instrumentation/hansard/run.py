@@ -14,6 +14,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import INVALID_SPAN, Span, set_span_in_context
 
 from hansard import place, semconv
+from hansard.agents import with_agent
 from hansard.entering import EnteredEitherWay
 from hansard.metadata import text_of
 from hansard.open_span import OpenSpan, quietly
@@ -69,6 +70,8 @@ class Run(EnteredEitherWay):
     def _inner_context(self, base: Context, made: OpenSpan) -> Context:
         context = set_span_in_context(made.span, base)
         context = with_run(context, run_id=made.trace_id, conversation_id=self.conversation_id)
+        if self.agent_name:
+            context = with_agent(self.agent_name, context)
         return otel.set_value(_RUN, self, context)
 
     @property

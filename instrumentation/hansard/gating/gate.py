@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from hansard import _state
+from hansard.agents import current_agent
 from hansard.entering import EnteredEitherWay
 from hansard.gating import calling, running
 from hansard.gating.errors import NoConfirmation
@@ -25,7 +26,6 @@ from hansard.gating.running import Executed
 from hansard.gating.seen import Seen
 from hansard.gating.tools import GatedTool, ToolSet, find_registered
 from hansard.gating.turns import Turn, current_turn
-from hansard.run import current_run
 
 if TYPE_CHECKING:
     from hansard.rules import PolicyLike
@@ -89,9 +89,8 @@ class Gate(EnteredEitherWay):
 
     @property
     def agent(self) -> str | None:
-        """The agent that calls: as told, else that of the current run."""
-        run = None if self._agent else current_run()
-        return self._agent or (None if run is None else run.agent_name)
+        """The agent that calls: as told, else the innermost decorated one or that of the run."""
+        return self._agent or current_agent()
 
     @property
     def policy(self) -> Policy | None:
