@@ -122,7 +122,8 @@ SETTINGS: Final = (
     _row("compression", values.read_compression, "none", "none, gzip, deflate",
          "What request bodies are compressed with.",
          _OTLP + "TRACES_COMPRESSION", _OTLP + "COMPRESSION"),
-    _row("service_name", values.read_text, "OpenTelemetry's `unknown_service:…`", "text",
+    _row("service_name", values.read_text, "the script's name, or the package's that "
+         "`-m` runs; OpenTelemetry's `unknown_service:…` at a prompt", "text",
          "`service.name` of the resource.", "HANSARD_SERVICE_NAME", "OTEL_SERVICE_NAME"),
     _row("retention", values.read_retention, "redacted_payloads", ", ".join(RetentionMode),
          "How much content leaves the program: none, all but secrets, or everything.",

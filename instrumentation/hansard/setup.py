@@ -266,13 +266,22 @@ def _compare_names(kept: TracerProvider, settings: Settings) -> None:
 def _resource_of(settings: Settings) -> Resource:
     from opentelemetry.sdk.resources import Resource
 
+    from hansard.program import program_name
     from hansard.resources import KnownResource
 
     named = {} if settings.service_name is None else {semconv.SERVICE_NAME: settings.service_name}
     resource = Resource.create({**settings.resource_attributes, **named})
+    name = program_name() if _is_nameless(resource) else None
+    if name is not None:
+        resource = resource.merge(Resource({semconv.SERVICE_NAME: name}))
     if semconv.SERVICE_INSTANCE_ID not in resource.attributes:
         resource = resource.merge(Resource({semconv.SERVICE_INSTANCE_ID: secrets.token_hex(16)}))
     return KnownResource(resource)
+
+
+def _is_nameless(resource: Resource) -> bool:
+    """Whether nobody named the service: OpenTelemetry says so by this name of its own."""
+    return str(resource.attributes.get(semconv.SERVICE_NAME, "")).startswith("unknown_service")
 
 
 def instance_id_of(resource: Resource) -> str:

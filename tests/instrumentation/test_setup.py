@@ -96,6 +96,52 @@ say(
     assert said == {"is_global": True, "service": "clerk", "blue": "blue", "has_instance": True}
 
 
+_NAMED = """
+import hansard
+recorder = hansard.init()
+print(recorder.provider.resource.attributes["service.name"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "environment", "name"),
+    [
+        (["desk.py"], {}, "desk"),
+        (["-m", "shop"], {}, "shop"),
+        (["-m", "shop.tills.front"], {}, "shop.tills"),
+        (["-m", "desk"], {}, "desk"),
+        (["shop"], {}, "shop"),
+        (["-c", _NAMED], {}, "unknown_service:python"),
+        (["-i", "-c", f"import sys; sys.ps1 = '> '\n{_NAMED}"], {}, "unknown_service:python"),
+        (["desk.py"], {"OTEL_SERVICE_NAME": "told"}, "told"),
+        (["desk.py"], {"OTEL_RESOURCE_ATTRIBUTES": "service.name=told"}, "told"),
+    ],
+)
+def test_a_service_without_a_name_has_the_program_s(
+    start: list[str], environment: dict[str, str], name: str, tmp_path: Path
+) -> None:
+    tills = tmp_path / "shop" / "tills"
+    tills.mkdir(parents=True)
+    for file in ("desk.py", "shop/__main__.py", "shop/tills/front.py"):
+        (tmp_path / file).write_text(_NAMED)
+    own = {k: v for k, v in os.environ.items() if not k.startswith(("HANSARD_", "OTEL_"))}
+    ours = {"HANSARD_DATA": str(tmp_path / "data"), "HANSARD_ENDPOINT": REFUSED}
+
+    ended = subprocess.run(
+        [sys.executable, *start],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=own | ours | environment,
+        stdin=subprocess.DEVNULL,
+        timeout=30,
+    )
+
+    default = name.startswith("unknown_service:")
+    said = ended.stdout.strip()
+    assert said.startswith("unknown_service:") if default else said == name, ended.stderr
+
+
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
