@@ -86,6 +86,21 @@ def test_a_run_is_shown_as_a_tree_by_the_first_digits_of_its_id(cli: Cli) -> Non
     assert inner.startswith("    invoke_agent")
 
 
+def test_the_ids_of_a_run_s_steps_are_what_other_commands_take(cli: Cli) -> None:
+    run_id = _research_run(cli)
+    steps = _json(cli, "runs", "show", run_id)["steps"]
+
+    told = cli("runs", "show", run_id).stdout
+    shown = [row.split()[-1] for row in told.splitlines()[-len(steps) :]]
+
+    assert [step["step_id"] for step in steps] == [
+        _json(cli, "steps", "show", step_id)["step_id"] for step_id in shown
+    ]
+    assert max(map(len, shown)) < len(steps[0]["step_id"])
+    assert cli("diff", shown[0], shown[1]).exit_code == 1  # two steps, which differ
+    assert cli("annotations", "note", shown[0], "odd").exit_code == 0
+
+
 def test_a_step_is_shown_with_what_was_said(cli: Cli) -> None:
     steps = _json(cli, "runs", "show", _research_run(cli))["steps"]
     call = next(step for step in steps if step["role"] == "llm")

@@ -8,15 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import apsw
 import click
 
+from hansard_compiler.errors import MIN_PREFIX_DIGITS, AmbiguousIdError
 from hansard_store.deletion import delete_run, pin_run
 from hansard_store.figures import TokenSums
 from hansard_store.gc import collect_garbage
 from hansard_store.gc import purge as purge_store
 from hansard_store.run_filters import parse_sort
-from hansard_store.run_queries import RunItem, get_run, list_runs
-from hansard_store.step_queries import TreeRow, get_tree, tree_rows
+from hansard_store.run_queries import RunItem, find_trace_id, get_run, list_runs
+from hansard_store.step_queries import RunTree, TreeRow, get_tree, tree_rows
 from hansard_web import format as fmt
 from hansard_web.annotating.words import score_chips
 from hansard_web.api.bodies import row_body, run_body
@@ -112,12 +114,13 @@ def show(*, run_id: str, data: str | None, as_json: bool) -> None:
         tree = get_tree(connection, run.run_id)
         window = tree.tree.window(first=0, count=_MOST_STEPS)
         steps = tree_rows(connection, tree, window.indices, now_ns=now_ns)
+        ids = _short_ids(connection, tree, steps)
     if as_json:
         print_json({**run_body(run), "steps": [row_body(step) for step in steps]})
     else:
         _print_run(run)
         click.echo()
-        _print_steps(steps)
+        _print_steps(steps, ids)
     if window.total > len(steps):
         click.echo(f"{window.total - len(steps):,} more steps; the browser shows all", err=True)
 
@@ -263,7 +266,21 @@ def _print_run(run: RunItem) -> None:
     )
 
 
-def _print_steps(steps: Sequence[TreeRow]) -> None:
+def _short_ids(connection: apsw.Connection, tree: RunTree, steps: Sequence[TreeRow]) -> list[str]:
+    """Return ids as other commands take them: 8 digits of run and span where those are unique."""
+    run = tree.run_id[:MIN_PREFIX_DIGITS]
+    try:
+        find_trace_id(connection, run)
+    except AmbiguousIdError:
+        run = tree.run_id
+    nodes = tree.tree.nodes
+    beginnings = {node.span_id[: MIN_PREFIX_DIGITS // 2] for node in nodes}
+    if len(beginnings) == len(nodes):
+        return [f"{run}-{row.step.span_id[:MIN_PREFIX_DIGITS]}" for row in steps]
+    return [run + row.step.step_id[len(tree.run_id) :] for row in steps]
+
+
+def _print_steps(steps: Sequence[TreeRow], ids: Sequence[str]) -> None:
     print_table(
         (
             Column("STEP", may_cut=True),
@@ -280,9 +297,9 @@ def _print_steps(steps: Sequence[TreeRow]) -> None:
                 status_text(row.step.status),
                 duration_text(row.step.duration_ns),
                 tokens_text(row.step.tokens) if row.step.tokens else "",
-                row.step.span_id,
+                step_id,
             )
-            for row in steps
+            for row, step_id in zip(steps, ids, strict=True)
         ),
     )
 
