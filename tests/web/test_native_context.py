@@ -226,6 +226,8 @@ def test_the_address_filters_orders_and_groups(
     nothing = read(client, "?q=nowhere")
     assert "No item meets this" in nothing.text
     assert [one.text for one in nothing.one(class_="why-shown").all("a")] == ["with “nowhere”"]
+    misspelt = read(client, "?decision=excluded").one(class_="why-shown")
+    assert misspelt.one("a").text == "decision “excluded”"
 
 
 def test_what_makes_no_sense_in_an_address_is_left_out(

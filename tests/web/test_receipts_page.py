@@ -77,6 +77,7 @@ def test_older_receipts_are_on_the_next_page(client: TestClient, pipeline: Pipel
     ("query", "said"),
     [
         ("?item=nothing", "No receipt meets this"),
+        ("?decision=excluded", "“excluded” is no decision"),
         ("?run=zzzz", "run"),
         ("?cursor=broken", "cursor"),
     ],

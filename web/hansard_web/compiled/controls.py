@@ -65,8 +65,10 @@ def choices(
 
 
 def chips(state: ContextState, path: str) -> tuple[Chip, ...]:
-    """Return the filters that are on, beside the decision."""
+    """Return the filters that are on; of decisions only a word that none of the choices shows."""
+    odd = state.decision not in ("", *DECISIONS)
     found = (
+        ("decision", f"“{state.decision}”" if odd else "", {"decision": ""}),
         ("reason", meaning(state.reason) if state.reason else "", {"reason": ""}),
         ("pass", pass_words(state.at_pass), {"at_pass": ""}),
         ("kind", kind_words(state.kind) if state.kind else "", {"kind": ""}),

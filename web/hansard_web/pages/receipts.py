@@ -73,6 +73,7 @@ class FoundRow:
 @dataclass(frozen=True, slots=True)
 class ReceiptsPage:
     wanted: Mapping[str, str]
+    odd_decision: str  # a word asked for that no decision has
     is_asked: bool
     say: str
     problem: str
@@ -98,6 +99,7 @@ def _page(connection: apsw.Connection, wanted: Mapping[str, str], *, cursor: str
     next_query = urlencode({**given, "cursor": more}) if more else ""
     return ReceiptsPage(
         wanted=wanted,
+        odd_decision="" if wanted["decision"] in DECISIONS else wanted["decision"],
         is_asked=bool(given),
         say=_say(found, has_more=bool(more)),
         problem=problem,
