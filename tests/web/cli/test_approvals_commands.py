@@ -245,7 +245,7 @@ def test_verify_sees_a_cut_end_by_the_heads_of_earlier_days(run: Cli, desk: Acco
     connection.execute("DELETE FROM event WHERE seq = 3")
     cut = run("events", "verify")
 
-    assert "sound; as it was kept on 1 day" in sound.stdout
+    assert "whole; as its head was kept on 1 day" in sound.stdout
     assert (sound.exit_code, cut.exit_code) == (0, 1)
     assert "the log ends at 2, before the anchor 3: its end was removed" in cut.stdout
 
@@ -267,6 +267,7 @@ def test_verify_names_the_altered_row_and_a_cut_end(run: Cli, desk: Accountabili
     altered = run("events", "verify", "--json")
 
     assert (sound.exit_code, unseen.exit_code, cut.exit_code) == (0, 0, 1)
+    assert "whole; whether its end was cut off is not known" in unseen.stdout
     assert "event 5 the log ends at 4, before the anchor 5" in cut.stdout
     assert altered.exit_code == 1
     assert json.loads(altered.stdout)["broken"]["seq"] == 2

@@ -111,7 +111,7 @@ def verify(*, anchor: str | None, as_json: bool, **told: Any) -> None:
         print_facts(
             [
                 ("events", f"{report.checked:,}"),
-                ("chain", f"sound; {seen}"),
+                ("chain", f"whole; {seen}"),
                 ("head", report.head.text),
             ]
         )
@@ -145,8 +145,8 @@ def _seen(anchor: Head | None, days: int) -> str:
     """Say what a cut end was held against."""
     against = [] if anchor is None else [f"up to the anchor {anchor.seq} and beyond"]
     if days:
-        against.append(f"as it was kept on {plural(days, 'day')}")
-    return ", ".join(against) or "a cut end would not be seen"
+        against.append(f"as its head was kept on {plural(days, 'day')}")
+    return ", ".join(against) or "whether its end was cut off is not known: no head was kept"
 
 
 def _lines(desk: Accountability, wanted: EventFilter) -> Iterator[bytes]:
