@@ -10,6 +10,7 @@ import apsw
 import pytest
 
 from tests.web.cli.conftest import Cli
+from tests.web.makers import RunMaker
 
 
 def _json(cli: Cli, *arguments: str) -> Any:
@@ -98,7 +99,22 @@ def test_the_ids_of_a_run_s_steps_are_what_other_commands_take(cli: Cli) -> None
     ]
     assert max(map(len, shown)) < len(steps[0]["step_id"])
     assert cli("diff", shown[0], shown[1]).exit_code == 1  # two steps, which differ
-    assert cli("annotations", "note", shown[0], "odd").exit_code == 0
+    assert cli("annotations", "list", shown[0]).exit_code == 0
+
+
+def test_ids_are_whole_where_a_beginning_is_of_many(anywhere: Cli, tmp_path: Path) -> None:
+    maker = RunMaker(tmp_path / "data")
+    traces = [f"0123456789{number:022x}" for number in (1, 2)]
+    runs = [maker.run(trace=trace, tool="find") for trace in traces]
+    maker.close()
+    data = {"HANSARD_DATA": str(maker.folder.path)}
+
+    told = anywhere("runs", "show", runs[1], **data).stdout
+    last = told.splitlines()[-1].split()[-1]
+
+    assert runs == traces
+    assert last.startswith(f"{runs[1]}-")
+    assert anywhere("steps", "show", last, **data).exit_code == 0
 
 
 def test_a_step_is_shown_with_what_was_said(cli: Cli) -> None:
