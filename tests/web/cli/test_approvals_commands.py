@@ -159,6 +159,20 @@ def test_an_action_is_listed_shown_and_decided(run: Cli, desk: Accountability) -
     assert len(told(run("approvals", "list", "--status", "all", "--json"))["items"]) == 1
 
 
+def test_an_approved_action_says_what_runs_it_until_it_ran(run: Cli, desk: Accountability) -> None:
+    made = desk.propose(Proposal("send_email", EMAIL)).approval.approval_id
+    waiting = run("approvals", "show", made).stdout
+    desk.approve(made, by="ann")
+
+    approved = run("approvals", "show", made).stdout
+    claimed = desk.claim(made)
+    begun = run("approvals", "show", made).stdout
+
+    assert claimed.arguments == EMAIL
+    assert "hansard.approvals.run_decided() in the program that has send_email, until" in approved
+    assert "run_decided" not in waiting + begun
+
+
 def test_arguments_are_edited_on_approval(run: Cli, desk: Accountability) -> None:
     made = desk.propose(Proposal("send_email", EMAIL)).approval.approval_id
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import click
@@ -254,8 +255,20 @@ def _tell(changed: list[Approval], *, as_json: bool) -> None:
         by = f" by {one.decided_by}" if one.decided_by else ""
         lines = [f"{one.approval_id[:8]} is {one.status}{by}: {shorten(one.description, 200)}"]
         if one.status == Status.APPROVED and one.execution.state == "none":
-            lines.append("not run yet: the program that asked runs it")
+            lines.append("not run yet: the program that asked runs it, with wait= or run_decided()")
         print_lines(lines)
+
+
+def _to_run(found: Approval, *, now_ns: int) -> str:
+    """Return what runs an approved action that did not run; nothing where nothing does any more."""
+    if found.status != Status.APPROVED or found.execution.state != "none":
+        return ""
+    if found.token_ends_ns is None or now_ns >= found.token_ends_ns:
+        return "too late: its token ran out before anybody ran it; the agent asks again"
+    return (
+        f"hansard.approvals.run_decided() in the program that has {found.tool}, "
+        f"until {day_time(found.token_ends_ns)}; or wait= on the tool, next time"
+    )
 
 
 def _flag(one: Field) -> str:
@@ -279,6 +292,7 @@ def _print(found: Approval, events: list[StoredEvent], memories: list[str]) -> N
             ("note", found.note or ""),
             ("reason", found.reason or ""),
             ("ran", "" if found.execution.state == "none" else found.execution.state),
+            ("to run it", _to_run(found, now_ns=time.time_ns())),
             ("settled by", found.execution.settled_by or ""),
             ("who found", found.execution.settled_note or ""),
             ("error", found.execution.error or ""),
