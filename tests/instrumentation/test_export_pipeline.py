@@ -105,7 +105,7 @@ def test_what_waits_while_the_collector_is_away_arrives_in_its_order(
             made.flush()
         assert collector.names == []
         assert len(spooled(made.data)) >= 3
-        assert caplog.text.count("nothing can be sent") == 1
+        assert caplog.text.count(f"nothing can be sent to {collector.url}") == 1
 
         switch.is_well = True
         made.pipeline._delivery._at.contact.retry_s = 0  # it asked for 30 s

@@ -72,7 +72,8 @@ def test_the_same_agent_works_with_a_real_model_when_a_key_is_there(tmp_path: Pa
     assert {one.headers["authorization"] for one in asked} == {"Bearer sk-a-key"}
     # Two runs of four calls, one of them again to the byte, and one with more room.
     assert len(asked) == 10
-    assert Counter(one.body for one in asked).most_common(1)[0][1] == 2
+    # The two runs may ask the same where their tests took equally long.
+    assert Counter(one.body for one in asked).most_common(1)[0][1] >= 2
     stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"sk-a-key" not in stored
 
