@@ -51,7 +51,7 @@ def errors_of(tag: str) -> list[Told]:
     """Return what routes of a tag answer beside what all do (`ANY`), by status and code."""
     found = {
         (kind.code, status): Told(status, kind.code, (kind.__doc__ or "").split("\n")[0])
-        for kind in _kinds(HansardError)
+        for kind in sorted(_kinds(HansardError), key=_place, reverse=True)
         if (status := problem_status(kind)) is not None
         and not issubclass(kind, IngestError)
         and tag in _tags(kind)
@@ -64,6 +64,11 @@ def _tags(kind: type[HansardError]) -> tuple[str, ...]:
     module = kind.__module__
     named = (tags for prefix, tags in _OF_MODULES.items() if module.startswith(prefix))
     return next(named, (ANY,))
+
+
+def _place(kind: type[HansardError]) -> tuple[str, str]:
+    """Of two classes with one code the first by this speaks, whichever was imported first."""
+    return kind.__module__, kind.__qualname__
 
 
 def _kinds(kind: type[HansardError]) -> Iterator[type[HansardError]]:

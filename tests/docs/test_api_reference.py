@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from difflib import unified_diff
 
 import pytest
 from starlette.testclient import TestClient
@@ -43,8 +44,10 @@ def test_the_pages_are_what_the_routes_say(reference: Reference) -> None:
     found = {path.name: path.read_text(encoding="utf-8") for path in API.glob("*.md")}
     pages = reference.pages()
 
-    stale = sorted({*found} ^ {*pages} | {name for name in pages if found.get(name) != pages[name]})
-    assert stale == [], f"docs/api is out of date: run `{COMMAND}`"
+    assert sorted(found) == sorted(pages), f"docs/api is out of date: run `{COMMAND}`"
+    for name, text in pages.items():
+        changed = "\n".join(unified_diff(found[name].splitlines(), text.splitlines(), n=0))
+        assert not changed, f"docs/api/{name} is out of date: run `{COMMAND}`\n{changed}"
 
 
 @pytest.mark.covers("DC-04")
