@@ -71,7 +71,9 @@ def tokens_of(attributes: Mapping[str, Any]) -> str:
     for key, value in attributes.items():
         kind = type(value)
         if kind is str:
-            append(cached((key, value)) or _pair(key, value))
+            # A long text is in no pair: it need not be hashed to find that out.
+            known = cached((key, value)) if len(value) <= MAX_VALUE_CHARS else None
+            append(known or _pair(key, value))
         elif kind is int or kind is float or kind is bool:
             text = _text(value)
             append(cached((key, text)) or _pair(key, text))
