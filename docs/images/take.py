@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent.parent))
 
 from hansard_web.config import load_config  # noqa: E402
+from hansard_web.demo.coding.coder import SCRIPT  # noqa: E402
 from hansard_web.demo.coding.golden import Golden, play  # noqa: E402
 from hansard_web.demo.coding.settings import Settings  # noqa: E402
 from hansard_web.demo.story import run_programs  # noqa: E402
@@ -26,9 +27,10 @@ SIZE = {"width": 1440, "height": 860}
 
 def main() -> None:
     """Play the demo against a fresh server, and photograph the pages that the README shows."""
+    doors = {"http_port": "0", "grpc_port": "0", "script": str(SCRIPT)}
     with (
         tempfile.TemporaryDirectory() as folder,
-        running(load_config({"data": folder, "http_port": "0", "grpc_port": "0"}, {})) as server,
+        running(load_config({**doors, "data": folder}, {})) as server,
         sync_playwright() as playwright,
     ):
         run_programs(server.doors, on_run=lambda _: None)
