@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from hansard_store.facade import Accountability
+from tests.store.accounts import Clock, account
 from tests.store.maker import StoreMaker
 from tests.store.plans import QueryPlans
 
@@ -23,3 +25,16 @@ def store(tmp_path: Path) -> Iterator[StoreMaker]:
 def plans() -> QueryPlans:
     """Watches how SQLite runs what is asked in a block."""
     return QueryPlans()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """What time it is for a desk; it stands still until it is turned."""
+    return Clock()
+
+
+@pytest.fixture
+def desk(tmp_path: Path, clock: Clock) -> Iterator[Accountability]:
+    """Approvals and the audit log of a fresh store."""
+    with account(tmp_path, clock) as opened:
+        yield opened

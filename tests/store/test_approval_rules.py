@@ -29,11 +29,6 @@ from tests.store.accounts import EMAIL, HOUR, MINUTE, RUN, STEP, Clock, Rules, a
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def desk(tmp_path: Path, clock: Clock) -> Iterator[Accountability]:
     with account(tmp_path, clock, policy=rules) as made:
         yield made

@@ -34,11 +34,6 @@ from tests.store.accounts import (
 )
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
 @pytest.fixture(params=["sqlite", "memory"])
 def desk(tmp_path: Path, clock: Clock, request: pytest.FixtureRequest) -> Iterator[Accountability]:
     told = {} if request.param == "sqlite" else {"open_log": MemoryEventLog().of}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,17 +13,6 @@ from hansard_store.verify import verify_store
 from tests.store.accounts import HOUR, Clock, account
 
 DAY = 24 * HOUR
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def desk(tmp_path: Path, clock: Clock) -> Iterator[Accountability]:
-    with account(tmp_path, clock) as opened:
-        yield opened
 
 
 def kept(desk: Accountability) -> list[Head]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,17 +14,6 @@ from hansard_store.facade import Accountability
 from tests.store.accounts import MINUTE, SECOND, Clock, account, proposal
 
 NOTE = "it is in the sent folder, 10:42"
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def desk(tmp_path: Path, clock: Clock) -> Iterator[Accountability]:
-    with account(tmp_path, clock) as opened:
-        yield opened
 
 
 def lost(desk: Accountability, clock: Clock) -> tuple[str, str]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import getpass
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ import click
 
 from hansard_compiler.annotation_models import KINDS
 from hansard_compiler.calls import Json
-from hansard_compiler.retention import RetentionMode
 from hansard_store.annotation_answers import annotation_json
 from hansard_store.annotation_book import AnnotationBook
 from hansard_store.annotation_queries import list_annotations
@@ -30,10 +27,10 @@ from hansard_web.cli.base import (
     Group,
     json_option,
     print_json,
-    read_config,
     setting_options,
     write_bytes,
 )
+from hansard_web.cli.books import opened_book
 from hansard_web.cli.store import find_store, open_store, reading
 from hansard_web.cli.tables import Column, print_table
 from hansard_web.readers import Readers
@@ -44,18 +41,6 @@ _SOURCES = click.Choice(["human", "code", "llm"])
 @click.group(cls=Group, name="annotations")
 def annotations_() -> None:
     """Annotations: list, note, score, tag, withdraw; export what is marked as a data set."""
-
-
-@contextmanager
-def _book(data: str | None, retention: str | None) -> Iterator[AnnotationBook]:
-    folder = find_store(data)
-    open_store(folder).close()  # of this version, or refused
-    config = read_config(data=data, retention=retention)
-    book = AnnotationBook(folder, RetentionMode(config.retention), door="cli")
-    try:
-        yield book
-    finally:
-        book.close()
 
 
 @annotations_.command("list")
@@ -187,7 +172,7 @@ def withdraw(
 
     Example: hansard annotations withdraw 1f8b2c3d --reason "of another run"
     """
-    with _book(data, retention) as book:
+    with opened_book(AnnotationBook, data, retention) as book:
         told = {"reason": reason, "by": by or getpass.getuser()}
         made = book.withdraw_json(annotation_id, told)
     if as_json:
@@ -235,7 +220,7 @@ def _write(
     with reading(data) as connection:
         field, whole_id = _target(connection, target)
     said = {name: value for name, value in told.items() if value is not None}
-    with _book(data, retention) as book:
+    with opened_book(AnnotationBook, data, retention) as book:
         made = book.write_json({**said, field: whole_id}, by=by or getpass.getuser())
     if as_json:
         print_json({"annotation": annotation_json(made)})

@@ -5,15 +5,12 @@ from __future__ import annotations
 import getpass
 import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from hansard_compiler.memory_models import CONFIDENCE, AcceptMemory, EndMemory, WriteMemory
 from hansard_compiler.models import parse
-from hansard_compiler.retention import RetentionMode
 from hansard_store.gc import purge as purge_store
 from hansard_store.memory_answers import memory_json
 from hansard_store.memory_book import MemoryBook
@@ -26,9 +23,9 @@ from hansard_web.cli.base import (
     confirm,
     json_option,
     print_json,
-    read_config,
     setting_options,
 )
+from hansard_web.cli.books import opened_book
 from hansard_web.cli.memory_text import (
     COLUMNS,
     access_line,
@@ -39,7 +36,7 @@ from hansard_web.cli.memory_text import (
     use_line,
     writer_of,
 )
-from hansard_web.cli.store import find_store, maintaining, open_store, reading
+from hansard_web.cli.store import find_store, maintaining, reading
 from hansard_web.cli.tables import print_facts, print_lines, print_table
 
 _FILTERS = (
@@ -64,18 +61,6 @@ _RENAMED = {"q": "text", "type": "memory_type"}
 @click.group(cls=Group)
 def memory() -> None:
     """Memory: list, show, history, write, invalidate, accept, purge, gc."""
-
-
-@contextmanager
-def _book(data: str | None, retention: str | None = None) -> Iterator[MemoryBook]:
-    folder = find_store(data)
-    open_store(folder).close()  # of this version, or refused
-    config = read_config(data=data, retention=retention)
-    book = MemoryBook(folder, RetentionMode(config.retention), door="cli")
-    try:
-        yield book
-    finally:
-        book.close()
 
 
 def _filters(function: Any) -> Any:
@@ -211,7 +196,7 @@ def write(
             "by": by or getpass.getuser(),
         },
     )
-    with _book(data, retention) as book:
+    with opened_book(MemoryBook, data, retention) as book:
         answer = book.write(asked).json()
     if as_json:
         print_json(answer)
@@ -234,7 +219,7 @@ def invalidate(
 
     Example: hansard memory invalidate 1f8b2c3d --reason 'CI moved'
     """
-    with _book(data) as book:
+    with opened_book(MemoryBook, data) as book:
         asked = EndMemory(memory_id=memory_id, reason=reason, by=by or getpass.getuser())
         print_changed(memory_json(book.invalidate(asked)), as_json=as_json)
 
@@ -249,7 +234,7 @@ def accept(*, memory_id: str, by: str | None, data: str | None, as_json: bool) -
 
     Example: hansard memory accept 1f8b2c3d
     """
-    with _book(data) as book:
+    with opened_book(MemoryBook, data) as book:
         asked = AcceptMemory(memory_id=memory_id, by=by or getpass.getuser())
         print_changed(memory_json(book.accept(asked)), as_json=as_json)
 
@@ -271,7 +256,7 @@ def purge(
     Example: hansard memory purge 1f8b2c3d --reason 'asked for by noor' --yes
     """
     confirm(f"Remove the content of memory {memory_id} for good?", yes=yes)
-    with _book(data) as book:
+    with opened_book(MemoryBook, data) as book:
         asked = EndMemory(memory_id=memory_id, reason=reason, by=by or getpass.getuser())
         told = memory_json(book.purge(asked))
     with maintaining(find_store(data), secure=True) as connection:
@@ -287,7 +272,7 @@ def gc(*, data: str | None, as_json: bool) -> None:
 
     Example: hansard memory gc
     """
-    with _book(data) as book:
+    with opened_book(MemoryBook, data) as book:
         expired = book.expire_due()
     if as_json:
         print_json({"expired": expired})
