@@ -176,12 +176,15 @@ class SendingLoop:
 
     def _send_leftover(self) -> None:
         """Send one file of a dead process, or tell what it lost, or look for the next one."""
-        if self._at.cargo is not None:
-            self._at.cargo.look()
+        cargo = self._at.cargo
+        if cargo is not None:
+            cargo.look()
         sent = self._at.replay.step(self._courier)
         if sent is not None:
             self._after(*sent)
         with self._at.lock:
+            if self._at.cargo is not cargo:
+                self._at.replay.due_s = 0.0  # came meanwhile, and has not looked yet
             self._at.news.notify_all()
 
     def _arrived(self) -> None:

@@ -21,8 +21,13 @@ from hansard import trouble
 from hansard.answers import Answer, Outcome
 from hansard.config import Settings, load_settings
 from hansard.courier import Courier
-from hansard.payload_transport import RECORD_BYTES
+from hansard.losses import Losses, Sender
+from hansard.payload_transport import RECORD_BYTES, PayloadTransport
 from hansard.payloads import PayloadWriter
+from hansard.resending import Replay
+from hansard.sending import SendingLoop
+from hansard.spool import Kind
+from hansard.transit import Transit
 from hansard_compiler.redaction import Redactor
 from hansard_web.config import Config
 from hansard_web.server import Server, running
@@ -127,6 +132,38 @@ def test_empty_payloads_arrive(server: Server, make_agent: MakeAgent) -> None:
     agent.send()
 
     assert stored(server, ref)[0] == b""
+
+
+def test_payloads_that_come_while_the_sender_looks_for_leftovers_are_looked_at_too(
+    server: Server, make_agent: MakeAgent
+) -> None:
+    """The sender's thread may be up before there are payloads to carry."""
+    agent = make_agent(**doors(server)["http"])
+    at = Transit(agent.settings, losses=Losses(Sender("agent", "1")), prepare=lambda _, all: all)
+    looked = threading.Event()
+
+    class Looking(PayloadTransport):
+        def look(self) -> None:
+            super().look()
+            looked.set()
+
+    class Late(Replay):
+        def step(self, courier: Courier) -> tuple[Answer, Kind] | None:
+            if at.cargo is None:
+                at.cargo, self.due_s = Looking(agent.settings, agent.payloads.spool), 0.0
+            return super().step(courier)
+
+    at.replay = Late(agent.settings.data / "spool")
+    sender = threading.Thread(target=SendingLoop(at, agent.courier, RESOURCE).run, daemon=True)
+    sender.start()
+    try:
+        assert looked.wait(30)
+    finally:
+        with at.lock:
+            at.is_closed = True
+            at.news.notify_all()
+        sender.join(10)
+    assert not sender.is_alive()
 
 
 def test_what_a_dead_process_left_is_sent_by_the_next_one(
