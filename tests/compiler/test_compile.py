@@ -14,10 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hansard_compiler.canonical import stable_hash
 from hansard_compiler.compile import compile_context
 from hansard_compiler.passes import PASSES
 from hansard_compiler.receipts import COLUMNS_LIMIT
 from tests.compiler.compiling import compiled, item, ports, request, request_data
+from tests.compiler.crowd import crowd
 
 _ROOT = Path(__file__).parent.parent.parent
 _TWELVE = [
@@ -88,6 +90,7 @@ def test_a_renderer_makes_the_request_of_the_neutral_payload() -> None:
 _COMPILE = """
 import json, sys
 from tests.compiler.compiling import ports
+from hansard_compiler.canonical import stable_hash
 from hansard_compiler.compile import compile_context
 result = compile_context(json.load(sys.stdin), ports())
 print(result.compile_hash, result.context().model_dump_json())
@@ -122,6 +125,32 @@ _HASH = "sha256:919bec01f5485438f56dfecf770ad0d90eed0301355b9ac767500b5741d3fb88
 @pytest.mark.covers("CP-52")
 def test_a_hash_is_the_same_on_another_day_and_machine() -> None:
     assert compiled(_MIXED, budget=400, tool_specs=[{"name": "grep"}]).compile_hash == _HASH
+
+
+_OF_A_CROWD = frozenset(
+    """within_budget over_budget approval_required below_floor dependency duplicate policy_redacted
+    out_of_scope conflict_lost secrets_removed policy_denied expired pinned hard_constraint
+    invalidated required_kind required_group compressed_to_fit kept_stable latest_user_request
+    review_pending superseded""".split()  # noqa: SIM905  # a list of words reads best as words
+)
+_CROWD_HASH = "sha256:1c5d5b9e6d5ecb91927b7cc7c8ade913bb3271e93315ffd6251d07a6afb01e6e"
+# Of all that a compile of 771 items says: receipts, scores, references, layout, columns, payloads.
+_CROWD_DIGEST = "9a5cfba6e42ab8fc90897a39b07057557cc01cfc202ebb9b0870184b0c4b12e2"
+
+
+@pytest.mark.covers("CP-52")
+def test_a_large_request_has_the_same_hash_and_receipts_to_the_last_byte() -> None:
+    result = compile_context(crowd(), ports())
+
+    said = {
+        "context": result.context().plain(),
+        "columns": result.columns(),
+        "trails": [result.trail(one.item_id) for one in result.receipts],
+        "payloads": result.payloads(),
+    }
+    assert {one.reason.value for one in result.receipts} >= _OF_A_CROWD
+    assert result.compile_hash == _CROWD_HASH
+    assert stable_hash(said).hex() == _CROWD_DIGEST
 
 
 @pytest.mark.covers("CP-52", "TS-22")
