@@ -39,7 +39,7 @@ def test_what_waits_stands_first_by_its_deadline_then_what_was_decided(client: T
     wanted = [sooner, later, sent_back, rejected]
     assert items == [one.approval_id for one in wanted]
     assert [one.text for one in page.all("h2", class_="inbox-group")] == [
-        "Waiting for you 2",
+        "Waiting for a decision 2",
         "Sent back, agent is redrafting 1",
         "Decided 1",
     ]
@@ -496,7 +496,7 @@ def test_a_run_and_its_tool_step_lead_to_what_waits_and_say_what_became_of_it(
     waiting = read(client, f"/runs/{run}")
     assert waiting.one("main").all("a", href=f"/approvals/{asked.approval_id}")
     assert "blocked" in {one["data-status"] for one in waiting.all("span", class_="status")}
-    assert states(client, step) == ["requested", "waits for approval", "ran", "returned"]
+    assert states(client, step) == ["requested", "waiting for a decision", "ran", "returned"]
 
     store.approve(asked.approval_id, by="Noor")
     store.finish(store.claim(asked.approval_id), ok=True)
@@ -504,6 +504,30 @@ def test_a_run_and_its_tool_step_lead_to_what_waits_and_say_what_became_of_it(
     assert states(client, step) == ["requested", "approved by Noor", "ran", "returned"]
     assert read(client, f"/steps/{step}").all("a", href=f"/approvals/{asked.approval_id}")
     assert read(client, f"/runs/{run}").all("a", href=f"/approvals?run={run}")
+
+
+def test_every_page_says_one_thing_of_what_nobody_decided_yet(
+    client: TestClient, runs: RunMaker
+) -> None:
+    store = store_of(client)
+    run = runs.run("front-desk", tool="create_deal")
+    asked = ask(store, run_id=run, step_id=None)
+
+    said = {
+        page: {
+            one.text
+            for one in read(client, page).all("span", class_="status")
+            if one["data-status"] in ("awaiting", "blocked")
+        }
+        for page in (f"/runs/{run}", "/approvals", f"/approvals/{asked.approval_id}")
+    }
+    listed = read(client, "/").one("tr", id=f"run-{run}").one("span", class_="status")
+
+    assert list(said.values()) == [{"waiting for a decision"}] * 3
+    assert (listed.text, listed["title"]) == ("waiting", "waiting for a decision")  # it is narrow
+    assert "Waiting for a decision: Open Shop fit-out" in read(client, f"/runs/{run}").text
+    told = client.get(f"/v1/runs/{run}").json(), store.approval(asked.approval_id)
+    assert (told[0]["status"], told[1].status) == ("blocked", "awaiting")  # programs read these
 
 
 @pytest.mark.parametrize(("outcome", "last"), [("ran", "ran"), ("did_not_run", "did not run")])

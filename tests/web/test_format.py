@@ -31,6 +31,14 @@ def test_durations_read_in_the_unit_that_fits(nanoseconds: int, shown: str) -> N
     assert figures.duration(nanoseconds) == shown
 
 
+def test_a_status_reads_as_words_and_waiting_for_a_decision_reads_alike_everywhere() -> None:
+    waits = {figures.status_word(one) for one in ("awaiting", "blocked")}
+
+    assert waits == {figures.WAITS}
+    assert figures.status_word("revised") == "sent back"
+    assert (figures.status_word("no_end"), figures.status_word("ok")) == ("no end", "ok")
+
+
 @pytest.mark.parametrize(
     ("span_name", "shown"),
     [("invoke_agent mender", "mender"), ("fix", "fix"), ("invoke_agent", "invoke_agent"),

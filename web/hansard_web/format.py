@@ -11,6 +11,14 @@ _NS_PER_S = 1_000_000_000
 _MINUTE_S = 60
 _HOUR_S = 3600
 _DAY_S = 86_400
+WAITS = "waiting for a decision"
+_STATUS_WORDS = {
+    # One thing to people, seen from the action, from its run and from its step.
+    "awaiting": WAITS,
+    "blocked": WAITS,
+    "revised": "sent back",
+    "unset": "no error",
+}
 
 
 def duration(nanoseconds: int) -> str:
@@ -108,6 +116,11 @@ def percent(part: float, whole: float) -> str:
 def plural(number: int, one: str, many: str = "") -> str:
     """Return `1 run`, `1,284 runs`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def status_word(status: str) -> str:
+    """Return what people call a status of a run, a step or an approval."""
+    return _STATUS_WORDS.get(status, status.replace("_", " "))
 
 
 def agent_words(span_name: str | None) -> str:

@@ -98,6 +98,7 @@ def make_environment(assets: Assets) -> Environment:
         percent=figures.percent,
         plural=figures.plural,
         shorten=figures.shorten,
+        status_word=figures.status_word,
         tokens=figures.tokens,
     )
     environment.globals.update(

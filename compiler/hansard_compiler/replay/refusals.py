@@ -53,7 +53,7 @@ class Reason(StrEnum):
     NOT_WAITING = "not_waiting", "the replay is not one that can go on"
     RESULT_UNKNOWN = "result_unknown", "no tool call of the replay waits for this result"
     NEEDS_RESULTS = "needs_results", "the model asks for tools whose results were not recorded"
-    NEEDS_APPROVAL = "needs_approval", "a tool call waits at the gate of a program"
+    NEEDS_APPROVAL = "needs_approval", "a tool call is waiting for a decision"
     TURN_LIMIT = "turn_limit", "as many live turns were made as were allowed"
     SPEND_LIMIT = "spend_limit", "the next live turn could cost more than is allowed"
     # sent, and it came to nothing

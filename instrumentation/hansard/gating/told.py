@@ -30,7 +30,10 @@ def outcome(approval: Mapping[str, Any], *, waited_s: float = math.inf) -> Json:
     what = approval.get("description") or approval.get("tool")
     if status == "awaiting":
         waited = "" if math.isinf(waited_s) else f" within {waited_s:g} s"
-        return {**pending(approval), "message": f"Nobody decided{waited}; still waiting: {what}"}
+        return {
+            **pending(approval),
+            "message": f"Nobody decided{waited}; still waiting for a decision: {what}",
+        }
     message = {
         "revised": f"Sent back with a note, and not run: {_sentence(approval.get('note'))} "
         f"Propose it again, changed as the note asks: {what}",

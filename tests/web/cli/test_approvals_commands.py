@@ -186,6 +186,20 @@ def test_arguments_are_edited_on_approval(run: Cli, desk: Accountability) -> Non
     assert desk.claim(made).arguments == {"to": "bob@company.com"}
 
 
+def test_a_table_says_what_the_pages_say_and_json_what_programs_read(
+    run: Cli, desk: Accountability
+) -> None:
+    made = desk.propose(Proposal("send_email", EMAIL)).approval.approval_id
+
+    listed, shown = run("approvals", "list"), run("approvals", "show", made)
+    sent_back = run("approvals", "revise", made, "warmer")
+
+    assert "waiting for a decision" in listed.stdout
+    assert "waiting for a decision" in shown.stdout
+    assert "is sent back by" in sent_back.stdout
+    assert told(run("approvals", "show", made, "--json"))["status"] == "revised"
+
+
 @pytest.mark.covers("CG-27", "CG-28")
 def test_a_batch_is_approved_and_what_ran_is_undone(run: Cli, desk: Accountability) -> None:
     made = [

@@ -13,6 +13,7 @@ from hansard_store.errors import BadQueryError
 from hansard_store.facade import Accountability
 from hansard_web.approving.state import DECIDED, FIELDS, OPEN, UNKNOWN, InboxState, terminal
 from hansard_web.approving.words import SOON_NS, Standing, one_line, standing, time_left
+from hansard_web.format import WAITS
 
 _MOST_OPEN: Final = 100  # of a group; more are counted
 _DECIDED_BESIDE: Final = 20
@@ -115,7 +116,7 @@ def _open_group(
     is_full = len(found) == _MOST_OPEN
     count = counts.get(name, 0) if is_full and not state.is_narrowed else len(found)
     titles = {
-        str(Status.AWAITING): "Waiting for you",
+        str(Status.AWAITING): WAITS.capitalize(),
         str(Status.REVISED): "Sent back, agent is redrafting",
         UNKNOWN: "Needs a look",
     }

@@ -19,6 +19,7 @@ from hansard_store.approval_records import Approval, ApprovalFilter
 from hansard_store.approval_states import Status
 from hansard_store.step_queries import StepSkeleton
 from hansard_web.approving.words import clean
+from hansard_web.format import WAITS
 
 _TOOLS: Final = ("tool", "mcp")
 _MOST_OF_RUN: Final = 200
@@ -80,7 +81,7 @@ def _decision(approval: Approval) -> tuple[State, ...]:
     by = clean(approval.decided_by or "somebody")
     match approval.status:
         case Status.AWAITING:
-            return (("waits for approval", "wait"),)
+            return ((WAITS, "wait"),)
         case Status.REVISED:
             return ((f"sent back by {by}", "wait"),)
         case Status.APPROVED:

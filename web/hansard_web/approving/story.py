@@ -11,6 +11,7 @@ from hansard_store.approval_records import Field
 from hansard_store.event_types import EventType, StoredEvent
 from hansard_web.approving.event_rows import body_of
 from hansard_web.approving.words import clean, person_of
+from hansard_web.format import WAITS
 from hansard_web.pages.word_diff import Piece, word_diff
 
 _COMPARED_CHARS: Final = 2_000  # of a value; of longer ones both are shown, not compared by word
@@ -67,7 +68,7 @@ def story(history: Sequence[StoredEvent], *, is_open: bool) -> tuple[Entry, ...]
             entries.append(_point(event))
     if entries and is_open:
         last = entries[-1]
-        entries[-1] = replace(last, kind="now", said=f"{last.said}, waiting")
+        entries[-1] = replace(last, kind="now", said=f"{last.said}, {WAITS}")
     return tuple(entries)
 
 

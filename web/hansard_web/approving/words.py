@@ -8,7 +8,7 @@ from typing import Final
 from hansard_store.approval_fields import visible
 from hansard_store.approval_records import Approval
 from hansard_store.approval_states import Status
-from hansard_web.format import duration, shorten
+from hansard_web.format import WAITS, duration, shorten
 
 _SECOND_NS: Final = 1_000_000_000
 _MINUTE_NS: Final = 60 * _SECOND_NS
@@ -36,7 +36,7 @@ def standing(approval: Approval, *, now_ns: int) -> Standing:
     """Return how it stands with an action, its run included."""
     match approval.status:
         case Status.AWAITING:
-            return Standing("awaiting", "waiting")
+            return Standing("awaiting", WAITS)
         case Status.REVISED:
             return Standing("revised", "sent back")
         case Status.APPROVED:

@@ -25,7 +25,7 @@ from hansard_web.cli.accounts import SETTINGS, accounting, read_arguments, user
 from hansard_web.cli.base import Group, Misused, json_option, print_json, setting_options
 from hansard_web.cli.store import reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table, status_text
-from hansard_web.format import day_time, shorten
+from hansard_web.format import day_time, shorten, status_word
 
 _STATUSES = [*(str(one) for one in Status), "pending", "all"]
 
@@ -253,7 +253,8 @@ def _tell(changed: list[Approval], *, as_json: bool) -> None:
         return
     for one in changed:
         by = f" by {one.decided_by}" if one.decided_by else ""
-        lines = [f"{one.approval_id[:8]} is {one.status}{by}: {shorten(one.description, 200)}"]
+        head = f"{one.approval_id[:8]} is {status_word(one.status)}{by}"
+        lines = [f"{head}: {shorten(one.description, 200)}"]
         if one.status == Status.APPROVED and one.execution.state == "none":
             lines.append("not run yet: the program that asked runs it, with wait= or run_decided()")
         print_lines(lines)
@@ -279,7 +280,7 @@ def _print(found: Approval, events: list[StoredEvent], memories: list[str]) -> N
     print_facts(
         [
             ("approval", found.approval_id),
-            ("status", str(found.status)),
+            ("status", status_word(found.status)),
             ("action", found.description),
             ("agent", found.agent or ""),
             ("run", found.run_id or ""),

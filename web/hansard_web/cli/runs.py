@@ -48,7 +48,11 @@ def runs() -> None:
 @runs.command("list")
 @setting_options("data")
 @click.option("--q", default="", help='Words that were said: words, "a phrase", prefix*, -word.')
-@click.option("--status", multiple=True, help="ok, error, open, no_end, blocked or cancelled.")
+@click.option(
+    "--status",
+    multiple=True,
+    help="ok, error, open, no_end, blocked (it waits for a decision) or cancelled.",
+)
 @click.option("--agent", multiple=True, help="Name of an agent.")
 @click.option("--model", multiple=True, help="Name of a model.")
 @click.option("--tool", multiple=True, help="Name of a tool.")

@@ -10,10 +10,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hansard_web.format import status_word
+
 _PIPE_WIDTH = 240
 _GAP = 2  # between columns
 _NARROWEST = 8
-_STATUS_STYLES = {"error": "red", "open": "cyan", "no_end": "yellow", "blocked": "yellow"}
+_STATUS_STYLES = {
+    "error": "red",
+    "open": "cyan",
+    "no_end": "yellow",
+    "blocked": "yellow",
+    "awaiting": "yellow",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +94,8 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def status_text(status: str) -> Text:
-    """Return a status in its colour."""
-    return Text(status, style=_STATUS_STYLES.get(status, ""))
+    """Return a status in the words of the pages, in its colour."""
+    return Text(status_word(status), style=_STATUS_STYLES.get(status, ""))
 
 
 def plain(recorded: str) -> Text:

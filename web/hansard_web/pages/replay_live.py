@@ -16,7 +16,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.replay.live import TURNS, USD
 from hansard_web.api.answers import Body
-from hansard_web.format import count, money, plural, shorten
+from hansard_web.format import WAITS, count, money, plural, shorten
 from hansard_web.replaying.asked import MOST_LIVE, GivenResult, GoOn
 from hansard_web.settings import Scope, Token
 
@@ -32,7 +32,7 @@ _ORIGINS: Final[Mapping[str, tuple[str, str]]] = {
     "needed": ("open", "no result yet"),
 }
 _HELD: Final[Mapping[str, str]] = {
-    "pending": "waits for an approval",
+    "pending": WAITS,
     "rejected": "was rejected",
     "expired": "nobody decided in time",
     "policy_denied": "a rule denies it",

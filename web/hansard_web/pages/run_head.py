@@ -18,7 +18,7 @@ from hansard_store.step_queries import StepSkeleton, links_from, links_to_run
 from hansard_store.tree import Mark, Tree
 from hansard_web.annotating.words import ScoreChip, list_href, score_chips
 from hansard_web.approving.words import one_line
-from hansard_web.format import clock, day_time, duration, percent, plural
+from hansard_web.format import WAITS, clock, day_time, duration, percent, plural
 from hansard_web.pages.conversations import conversation_href
 from hansard_web.pages.replay_marks import made_by_words, runs_made
 
@@ -104,7 +104,7 @@ def run_head(run: RunItem, *, length_ns: int, now_ns: int) -> RunHead:
 
 def _status_why(run: RunItem) -> str:
     if run.status == "blocked":
-        return "An action of it waits for a person"
+        return "An action of it is not decided yet"
     if run.status == "open":
         return f"{plural(run.open_count, 'step')} still open"
     if run.status == "no_end":
@@ -158,12 +158,14 @@ def _replay_notes(replays: Sequence[ReplayRow], made_by: ReplayRow | None) -> li
 
 
 def _approval_notes(connection: apsw.Connection, run: RunItem) -> list[Note]:
-    """Say which actions of a run wait for a person, and where those are that were decided."""
+    """Say which actions of a run wait for a decision, and where those are that were decided."""
     found = list_approvals(connection, ApprovalFilter(run_id=run.run_id), limit=_MOST_APPROVALS)
     waiting = [one for one in found if one.is_pending]
     notes = [
         Note(
-            "Waits for a person:" if one.status is Status.AWAITING else "Sent back to its agent:",
+            f"{WAITS.capitalize()}:"
+            if one.status is Status.AWAITING
+            else "Sent back to its agent:",
             "blocked",
             f"/approvals/{one.approval_id}",
             one_line(one.description, 100),

@@ -13,7 +13,7 @@ from hansard_store.flags import SpanFlag
 from hansard_store.run_reads import EventTime
 from hansard_store.step_queries import StepSkeleton
 from hansard_store.tree import Mark
-from hansard_web.format import duration, plural
+from hansard_web.format import WAITS, duration, plural
 from hansard_web.pages.run_state import RunState
 from hansard_web.trees.arrangement import Arrangement
 from hansard_web.trees.picture import TINY_PCT, Picture, Scale, Span, span_key
@@ -226,7 +226,7 @@ def _marks(step: StepSkeleton, tree_marks: int) -> tuple[RowMark, ...]:
     if step.status == "no_end":
         found.append(RowMark("no_end", "no end received"))
     if step.status == "blocked":
-        found.append(RowMark("blocked", "waits for approval"))
+        found.append(RowMark("blocked", WAITS))
     if tree_marks & Mark.ORPHAN:
         found.append(RowMark("missing", "parent span not received"))
     if tree_marks & Mark.LOOP:

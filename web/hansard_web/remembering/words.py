@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from hansard_compiler.memory_models import SLOTS
 from hansard_store.memory_types import Memory
-from hansard_web.format import day_time
+from hansard_web.format import WAITS, day_time
 
 STATES: Final = {
     "current": "current",
-    "review": "waiting for a person",
+    "review": WAITS,
     "superseded": "replaced",
     "invalidated": "withdrawn",
     "expired": "expired",
