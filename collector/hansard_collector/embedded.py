@@ -29,12 +29,19 @@ _PATIENCE_MS = 500  # with other writers: the SDK tries again, and a fork waits 
 _T = TypeVar("_T")
 
 
-def open_embedded(data: Path, *, retention: RetentionMode, sender: str) -> EmbeddedIngest:
+def open_embedded(
+    data: Path,
+    *,
+    retention: RetentionMode,
+    sender: str,
+    make_redactor: Callable[[bytes], Redactor] = Redactor,
+) -> EmbeddedIngest:
     """Open the store of a data folder, made where there is none, and return the way into it.
 
-    `sender` is what the ledger calls this program's SDK, with its version. Raises StoreError when
-    the store cannot be opened, is damaged or too new. Other processes may write to it meanwhile;
-    each takes the write lock in turn.
+    `sender` is what the ledger calls this program's SDK, with its version. `make_redactor` gets the
+    store's key: a program that forks, or ends while this stores, hands over one that bears it.
+    Raises StoreError when the store cannot be opened, is damaged or too new. Other processes may
+    write to it meanwhile; each takes the write lock in turn.
     """
     from hansard_collector.pipeline import Pipeline
     from hansard_collector.redact import RetentionPolicy
@@ -47,7 +54,7 @@ def open_embedded(data: Path, *, retention: RetentionMode, sender: str) -> Embed
         key = folder.key()
     except OSError as error:
         raise StoreError(f"cannot use {str(data)!r}: {error.strerror}") from error
-    policy = RetentionPolicy(retention, Redactor(key))
+    policy = RetentionPolicy(retention, make_redactor(key))
     return EmbeddedIngest(Pipeline(folder, policy, committer=_AtOnce()), sender=sender)
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -26,6 +26,7 @@ from hansard.answers import ACCEPTED, BROKEN, Answer, Outcome
 from hansard.courier import encode
 from hansard.errors import EmbeddedMissing
 from hansard.quiet import listening
+from hansard.scanning import ForkSafeRedactor
 from hansard.spool import Kind
 from hansard.trouble import warn_once
 from hansard_compiler.errors import HansardError
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
     from hansard.config import Settings
+    from hansard_compiler.redaction import Redactor
 
 GROUP: Final = "hansard.pipeline"
 _FORK_S: Final = 1.0  # that a fork waits for the batch under way
@@ -60,7 +62,14 @@ class Ingest(Protocol):
 class OpenIngest(Protocol):
     """What the entry point leads to. Raises HansardError where the store cannot be opened."""
 
-    def __call__(self, data: Path, *, retention: RetentionMode, sender: str) -> Ingest: ...
+    def __call__(
+        self,
+        data: Path,
+        *,
+        retention: RetentionMode,
+        sender: str,
+        make_redactor: Callable[[bytes], Redactor],
+    ) -> Ingest: ...
 
 
 @cache
@@ -141,6 +150,7 @@ class EmbeddedSender:
                 self._settings.data,
                 retention=self._settings.retention,
                 sender=f"hansard-python/{__version__}",
+                make_redactor=ForkSafeRedactor,
             )
         finally:
             self._is_opening = False

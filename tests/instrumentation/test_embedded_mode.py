@@ -363,6 +363,36 @@ def test_metadata_only_keeps_no_content_in_any_file(tmp_path: Path) -> None:
     assert [path for path in files if b"canary" in path.read_bytes()] == []
 
 
+_ENDING = """
+import os, threading
+from opentelemetry.sdk.trace import TracerProvider
+from hansard.config import load_settings
+from hansard.embedded import EmbeddedSender
+
+sender = EmbeddedSender(load_settings({"embedded": True}, os.environ))
+span = TracerProvider().get_tracer("program").start_span("work")
+span.set_attribute("said", "key sk-ant-api03-" + "a1B2" * 24 + " and " + "plain words " * 20_000)
+span.end()
+sender.send_spans([span])
+
+def send():
+    while True:
+        sender.send_spans([span] * 20)
+
+threading.Thread(target=send, daemon=True).start()
+"""
+
+
+@pytest.mark.parametrize("again", range(4))
+def test_a_program_that_ends_while_its_record_is_stored_ends_as_it_would_have(
+    tmp_path: Path, again: int
+) -> None:
+    """RE2 aborts a process whose interpreter ends during a scan."""
+    ended = run(_ENDING + f"threading.Event().wait({again} / 20)", embedded(tmp_path))
+
+    assert (ended.status, ended.errors) == (0, [])
+
+
 # ---- the extra is missing
 
 WITHOUT_EXTRA = """
