@@ -9,7 +9,7 @@ import pytest
 
 import hansard
 from tests.instrumentation.clients.asking import CHAT, MESSAGES
-from tests.web.replay.stage import ITEMS, MEMORY, SCRIPT, Stage, item
+from tests.web.replay.stage import ITEMS, MEMORY, MODELS, SCRIPT, Stage, item
 
 Json = dict[str, Any]
 
@@ -339,3 +339,42 @@ def test_a_compile_that_no_call_used_is_made_again_by_itself(stage: Stage) -> No
     assert same["comparison"]["compile"]["is_empty"] is True
     assert other["comparison"]["compile"]["is_empty"] is False
     assert stage.provider.received == []
+
+
+ORDERED = {
+    "name": "get",
+    "description": "Get an order.",
+    "parameters": {
+        "type": "object",
+        "required": ["z"],
+        "properties": {"z": {"type": "integer"}, "a": {"type": "string", "description": "why"}},
+    },
+}
+
+
+@pytest.mark.parametrize("provider", sorted(MODELS))
+def test_a_change_that_changes_nothing_is_the_recorded_request_and_says_so(
+    stage: Stage, provider: str
+) -> None:
+    step_id = stage.compiled_call(provider, tools=[ORDERED])
+    unchanged = {"op": "set_model", "model": MODELS[provider]}
+
+    shown = stage.preview(step_id, unchanged)
+    told = stage.replay(step_id, mutations=[unchanged], script=SCRIPT)
+
+    assert shown["request"]["same"]
+    assert (told["mode"], told["same_request"]) == ("mutated", True)
+    assert "the changes change nothing of the request: it is the recorded one" in told["notes"]
+    assert [one.partition(":")[0] for one in told["labels"]] == ["exact"]
+
+
+def test_a_changed_request_differs_from_the_recorded_one_where_it_was_changed_alone(
+    stage: Stage,
+) -> None:
+    step_id = stage.compiled_call("openai", tools=[ORDERED])
+    recorded = stage.provider.received[-1].body
+
+    stage.replay(step_id, mutations=[{"op": "set_model", "model": "gpt-6-mini"}])
+
+    changed = stage.provider.received[-1].body
+    assert changed == recorded.replace(MODELS["openai"].encode(), b"gpt-6-mini")

@@ -13,6 +13,7 @@ from hansard_compiler.errors import ConfigError
 from hansard_compiler.policy import Policy
 from hansard_compiler.providers.adapter import request_bytes
 from hansard_compiler.providers.base import RenderInput, Sampling, WireFormat, from_payload
+from hansard_compiler.providers.exchange import read_json
 from hansard_compiler.providers.failures import RequestRefused
 from hansard_compiler.providers.rebuilt import (
     Rebuilt,
@@ -23,6 +24,7 @@ from hansard_compiler.providers.rebuilt import (
 )
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.replay import mutations as change
+from hansard_compiler.replay.recorded_order import in_recorded_order, says_the_same
 from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_compiler.replay.turns import with_answer
 from hansard_web.replaying.asked import AskReplay
@@ -84,7 +86,9 @@ def changed_turn(
         place = replace(place, headers={}, format_settings={})  # those of the first provider
     form = format_for(door, place.format_settings)
     wire, blocked = (NoWire(), None) if asked.recorded else wire_of(door, place, making.reach)
-    request, recorded = _rendered(form, given), _recorded(connection, source)
+    recorded = _recorded(connection, source)
+    request = _rendered(form, given, recorded if provider is None else None)
+    is_recorded_one = request == recorded
     return Turn(
         source=source,
         door=door,
@@ -93,11 +97,16 @@ def changed_turn(
         request=request,
         recorded=recorded,
         given=given,
-        is_exact=False,
+        is_exact=is_recorded_one,
         is_recorded=asked.recorded,
-        is_rebuilt=remade is None,
+        is_rebuilt=remade is None and not is_recorded_one,
         remade=remade,
-        notes=(*source.notes, *notes, *more, *_recorded_note(request, recorded, asked)),
+        notes=(
+            *source.notes,
+            *notes,
+            *more,
+            *_what_it_came_to(asked, is_recorded_one=is_recorded_one, is_changed=bool(mutations)),
+        ),
         blocked=blocked,
         sends=not asked.recorded,
     )
@@ -258,10 +267,17 @@ def _for_another(given: RenderInput, provider: str) -> tuple[RenderInput, list[s
     return replace(given, sampling=sampling, **dropped), notes
 
 
-def _rendered(form: WireFormat, given: RenderInput) -> bytes:
-    """Return the request's bytes; raises NotReplayable where there are none."""
+def _rendered(form: WireFormat, given: RenderInput, recorded: bytes | None) -> bytes:
+    """Return the request's bytes; raises NotReplayable where there are none.
+
+    What says the same as the recorded request is that request: its own bytes are sent.
+    """
+    before = None if recorded is None else _json_of(recorded)
     try:
         body = form.render(given)
+        if recorded is not None and says_the_same(body, before):
+            return recorded
+        body = in_recorded_order(body, before)
         data = request_bytes(body)
     except (RequestRefused, ConfigError) as error:
         raise NotReplayable(Reason.NOT_RENDERABLE, str(error), code=error.code) from None
@@ -278,8 +294,19 @@ def _recorded(connection: apsw.Connection, source: Source) -> bytes | None:
         return None
 
 
-def _recorded_note(request: bytes, recorded: bytes | None, asked: AskReplay) -> list[str]:
-    if not asked.recorded:
-        return []
-    told = "the request is the recorded one" if request == recorded else "the request is another"
-    return [f"offline: compiled and rendered, nothing was sent; {told}"]
+def _json_of(data: bytes) -> Any:
+    try:
+        return read_json(data)
+    except ValueError:
+        return None  # an upload, say
+
+
+def _what_it_came_to(asked: AskReplay, *, is_recorded_one: bool, is_changed: bool) -> list[str]:
+    """Say whether the changes changed anything, and that nothing was sent where it was not."""
+    notes = []
+    if is_changed and is_recorded_one:
+        notes.append("the changes change nothing of the request: it is the recorded one")
+    if asked.recorded:
+        told = "the request is the recorded one" if is_recorded_one else "the request is another"
+        notes.append(f"offline: compiled and rendered, nothing was sent; {told}")
+    return notes
