@@ -141,6 +141,19 @@ def test_the_heads_of_two_calls_say_where_they_stand(world: World) -> None:
     assert [head.partition(" in ")[2] for head in heads] == ["plan", "turn 2"]
 
 
+def test_the_heads_of_two_calls_in_one_place_say_which_calls_they_are(world: World) -> None:
+    trace = Trace("d5" * 16)
+    trace.agent(1, duration_s=9, name="planner")
+    for number, answer in ((2, "one"), (3, "two"), (4, "three")):
+        trace.chat(number, 1, [said("user", "Go on.")], said("assistant", answer), number)
+    trace.send(world.pipeline)
+
+    page = read(world, f"/diff/{step('d5' * 16, 2)}/{step('d5' * 16, 4)}")
+
+    heads = [one.one("b").text for one in page.all(class_="versus-side")]
+    assert [head.partition(", ")[2] for head in heads] == ["call 1", "call 3"]
+
+
 @pytest.mark.covers("DF-01", "DF-03")
 def test_a_step_offers_the_calls_around_it_and_its_compaction(world: World) -> None:
     page = read(world, f"/steps/{step(TALK, 4)}")

@@ -9,6 +9,7 @@ import pytest
 
 import hansard
 from tests.instrumentation.clients.asking import CHAT, MESSAGES
+from tests.web.html import parse
 from tests.web.replay.stage import ITEMS, MEMORY, MODELS, SCRIPT, Stage, item
 
 Json = dict[str, Any]
@@ -339,6 +340,25 @@ def test_a_compile_that_no_call_used_is_made_again_by_itself(stage: Stage) -> No
     assert same["comparison"]["compile"]["is_empty"] is True
     assert other["comparison"]["compile"]["is_empty"] is False
     assert stage.provider.received == []
+
+
+def test_a_preview_calls_results_and_messages_by_what_they_are(stage: Stage) -> None:
+    call = {"id": "call_7", "type": "function", "function": {"name": "get", "arguments": "{}"}}
+    said: list[Any] = [
+        {"role": "user", "content": "Where is order 7?"},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_7", "content": "in the post " * 30},
+        {"role": "user", "content": "And order 8?"},
+    ]
+    step_id = stage.compiled_call("openai", items=said)
+
+    shown = stage.preview(step_id, {"op": "set_budget", "token_budget": 180})
+
+    names = {one["name"] for one in shown["compile"]["items"]}
+    assert "user message “And order 8?”" in names
+    assert any(one.startswith("result of get call_7 “in the post") for one in names)
+    page = parse(stage.client.get(f"/replay/{step_id}?act=mutated").text)
+    assert "result of get call_7 “in the post" in page.text
 
 
 ORDERED = {

@@ -76,6 +76,7 @@ class DiffItem(Body):
     """A candidate of either compile; null where it was none."""
 
     item_id: str
+    name: str = Field(description="what people call it: of an id that is a hash, what it says")
     change: ItemChange
     left: DiffItemSide | None
     right: DiffItemSide | None

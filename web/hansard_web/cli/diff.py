@@ -37,6 +37,7 @@ from hansard_web.comparing.words import (
     signed,
     what_text,
 )
+from hansard_web.compiled.naming import ItemNames
 from hansard_web.saving.diffs import saved_diff
 
 _MOST_STEPS = 400  # of a table; --json has all
@@ -179,7 +180,7 @@ def _verdict(text: str, one: Any) -> Text:
 
 def _print_parts(diff: StepDiff, *, with_same: bool) -> None:
     if diff.context is not None and not diff.context.is_empty:
-        _print_context(diff.context, with_same=with_same)
+        _print_context(diff.context, diff.item_names, with_same=with_same)
     changed = [pair for pair in diff.messages if pair.state not in ("same", "retold")]
     if changed:
         print_lines([f"\nmessages: {fmt.plural(len(changed), 'difference')}"])
@@ -205,7 +206,7 @@ def _print_parts(diff: StepDiff, *, with_same: bool) -> None:
         print_lines([f"\nrequest: the bytes differ{where}"])
 
 
-def _print_context(diff: CompileDiff, *, with_same: bool) -> None:
+def _print_context(diff: CompileDiff, names: ItemNames, *, with_same: bool) -> None:
     items = [one for one in diff.items if with_same or one.change != "same"]
     print_lines(["\ncontext"])
     print_table(
@@ -218,7 +219,7 @@ def _print_context(diff: CompileDiff, *, with_same: bool) -> None:
         ),
         (
             (
-                one.item_id,
+                names.of(one),
                 decision_text(one.left),
                 decision_text(one.right),
                 signed(one.tokens_delta),

@@ -69,7 +69,8 @@ def _compile(found: Json | None) -> Iterator[str]:
     yield f"{fmt.plural(len(changed), 'item')} of {len(found['items'])} decided otherwise"
     for one in changed:
         because = (one.get("because") or {}).get("detail") or ""
-        yield f"  {one['item_id']}: {one['change']}{f' ({because})' if because else ''}"
+        told = f"  {one['name']}: {one['change']}{f' ({because})' if because else ''}"
+        yield told if one["name"] == one["item_id"] else f"{told} [{one['item_id']}]"
 
 
 def _request(body: Body) -> str:

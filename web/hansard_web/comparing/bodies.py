@@ -24,6 +24,7 @@ from hansard_web.api.answers import Body, plain
 from hansard_web.api.bodies import run_body, skeleton_body
 from hansard_web.comparing.runs import AlignedStep, RunDiff
 from hansard_web.comparing.steps import StepDiff, ValueDiff
+from hansard_web.compiled.naming import ItemNames
 
 _MOST_TEXT = 200_000  # characters of one stretch of text; more is cut, and the cut is told
 _PER_POINT = 1_000_000_000
@@ -46,7 +47,9 @@ def step_diff_body(diff: StepDiff) -> Body:
 def detail_body(diff: StepDiff) -> Body:
     """Return what two steps differ in, beside their figures."""
     return {
-        "compile": None if diff.context is None else compile_diff_body(diff.context),
+        "compile": None
+        if diff.context is None
+        else compile_diff_body(diff.context, diff.item_names),
         "messages": [_message(diff, pair) for pair in diff.messages],
         "tools": json_diff_body(diff.tools),
         "parameters": json_diff_body(diff.parameters),
@@ -120,13 +123,13 @@ def _milliseconds(ns: int | None) -> float | None:
 # ---- compiles
 
 
-def compile_diff_body(diff: CompileDiff) -> Body:
+def compile_diff_body(diff: CompileDiff, names: ItemNames) -> Body:
     """Return the comparison of two compiles; `items` holds every candidate of either."""
     left, right = diff.models
     return {
         "is_empty": diff.is_empty,
         "models": {"left": left, "right": right},
-        "items": [item_body(one) for one in diff.items],
+        "items": [item_body(one, names) for one in diff.items],
         "budget": [_amount(one) for one in diff.budget],
         "by_class": [_amount(one) for one in diff.by_class],
         "by_section": [_amount(one) for one in diff.by_section],
@@ -143,10 +146,11 @@ def compile_diff_body(diff: CompileDiff) -> Body:
     }
 
 
-def item_body(one: ItemDiff) -> Body:
+def item_body(one: ItemDiff, names: ItemNames) -> Body:
     """Return one item on both sides, what became of it, and why."""
     return {
         "item_id": one.item_id,
+        "name": names.of(one),
         "change": one.change,
         "left": None if one.left is None else _side(one.left),
         "right": None if one.right is None else _side(one.right),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import apsw
@@ -38,10 +38,13 @@ from hansard_web.api.contexts import native_compilation
 from hansard_web.comparing.compiles import StoredCompile, compare_compiles, read_compile
 from hansard_web.comparing.facts import known_as
 from hansard_web.comparing.figures import step_figures
+from hansard_web.comparing.neighbours import neighbours_of
+from hansard_web.compiled.naming import ItemNames
 
 _REQUEST_KEYS: Final = ("hansard.request.ref", "hansard.request_ref")
 _SAME_SAID: Final = frozenset({"same", "retold"})
 _NO_DIFF: Final = JsonDiff(())
+_CALLS: Final = frozenset({"llm", "embedding"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ class StepSide:
     compiled: StoredCompile | None
     request: bytes | None  # as it went over the wire
     notes: tuple[str, ...]
+    place: int | None = None  # among the calls of its run, from 1; None: no call, or not asked for
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -100,6 +104,12 @@ class StepDiff:
     def is_empty(self) -> bool:
         return not self.what
 
+    @property
+    def item_names(self) -> ItemNames:
+        """What to call the items of both compiles."""
+        compiled = (self.left.compiled, self.right.compiled)
+        return ItemNames(*(None if one is None else one.side.request for one in compiled))
+
     def message_text(self, pair: MessagePair) -> tuple[TextOp, ...] | None:
         """Return what changed in a message, word by word; None for one that did not change."""
         if pair.state != "changed" or pair.left is None or pair.right is None:
@@ -119,8 +129,10 @@ def compare_steps(
     connection: apsw.Connection, left_id: str, right_id: str, *, now_ns: int
 ) -> StepDiff:
     """Compare two steps by id or unique prefix; raises NotFoundError or AmbiguousIdError."""
-    left = read_side(connection, left_id, now_ns=now_ns)
-    right = read_side(connection, right_id, now_ns=now_ns)
+    left, right = (
+        _placed(connection, read_side(connection, one, now_ns=now_ns))
+        for one in (left_id, right_id)
+    )
     return compare_sides(connection, left, right)
 
 
@@ -140,6 +152,14 @@ def read_side(connection: apsw.Connection, step_id: str, *, now_ns: int) -> Step
         request=request,
         notes=(trouble,) if trouble else (),
     )
+
+
+def _placed(connection: apsw.Connection, side: StepSide) -> StepSide:
+    """Return a side with its place among the calls of its run, where it is one."""
+    if side.step.role not in _CALLS:
+        return side
+    place = neighbours_of(connection, side.step, run=side.run.id).place
+    return side if place is None else replace(side, place=place + 1)
 
 
 def _parent_name(connection: apsw.Connection, step: StepSkeleton, *, now_ns: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -36,10 +35,6 @@ _ICONS: Final[Mapping[str, str]] = {
     "artifact": "doc", "file": "file", "code_diff": "compare", "summary": "summary",
     "handoff": "agent",
 }  # fmt: skip
-_MADE_ID: Final = re.compile(
-    r"(?:[a-z_]+:(?=[0-9a-f]{16}(?:#|$))|(?=[0-9a-f]{32}$))([0-9a-f]{8})[0-9a-f]+(?:#[0-9]+)?",
-    re.ASCII,
-)  # ids that were made of a hash, and those of memory records
 # What a receipt says in the table; `{}` is the item that it names. Others read as their meaning.
 _SENTENCES: Final[Mapping[str, str]] = {
     "latest_user_request": "Always in: what the user asked last",
@@ -136,12 +131,6 @@ def icon_of(kind: str | None) -> str:
 def kind_words(kind: str | None) -> str:
     """Return a kind as words: `tool result`."""
     return (kind or "item").replace("_", " ").replace("msg", "message")
-
-
-def item_name(item_id: str, kind: str | None) -> str:
-    """Return what to call an item: `memory c1473312` where its id is only a hash."""
-    made = _MADE_ID.fullmatch(item_id)
-    return f"{kind_words(kind)} {made[1]}" if made else item_id
 
 
 def source_words(receipt: Receipt) -> str:

@@ -12,14 +12,13 @@ from hansard_compiler.diff import Because, Change, CompileDiff, ItemDiff, ItemSi
 from hansard_compiler.diff.because import setting_words, value_words
 from hansard_compiler.diff.compiles import Amount, RuleDiff, TermDiff
 from hansard_compiler.diff.sides import Term
-from hansard_web.comparing.compiles import StoredCompile
 from hansard_web.comparing.steps import StepDiff
 from hansard_web.comparing.words import signed, tokens_text
+from hansard_web.compiled.naming import ItemNames
 from hansard_web.compiled.words import (
     DECISIONS,
     SECTIONS,
     icon_of,
-    item_name,
     kind_words,
     points,
 )
@@ -94,7 +93,7 @@ class ItemRow:
 class ScoreRow:
     """An item that is decided the same way with another score."""
 
-    item_id: str
+    name: str
     decision: str
     label: str
     left: str
@@ -136,13 +135,14 @@ def context_view(step: StepDiff, diff: CompileDiff, state: DiffState) -> Context
     listed = differing + [one for one in diff.items if one.change == "same" and state.everything]
     candidates = [sum(getattr(one, side) is not None for one in diff.items) for side in _BOTH]
     settings = [one for one in diff.settings if one.kind != "input"]
+    names = step.item_names
     return ContextView(
         say=f"{plural(candidates[0], 'candidate')} in A, {count(candidates[1])} in B",
         left_used=_used(diff, "left"),
         right_used=_used(diff, "right"),
-        rows=tuple(_item(step, one) for one in listed[:_MOST_ITEMS]),
+        rows=tuple(_item(step, one, names) for one in listed[:_MOST_ITEMS]),
         more=max(len(listed) - _MOST_ITEMS, 0),
-        scores=tuple(_score_row(one) for one in scored[:_MOST_ITEMS]),
+        scores=tuple(_score_row(one, names) for one in scored[:_MOST_ITEMS]),
         same=0 if state.everything else same,
         same_href=state.href(everything=True) + "#h-items" if same else None,
         settings=tuple(map(_setting, settings)),
@@ -153,7 +153,7 @@ def context_view(step: StepDiff, diff: CompileDiff, state: DiffState) -> Context
         classes=_bars([one for one in diff.by_class if one.left or one.right], {}),
         reserve=_reserve(diff),
         rules=tuple(map(_rule, diff.policy)),
-        redactions=tuple(_redaction(one) for one in diff.redactions),
+        redactions=tuple(_redaction(one, names) for one in diff.redactions),
     )
 
 
@@ -254,15 +254,15 @@ def _rule(one: RuleDiff) -> tuple[str, str, str]:
     return one.rule_id, words[one.change], shorten(", ".join(names), 120)
 
 
-def _redaction(one: ItemDiff) -> tuple[str, str, str]:
+def _redaction(one: ItemDiff, names: ItemNames) -> tuple[str, str, str]:
     left, right = (
         ", ".join(sorted({cut.partition(":")[0] for cut in side.removed})) if side else ""
         for side in (one.left, one.right)
     )
-    return one.item_id, left or "nothing", right or "nothing"
+    return names.of(one), left or "nothing", right or "nothing"
 
 
-def _item(step: StepDiff, one: ItemDiff) -> ItemRow:
+def _item(step: StepDiff, one: ItemDiff, names: ItemNames) -> ItemRow:
     side = one.right or one.left
     assert side is not None  # an item is a candidate on one side at least
     because = one.because
@@ -270,7 +270,7 @@ def _item(step: StepDiff, one: ItemDiff) -> ItemRow:
     where = "" if compiled is None else compiled.compilation.step_id
     return ItemRow(
         item_id=one.item_id,
-        name=_name(one.item_id, side.kind, compiled),
+        name=names.of(one),
         source=" · ".join(part for part in (kind_words(side.kind), side.source or "") if part),
         icon=icon_of(side.kind),
         change=one.change,
@@ -285,16 +285,6 @@ def _item(step: StepDiff, one: ItemDiff) -> ItemRow:
         terms=tuple(map(_term, one.terms)),
         href=f"/steps/{where}/context?{urlencode({'item': one.item_id})}" if where else "",
     )
-
-
-def _name(item_id: str, kind: str | None, compiled: StoredCompile | None) -> str:
-    """Return what to call an item; a memory by its subject, where the request is here."""
-    request = None if compiled is None else compiled.side.request
-    records = () if request is None or kind != "memory" else request.memory_records
-    for record in records:
-        if record.id == item_id and record.subject:
-            return f"memory “{shorten(record.subject, 60)}”"
-    return item_name(item_id, kind)
 
 
 def _detail(one: ItemDiff) -> str:
@@ -329,7 +319,7 @@ def _term(one: TermDiff) -> TermRow:
     )  # fmt: skip
 
 
-def _score_row(one: ItemDiff) -> ScoreRow:
+def _score_row(one: ItemDiff, names: ItemNames) -> ScoreRow:
     left, right = one.left, one.right
     assert left is not None  # candidates of both sides alone are decided the same way
     assert right is not None
@@ -337,7 +327,7 @@ def _score_row(one: ItemDiff) -> ScoreRow:
         f"{term.term.replace('_', ' ')} {_signed_points(term.delta)}" for term in one.terms
     )
     return ScoreRow(
-        one.item_id,
+        names.of(one),
         right.decision,
         DECISIONS.get(right.decision, right.decision),
         "none" if left.score is None else points(left.score),

@@ -94,7 +94,7 @@ def step_diff_view(diff: StepDiff, state: DiffState, *, is_saved: bool = False) 
     return DiffView(
         title="Two steps of one run" if diff.left.run.id == diff.right.run.id else "Two steps",
         kind="steps",
-        sides=(_step_side("left", diff.left), _step_side("right", diff.right)),
+        sides=_step_sides(diff.left, diff.right),
         figures=_figures(diff.figures, state),
         figures_same=_same_figures(diff.figures, state),
         lede=lede + _reason(detail),
@@ -165,13 +165,31 @@ def _run_side(side: str, run: RunItem) -> ShownSide:
     )
 
 
-def _step_side(side: str, one: StepSide) -> ShownSide:
-    step = one.step
-    # Calls of one model share a name; the step they are in tells them apart, unless it is the run.
+def _step_sides(left: StepSide, right: StepSide) -> tuple[ShownSide, ShownSide]:
+    """Return both sides under names that tell them apart.
+
+    Calls of one model share a name: the step that they are in is told, unless it is the run, and
+    where that is one as well, which calls of their runs they are.
+    """
+    names = [_placed_name(one) for one in (left, right)]
+    if names[0] == names[1]:
+        names = [
+            name if one.place is None else f"{name}, call {one.place}"
+            for name, one in zip(names, (left, right), strict=True)
+        ]
+    return _step_side("left", left, names[0]), _step_side("right", right, names[1])
+
+
+def _placed_name(one: StepSide) -> str:
     is_placed = one.parent not in ("", one.run.name)
+    return f"{one.step.name} in {one.parent}" if is_placed else one.step.name
+
+
+def _step_side(side: str, one: StepSide, name: str) -> ShownSide:
+    step = one.step
     return ShownSide(
         side,
-        f"{step.name} in {one.parent}" if is_placed else step.name,
+        name,
         step.span_id,
         step.sort_ns,
         step.status,

@@ -19,6 +19,7 @@ from hansard_compiler.replay.requests import item_ids
 from hansard_web.api.answers import plain
 from hansard_web.comparing.steps import said_text
 from hansard_web.comparing.words import tokens_text
+from hansard_web.compiled.naming import ItemNames
 from hansard_web.compiled.words import DECISIONS, icon_of, kind_words
 from hansard_web.format import count, shorten
 from hansard_web.pages.messages import WHO
@@ -180,19 +181,22 @@ def _item_rows(
 ) -> tuple[Row, ...]:
     known = set(item_ids(request))
     out = {one.get("item_id") for one in state.changes if one["op"] == "remove_item"}
-    rows = [_item_row(one, state, known=known, out=out) for one in side.items]
+    names = ItemNames(request)
+    rows = [_item_row(one, names, state, known=known, out=out) for one in side.items]
     # Those that were sent first: leaving out what was out already changes nothing.
     return tuple(sorted(rows, key=lambda row: (not row.is_out, row.decision == "exclude")))
 
 
-def _item_row(item: ItemSide, state: ReplayState, *, known: set[str], out: set[Any]) -> Row:
+def _item_row(
+    item: ItemSide, names: ItemNames, state: ReplayState, *, known: set[str], out: set[Any]
+) -> Row:
     source = "" if item.source in (None, item.item_id) else item.source or ""
     may = item.item_id in known
     tokens = tokens_text(item) if item.is_sent else count(item.tokens_before or 0)
     return Row(
         key=item.item_id,
         icon=icon_of(item.kind),
-        name=item.item_id,
+        name=names.name(item.item_id, item.kind),
         about=shorten(" · ".join(part for part in (kind_words(item.kind), source) if part), 100),
         decision=item.decision,
         label=DECISIONS.get(item.decision, item.decision),

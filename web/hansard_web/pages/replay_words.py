@@ -45,6 +45,7 @@ class Flip:
     """What becomes of one item."""
 
     item_id: str
+    name: str
     decision: str
     label: str
     text: str
@@ -100,6 +101,7 @@ def _flip(one: Json) -> Flip:
     tokens = signed(one["tokens_delta"])
     return Flip(
         item_id=one["item_id"],
+        name=one["name"],
         decision=decision,
         label="left out" if is_removed else label,
         text=("is left out" if is_removed else did) + (f", {tokens} tokens" if tokens else ""),

@@ -19,6 +19,7 @@ from hansard_compiler.tokens import estimator_for
 from hansard_web.api.answers import Body
 from hansard_web.comparing.bodies import compile_diff_body, request_diff_body, step_diff_body
 from hansard_web.comparing.steps import compare_steps
+from hansard_web.compiled.naming import ItemNames
 from hansard_web.replaying.recompile import Remade
 
 # Trying takes a compile each, a quarter of a millisecond an item.
@@ -51,7 +52,7 @@ def remade_body(remade: Remade, redactor: Redactor) -> Body:
         compile_again=partial(_compiled, redactor=redactor),
         most_compiles=min(max(most, _FEWEST_COMPILES), _MOST_COMPILES),
     )
-    return compile_diff_body(found)
+    return compile_diff_body(found, ItemNames(left.request, right.request))
 
 
 def requests_body(recorded: bytes | None, rendered: bytes) -> Body:
