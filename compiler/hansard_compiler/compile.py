@@ -182,8 +182,8 @@ def _identity(state: State, allocation: Mapping[str, Any]) -> Json:
         "allocation": allocation,
         "sections": [[section.name, section.hash] for section in state.sections],
         "items": [
-            [item.id, item.stable_hash, one.decision, one.pass_name, one.reason.value,
-             None if one.score is None else one.score.total, one.original_tokens, one.final_tokens]
+            (item.id, item.stable_hash, one.decision, one.pass_name, one.reason.value,
+             None if one.score is None else one.score.total, one.original_tokens, one.final_tokens)
             for item, one in zip(state.items, state.receipts, strict=True)
         ],
         "payload": state.payload,

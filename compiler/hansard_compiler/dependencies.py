@@ -46,9 +46,8 @@ def inseparable(items: Sequence[Item]) -> dict[str, tuple[str, ...]]:
     """Return the groups of calls, results and reasoning; items that stand alone are left out."""
     groups = Groups()
     of_link: dict[str, list[str]] = {}
-    for item in items:
-        if item.kind not in CONVERSATION:
-            continue
+    said = [item for item in items if item.kind in CONVERSATION]
+    for item in said:
         for call_id in (*item.calls, *item.answers):
             of_link.setdefault("call " + call_id, []).append(item.id)
         answer = item.metadata.get("response_id")
@@ -56,21 +55,17 @@ def inseparable(items: Sequence[Item]) -> dict[str, tuple[str, ...]]:
             of_link.setdefault(f"response {answer}", []).append(item.id)
     for linked in of_link.values():
         groups.join(linked)
-    for pair in _reasoning_pairs(items):
+    for pair in _reasoning_pairs(said):
         groups.join(pair)
-    return groups.members([item.id for item in items])
+    return groups.members([item.id for item in said])
 
 
-def _reasoning_pairs(items: Sequence[Item]) -> Iterator[tuple[str, str]]:
+def _reasoning_pairs(said: Sequence[Item]) -> Iterator[tuple[str, str]]:
     """Pair reasoning that is an item of its own with what the assistant said or did next."""
-    if not any(item.is_reasoning for item in items):
+    if not any(item.is_reasoning for item in said):
         return
-    conversation = sorted(
-        (item for item in items if item.kind in CONVERSATION),
-        key=lambda item: (item.created_us, item.position),
-    )
     waiting: Item | None = None
-    for item in conversation:
+    for item in sorted(said, key=lambda item: (item.created_us, item.position)):
         if waiting is not None and item.kind == "assistant_msg":
             yield waiting.id, item.id
         if item.kind == "assistant_msg":
@@ -81,9 +76,10 @@ def _reasoning_pairs(items: Sequence[Item]) -> Iterator[tuple[str, str]]:
 
 def refuse_orphans(items: Sequence[Item]) -> None:
     """Raise OrphanToolResult when a result answers a call that no candidate makes."""
-    made = {call_id for item in items for call_id in item.calls}
+    said = [item for item in items if item.kind in CONVERSATION]
+    made = {call_id for item in said for call_id in item.calls}
     orphans = [
-        (item.id, call_id) for item in items for call_id in item.answers if call_id not in made
+        (item.id, call_id) for item in said for call_id in item.answers if call_id not in made
     ]
     if orphans:
         raise OrphanToolResult(orphans, calls=len(made))

@@ -52,6 +52,9 @@ def guard_all(state: State) -> dict[str, Guarded]:
             reason = ReasonCode.SENSITIVITY_WITHHELD
             found[item.id] = Guarded("", "", original, reason, removed=removed)
             continue
+        if policy is None and not removed:  # most items: nothing asks for another text
+            found[item.id] = Guarded(item.text, original, original)
+            continue
         verdict = ALLOWED if policy is None else _ask(policy, item, state)
         found[item.id] = _guarded(item, original, removed, verdict=verdict, redactor=redactor)
     return found

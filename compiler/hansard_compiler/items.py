@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 from pydantic import AwareDatetime, TypeAdapter
 
 from hansard_compiler.canonical import canonical_json
-from hansard_compiler.models import ContextItem, Json, MemoryRecord, SourceRef, item_hash
+from hansard_compiler.models import ContextItem, Json, MemoryRecord, SourceRef, Utc, item_hash
 
 MICRO = 1_000_000
 CONVERSATION = frozenset({"user_msg", "assistant_msg", "tool_result"})
 
-_EPOCH = TypeAdapter(AwareDatetime).validate_python("1970-01-01T00:00:00Z")
+# Of the zone object that every checked time has: of one zone, Python asks neither for its offset,
+# which takes three times as long as the difference itself.
+_EPOCH = TypeAdapter(Utc).validate_python("1970-01-01T00:00:00Z")
 _TOOL_SOURCE = "tool-spec:"
 _NO_LINKS: tuple[tuple[str, ...], tuple[str, ...], bool] = ((), (), False)
 _NO_TAGS: frozenset[str] = frozenset()

@@ -20,7 +20,9 @@ from hansard_compiler.state import Receipt, State, Told
 
 COLUMNS_LIMIT = 4_000
 UNKNOWN = -1
-_DECIDING = ("budget", "compress", "policy")  # a later one outweighs, if it changed anything
+_DECIDING = ("compress", "policy")  # a later one outweighs, if it changed anything
+_LEAVES = frozenset({"exclude"})
+_CHANGES = frozenset({"exclude", "compress", "redact"})
 
 
 def originals(state: State) -> dict[str, Any]:
@@ -36,7 +38,7 @@ def originals(state: State) -> dict[str, Any]:
 
 def receipts_of(state: State, kept: Mapping[str, Any]) -> tuple[Receipt, ...]:
     """Return the receipts of all candidates, in the order in which they came."""
-    decided = _decided(state)
+    decided, by_pass = _decided(state)
     of_item = {one: section.name for section in state.sections for one in section.item_ids}
     sources = _sources(state)
     return tuple(
@@ -45,6 +47,7 @@ def receipts_of(state: State, kept: Mapping[str, Any]) -> tuple[Receipt, ...]:
                 state,
                 item,
                 decided[item.id],
+                by_pass[item.id],
                 section=of_item.get(item.id),
                 source=source,
                 original_ref=ref_of(content_bytes(kept[item.id])),
@@ -54,33 +57,33 @@ def receipts_of(state: State, kept: Mapping[str, Any]) -> tuple[Receipt, ...]:
     )
 
 
-def _decided(state: State) -> dict[str, tuple[str, Told]]:
-    """Return what decided about each item: what excluded it, else the last that changed it."""
-    decided: dict[str, tuple[str, Told]] = {}
+def _decided(state: State) -> tuple[dict[str, Told], dict[str, str]]:
+    """Return what decided about each item, and in which pass.
+
+    That is what excluded it, else the last that changed it; the budget says something of everyone.
+    """
+    decided: dict[str, Told] = {}
+    by_pass: dict[str, str] = {}
     for report in state.reports:
-        if report.name in _DECIDING:
-            for item_id, told in report.told.items():
-                if report.name == "budget" or told.decision != "include":
-                    decided[item_id] = (report.name, told)
-        else:
-            decided.update(
-                (item_id, (report.name, told))
-                for item_id, told in report.told.items()
-                if told.decision == "exclude"
-            )
-    return decided
+        found = report.told
+        if report.name != "budget":
+            counting = _CHANGES if report.name in _DECIDING else _LEAVES
+            found = {one: told for one, told in found.items() if told.decision in counting}
+        decided.update(found)
+        by_pass.update(dict.fromkeys(found, report.name))
+    return decided, by_pass
 
 
 def _receipt(
     state: State,
     item: Item,
-    decided: tuple[str, Told],
+    told: Told,
+    pass_name: str,
     *,
     section: str | None,
     source: str,
     original_ref: str,
 ) -> Receipt:
-    pass_name, told = decided
     guarded = state.guarded.get(item.id)
     shortened = state.shortened.get(item.id)
     note = told.note

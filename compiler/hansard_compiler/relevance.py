@@ -11,14 +11,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from typing import Any
+
+import re2
 
 from hansard_compiler.items import MICRO
+from hansard_compiler.redaction_guards import pattern_set
 from hansard_compiler.words import is_dense, stem, terms
 
 _EXACT = Context(prec=20)
 _MOST_TERMS = 64
 _TWICE = 2  # a word said more often than this in the query counts no more
 _MOST_HITS = 64
+_SUSPECTED_CHARACTERS = 16
+_NO_HITS: Mapping[int, int] = {}
 _WEAK = 4  # the best match counts as 1 when it reaches a fourth of the best thinkable
 
 
@@ -35,8 +41,8 @@ class Bm25:
         if not said or not texts:
             return [0] * len(texts)
         wanted = [_Wanted(term) for term in said]
-        numbered = [(number, one, one.needle) for number, one in enumerate(wanted)]
-        hits = [_hits(numbered, text) for text in texts]
+        spotter = pattern_set(one.begins for one in wanted)
+        hits = [_hits(wanted, spotter, text) for text in texts]
         weights = _weights(said, hits)
         total_length = max(1, sum(map(len, texts)))
         raw = [
@@ -70,25 +76,27 @@ class _Wanted:
     Most texts hold few of a query's terms, and `str.find` is ten times as fast as a tokenizer.
     """
 
-    __slots__ = ("_forms", "_is_dense", "_needle", "_term", "needle")
+    __slots__ = ("_forms", "_is_dense", "_needle", "_term", "begins")
 
     def __init__(self, term: str) -> None:
         self._term = term
         # A stem begins its words, but for `currency` and `currencies`.
-        self.needle = term[:-1] if term.endswith("y") and len(term) > 3 else term
+        self._needle = term[:-1] if term.endswith("y") and len(term) > 3 else term
+        # Enough to suspect it by, as a pattern over UTF-8: a word can be as long as a query.
+        self.begins = re2.escape(_utf8(self._needle[:_SUSPECTED_CHARACTERS]))
         self._is_dense = is_dense(term)
         self._forms: dict[str, bool] = {}
 
     def count(self, text: str, lower: str) -> int:
         """Return how often the term stands in a text; 64 times is often enough to know."""
         if self._is_dense:
-            return lower.count(self.needle)
-        found, at = 0, lower.find(self.needle)
+            return lower.count(self._needle)
+        found, at = 0, lower.find(self._needle)
         while at >= 0 and found < _MOST_HITS:
             if _begins_word(text, at):
                 part = _LETTERS.match(text, at)
                 found += self._is_form(lower[at : part.end() if part else at])
-            at = lower.find(self.needle, at + 1)
+            at = lower.find(self._needle, at + 1)
         return found
 
     def _is_form(self, part: str) -> bool:
@@ -111,17 +119,23 @@ def _begins_word(text: str, at: int) -> bool:
     return not before.isalpha() or (first.isupper() and before.islower())
 
 
-def _hits(wanted: Sequence[tuple[int, _Wanted, str]], text: str) -> dict[int, int]:
-    """Return how often each term of the query, by number, is in a text; only those that are."""
+def _hits(wanted: Sequence[_Wanted], spotter: Any, text: str) -> Mapping[int, int]:
+    """Return how often each term of the query, by number, is in a text; only those that are.
+
+    One automaton looks for the beginnings of all terms at once: most texts hold none of them.
+    """
     lower = text.lower()
+    spotted = spotter.Match(_utf8(lower))
+    if not spotted:
+        return _NO_HITS
     if len(lower) != len(text):  # a few letters grow: then the places differ
         text = lower
-    found = {}
-    for number, one in [(number, one) for number, one, needle in wanted if needle in lower]:
-        times = one.count(text, lower)
-        if times:
-            found[number] = times
-    return found
+    counted = [(number, wanted[number].count(text, lower)) for number in spotted]
+    return {number: times for number, times in counted if times}
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _weights(said: Counter[str], hits: Sequence[Mapping[int, int]]) -> list[int]:

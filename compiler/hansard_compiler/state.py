@@ -121,10 +121,12 @@ class State:
     ) -> State:
         """Return the state after a pass: its report added, what it excluded no longer live."""
         told = told or {}
-        seen = tuple([item.id for item in changes.get("live", self.live)])
+        live: Sequence[Item] = changes.pop("live", self.live)
+        seen = self.reports[-1].seen if self.reports else ()
+        if len(seen) != len(live):  # they only ever get fewer: as many are the same ones
+            seen = tuple([item.id for item in live])
         report = Report(name, seen, usual, told)
         out = {item_id for item_id, one in told.items() if one.decision == "exclude"}
-        live: Sequence[Item] = changes.pop("live", self.live)
         if out:
             live = [item for item in live if item.id not in out]
         return replace(self, live=tuple(live), reports=(*self.reports, report), **changes)

@@ -25,7 +25,7 @@ _TAGS = ("pinned", "correction", "soft", "profile", "changed", "blocking")
 _SECRET = "AKIA" + "QXZ7PLMW2K4TBN3V"  # put together here, so that no scanner takes it for a key
 
 
-def crowd(number: int = 700) -> dict[str, Any]:
+def crowd(number: int = 700) -> Any:
     """Return the data of a request that every pass has something to do with."""
     draw = Random(20_260_304)
     items = [_item(draw, at) for at in range(number)]
@@ -136,7 +136,7 @@ _RULES = [
 
 
 def _text(draw: Random, *, most: int = 12) -> str:
-    said = []
+    said: list[str] = []
     for _ in range(1 + _below(draw, most)):
         said.extend(_one(draw, _WORDS) for _ in range(3 + _below(draw, 12)))
         said[-1] += _one(draw, _ENDS)

@@ -34,7 +34,7 @@ def run(state: State) -> State:
     _refuse(state.live, most_bytes=config.max_item_bytes)
     told = not_standing(state.live) | _removed(state)
     for item in state.live:
-        if item.id not in told and item.scope and not in_scope(item.scope, config.scope):
+        if item.scope and item.id not in told and not in_scope(item.scope, config.scope):
             told[item.id] = _out_of_scope(item, config.scope)
     inside = [item for item in state.live if item.id not in told]
     groups = inseparable(state.live)
@@ -86,10 +86,11 @@ def _out_of_scope(item: Item, scope: Mapping[str, Any]) -> Told:
 
 
 def _refuse(items: Sequence[Item], *, most_bytes: int) -> None:
-    counts = Counter(item.id for item in items)
-    for item_id, times in counts.items():
-        if times > 1:
-            raise InvalidItem(item_id, field="id", what=f"is used by {times} items")
+    item_ids = [item.id for item in items]
+    if len(set(item_ids)) < len(items):
+        counts = Counter(item_ids)
+        twice = next(item_id for item_id in item_ids if counts[item_id] > 1)
+        raise InvalidItem(twice, field="id", what=f"is used by {counts[twice]} items")
     unsourced = [item.id for item in items if item.source is None]
     if unsourced:
         raise MissingProvenance(unsourced, of=len(items))
