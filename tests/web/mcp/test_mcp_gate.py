@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.instrumentation.clients.provider import json_reply
 from tests.web.mcp.conftest import Office
+from tests.web.replay.test_replay_forward import recorded_run
+from tests.web.replay.test_replay_live import END, parted_fork
 
 FACT = {
     "memory_type": "decision",
@@ -63,6 +66,56 @@ def test_a_preview_and_an_answer_from_the_recording_send_nothing_and_ask_nobody(
     assert preview["mode"] == "exact"
     assert (recorded["state"], recorded["recorded"]) == ("done", True)
     assert (sent(office), waiting(office)) == (before, asked)
+
+
+def test_a_fork_goes_on_live_once_a_person_approved_its_results_and_bounds(office: Office) -> None:
+    parted = parted_fork(office.stage)
+    before = sent(office)
+    call = {
+        "replay_id": parted["replay_id"], "max_turns": 2, "max_usd": 0.5, "wait_s": 30.0,
+        "results": [{"call_id": "call_get_1", "result": {"at": "sea"}}],
+    }  # fmt: skip
+
+    first = office.agent.call("continue_replay", **call).answer
+    other = {**call, "max_turns": 9, "confirmation": first["confirmation"]}
+    office.decide(first["approval_id"], "approve")
+    office.stage.provider.replies.append(json_reply(END))
+    changed = office.agent.call("continue_replay", **other).error
+    ran = office.agent.call("continue_replay", **call, confirmation=first["confirmation"]).answer
+
+    asked = office.stage.get(f"/v1/approvals/{first['approval_id']}")
+    assert "up to 2 live turns for at most $0.5" in asked["description"]
+    assert asked["arguments"]["results"][0]["result"] == {"at": "sea"}
+    assert changed["code"] == "arguments_changed"
+    assert (ran["result"]["state"], ran["result"]["live"]["turns"]) == ("done", 1)
+    assert ran["result"]["live"]["by"] == "kim"
+    assert sent(office) == before + 1
+
+
+def test_a_live_replay_tells_a_person_how_far_it_may_go(office: Office) -> None:
+    step_id = recorded_run(office.stage)[0]
+
+    first = office.agent.call("replay", step_id=step_id, live=True, max_turns=3).answer
+    asked = office.stage.get(f"/v1/approvals/{first['approval_id']}")
+
+    assert "(live, up to 3 live turns for at most $1)" in asked["description"]
+    assert (asked["arguments"]["live"], asked["arguments"]["max_turns"]) == (True, 3)
+
+
+def test_what_does_not_go_on_or_not_by_this_token_is_refused_before_a_person_is_asked(
+    office: Office,
+) -> None:
+    parted = parted_fork(office.stage)
+    done = office.stage.replay(office.stage.compiled_call("openai"), recorded=True)
+    asked = waiting(office)
+
+    scope = office.reader.call("continue_replay", replay_id=parted["replay_id"]).error
+    ended = office.agent.call("continue_replay", replay_id=done["replay_id"]).error
+
+    assert scope["code"] == "scope_missing"
+    assert (ended["code"], ended["details"]["reason"]) == ("not_replayable", "not_waiting")
+    assert waiting(office) == asked
+    assert office.stage.get(f"/v1/replay/{parted['replay_id']}")["state"] == "diverged"
 
 
 def test_what_the_token_may_not_do_is_refused_before_a_person_is_asked(office: Office) -> None:

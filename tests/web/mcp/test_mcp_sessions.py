@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from hansard_web.mcp_server import server, sessions
+from hansard_web.mcp_server.tools import TOOLS
 from tests.web.mcp.conftest import AGENT, READER, Office
 
 Json = dict[str, Any]
@@ -117,7 +118,7 @@ def test_a_session_of_before_a_restart_is_served_for_itself(office: Office) -> N
     answer = wire.send("tools/list")
 
     assert answer.headers["content-type"].startswith("application/json")
-    assert len(wire.read(answer)["tools"]) == 20
+    assert len(wire.read(answer)["tools"]) == len(TOOLS)
 
 
 def test_a_session_that_was_ended_is_told_to_begin_again(office: Office) -> None:

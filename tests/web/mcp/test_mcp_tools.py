@@ -82,7 +82,7 @@ def test_every_tool_is_listed_with_a_schema_that_refuses_what_it_does_not_know(
     changing = {
         one.name for one in listed if not (one.annotations and one.annotations.read_only_hint)
     }
-    assert changing == {"replay", "remember_fact", "invalidate_memory"}
+    assert changing == {"replay", "continue_replay", "remember_fact", "invalidate_memory"}
 
 
 @pytest.mark.covers("MC-01")

@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hansard_compiler.calls import Json
 from hansard_compiler.models import MemoryType
+from hansard_compiler.replay.live import TURNS, USD
+from hansard_web.replaying.asked import MOST_LIVE, LiveTurns, LiveUsd
 
 MOST_ITEMS = 50
 
@@ -123,8 +125,30 @@ class Replay(Arguments):
     mutations: list[Any] = Field(default=[], max_length=100, description="in order; docs/replay.md")
     recorded: bool = Field(default=False, description="answer from the recording, send nothing")
     preview: bool = Field(default=False, description="show what would be sent, send nothing")
+    live: bool = Field(
+        default=False, description="a fork that goes on past the recording; results may be needed"
+    )
+    max_turns: LiveTurns = Field(default=TURNS, description="live turns at most")
+    max_usd: LiveUsd = Field(default=USD, description="what live turns may cost at most")
     n: Annotated[int, Field(ge=1, le=50)] = 1
     notes: Text | None = Field(default=None, description="why; kept with it")
+    wait_s: Annotated[float, Field(ge=0, le=60)] = 20
+    confirmation: Confirmation = None
+
+
+class Result(Arguments):
+    call_id: Text
+    result: Any = Field(description="as the model is told it: text or JSON")
+    is_error: bool = False
+
+
+class ContinueReplay(Arguments):
+    replay_id: Id
+    results: list[Result] = Field(
+        default=[], max_length=MOST_LIVE, description="of calls in its `ask` that need one"
+    )
+    max_turns: LiveTurns = Field(default=TURNS, description="further live turns at most")
+    max_usd: LiveUsd = Field(default=USD, description="what they may cost at most")
     wait_s: Annotated[float, Field(ge=0, le=60)] = 20
     confirmation: Confirmation = None
 

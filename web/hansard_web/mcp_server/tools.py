@@ -61,8 +61,14 @@ TOOLS: Final = (
          given.CheckPolicy, reading.check_policy),
     Tool("replay", "Replay a model call",
          "Make a recorded model call again, exactly or with changes. With `preview` or `recorded` "
-         "nothing is sent. What is sent goes through the gate." + _GATED,
+         "nothing is sent. With `live` a fork goes on past the recording, within bounds. What is "
+         "sent goes through the gate." + _GATED,
          given.Replay, changing.replay, reads_only=False),
+    Tool("continue_replay", "Go on with a fork",
+         "Have a replay that stopped go on live, past the recording: the model is asked turn by "
+         "turn, within bounds. What its `ask` needs a result for and has none is given in "
+         "`results`; no tool is run." + _GATED,
+         given.ContinueReplay, changing.continue_replay, reads_only=False),
     Tool("get_replay", "Get a replay", "State, result and comparison of a replay.",
          given.GetReplay, reading.get_replay),
     Tool("get_payload", "Summarise an artifact",
