@@ -21,6 +21,9 @@ class Cargo(Protocol):
     @property
     def waiting(self) -> int: ...
 
+    def due_s(self, delay_s: float) -> float | None:
+        """Return when to send some, on the monotonic clock; None when nothing waits."""
+
     def look(self) -> None:
         """Take in what dead processes left."""
 

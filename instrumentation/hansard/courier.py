@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hansard.answers import Answer, Outcome
 from hansard.forking import apart_from_forks
+from hansard.payload_records import PayloadRecords
 from hansard.probe import is_hansard
 from hansard.sender import Sender, make_sender
 from hansard.spans import logs_of, spans_of
@@ -131,6 +132,8 @@ def items_of(file: SpoolFile) -> Sequence[Any]:
 def encode(kind: Kind, items: Sequence[Any]) -> bytes:
     """Return items as the bytes of a spool file, by the stock encoder; raises what it raises."""
     data: bytes
+    if isinstance(items, PayloadRecords):
+        return items.encode()
     if kind is Kind.LOGS:
         from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 

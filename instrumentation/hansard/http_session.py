@@ -8,6 +8,8 @@ Imported with the exporters only: `requests` takes a tenth of a second.
 from __future__ import annotations
 
 import netrc  # noqa: F401, which `requests` would import with its first request: see `forking`
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import requests
@@ -27,10 +29,22 @@ class WatchedSession(requests.Session):
     def __init__(self) -> None:
         super().__init__()
         self.answer: Answer | None = None
+        self.body: bytes | None = None
+
+    @contextmanager
+    def carrying(self, body: bytes) -> Iterator[None]:
+        """Send this in place of what requests in the block have for a body."""
+        self.body = body
+        try:
+            yield
+        finally:
+            self.body = None
 
     def request(self, *arguments: Any, **options: Any) -> requests.Response:
         """Send a request; raises NotSent unless it was taken."""
         self.answer = None
+        if self.body is not None:
+            options["data"] = self.body
         try:
             response = self._attempt(*arguments, **options)
         except requests.RequestException as error:

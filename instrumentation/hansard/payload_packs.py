@@ -17,7 +17,7 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 from urllib.parse import unquote
 
 from hansard.errors import SpoolError
@@ -32,8 +32,7 @@ NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY",
 _MOST_HEAD_BYTES: Final = 64 + 1 + 8 + 1 + 180 + 1
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingPayload:
+class WaitingPayload(NamedTuple):
     """A payload on disk: a file of its own, or a stretch of a pack."""
 
     path: Path
@@ -41,6 +40,7 @@ class WaitingPayload:
     media_type: str
     size_bytes: int
     offset: int | None = None  # in a pack
+    data: bytes | None = None  # its bytes, where they were just written
 
     def read(self, open_files: dict[Path, BinaryIO] | None = None) -> bytes:
         """Return its bytes, or what is left of them; raises OSError.
@@ -90,8 +90,13 @@ class PackFolder:
         made.rename(root / name)
         return cls(root / name, lock)
 
-    def append(self, digest: str, kind: str, data: bytes, *, media_type: str) -> WaitingPayload:
-        """Write a payload behind all others; raises OSError, and then nothing is there."""
+    def append(
+        self, digest: str, kind: str, data: bytes, *, media_type: str, keep: bool = False
+    ) -> WaitingPayload:
+        """Write a payload behind all others; raises OSError, and then nothing is there.
+
+        `keep`: what is returned has the bytes, too.
+        """
         pack = self._writable()
         head = f"{digest} {len(data)} {kind}\n".encode()
         record = b"".join((head, data, b"\n"))
@@ -107,7 +112,8 @@ class PackFolder:
         offset = pack.size_bytes + len(head)
         pack.size_bytes += len(record)
         pack.waiting += 1
-        return WaitingPayload(pack.path, f"sha256:{digest}", media_type, len(data), offset)
+        kept = data if keep else None
+        return WaitingPayload(pack.path, f"sha256:{digest}", media_type, len(data), offset, kept)
 
     def settle(self, payload: WaitingPayload) -> bool:
         """One of its payloads needs no place any more; with the last one its file goes.

@@ -41,6 +41,7 @@ _NAME: Final = re.compile(r"([0-9a-f]{64})\.([\w%.~-]{1,180})", re.ASCII)
 _MOST_KIND_CHARS: Final = 180
 _LOOK_S: Final = 30.0  # how long the size of the rest of the spool is believed
 _OTHERS_NS: Final = 60 * 1_000_000_000  # a living process sends its own sooner than that
+_IN_MEMORY_BYTES: Final = 4 << 20  # of the oldest, which are sent next and need not be read again
 
 OnLoss = Callable[[Reason, int], None]  # why, and how many
 
@@ -60,6 +61,7 @@ class PayloadSpool:
         self._lock = threading.RLock()
         self._waiting: OrderedDict[str, WaitingPayload] = OrderedDict()  # by ref
         self._bytes = 0
+        self.since_s = 0.0  # when the oldest came, about, on the monotonic clock
         self._own: PackFolder | None = None
         self._adopted: dict[Path, PackFolder] = {}  # of dead processes
         self._other_bytes = 0  # batches of spans and logs
@@ -105,9 +107,15 @@ class PayloadSpool:
     def __len__(self) -> int:
         return len(self._waiting)
 
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes wait."""
+        return self._bytes
+
     def first(self, most: int) -> list[WaitingPayload]:
         """Return the oldest that wait."""
         with self._lock:
+            self.since_s = time.monotonic()
             return list(islice(self._waiting.values(), most))
 
     def done(self, *payloads: WaitingPayload) -> None:
@@ -144,6 +152,8 @@ class PayloadSpool:
     # ---- under the lock
 
     def _note(self, payload: WaitingPayload) -> None:
+        if not self._waiting:
+            self.since_s = time.monotonic()
         known = self._waiting.get(payload.ref)
         if known is not None:
             self._forget(known, but_for=payload)
@@ -210,7 +220,8 @@ class PayloadSpool:
                 return None
             if self._own is None:
                 self._own = PackFolder.make(self._folder)
-            return self._own.append(digest, kind, data, media_type=media_type)
+            keep = self._bytes < _IN_MEMORY_BYTES
+            return self._own.append(digest, kind, data, media_type=media_type, keep=keep)
 
     def _write_file(self, path: Path, data: bytes) -> None:
         beside = self._folder / f".{os.getpid()}-{secrets.token_hex(4)}"

@@ -13,19 +13,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from hansard import semconv
 from hansard.answers import ACCEPTED, Answer, Outcome
 from hansard.config_values import GRPC
 from hansard.forking import apart_from_forks
 from hansard.losses import Reason
 from hansard.payload_packs import WaitingPayload
+from hansard.payload_records import PayloadRecords, ref_of
 from hansard.payload_spool import OnLoss, PayloadSpool
-from hansard.records import make_record
 from hansard.spool import Kind
 from hansard.trouble import warn_once
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk._logs import ReadableLogRecord
     from opentelemetry.sdk.resources import Resource
 
     from hansard.config import Settings
@@ -59,6 +57,13 @@ class PayloadTransport:
     def waiting(self) -> int:
         """How many payloads wait, as far as this process knows."""
         return len(self._spool)
+
+    def due_s(self, delay_s: float) -> float | None:
+        """Return when to send some, on the monotonic clock: many at once, or after a while."""
+        if not self._spool:
+            return None
+        is_batch = len(self._spool) >= _BATCH or self._spool.size_bytes >= _BATCH_BYTES
+        return 0.0 if is_batch else self._spool.since_s + delay_s
 
     def look(self) -> None:
         """Take in what dead processes left."""
@@ -102,7 +107,7 @@ class PayloadTransport:
         loaded = self._load_all(batch)
         if not loaded:
             return None
-        records = [_record(payload, data, resource) for payload, data in loaded]
+        records = PayloadRecords(loaded, resource)
         delivered = courier.deliver(Kind.LOGS, records, name=("payload", loaded[0][0].ref))
         outcome = delivered.answer.outcome
         if outcome in (Outcome.LATER, Outcome.DOUBTFUL):
@@ -110,11 +115,11 @@ class PayloadTransport:
         if outcome is Outcome.ACCEPTED:
             self._spool.done(*(payload for payload, _ in loaded))
             return None
-        refused = {id(record) for record in delivered.refused}
-        for (payload, _), record in zip(loaded, records, strict=True):
+        refused = {ref_of(record) for record in delivered.refused}
+        for payload, _ in loaded:
             if outcome is Outcome.NOT_RECEIVED:
                 self._give_up(payload, Reason.NOT_RECEIVED, delivered.answer)
-            elif id(record) in refused:
+            elif payload.ref in refused:
                 self._give_up(payload, Reason.REFUSED, delivered.answer)
             else:
                 self._spool.done(payload)
@@ -133,6 +138,8 @@ class PayloadTransport:
         self, payload: WaitingPayload, packs: dict[Path, BinaryIO] | None = None
     ) -> bytes | None:
         """Return the bytes; None when they are not there, or not those of their name."""
+        if payload.data is not None:
+            return payload.data
         try:
             data = payload.read(packs)
         except FileNotFoundError:
@@ -238,11 +245,3 @@ def _batch_of(waiting: Sequence[WaitingPayload]) -> list[WaitingPayload]:
             break
         batch.append(payload)
     return batch
-
-
-def _record(payload: WaitingPayload, data: bytes, resource: Resource) -> ReadableLogRecord:
-    told = {
-        semconv.PAYLOAD_DIGEST: payload.ref,
-        semconv.PAYLOAD_MEDIA_TYPE: payload.media_type,
-    }
-    return make_record(resource, semconv.EVENT_PAYLOAD, data, told)

@@ -73,10 +73,18 @@ class SendingLoop:
         if self._at.contact.is_ill and now_s < self._at.contact.retry_s:
             return None, self._at.contact.retry_s
         due_s = self._at.waiting.due_s(self._at.delay_s)
-        # Spans that wait in memory have nowhere else to be; payloads are on disk.
-        is_late = due_s is not None and due_s + STALL_S <= now_s and not self._at.is_keeping
-        if self._at.cargo is not None and self._at.cargo.waiting and not is_late:
-            return partial(self._send_cargo, self._at.cargo), None
+        open_s = None if self._at.contact.is_ill else self._at.open_spans.next_due_s()
+        open_s = None if open_s is None else max(open_s, self._ask_s)
+        cargo = self._at.cargo
+        cargo_s = None if cargo is None else cargo.due_s(self._at.delay_s)
+        if cargo is not None and cargo_s is not None:
+            # Spans that go now may name what waits there: it goes before them.
+            first_s = min(one for one in (cargo_s, due_s, open_s) if one is not None)
+            is_due = first_s <= now_s or self._at.flushing or len(self._at.backlog)
+            # Spans that wait in memory have nowhere else to be; payloads are on disk.
+            is_late = due_s is not None and due_s + STALL_S <= now_s and not self._at.is_keeping
+            if is_due and not is_late:
+                return partial(self._send_cargo, cargo), None
         if (file := self._at.backlog.first()) is not None:
             return partial(self._send_file, file), None
         if due_s is not None and not self._at.is_keeping and (self._at.flushing or due_s <= now_s):
@@ -87,14 +95,12 @@ class SendingLoop:
         tell_s = self._tell_s if self._at.backlog.untold() else None
         if tell_s is not None and (self._at.flushing or tell_s <= now_s):
             return self._send_losses, None
-        open_s = None if self._at.contact.is_ill else self._at.open_spans.next_due_s()
-        open_s = None if open_s is None else max(open_s, self._ask_s)
         if open_s is not None and open_s <= now_s:
             return self._send_open, None
         if self._at.replay.due_s <= now_s and (self._at.is_closing or not self._at.flushing):
             return self._send_leftover, None
-        times = [one for one in (due_s, tell_s, open_s, self._at.replay.due_s) if one is not None]
-        return None, min(times)
+        times = (due_s, cargo_s, tell_s, open_s, self._at.replay.due_s)
+        return None, min(one for one in times if one is not None)
 
     def _send_flight(self, flight: Flight) -> None:
         batch = flight.batch

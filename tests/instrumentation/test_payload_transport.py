@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import threading
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,14 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.sdk.resources import Resource
 
-from hansard import trouble
+from hansard import payload_spool, trouble
 from hansard.answers import Answer, Outcome
 from hansard.config import Settings, load_settings
 from hansard.courier import Courier
 from hansard.losses import Losses, Sender
+from hansard.payload_packs import WaitingPayload
+from hansard.payload_records import PayloadRecords
 from hansard.payload_transport import RECORD_BYTES, PayloadTransport
 from hansard.payloads import PayloadWriter
 from hansard.resending import Replay
@@ -193,8 +197,9 @@ def test_what_another_process_sent_meanwhile_is_done(server: Server, make_agent:
 
 
 def test_a_torn_file_is_counted_and_no_other_one_suffers(
-    server: Server, make_agent: MakeAgent
+    server: Server, make_agent: MakeAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(payload_spool, "_IN_MEMORY_BYTES", 0)
     agent = make_agent(**doors(server)["http"])
     agent.put(b"will be torn", LARGE + b"torn too")
     for waiting in agent.payloads.spool.first(10):
@@ -391,6 +396,64 @@ def test_many_small_ones_share_requests(make_agent: MakeAgent) -> None:
 
         assert len(end.records()) == 1100
         assert len(end.requests) == 3
+
+
+def test_what_was_just_written_is_not_read_again_up_to_a_bound(
+    make_agent: MakeAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(payload_spool, "_IN_MEMORY_BYTES", 100)
+    with other_end(OtherEnd()) as end:
+        agent = make_agent(endpoint=end.url)
+        agent.put(b"a" * 60, b"b" * 60, b"c" * 60)
+        kept = [one.data is not None for one in agent.payloads.spool.first(10)]
+        agent.send()
+        bodies = [record.body.bytes_value for record in end.records()]
+
+    assert kept == [True, True, False]
+    assert bodies == [b"a" * 60, b"b" * 60, b"c" * 60]
+
+
+def test_payloads_are_due_after_a_while_or_when_they_fill_a_request(make_agent: MakeAgent) -> None:
+    transport = (agent := make_agent(endpoint="http://127.0.0.1:1")).payloads.transport
+    assert transport.due_s(0.5) is None
+
+    began_s = time.monotonic()
+    agent.put(SMALL)
+    due_s = transport.due_s(0.5)
+    assert due_s is not None
+    assert began_s + 0.5 <= due_s <= time.monotonic() + 0.5
+
+    agent.put(b"x" * (2 << 20))
+    assert transport.due_s(0.5) == 0.0
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "deflate"])
+def test_records_arrive_however_they_are_compressed(
+    server: Server, make_agent: MakeAgent, compression: str
+) -> None:
+    agent = make_agent(**doors(server)["http"], compression=compression)
+    data = f"said with {compression}; ".encode() * 100
+    [ref] = agent.put(data)
+
+    assert agent.send().outcome is Outcome.ACCEPTED
+    assert stored(server, ref)[0] == data
+
+
+def test_records_are_encoded_as_the_stock_encoder_does() -> None:
+    loaded = [
+        (WaitingPayload(Path("any"), ref_of(data), media_type, len(data)), data)
+        for data, media_type in [(b"", "text/plain"), (b"\xff\x00", "image/png"), (SMALL, "")]
+    ]
+    records = PayloadRecords(loaded, RESOURCE)
+
+    ours, stock = ExportLogsServiceRequest.FromString(records.encode()), encode_logs(list(records))
+
+    for request in (ours, stock):
+        for record in request.resource_logs[0].scope_logs[0].log_records:
+            record.ClearField("time_unix_nano")
+            record.ClearField("observed_time_unix_nano")
+    assert ours == stock
+    assert [len(part) for part in (records[:1], records[1:])] == [1, 2]
 
 
 def test_nobody_at_the_other_end_keeps_everything(make_agent: MakeAgent) -> None:
