@@ -20,63 +20,80 @@ from typing import Final
 from hansard_compiler.redaction import RedactedBytes, RedactedText, Redactor
 from hansard_compiler.redaction_rules import SECRET_RULES, Rule
 
+SHORTEST_BYTES: Final = 6  # of what any rule takes for a secret, by test
 _LONGEST_S: Final = 5.0  # that a fork waits: a scan of 64 MiB takes less
 
 
 class _Scans:
-    """Counts the threads that scan. The condition guards the count and who forks."""
+    """Knows the threads that scan, and keeps them waiting while one forks or the program ends.
+
+    A scan takes no lock otherwise. It is noted first and looks at the flag then; whoever forks sets
+    the flag first and looks at what is noted then: one of the two sees the other, as adding to a
+    list, removing from it and setting a flag are each one step of the interpreter.
+    """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition(threading.Lock())
-        self._scanning = 0
+        self._scanning: list[int] = []  # threads, as often as they are in a scan
+        self._is_guarded = False  # the flag
+        self._changed = threading.Condition(threading.Lock())  # guards what follows
         self._is_forking = False
         self._ends_in: int | None = None  # the thread in which the interpreter ends
-        self._mine = threading.local()
 
     def __enter__(self) -> None:
-        depth = getattr(self._mine, "depth", 0)
-        if not depth:
-            with self._changed:
-                while self._is_forking or self._ends_in not in (None, threading.get_ident()):
-                    self._changed.wait()
-                self._scanning += 1
-        self._mine.depth = depth + 1
+        mine = threading.get_ident()
+        self._scanning.append(mine)
+        if self._is_guarded:
+            self._wait(mine)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        self._mine.depth -= 1
-        if not self._mine.depth:
+        self._scanning.remove(threading.get_ident())
+        if self._is_guarded:
             with self._changed:
-                self._scanning -= 1
-                if self._is_forking or self._ends_in is not None:
-                    self._changed.notify_all()
+                self._changed.notify_all()
+
+    def _wait(self, mine: int) -> None:
+        """Let a fork go first, or the end; but for a scan within a scan, which they wait for."""
+        if self._scanning.count(mine) > 1:
+            return
+        with self._changed:
+            while self._is_forking or self._ends_in not in (None, mine):
+                self._scanning.remove(mine)
+                self._changed.notify_all()
+                self._changed.wait()
+                self._scanning.append(mine)
+
+    def _others(self) -> int:
+        """How many scans are under way in other threads."""
+        return len(self._scanning) - self._scanning.count(threading.get_ident())
 
     def before_fork(self) -> None:
         """Wait until no other thread scans, and keep it so."""
-        # A signal handler may fork in the middle of a scan of its own thread.
-        own = 1 if getattr(self._mine, "depth", 0) else 0
         self._changed.acquire()
-        self._is_forking = True
-        self._changed.wait_for(lambda: self._scanning <= own, timeout=_LONGEST_S)
+        self._is_forking = self._is_guarded = True
+        # A signal handler may fork in the middle of a scan of its own thread.
+        self._changed.wait_for(lambda: not self._others(), timeout=_LONGEST_S)
 
     def after_in_parent(self) -> None:
         self._is_forking = False
+        self._is_guarded = self._ends_in is not None
         self._changed.notify_all()
         self._changed.release()
 
     def after_in_child(self) -> None:
         """Only the thread that forked is here."""
-        depth = getattr(self._mine, "depth", 0)
+        mine = threading.get_ident()
+        depth = self._scanning.count(mine)
         self.__init__()  # type: ignore[misc]  # what waited on the old condition is gone
-        self._mine.depth = depth
-        self._scanning = 1 if depth else 0
+        self._scanning = [mine] * depth
 
     def at_exit(self) -> None:
         """Wait until no other thread scans, and let none begin: they are daemons that remain."""
         with self._changed:
             self._ends_in = threading.get_ident()
-            self._changed.wait_for(lambda: not self._scanning, timeout=_LONGEST_S)
+            self._is_guarded = True
+            self._changed.wait_for(lambda: not self._others(), timeout=_LONGEST_S)
 
 
 _scans = _Scans()
@@ -109,5 +126,7 @@ class ForkSafeRedactor(Redactor):
             return super().redact_text(text, key=key)
 
     def redact_bytes(self, data: bytes, media_type: str = "", *, key: str = "") -> RedactedBytes:
+        if len(data) < SHORTEST_BYTES:
+            return RedactedBytes(data, [])
         with _scans:
             return super().redact_bytes(data, media_type, key=key)

@@ -7,8 +7,10 @@ import subprocess
 import sys
 import threading
 import timeit
+from re import _parser  # type: ignore[attr-defined]  # it knows how short a match may be
 
-from hansard.scanning import ForkSafeRedactor, _Scans
+from hansard.scanning import SHORTEST_BYTES, ForkSafeRedactor, _Scans
+from hansard_compiler.redaction_rules import PII_RULES, SECRET_RULES
 
 FORKING = """
 import os, sys, threading, warnings
@@ -72,6 +74,31 @@ def test_a_fork_in_the_middle_of_its_own_scan_does_not_wait_for_itself() -> None
         scans.after_in_parent()
 
     assert took_s < 2
+
+
+def test_a_scan_that_begins_while_another_thread_forks_waits_for_the_fork() -> None:
+    scans, order = _Scans(), list[str]()
+
+    def scan() -> None:
+        with scans:
+            order.append("scanned")
+
+    thread = threading.Thread(target=scan)
+    scans.before_fork()
+    thread.start()
+    thread.join(0.05)
+    order.append("forked")
+    scans.after_in_parent()
+    thread.join(10)
+
+    assert order == ["forked", "scanned"]
+
+
+def test_no_rule_matches_what_is_not_scanned_for_being_short() -> None:
+    # The last alternative of a rule is RE2's word for the end of the text, which is Python's `\\Z`.
+    patterns = [rule.pattern.replace(rb"\z", rb"\Z") for rule in SECRET_RULES + PII_RULES]
+
+    assert min(_parser.parse(pattern).getwidth()[0] for pattern in patterns) >= SHORTEST_BYTES
 
 
 def test_it_finds_what_any_redactor_finds() -> None:
