@@ -46,7 +46,19 @@ _NAMED: Final = (type, types.FunctionType, types.BuiltinFunctionType, types.Meth
 
 def to_json(value: Any, *, max_bytes: int = 16 << 20) -> str:
     """Return JSON text that shows a value. Never raises; never longer than about `max_bytes`."""
+    if type(value) is dict and _is_plain(value, max_bytes):
+        return dumps(value)
     return dumps(_Walk(max_bytes).plain(value, 0))
+
+
+def _is_plain(value: dict[Any, Any], max_bytes: int) -> bool:
+    """Whether a walk would make a copy of it: texts by name, as most arguments are."""
+    left = max_bytes
+    for key, item in list(value.items()):
+        if type(key) is not str or type(item) is not str:
+            return False
+        left -= len(key) + len(item)
+    return left > 0 and len(value) < MAX_VALUES
 
 
 def dumps(plain: Any) -> str:

@@ -199,7 +199,7 @@ def _dressed(wrapper: Callable[..., Any], function: Callable[..., Any]) -> Calla
 def _start(
     recorder: Recorder, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Observation | None:
-    observed = begin(recorder, plan.span_name, plan.attributes)
+    observed = begin(recorder, plan.span_name, plan.told_by(recorder))
     if observed is None:
         return None
     if plan.agent is not None:

@@ -22,6 +22,7 @@ from hansard.sending import SendingLoop
 from hansard.spool import Kind
 from hansard.transit import Prepare, Transit
 from hansard.trouble import warn_once
+from hansard.waiting import Put
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
@@ -74,19 +75,16 @@ class Delivery:
         with self._at.lock:
             if self._at.is_closed:
                 return
-            was_idle = not len(self._at.waiting)
-            was_urgent = self._at.waiting.is_urgent(kind)
-            if not self._at.waiting.put(kind, item, size_bytes):
+            became = self._at.waiting.put(kind, item, size_bytes)
+            if became is Put.REFUSED:
                 is_stuck = self._at.disk.retry_s > time.monotonic()
                 reason = Reason.SPOOL_UNWRITABLE if is_stuck else Reason.QUEUE_FULL
                 self._at.backlog.lose(kind.signal, reason, 1)
-                lost = True
             else:
                 self._at.queued += 1
-                lost = False
-                if was_idle or (not was_urgent and self._at.waiting.is_urgent(kind)):
+                if became is Put.NEWS:
                     self._at.news.notify_all()
-        if lost:
+        if became is Put.REFUSED:
             warn_once("full", "%s: spans are lost; they are counted", reason)
         if not self._threads:
             self.start()

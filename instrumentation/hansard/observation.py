@@ -114,15 +114,6 @@ class Observation:
         except Exception as error:
             tell("attribute", error)
 
-    def set_constant(self, key: str, text: str) -> None:
-        """Set an attribute that is the same in every call: it is cleaned once."""
-        try:
-            recorder = self._recorder
-            mode = recorder.settings.retention
-            self.span.set_attribute(key, _clean_constant(recorder.redactor, mode, key, text))
-        except Exception as error:
-            tell("attribute", error)
-
     def add_event(self, name: str, attributes: Mapping[str, object]) -> None:
         """Add an event, its attributes as the retention mode lets them out."""
         add_event(self._recorder, self.span, name, attributes)
@@ -205,11 +196,6 @@ def _set_content() -> Callable[..., None]:
     from hansard.payloads import set_content  # with all that sends: `init()` has it imported
 
     return set_content
-
-
-@functools.lru_cache(maxsize=1024)
-def _clean_constant(redactor: Redactor, mode: RetentionMode, key: str, text: str) -> str:
-    return _clean_text(redactor, mode, text, key)
 
 
 def add_event(recorder: Recorder, span: Span, name: str, attributes: Mapping[str, object]) -> None:

@@ -8,16 +8,20 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from opentelemetry.util.types import AttributeValue
 
 from hansard import semconv
 from hansard.capture import safe_repr
+from hansard.observation import clean_attribute, tell
 
 if TYPE_CHECKING:
+    from hansard._state import Recorder
     from hansard.observation import Observation
+    from hansard_compiler.redaction import Redactor
+    from hansard_compiler.retention import RetentionMode
 
 Kind = Literal[
     "llm", "embedding", "agent", "workflow", "tool", "retriever", "rerank", "memory", "policy",
@@ -56,6 +60,14 @@ class Parameters:
         return named | dict(kwargs)
 
 
+class _Told(NamedTuple):
+    """Attributes as one recorder lets them out."""
+
+    redactor: Redactor
+    mode: RetentionMode
+    attributes: Mapping[str, AttributeValue]
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How calls of one function are recorded."""
@@ -67,11 +79,27 @@ class Plan:
     output_key: str | None
     description: str | None = None  # of a tool; content, so `metadata_only` leaves it out
     agent: str | None = None  # whose calls they are, for what happens in them
+    _told: list[_Told] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def told_by(self, recorder: Recorder) -> Mapping[str, AttributeValue]:
+        """Return the attributes of every call as a recorder lets them out; cleaned once."""
+        if not self.description:
+            return self.attributes
+        redactor, mode = recorder.redactor, recorder.settings.retention
+        for told in self._told:
+            if told.redactor is redactor and told.mode is mode:
+                return told.attributes
+        try:
+            clean = clean_attribute(recorder, semconv.TOOL_DESCRIPTION, self.description)
+        except Exception as error:
+            tell("attribute", error)
+            return self.attributes
+        attributes = {**self.attributes, semconv.TOOL_DESCRIPTION: clean}
+        self._told[:] = [_Told(redactor, mode, attributes)]
+        return attributes
 
     def describe(self, observed: Observation, named: Mapping[str, Any]) -> None:
         """Tell what is known of a tool call beside its arguments."""
-        if self.description:
-            observed.set_constant(semconv.TOOL_DESCRIPTION, self.description)
         call_id = named.get(self.parameters.call_id) if self.parameters.call_id else None
         if isinstance(call_id, str | int):
             observed.span.set_attribute(semconv.TOOL_CALL_ID, str(call_id)[:_MAX_CALL_ID_CHARS])

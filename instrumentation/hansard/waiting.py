@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Final
 
 from opentelemetry.sdk.trace import ReadableSpan
@@ -15,7 +16,16 @@ from hansard.spool import Kind
 MOST_BYTES: Final = 64 << 20  # of everything that waits
 BATCH_BYTES: Final = 3 << 20  # of one request: other collectors stop at 4 MiB
 _SPAN_BYTES: Final = 300  # ids, times, name and framing of a span with nothing in it
-_VALUE_BYTES: Final = 16
+_PAIR_BYTES: Final = 40  # of an attribute: its key and framing, or a number with them
+_NUMBERS: Final = (int, bool, float)
+
+
+class Put(Enum):
+    """What became of an item that was to wait."""
+
+    REFUSED = "there is no room"
+    WAITS = "it waits"
+    NEWS = "it waits, and changes when the next batch is due"
 
 
 @dataclass(slots=True)
@@ -43,21 +53,24 @@ class Waiting:
         self._max_bytes = max_bytes
         self._batch_items = min(batch_items, max_items)
         self._lanes = {Kind.TRACES: _Lane(), Kind.LOGS: _Lane()}
+        self._size_bytes = 0  # of all of them
 
     def __len__(self) -> int:
         return sum(len(lane.items) for lane in self._lanes.values())
 
-    def put(self, kind: Kind, item: Any, size_bytes: int) -> bool:
-        """Add an item; False when there is no room for it."""
+    def put(self, kind: Kind, item: Any, size_bytes: int) -> Put:
+        """Add an item, if there is room for it."""
         lane = self._lanes[kind]
-        used = sum(each.size_bytes for each in self._lanes.values())
-        if len(lane.items) >= self._max_items or (used and used + size_bytes > self._max_bytes):
-            return False
-        if not lane.items:
+        used, count = self._size_bytes, len(lane.items)
+        if count >= self._max_items or (used and used + size_bytes > self._max_bytes):
+            return Put.REFUSED
+        was_urgent = self._is_urgent(lane)
+        if not count:
             lane.since_s = time.monotonic()
         lane.items.append((item, size_bytes))
         lane.size_bytes += size_bytes
-        return True
+        self._size_bytes += size_bytes
+        return Put.NEWS if not count or self._is_urgent(lane) is not was_urgent else Put.WAITS
 
     def put_back(self, batch: Batch) -> None:
         """Return a batch to the front: nobody could take it. It may go over the bounds by that."""
@@ -65,17 +78,17 @@ class Waiting:
         each = batch.size_bytes // max(len(batch.items), 1)
         lane.items.extendleft((item, each) for item in reversed(batch.items))
         lane.size_bytes += each * len(batch.items)
+        self._size_bytes += each * len(batch.items)
 
-    def is_urgent(self, kind: Kind) -> bool:
+    def _is_urgent(self, lane: _Lane) -> bool:
         """Say whether a whole batch is there."""
-        lane = self._lanes[kind]
         return len(lane.items) >= self._batch_items or lane.size_bytes >= BATCH_BYTES
 
     def due_s(self, delay_s: float) -> float | None:
         """Return when the next batch should go, on the monotonic clock; None: nothing waits."""
         times = [
-            0.0 if self.is_urgent(kind) else lane.since_s + delay_s
-            for kind, lane in self._lanes.items()
+            0.0 if self._is_urgent(lane) else lane.since_s + delay_s
+            for lane in self._lanes.values()
             if lane.items
         ]
         return min(times, default=None)
@@ -96,6 +109,7 @@ class Waiting:
             items.append(item)
             size_bytes += item_bytes
         lane.size_bytes -= size_bytes
+        self._size_bytes -= size_bytes
         lane.since_s = time.monotonic()
         return Batch(kind, items, size_bytes, len(items))
 
@@ -103,6 +117,7 @@ class Waiting:
         """Forget everything; return how many items that were."""
         count = len(self)
         self._lanes = {kind: _Lane() for kind in self._lanes}
+        self._size_bytes = 0
         return count
 
 
@@ -110,25 +125,26 @@ def span_bytes(span: ReadableSpan) -> int:
     """Return about how large a span is, in about a microsecond."""
     size_bytes = _SPAN_BYTES + _size_of(span.attributes)
     for event in span.events:
-        size_bytes += _VALUE_BYTES + _size_of(event.attributes)
+        size_bytes += _PAIR_BYTES + _size_of(event.attributes)
     return size_bytes
 
 
 def _size_of(attributes: Any) -> int:
-    size_bytes = 0
-    for key, value in items_of(attributes):
-        size_bytes += len(key) + _VALUE_BYTES
-        if type(value) is str or isinstance(value, bytes):
+    pairs = items_of(attributes)
+    size_bytes = _PAIR_BYTES * len(pairs)
+    for _, value in pairs:
+        kind = type(value)
+        if kind is str or kind is bytes:
             size_bytes += len(value)
-        elif isinstance(value, Sequence):
+        elif kind not in _NUMBERS and isinstance(value, Sequence):
             size_bytes += sum(len(one) if isinstance(one, str) else 8 for one in value)
     return size_bytes
 
 
-def items_of(attributes: Any) -> Iterable[tuple[str, Any]]:
+def items_of(attributes: Any) -> Collection[tuple[str, Any]]:
     """Return attributes as pairs: of the SDK's own mapping, a third of the time of its `items`."""
     if not attributes:
         return ()
     copy = getattr(attributes, "copy", None)
-    pairs: Iterable[tuple[str, Any]] = (attributes if copy is None else copy()).items()
+    pairs: Collection[tuple[str, Any]] = (attributes if copy is None else copy()).items()
     return pairs
