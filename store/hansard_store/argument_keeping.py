@@ -96,9 +96,9 @@ class Keeper:
 
     def brief(self, text: str) -> str:
         """Return a name or id as somebody told it, whatever it is, without secrets."""
-        return (
-            text if not text or self.mode is RetentionMode.FULL_PAYLOADS else self._redacted(text)
-        )
+        if not text or self.mode is RetentionMode.FULL_PAYLOADS:
+            return text
+        return _clean(self.redactor, text) if len(text) <= MAX_NAME else self._redacted(text)
 
     def briefs(self, texts: Iterable[str]) -> list[str]:
         """Return several of them."""
@@ -121,7 +121,8 @@ class Keeper:
 
 @lru_cache(maxsize=1024)
 def _clean(redactor: Redactor, name: str) -> str:
-    """Return a name without secrets; the same few come with every call."""
+    """Return a name or id without secrets: the same few names come with every call of a tool, and
+    its id once before and once after it."""
     return redactor.redact_text(name).text
 
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import NoReturn
 
 import apsw
 
@@ -238,9 +239,11 @@ def transaction(connection: apsw.Connection) -> Iterator[None]:
     Raises StoreBusyError when the lock, the disk or the file refuses.
     """
     begin(connection)
-    with rolled_back_on_error(connection):
+    try:
         yield
         connection.execute("COMMIT")
+    except BaseException as error:
+        _raise_undone(connection, error)
 
 
 def begin(connection: apsw.Connection) -> None:
@@ -257,10 +260,15 @@ def rolled_back_on_error(connection: apsw.Connection) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        roll_back(connection)
-        if isinstance(error, apsw.Error):
-            raise _as_store_error(error) from error
-        raise
+        _raise_undone(connection, error)
+
+
+def _raise_undone(connection: apsw.Connection, error: BaseException) -> NoReturn:
+    """Roll back, and raise what a block failed with as the store's error, if it is one."""
+    roll_back(connection)
+    if isinstance(error, apsw.Error):
+        raise _as_store_error(error) from error
+    raise error
 
 
 def roll_back(connection: apsw.Connection) -> None:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import apsw
 import orjson
 
 from hansard_compiler.canonical import canonical_bytes
-from hansard_store.event_chain import chained, check_chain
+from hansard_store.event_chain import chained_row, check_chain, stored_event
 from hansard_store.event_types import (
     EMPTY_HEAD,
     ChainReport,
@@ -35,9 +36,8 @@ _COLUMNS = ", ".join(_NAMES)
 _HEAD = "SELECT seq, hash FROM event WHERE seq = (SELECT max(seq) FROM event)"
 _ADD = f"INSERT INTO event ({_COLUMNS}) VALUES ({', '.join('?' * 15)})"
 _ADD_CONTENT = "INSERT INTO event_content (event, name, salt, body) VALUES (?, ?, ?, ?)"
-_LIST = f"""
-SELECT {_COLUMNS} FROM event {{index}} WHERE seq < :before{{wanted}} ORDER BY seq DESC LIMIT :limit
-"""
+_LIST = f"SELECT {_COLUMNS} FROM event {{index}} WHERE seq < :before AND {{wanted}}"
+_NEWEST = " ORDER BY seq DESC LIMIT :limit"
 _WALK = f"SELECT {_COLUMNS} FROM event WHERE seq > :after ORDER BY seq LIMIT :limit"
 _CONTENTS = """
 SELECT event, name, salt, body FROM event_content
@@ -45,23 +45,41 @@ WHERE event IN (SELECT value FROM json_each(:events))
 """
 # What nearly all events have, so that walking back from the newest finds it: no index holds it,
 # as every index is paid for by each call of a tool.
+_USUAL_TYPES = ("tool.called", "tool.returned")
 _USUAL_SOURCES = ("sdk", "api")
 _USUAL_ACTORS = ("agent", "tool")
-# Each filter with the index that serves it, the narrowest first: the first given one is used.
+# The filters, the narrowest first: of those that are given, the first one drives the list.
 _FILTERS = {
-    "approval_id": ("INDEXED BY event_approval", "approval_id = :approval_id"),
-    "trace_id": ("INDEXED BY event_run", "trace_id = :trace_id"),
-    "subject": ("INDEXED BY event_subject", "subject = :subject"),
-    "action": ("INDEXED BY event_action", "action = :action"),
-    "who": ("INDEXED BY event_who", "who = :who AND who <> ''"),
-    "type": ("INDEXED BY event_type", "type = :type"),
-    "source": ("INDEXED BY event_source", f"source = :source AND source NOT IN {_USUAL_SOURCES}"),
-    "actor": ("INDEXED BY event_actor", f"actor = :actor AND actor NOT IN {_USUAL_ACTORS}"),
-    "usual_source": ("", "source = :usual_source"),
-    "usual_actor": ("", "actor = :usual_actor"),
-    "since_ns": ("", "time_ns >= :since_ns"),
-    "until_ns": ("", "time_ns < :until_ns"),
+    "approval_id": "approval_id = :approval_id",
+    "trace_id": "trace_id = :trace_id",
+    "subject": "subject = :subject",
+    "action": "action = :action",
+    "who": "who = :who",
+    "type": "type = :type",
+    "source": "source = :source",
+    "actor": "actor = :actor",
+    "usual_type": "type = :usual_type",
+    "usual_source": "source = :usual_source",
+    "usual_actor": "actor = :usual_actor",
+    "since_ns": "time_ns >= :since_ns",
+    "until_ns": "time_ns < :until_ns",
 }
+# The indexes that serve what drives, and what each holds of it. A tool is named as the action of
+# what it did, and found by that.
+_INDEXES = {
+    "approval_id": (("event_approval", "true"),),
+    "trace_id": (("event_run", "true"),),
+    "subject": (("event_subject", "true"),),
+    "action": (("event_action", "true"),),
+    "who": (
+        ("event_who_else", "who <> '' AND NOT (actor = 'tool' AND who = action)"),
+        ("event_action", "action = :who AND actor = 'tool'"),
+    ),
+    "type": (("event_type", f"type NOT IN {_USUAL_TYPES}"),),
+    "source": (("event_source", f"source NOT IN {_USUAL_SOURCES}"),),
+    "actor": (("event_actor", f"actor NOT IN {_USUAL_ACTORS}"),),
+}
+_WALKING_BACK = (("", "true"),)
 _ABOVE_ALL = (1 << 63) - 1
 _AT_ONCE = 500
 _ALL = EventFilter()
@@ -75,12 +93,13 @@ def append(connection: apsw.Connection, event: Event) -> int:
     """
     if not isinstance(event.type, EventType):
         raise TypeError(f"{event.type!r} is no type of event")
-    made = chained(event, head(connection))
-    connection.execute(_ADD, _row(made))
+    row = chained_row(event, head(connection))
+    connection.execute(_ADD, row)
+    seq: int = row[0]
     for one in event.contents:
         body = canonical_bytes(one.value).decode()
-        connection.execute(_ADD_CONTENT, (made.seq, one.name, one.salt, body))
-    return made.seq
+        connection.execute(_ADD_CONTENT, (seq, one.name, one.salt, body))
+    return seq
 
 
 def head(connection: apsw.Connection) -> Head:
@@ -105,18 +124,24 @@ def read_events(
 def events_query(wanted: EventFilter) -> tuple[str, dict[str, Any]]:
     """Return the statement of a list of events, and what it is filtered by."""
     given = _given(wanted)
-    index = next((_FILTERS[name][0] for name in given), "")
-    more = "".join(f" AND {_FILTERS[name][1]}" for name in given)
-    return _LIST.format(index=index, wanted=more), given
+    conditions = [_FILTERS[name] for name in given]
+    ways = _INDEXES.get(next(iter(given), ""), _WALKING_BACK)
+    parts = [
+        _LIST.format(
+            index=f"INDEXED BY {index}" if index else "", wanted=" AND ".join([held, *conditions])
+        )
+        for index, held in ways
+    ]
+    return " UNION ALL ".join(parts) + _NEWEST, given
 
 
 def _given(wanted: EventFilter) -> dict[str, Any]:
     """Return what is asked for by name of its filter, the narrowest first."""
     told = {name: getattr(wanted, name, None) for name in _FILTERS}
-    if wanted.source in _USUAL_SOURCES:
-        told |= {"source": None, "usual_source": wanted.source}
-    if wanted.actor in _USUAL_ACTORS:
-        told |= {"actor": None, "usual_actor": str(wanted.actor)}
+    usual = {"type": _USUAL_TYPES, "source": _USUAL_SOURCES, "actor": _USUAL_ACTORS}
+    for name, values in usual.items():
+        if told[name] in values:
+            told |= {name: None, f"usual_{name}": str(told[name])}
     return {name: value for name, value in told.items() if value is not None}
 
 
@@ -143,7 +168,15 @@ def verify_events(
 
 def keyed_hash(key: bytes, data: bytes) -> str:
     """Return a hash that says nothing to whoever lacks the store's key."""
-    return "hmac-sha256:" + hmac.digest(key, data, hashlib.sha256).hex()
+    made = _keyed(key).copy()
+    made.update(data)
+    return f"hmac-sha256:{made.hexdigest()}"
+
+
+@lru_cache(maxsize=8)
+def _keyed(key: bytes) -> hmac.HMAC:
+    """Return the hash of a key and nothing yet: its copy is made in half the time of a new one."""
+    return hmac.new(key, digestmod=hashlib.sha256)
 
 
 class SqliteEventLog:
@@ -177,17 +210,7 @@ def _with_contents(connection: apsw.Connection, rows: Sequence[Any]) -> list[Sto
     for number, name, salt, body in connection.execute(_CONTENTS, {"events": numbers}):
         contents.setdefault(number, {})[name] = json_of(body)
         salts.setdefault(number, {})[name] = salt
-    return [_stored(row, contents.get(row[0], {}), salts.get(row[0], {})) for row in rows]
-
-
-def _stored(row: Any, contents: Mapping[str, Any], salts: Mapping[str, bytes]) -> StoredEvent:
-    told: dict[str, Any] = dict(zip(_NAMES, row, strict=True))
-    return StoredEvent(**{**told, "late": bool(told["late"]), "contents": contents, "salts": salts})
-
-
-def _row(event: StoredEvent) -> tuple[Any, ...]:
-    return (
-        event.seq, event.time_ns, int(event.late), event.type, event.actor, event.who, event.action,
-        event.source, event.subject, event.approval_id, event.trace_id, event.span_id, event.body,
-        event.prev_hash, event.hash,
-    )  # fmt: skip
+    return [
+        stored_event(row, contents=contents.get(row[0], {}), salts=salts.get(row[0], {}))
+        for row in rows
+    ]

@@ -25,6 +25,15 @@ _OF_RUN: Final = ("run_id", "step_id")
 def note_event(desk: Accountability, told: Mapping[str, Any]) -> int:
     """Append an event and return its number; it is on disk then. Raises BadProposal."""
     match told.get("type"):
+        case EventType.TOOL_CALLED:
+            more = _given(told, "agent", "call_id", "effect", "approval_id", "time_ns", *_OF_RUN)
+            return desk.tool_called(_needed(told, "tool"), told.get("arguments"), **more)
+        case EventType.TOOL_RETURNED:
+            more = _given(
+                told, "agent", "call_id", "effect", "approval_id", "result", "result_ref", "error",
+                "time_ns", *_OF_RUN,
+            )  # fmt: skip
+            return desk.tool_returned(_needed(told, "tool"), ok=told.get("ok", True), **more)
         case EventType.MESSAGE_INBOUND:
             more = _given(told, "ref", "text", "time_ns", *_OF_RUN)
             return desk.message_in(_conversation(told), by=_name(told, "by"), **more)
@@ -41,15 +50,6 @@ def note_event(desk: Accountability, told: Mapping[str, Any]) -> int:
             more["rule_ids"] = tuple(told.get("rule_ids") or ())
             ref = desk.receipt(_needed(told, "tool"), told.get("arguments") or {}, **more)
             return int(ref.partition(":")[2])
-        case EventType.TOOL_CALLED:
-            more = _given(told, "agent", "call_id", "effect", "approval_id", "time_ns", *_OF_RUN)
-            return desk.tool_called(_needed(told, "tool"), told.get("arguments"), **more)
-        case EventType.TOOL_RETURNED:
-            more = _given(
-                told, "agent", "call_id", "effect", "approval_id", "result", "result_ref", "error",
-                "time_ns", *_OF_RUN,
-            )  # fmt: skip
-            return desk.tool_returned(_needed(told, "tool"), ok=told.get("ok", True), **more)
         case EventType.FAILURE:
             more = _given(told, "agent", "subject", "time_ns", *_OF_RUN)
             action = told.get("action") or _needed(told, "tool")

@@ -118,14 +118,20 @@ _MIDDLE = ("actor", "who", "action", "source", "subject")
     [
         (EventFilter(actor="me"), [3]),
         (EventFilter(action="pay"), [2]),
-        (EventFilter(type="failure"), [4]),
+        (EventFilter(type="failure"), [7, 4]),
         (EventFilter(source="cli"), [3]),
         (EventFilter(subject="tool:pay"), [2]),
         (EventFilter(approval_id=b"a" * 16), [5]),
         (EventFilter(trace_id=b"t" * 16), [4]),
         (EventFilter(who="ann"), [3]),
+        (EventFilter(who="look"), [7, 6]),
+        (EventFilter(who="look", type="tool.returned"), [6]),
+        (EventFilter(who="look", action="look"), [6]),
+        (EventFilter(type="tool.returned"), [6]),
+        (EventFilter(type="tool.called", since_ns=2 * 10**9), [5, 3, 2]),
         (EventFilter(since_ns=2 * 10**9, until_ns=4 * 10**9), [3, 2]),
         (EventFilter(actor="agent", since_ns=2 * 10**9), [5, 4, 2]),
+        (EventFilter(actor="tool"), [7, 6]),
     ],
 )
 def test_events_are_found_by_each_of_their_facts(
@@ -137,6 +143,9 @@ def test_events_are_found_by_each_of_their_facts(
         append(connection, event(3, actor=Actor.ME, who="ann", source="cli"))
         append(connection, event(4, type=EventType.FAILURE, trace_id=b"t" * 16))
         append(connection, event(5, approval_id=b"a" * 16))
+        returned = {"type": EventType.TOOL_RETURNED, "actor": Actor.TOOL, "who": "look"}
+        append(connection, event(6, action="look", **returned))
+        append(connection, event(7, **{**returned, "type": EventType.FAILURE}))
 
     with plans.watch(connection):
         found = read_events(connection, wanted)
@@ -145,7 +154,9 @@ def test_events_are_found_by_each_of_their_facts(
     assert (plans.scans(), plans.sorts()) == ([], [])
 
 
-@pytest.mark.parametrize("name", ["approval_id", "trace_id", "subject", "type", "actor", "source"])
+@pytest.mark.parametrize(
+    "name", ["approval_id", "trace_id", "subject", "type", "actor", "source", "action"]
+)
 def test_a_filtered_list_of_events_is_served_by_its_index(
     connection: apsw.Connection, name: str
 ) -> None:
@@ -158,14 +169,27 @@ def test_a_filtered_list_of_events_is_served_by_its_index(
     assert plan[0].startswith("SEARCH event USING INDEX event_")
 
 
-@pytest.mark.parametrize("name", ["actor", "source", "who"])
+def test_what_somebody_did_is_merged_from_two_indexes_and_sorted_by_none(
+    connection: apsw.Connection,
+) -> None:
+    sql, given = events_query(EventFilter(who="ann"))
+
+    bindings = {**given, "before": 9, "limit": 5}
+    plan = [str(step[3]) for step in connection.execute(f"EXPLAIN QUERY PLAN {sql}", bindings)]
+
+    searched = [step.partition(" (")[0] for step in plan if step.startswith("SEARCH")]
+    assert searched == [f"SEARCH event USING INDEX event_{name}" for name in ("who_else", "action")]
+    assert not [step for step in plan if "TEMP B-TREE" in step or step.startswith("SCAN")]
+
+
+@pytest.mark.parametrize("name", ["actor", "source", "type"])
 def test_what_nearly_all_events_have_is_found_by_walking_back(
     connection: apsw.Connection, name: str
 ) -> None:
-    usual = {"actor": "agent", "source": "sdk", "who": "clerk"}
+    usual = {"actor": "agent", "source": "sdk", "type": "tool.called"}
     with transaction(connection):
-        append(connection, event(1, source="sdk", who="clerk"))
-        append(connection, event(2, actor=Actor.ME, source="cli", who="ann"))
+        append(connection, event(1, source="sdk"))
+        append(connection, event(2, actor=Actor.ME, source="cli", type=EventType.FAILURE))
 
     [found] = read_events(connection, EventFilter(**{name: usual[name]}))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import secrets
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hansard import semconv
 from hansard.gating import told
 from hansard.gating.arguments import Json
+from hansard.gating.call_ids import next_call_id
 from hansard.gating.describing import description_of
 from hansard.gating.errors import GateUnavailable, PolicyDenied
 from hansard.gating.flow import Flow, Step, pause
@@ -53,14 +53,16 @@ class _Call:
         self._tool = tool
         self._arguments = arguments
         self._mirror = mirror
-        self._call_id = secrets.token_hex(8)  # joins the event before to the one after
+        self._call_id = next_call_id()
+        self._agent = gate.agent
         self._decisions = gate.decisions
         self._is_slow = not self._decisions.is_local
 
     def made(self, repropose: str | None) -> Flow[Any]:
-        judgement = judged(self._gate.policy, self._tool, self._arguments, agent=self._gate.agent)
+        judgement = judged(self._gate.policy, self._tool, self._arguments, agent=self._agent)
         if judgement.is_denied:
-            yield from self._note("policy.blocked", **told.of_policy(judgement))
+            denied = told.of_policy(judgement)
+            yield from self._note("policy.blocked", arguments=self._arguments, **denied)
             raise PolicyDenied(self._tool.name, judgement.reason, judgement.json())
         if judgement.needs_approval:
             return (yield from self._asked(judgement, repropose))
@@ -69,14 +71,16 @@ class _Call:
         )
         if judgement.needs_receipt:
             # On the disk before anything runs; with an approval the claim does it.
-            yield from self._note("action.receipted", rule_ids=judgement.rule_ids)
+            yield from self._note(
+                "action.receipted", arguments=self._arguments, rule_ids=judgement.rule_ids
+            )
         return (yield from self._let_through())
 
     # ---- what may run at once
 
     def _let_through(self) -> Flow[Any]:
         """Run a reading tool; without an event before it, it does not run."""
-        yield from self._note("tool.called")
+        yield from self._note("tool.called", arguments=self._arguments)
         try:
             result = yield Step(lambda: self._tool.run(self._arguments))
         except BaseException as error:
@@ -144,7 +148,7 @@ class _Call:
             "description": description_of(tool.name, tool.describe, self._arguments),
             "flags": dict.fromkeys(missing, "not_in_context"),
             "effect": tool.effect,
-            "agent": gate.agent,
+            "agent": self._agent,
             "run_id": run_id,
             "step_id": step_id,
             "channel": gate.channel,
@@ -169,12 +173,11 @@ class _Call:
             "type": kind,
             "tool": self._tool.name,
             "effect": self._tool.effect,
-            "agent": self._gate.agent,
+            "agent": self._agent,
             "channel": self._gate.channel,
             "run_id": run_id,
             "step_id": step_id,
             "call_id": self._call_id,
-            "arguments": self._arguments,
             **more,
         }
         yield Step(lambda: self._decisions.note(event), self._is_slow)
