@@ -142,6 +142,31 @@ def _without_repeats(parts: list[Part]) -> list[Part]:
     return [part for part in parts if not (isinstance(part, TextPart) and _calls(part.text) & ids)]
 
 
+def without_repeated_results(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Leave out a tool's result that the message before has told already, word for word.
+
+    The AWS SDK's instrumentor sends it as a tool's message and within the user's that carried it.
+    """
+    told: set[tuple[str, str]] = set()
+    found: list[Message] = []
+    for said in messages:
+        if said.role == "tool":
+            parts = tuple(part for part in said.parts if _result_key(part) not in told)
+            told = {key for part in said.parts if (key := _result_key(part)) is not None}
+            if parts:
+                found.append(said if len(parts) == len(said.parts) else Message("tool", parts))
+        else:
+            told = set()
+            found.append(said)
+    return tuple(found)
+
+
+def _result_key(part: Part) -> tuple[str, str] | None:
+    if not isinstance(part, ToolResultPart) or part.id is None:
+        return None
+    return part.id, str(part.content)
+
+
 def _calls(said: str) -> set[str]:
     if said[:1] not in ("{", "["):
         return set()

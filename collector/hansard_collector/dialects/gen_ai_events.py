@@ -92,7 +92,7 @@ def input_messages(reading: Reading, _: str) -> tuple[Message, ...] | None:
     found: list[Message] = []
     for record in reading.records(*INPUT_EVENTS):
         found += chat.messages_of(_spoken(record), INPUT_EVENTS[record.name])
-    return tuple(found) or None
+    return chat.without_repeated_results(found) or None
 
 
 def output_messages(reading: Reading, _: str) -> tuple[Message, ...] | None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
 from hansard_collector.dialects import chat, gen_ai, tool_lists
 from hansard_collector.dialects.reading import Reading
-from hansard_collector.dialects.values import count, first, real, text
+from hansard_collector.dialects.values import count, first, inside, real, text
 from hansard_collector.views import SpanView
-from hansard_compiler.calls import Json, Message
+from hansard_compiler.calls import Json, Message, ToolCallPart
 
 _CHOICE = "gen_ai.choice"
+_LOGFIRE_ANTHROPIC = "logfire.anthropic"
 
 
 def history(reading: Reading, key: str) -> tuple[Message, ...] | None:
@@ -79,6 +81,14 @@ def request(reading: Reading, key: str) -> tuple[Message, ...] | None:
     return found[: len(found) - _answers(reading, found)] or None
 
 
+def role_of_request(reading: Reading, key: str) -> str | None:
+    """Logfire before 5 says by its message alone what it asked for."""
+    if "model" not in reading.mapping(key):
+        return None
+    said = text(reading.view.attributes.get("logfire.msg_template")) or reading.view.name
+    return "embedding" if said.startswith("Embedding") else "llm"
+
+
 def appended_answer(reading: Reading, key: str) -> tuple[Message, ...] | None:
     found = chat.request_messages(reading.mapping(key))
     return found[len(found) - _answers(reading, found) :] or None
@@ -99,7 +109,23 @@ def response(reading: Reading, key: str) -> tuple[Message, ...] | None:
     """`response_data`: `{message, usage}`, or what a stream brought together."""
     sent = reading.mapping(key)
     streamed = sent.get("combined_chunk_content")
-    return chat.response_messages(first(sent, ("message", "text")) or streamed) or None
+    found = chat.response_messages(first(sent, ("message", "text")) or streamed)
+    if reading.view.scope_name.startswith(_LOGFIRE_ANTHROPIC):
+        found = tuple(map(_with_bare_arguments, found))
+    return found or None
+
+
+def _with_bare_arguments(said: Message) -> Message:
+    """Logfire writes a block's `{"input": {…}}` where the arguments belong."""
+    parts = tuple(
+        replace(part, arguments=part.arguments["input"])
+        if isinstance(part, ToolCallPart)
+        and isinstance(part.arguments, dict)
+        and set(part.arguments) == {"input"}
+        else part
+        for part in said.parts
+    )
+    return said if parts == said.parts else Message(said.role, parts, said.name)
 
 
 def combined_chunks(reading: Reading, key: str) -> tuple[Message, ...] | None:
@@ -115,15 +141,29 @@ def tools_of_request(reading: Reading, key: str) -> tuple[Json, ...] | None:
 
 
 def repeats_call(reading: Reading, key: str) -> bool | None:
-    """Logfire logs a streamed answer a second time, when the stream has ended."""
+    """Logfire logs a streamed answer in a record of its own, when the stream has ended.
+
+    It repeats the call, unless it alone tells the usage: then it is the call.
+    """
     is_log = reading.view.attributes[key] == "log"
-    return True if is_log and "response_data" in reading.view.attributes else None
+    if not is_log or "response_data" not in reading.view.attributes:
+        return None
+    return None if _asks_for_usage(reading.view) else True
 
 
 def answers_later(view: SpanView) -> bool:
-    """Logfire 5 tells the answer to a stream, usage included, in a record of its own."""
+    """Logfire 5 tells the answer to a stream, usage included, in a record of its own.
+
+    Earlier ones do where the request asked for the usage of the stream.
+    """
     attributes = view.attributes
-    return attributes.get("logfire.span_type") == "span" and "gen_ai.input.messages" in attributes
+    if attributes.get("logfire.span_type") != "span":
+        return False
+    return "gen_ai.input.messages" in attributes or _asks_for_usage(view)
+
+
+def _asks_for_usage(view: SpanView) -> bool:
+    return inside(view.attributes.get("request_data"), "stream_options", "include_usage") is True
 
 
 def pending_of(reading: Reading, key: str) -> bytes | None:

@@ -83,6 +83,7 @@ _ROLE: Rows = {
         Source("embedding.model_name", constant("embedding")),
         Source("reranker.model_name", constant("rerank")),
         Source("gen_ai.operation.name", constant("other")),  # custom operations are allowed
+        Source("request_data", pydantic_ai.role_of_request, needs="logfire"),
         *each(
             (
                 "gen_ai.request.model", "gen_ai.response.model", "llm.request.model_name",

@@ -124,6 +124,7 @@ EMBEDDED: Rows = {
         Source("lmnr.span.input", others.request),
         Source("genkit:input", others.request),
         Source(_HS_IN, haystack.embedded_texts),
+        Source("request_data", pydantic_ai.request, needs="logfire"),
     ),
 }
 

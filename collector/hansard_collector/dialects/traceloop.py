@@ -60,13 +60,19 @@ def _messages(reading: Reading, prefix: str, *, role: str) -> tuple[Message, ...
     return tuple(found)
 
 
+# How old versions for LangChain call whoever they have no word for: an answer's model, a tool.
+_UNKNOWN = "unknown"
+_SPEAKER_OF_UNKNOWN = {"user": "tool", "assistant": "assistant"}
+
+
 def _message(pairs: list[Pair], role: str) -> tuple[Message, ...]:
     fields = nested(pairs)
     calls = rows(fields, "tool_calls")
+    speaker = text(fields.get("role")) or role
     return chat.messages_of(
         {
-            "role": text(fields.get("role")) or role,
-            "content": fields.get("content"),
+            "role": _SPEAKER_OF_UNKNOWN[role] if speaker == _UNKNOWN else speaker,
+            "content": _unquoted(fields.get("content")),
             "name": fields.get("name"),
             "tool_call_id": fields.get("tool_call_id"),
             "tool_calls": calls or None,
@@ -75,6 +81,14 @@ def _message(pairs: list[Pair], role: str) -> tuple[Message, ...]:
         },
         role,
     )
+
+
+def _unquoted(content: Any) -> Any:
+    """A text that an old version wrote as JSON, quotes and all; an empty one is `""`."""
+    if not isinstance(content, str) or content[:1] != '"' or content[-1:] != '"':
+        return content
+    plain = opened(content)
+    return plain if isinstance(plain, str) else content
 
 
 def finish_reason(reading: Reading, prefix: str) -> str | None:

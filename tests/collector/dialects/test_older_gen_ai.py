@@ -152,3 +152,49 @@ def test_a_stream_flag_is_shown_where_it_was_sent(
 
 def test_chunk_events_show_that_the_answer_was_streamed() -> None:
     assert call_of(_CHAT, events=[event("gen_ai.content.completion.chunk")]).stream is True
+
+
+def test_a_result_that_the_users_message_repeats_is_told_once() -> None:
+    block = {"toolResult": {"toolUseId": "c1", "content": [{"text": "18 °C"}]}}
+
+    call = call_of(
+        _CHAT,
+        logs=[
+            log("gen_ai.tool.message", body={"id": "c1", "content": [{"text": "18 °C"}]}, at_ms=1),
+            log("gen_ai.user.message", body={"content": [block]}, at_ms=2),
+            log("gen_ai.user.message", body={"content": [{"text": "and now?"}]}, at_ms=3),
+            log("gen_ai.user.message", body={"content": [block]}, at_ms=4),
+        ],
+    )
+
+    result = Message("tool", (ToolResultPart("c1", "18 °C"),))
+    assert call.input == (result, Message("user", (TextPart("and now?"),)), result)
+
+
+def test_speakers_that_openllmetry_did_not_know_are_the_tool_and_the_model() -> None:
+    call = call_of(
+        {
+            "llm.request.type": "chat",
+            "gen_ai.prompt.0.role": "unknown",
+            "gen_ai.prompt.0.content": "18 °C",
+            "gen_ai.completion.0.role": "unknown",
+            "gen_ai.completion.0.content": '""',
+            "gen_ai.completion.0.tool_calls.0.name": "f",
+            "gen_ai.completion.0.tool_calls.0.arguments": "{}",
+        }
+    )
+
+    assert call.input == (Message("tool", (ToolResultPart(None, "18 °C"),)),)
+    assert call.output == (Message("assistant", (ToolCallPart(None, "f", {}),)),)
+
+
+def test_a_flat_text_that_was_written_as_json_loses_its_quotes() -> None:
+    call = call_of(
+        {
+            "llm.request.type": "chat",
+            "gen_ai.prompt.0.content": '"Say hello."',
+            "gen_ai.prompt.1.content": '"To be" or "not"',
+        }
+    )
+
+    assert [said.text for said in call.input] == ["Say hello.", '"To be" or "not"']
