@@ -100,6 +100,8 @@ class PayloadSpool:
                     self._note(payload)
             for folder, payloads, _ in left:
                 self._adopt(folder, payloads)
+            if found or left:
+                self.since_s = 0.0  # they have waited long enough
         torn = sum(count for _, _, count in left)
         if torn:
             self._on_loss(Reason.UNREADABLE, torn)

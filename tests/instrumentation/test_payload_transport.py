@@ -18,11 +18,13 @@ import pytest
 from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
 
 from hansard import payload_spool, trouble
 from hansard.answers import Answer, Outcome
 from hansard.config import Settings, load_settings
 from hansard.courier import Courier
+from hansard.export import SpanPipeline
 from hansard.losses import Losses, Sender
 from hansard.payload_packs import WaitingPayload
 from hansard.payload_records import PayloadRecords
@@ -35,6 +37,7 @@ from hansard.transit import Transit
 from hansard_compiler.redaction import Redactor
 from hansard_web.config import Config
 from hansard_web.server import Server, running
+from tests.instrumentation.collectors import collecting
 
 RESOURCE = Resource({"service.name": "agent"})
 SMALL, EDGE, LARGE = b"small", b"e" * RECORD_BYTES, b"prompt " * 450_000
@@ -425,6 +428,25 @@ def test_payloads_are_due_after_a_while_or_when_they_fill_a_request(make_agent: 
 
     agent.put(b"x" * (2 << 20))
     assert transport.due_s(0.5) == 0.0
+
+
+def test_payloads_of_one_moment_share_a_request_and_go_before_the_spans(tmp_path: Path) -> None:
+    an_hour = {"data": str(tmp_path), "export_delay_ms": 3_600_000}  # nothing is due by itself
+    with collecting() as collector:
+        settings = load_settings({**an_hour, "endpoint": collector.url}, {})
+        pipeline = SpanPipeline(settings, RESOURCE, instance_id="one", redactor=Redactor(b"key"))
+        provider = TracerProvider(resource=RESOURCE, shutdown_on_exit=False)
+        provider.add_span_processor(pipeline)
+        payloads = PayloadWriter(settings, Redactor(b"key"), pipeline)
+        tracer = provider.get_tracer("agent")
+        for number in range(50):
+            ref = payloads.put(b"prompt %d" % number, media_type="text/plain")
+            tracer.start_span("call", attributes={"prompt_ref": ref}).end()
+        pipeline.force_flush(20_000)
+        pipeline.close(5_000)
+
+    assert collector.requests == ["/v1/logs", "/v1/traces"]
+    assert (len(collector.logs), len(collector.spans)) == (50, 50)
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "deflate"])
