@@ -106,16 +106,18 @@ def call_into(
     compiled: CompiledStep | RenderInput,
     *,
     provider: Adapter,
-    on_begin: Callable[[], object],
+    on_begin: Callable[[str], object],
+    stream: bool = False,
+    on_event: OnEvent | None = None,
     **options: Unpack[CallOptions],
 ) -> ModelAnswer:
     """Ask the model for another program, and let this recorder keep it: see `call_model`.
 
-    `on_begin` is called when the call's span is open and nothing was sent yet.
+    `on_begin` is called with the call's step id when its span is open and nothing was sent yet.
     """
-    calling = _Calling(compiled, provider, stream=False, options=options, recorder=recorder)
-    on_begin()
-    return calling.answer(None)
+    calling = _Calling(compiled, provider, stream=stream, options=options, recorder=recorder)
+    on_begin(calling.step_id)
+    return calling.answer(on_event)
 
 
 def adapter_of(
@@ -178,6 +180,11 @@ class _Calling:
         self._is_abandoned = False
         with entered(self._outside):
             self._span = CallSpan.begin(recorder, self._given, self._adapter, self._compiled)
+
+    @property
+    def step_id(self) -> str:
+        """The step of the call; "" where it is not recorded."""
+        return self._span.step_id
 
     def answer(self, on_event: OnEvent | None) -> ModelAnswer:
         try:

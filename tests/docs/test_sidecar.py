@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.journeys.processes import Serving, serving
+from tests.journeys.processes import Serving, hosting
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"<!-- run -->\n```sh\n(.*?)```", re.DOTALL)
@@ -42,7 +42,7 @@ def names_of(server: Serving, run_id: str) -> list[str]:
 @pytest.mark.parametrize("door", ["port", "socket"])
 def test_the_walk_through_leaves_the_run_it_tells(tmp_path: Path, door: str) -> None:
     socket = tmp_path / "h.sock"
-    with serving(tmp_path / "data", "--socket", str(socket)) as server:
+    with hosting(tmp_path / "data", socket=str(socket)) as server:
         if door == "port":
             said = walk(server.http)
         else:
@@ -53,9 +53,13 @@ def test_the_walk_through_leaves_the_run_it_tells(tmp_path: Path, door: str) -> 
         (check,) = json.loads(server.get("/v1/policy/checks"))["items"]
 
     assert '"text":"Refunded."' in said
+    assert re.findall(r"^event: (\w+)$", said, re.MULTILINE) == [
+        "started", *["delta"] * 4, "result",
+    ]  # fmt: skip
     assert run["status"] == "ok"
     assert run["has_receipts"] is True
     assert sorted(steps) == [
+        "    chat scripted-1 unset",
         "    chat scripted-1 unset",
         "    execute_tool find_order unset",
         "    hansard.compile unset",
@@ -67,7 +71,7 @@ def test_the_walk_through_leaves_the_run_it_tells(tmp_path: Path, door: str) -> 
 
 @pytest.mark.covers("SD-12")
 def test_an_agent_in_shell_tells_its_run(tmp_path: Path) -> None:
-    with serving(tmp_path / "data") as server:
+    with hosting(tmp_path / "data") as server:
         ended = subprocess.run(
             ["sh", str(ROOT / "examples" / "sidecar.sh"), server.http],
             capture_output=True,

@@ -7,10 +7,12 @@ from typing import Final
 from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter
 from starlette.requests import Request
+from starlette.responses import Response
 
 from hansard_web.api import compile_models as models
 from hansard_web.api.answers import Answer
 from hansard_web.api.json_bodies import JsonRoute, raw_body
+from hansard_web.api.told_calls import Tell, ToldCall
 from hansard_web.policy_asking import PolicyDeskDep
 from hansard_web.sidecar.calling import call_model, called_again
 from hansard_web.sidecar.compile_bodies import AskCompile, AskModel
@@ -49,16 +51,24 @@ def compile_context(
 )
 async def ask_model(
     door: SidecarDep, request: Request, asked: AskModel, idempotency_key: IdempotencyKey = None
-) -> Answer:
-    """Ask a model through an adapter of the server, with its keys; both directions are kept."""
+) -> Response:
+    """Ask a model through an adapter of the server, with its keys; both directions are kept.
+
+    With `stream` it answers in server-sent events: `started`, `delta`, and last `result`, which is
+    this same body, or `error`.
+    """
     limiter = _limiter(request)
     if limiter.available_tokens < 1:
         raise TooManyCalls(MOST_CALLS)
     once = door.once("model/call", idempotency_key, raw_body(request), repeats=False)
 
-    def work() -> Answer:
-        return once.do(lambda: call_model(door, asked), again=lambda kept: called_again(door, kept))
+    def work(tell: Tell | None = None) -> Answer:
+        return once.do(
+            lambda: call_model(door, asked, tell), again=lambda kept: called_again(door, kept)
+        )
 
+    if asked.stream:
+        return ToldCall(work, limiter=limiter)
     return await to_thread.run_sync(work, limiter=limiter)
 
 

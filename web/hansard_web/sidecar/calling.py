@@ -5,7 +5,7 @@ Addresses and keys are the server's: a request names a provider and never where 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
@@ -17,6 +17,7 @@ from hansard.place import entered
 from hansard_compiler.calls import Json, ToolCallPart, message_json
 from hansard_compiler.providers.adapter import Adapter, call_json
 from hansard_compiler.providers.base import RenderInput, Sampling, from_payload
+from hansard_compiler.providers.deltas import deltas_of
 from hansard_compiler.providers.official import Connection
 from hansard_compiler.providers.registry import ADAPTERS, AdapterSettings, adapter_for
 from hansard_compiler.providers.scripted import Script, read_script
@@ -30,20 +31,38 @@ from hansard_web.sidecar.recalled import RecalledStep, recall
 _SAMPLING = ("max_output_tokens", "temperature", "top_p", "stop", "seed", "effort")
 
 
-def call_model(door: Door, asked: AskModel) -> Done:
-    """Ask the model and answer with what it said. The step is shown from before it is sent."""
+def call_model(
+    door: Door, asked: AskModel, tell: Callable[[str, Json], object] | None = None
+) -> Done:
+    """Ask the model and answer with what it said. The step is shown from before it is sent.
+
+    `tell` is told that it began (`started`), and with `stream` of each piece (`delta`).
+    """
     place = door.sidecar.place(asked.run_id, asked.step_id)
     compiled = recall(door, place, asked.compilation_id) if asked.compilation_id else None
     adapter = _adapter(door, asked, compiled)
     recording = door.sidecar.outlet.recording(place.resource)
     given, options = _given(asked, compiled)
+
+    def begun(step_id: str) -> None:
+        recording.save()
+        if tell is not None:
+            tell("started", {"run_id": place.trace_id, "step_id": step_id or None})
+
+    def came(event: Json) -> None:
+        if tell is not None:
+            for delta in deltas_of(event):
+                tell("delta", delta)
+
     try:
         with entered(context_of(place.trace_id, place.step_id)):
             answer = call_into(
                 recording.recorder,
                 given,
                 provider=adapter,
-                on_begin=recording.save,
+                on_begin=begun,
+                stream=asked.stream,
+                on_event=came,
                 **options,
             )
     finally:
@@ -99,7 +118,13 @@ def _given(
         "system": [{"text": text} for text in asked.system],
         "tools": asked.tools,
     }
-    given = from_payload(payload, model=asked.model or "", sampling=Sampling(**sampling), **told)
+    given = from_payload(
+        payload,
+        model=asked.model or "",
+        sampling=Sampling(**sampling),
+        stream=asked.stream,
+        **told,
+    )
     return given, {}
 
 

@@ -53,6 +53,9 @@ class AskModel(Body):
     previous_response_id: str | None = None
     max_input_tokens: Annotated[int, Field(gt=0)] | None = None
     extra: dict[str, Any] | None = None
+    stream: bool = Field(
+        default=False, description="answer with server-sent events: the answer as it comes"
+    )
     timeout_s: Annotated[float, Field(gt=0, le=600)] = 120.0  # of each wait of an attempt
     max_retries: Annotated[int, Field(ge=0, le=5)] = 2
 
