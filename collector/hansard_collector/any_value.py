@@ -31,7 +31,9 @@ def python_value(value: AnyValue) -> Value:
     """
     kind = value.WhichOneof("value")
     if kind == "array_value":
-        return [python_value(item) for item in value.array_value.values]
+        # Receipts of a compile are arrays of thousands of texts and numbers: see above.
+        values = value.array_value.values
+        return [item.string_value or item.int_value or python_value(item) for item in values]
     if kind == "kvlist_value":
         return attributes_dict(value.kvlist_value.values)
     if kind is None or kind == "string_value_strindex":  # an index into profiles only

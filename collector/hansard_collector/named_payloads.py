@@ -26,7 +26,9 @@ from hansard_store.payloads import (
 )
 
 MOST = 200  # of one step; a compile names one an item
+OF_ITEMS = "hansard.item."  # how the attributes begin that are a compile's receipts
 _KEYED = "hmac-sha256:"
+_REF_CHARACTERS = frozenset({len("sha256:") + 64, len(_KEYED) + 64})
 _REF_FORM = re.compile(f"(?:{_KEYED}|sha256:)[0-9a-f]{{64}}", re.ASCII)
 # A digest under another key may be of anything: it is listed only when its bytes are here.
 _REFERRING = ("_ref", ".ref", "_refs", ".refs")
@@ -54,10 +56,13 @@ class NamedPayload:
 
 
 def named_payloads(
-    connection: apsw.Connection, view: SpanView, normal: Normalised
+    connection: apsw.Connection, view: SpanView, normal: Normalised, *, with_items: bool = True
 ) -> list[NamedPayload]:
-    """Return the payloads that a step's attributes and messages name, at most MOST."""
-    named = _named(view, normal)
+    """Return the payloads that a step's attributes and messages name, at most MOST.
+
+    Not those of a compile's items, on request: of 5,000 items they are most of a page's time.
+    """
+    named = _named(view, normal, with_items=with_items)
     found = (_look_up(connection, view, *one) for one in islice(named, MOST * 2))
     return list(islice((one for one in found if one is not None), MOST))
 
@@ -65,24 +70,26 @@ def named_payloads(
 _Naming = tuple[str, str | None, str]  # name, attribute, ref
 
 
-def _named(view: SpanView, normal: Normalised) -> Iterator[_Naming]:
+def _named(view: SpanView, normal: Normalised, *, with_items: bool) -> Iterator[_Naming]:
     for key, value in view.attributes.items():
+        if not with_items and key.startswith(OF_ITEMS):
+            continue
         if isinstance(value, str):
-            yield from _naming(_name_of(key), key, value)
+            if _is_ref(value):
+                yield _name_of(key), key, value
         elif isinstance(value, list):
             for at, one in enumerate(value):
-                if isinstance(one, str):
-                    yield from _naming(f"{_name_of(key)}[{at}]", key, one)
+                if isinstance(one, str) and _is_ref(one):
+                    yield f"{_name_of(key)}[{at}]", key, one
     call = normal.call
     for number, message in enumerate((*call.input, *call.output) if call else (), 1):
         for part in message.parts:
-            if isinstance(part, MediaPart) and part.payload:
-                yield from _naming(f"media of message {number}", None, part.payload)
+            if isinstance(part, MediaPart) and part.payload and _is_ref(part.payload):
+                yield f"media of message {number}", None, part.payload
 
 
-def _naming(name: str, key: str | None, value: str) -> Iterator[_Naming]:
-    if len(value) <= len(_KEYED) + 64 and _REF_FORM.fullmatch(value):
-        yield name, key, value
+def _is_ref(value: str) -> bool:
+    return len(value) in _REF_CHARACTERS and _REF_FORM.fullmatch(value) is not None
 
 
 def _name_of(key: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import apsw
@@ -261,4 +260,4 @@ def test_removing_a_compile_takes_the_mark_of_its_run_with_the_last_one(
 
 def test_the_columns_of_a_receipt_are_those_of_its_table(store: StoreMaker) -> None:
     names = [row[0] for row in store.db.execute("SELECT name FROM pragma_table_info('receipt')")]
-    assert len(names) == len(fields(Receipt))
+    assert len(names) == len(Receipt._fields)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -85,13 +85,19 @@ class Listing:
     of: int
 
 
-def chosen(record: Record, state: ContextState) -> list[Receipt]:
-    """Return the receipts that meet the filter, in the order and the groups that are asked for."""
-    found = [one for one in record.receipts if _meets(one, state)]
-    group, order = _grouping(record, state, found), _ordering(record, state)
-    found.sort(key=order, reverse=state.is_reversed)
-    found.sort(key=group)
-    return found
+def chosen(record: Record, state: ContextState) -> dict[str, list[Receipt]]:
+    """Return the receipts that meet the filter by their group, all in the order that is asked for.
+
+    Grouped first: a compile has thousands of receipts and a few groups to be put in order.
+    """
+    found = record.receipts
+    if state.is_filtered:
+        found = [one for one in found if _meets(one, state)]
+    key_of = _group_key(state)
+    groups: dict[str, list[Receipt]] = defaultdict(list)
+    for one in sorted(found, key=_ordering(record, state), reverse=state.is_reversed):
+        groups[key_of(one)].append(one)
+    return {key: groups[key] for key in _in_order(groups, state)}
 
 
 def page_at(found: Sequence[Receipt], state: ContextState) -> int:
@@ -109,14 +115,11 @@ def listing(
 
     `spoken` gives the first words of items whose id says nothing, "" for the others.
     """
-    found = chosen(record, state)
+    of_group = chosen(record, state)
+    found = [one for group in of_group.values() for one in group]
     first = page_at(found, state)
     shown = found[first : first + PAGE_ROWS]
     key_of = _group_key(state)
-    totals = Counter(map(key_of, found))
-    tokens: Counter[str] = Counter()
-    for one in found:
-        tokens[key_of(one)] += one.tokens_after or 0
     make = _RowMaker(record, state.but(first=first), path, spoken)
     groups: list[Group] = []
     for key in dict.fromkeys(map(key_of, shown)):
@@ -126,8 +129,8 @@ def listing(
                 key=key,
                 label=_label(state, key),
                 swatch=SWATCHES.get(key, "free") if state.group == "place" else "",
-                aside=_aside(record, state, key, totals[key], len(rows)),
-                tokens=tokens[key],
+                aside=_aside(record, state, key, len(of_group[key]), len(rows)),
+                tokens=sum(one.tokens_after or 0 for one in of_group[key]),
                 rows=rows,
             )
         )
@@ -198,10 +201,8 @@ def _group_key(state: ContextState) -> Callable[[Receipt], str]:
     return lambda one: OUT if one.decision == "exclude" else one.section or ""
 
 
-def _grouping(
-    record: Record, state: ContextState, found: Sequence[Receipt]
-) -> Callable[[Receipt], Any]:
-    key_of = _group_key(state)
+def _in_order(groups: Mapping[str, Sequence[Receipt]], state: ContextState) -> list[str]:
+    """Return the keys of groups in the order of what they are, else the largest first."""
     if state.group == "place":
         known: Mapping[str, int] = {name: at for at, name in enumerate((*SECTIONS, "", OUT))}
     elif state.group == "decision":
@@ -209,10 +210,9 @@ def _grouping(
     elif state.group == "pass":
         known = PASS_NUMBERS
     else:
-        largest = Counter(map(key_of, found)).most_common()
-        known = {key: at for at, (key, _) in enumerate(largest)}
+        return sorted(groups, key=lambda key: (-len(groups[key]), key))
     last = len(known)
-    return lambda one: (known.get(key_of(one), last), key_of(one))
+    return sorted(groups, key=lambda key: (known.get(key, last), key))
 
 
 def _label(state: ContextState, key: str) -> str:

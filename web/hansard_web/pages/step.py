@@ -165,7 +165,7 @@ def pane_of(
     tab = _possible(tab, talks=talks, knows=knows)
     address = around.tab(tab)
     events = events_tab(connection, step, reading, now_ns=now_ns)
-    named = named_payloads(connection, reading.view, reading.normal)
+    named = named_payloads(connection, reading.view, reading.normal, with_items=tab == "io")
     return Pane(
         step=step,
         tab=tab,

@@ -8,7 +8,7 @@ from typing import Final
 
 import apsw
 
-from hansard_collector.named_payloads import NamedPayload, PayloadStanding
+from hansard_collector.named_payloads import OF_ITEMS, NamedPayload, PayloadStanding
 from hansard_collector.referenced import READ_BYTES
 from hansard_store.errors import StoreCorruptError
 from hansard_store.payloads import Payload, folder_of, peek_payload
@@ -16,7 +16,6 @@ from hansard_web.format import file_size, plural
 
 _PREVIEW_BYTES: Final = 4_000
 _MOST_NOTES: Final = 3
-_OF_ITEMS: Final = "hansard.item."
 _SHORT_REF: Final = len("sha256:") + 12
 
 _SAY: Final = {
@@ -61,7 +60,7 @@ def payload_notes(named: Iterable[NamedPayload]) -> Iterator[str]:
         for one in named
         # What left a compile early is never stored; its receipt says so where it stands.
         if one.standing is PayloadStanding.MISSING
-        and not (one.attribute or "").startswith(_OF_ITEMS)
+        and not (one.attribute or "").startswith(OF_ITEMS)
     ]
     for one in missing[:_MOST_NOTES]:
         size = "" if one.size is None else f", {file_size(one.size)}"
