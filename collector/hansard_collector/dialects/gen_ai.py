@@ -10,6 +10,7 @@ from hansard_collector.dialects.reading import Reading
 from hansard_collector.dialects.values import (
     first,
     is_content,
+    opened,
     parsed,
     real,
     sequence,
@@ -31,6 +32,7 @@ ROLES: Mapping[str, str] = {
     "llm_call": "llm",  # Gemini CLI
     "llm_request": "llm",  # OpenLLMetry
     "responses": "llm",  # LiteLLM
+    "embed": "embedding",  # Langtrace
     "embeddings": "embedding",
     "embedding": "embedding",  # Spring AI
     "retrieval": "retriever",
@@ -186,6 +188,15 @@ def documents(reading: Reading, key: str) -> tuple[Document, ...] | None:
     """Retrieved documents or memory records: `[{id, content?, score?, …}]`."""
     found = [document(item) for item in sequence(reading.opened(key)) if isinstance(item, dict)]
     return tuple(found) or None
+
+
+def listed_documents(reading: Reading, key: str) -> tuple[Document, ...] | None:
+    """What a retriever returned: a list of documents or texts, by itself or as its only output."""
+    sent = opened(reading.opened(key))
+    if isinstance(sent, dict):
+        sent = first(sent, ("documents", "output"))
+    listed = [{"content": item} if isinstance(item, str) else item for item in sequence(sent)]
+    return tuple(document(item) for item in listed if isinstance(item, dict)) or None
 
 
 def document(item: Mapping[str, Any]) -> Document:

@@ -141,7 +141,18 @@ def prompt_content(reading: Reading, _: str) -> tuple[Message, ...] | None:
     found: list[Message] = []
     for record in reading.records("gen_ai.content.prompt"):
         found += chat.request_messages(_content(record, "gen_ai.prompt"))
+    if "langtrace" in reading.marks:
+        found = _system_first(found)
     return tuple(found) or None
+
+
+def _system_first(found: list[Message]) -> list[Message]:
+    """Langtrace puts Anthropic's system prompt behind the messages of the time, at each call."""
+    system: list[Message] = []
+    for said in found:
+        if said.role == "system" and said not in system:
+            system.append(said)
+    return [*system, *(said for said in found if said.role != "system")]
 
 
 def completion_content(reading: Reading, _: str) -> tuple[Message, ...] | None:

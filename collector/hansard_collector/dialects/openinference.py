@@ -9,6 +9,7 @@ from hansard_collector.dialects import chat, tool_lists, wire
 from hansard_collector.dialects.parts import part_of, parts_of, result_of, tool_call
 from hansard_collector.dialects.reading import Pair, Reading, nested, rows
 from hansard_collector.dialects.values import (
+    first,
     flag,
     is_content,
     mapping,
@@ -43,6 +44,12 @@ _NO_PARAMETERS = frozenset(
         "tools", "usage",
     }
 )  # fmt: skip
+
+
+# What retrievers call their one argument that matters.
+_QUERIES = ("query", "question", "text", "input")
+# What a whole response has, and no state or result of a step.
+_RESPONSES = frozenset({"choices", "candidates"})
 
 
 def input_messages(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
@@ -92,6 +99,8 @@ def _message(pairs: Sequence[Pair], default: str) -> tuple[Message, ...]:
     role = text(fields.get("role")) or default
     name = text(fields.get("name"))
     call_id = text(fields.get("tool_call_id"))
+    if call_id is not None and message_role(role) == "user":
+        role = "tool"  # of Anthropic's messages before 0.1.18
     parts = _content_parts(fields)
     if message_role(role) == "tool" and not _has_result(parts):
         parts = [_result(part, call_id, name) for part in parts]
@@ -176,8 +185,8 @@ def listed_completions(reading: Reading, key: str) -> tuple[Message, ...] | None
     return chat.response_messages(reading.opened(key)) or None
 
 
-def plain_output(reading: Reading, key: str) -> tuple[Message, ...] | None:
-    """A completion's answer as `output.value`: plain text of a call that reports tokens.
+def whole_output(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    """The answer as `output.value`: plain text, or a whole response, of a call that reports tokens.
 
     Without a token count the span may only prepare a prompt, and what it returns is no answer.
     """
@@ -185,9 +194,11 @@ def plain_output(reading: Reading, key: str) -> tuple[Message, ...] | None:
     value = attributes[key]
     if not isinstance(value, str) or "llm.token_count.completion" not in attributes:
         return None
-    if attributes.get("output.mime_type", "text/plain") != "text/plain":
+    if attributes.get("output.mime_type", "text/plain") == "text/plain":
+        return chat.messages_of(value, "assistant") or None
+    if reading.mapping(key).keys().isdisjoint(_RESPONSES):
         return None
-    return chat.messages_of(value, "assistant") or None
+    return chat.response_messages(reading.opened(key)) or None
 
 
 def _leaf(pairs: Sequence[Pair], *path: str) -> Any:
@@ -213,6 +224,11 @@ def reading_tools(listed: Sequence[tuple[int, Sequence[Pair]]], reading: Reading
         else:
             found += tool_lists.tools_of(schema if schema is not None else [fields])
     return tuple(found)
+
+
+def system(reading: Reading, key: str) -> tuple[Message, ...] | None:
+    """Instructions among the invocation parameters: of Anthropic's messages before 0.1.18."""
+    return chat.system_messages(reading.mapping(key).get("system")) or None
 
 
 def parameters(reading: Reading, key: str) -> Mapping[str, Any] | None:
@@ -245,6 +261,17 @@ def served_model(reading: Reading, key: str) -> str | None:
 def embedded_texts(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
     said = (_leaf(pairs, "embedding", "text") for _, pairs in reading.flat(prefix))
     return tuple(m for item in said for m in chat.messages_of(item, "user")) or None
+
+
+def query(reading: Reading, key: str) -> str | None:
+    """What was searched for: the input as text, or what a retriever's arguments say it is."""
+    sent = opened(reading.opened(key))
+    if isinstance(sent, dict):
+        listed = sent.get("args")  # of a decorated function: `{args, kwargs}`
+        named = first(sent, _QUERIES) or first(mapping(sent.get("kwargs")), _QUERIES)
+        found = named or (listed[0] if isinstance(listed, list) and listed else None)
+        return text(found) or text(reading.view.attributes[key])
+    return text(sent)
 
 
 def documents(reading: Reading, prefix: str) -> tuple[Document, ...] | None:

@@ -45,7 +45,9 @@ def part_of(block: _Block) -> Part | None:
             read = _tool_result
         else:
             read = next((_BY_KEY[key] for key in block if key in _BY_KEY), None)
-    return OtherPart(block) if read is None else read(block)
+    if read is None:
+        return OtherPart(block) if any(map(is_content, block.values())) else None
+    return read(block)
 
 
 def tool_call(block: _Block) -> Part | None:

@@ -129,6 +129,7 @@ _EVERY: Rows = {
         *texts_of(f"{_TL}.user_id", "gen_ai.user", "llm.user", f"{_VA_META}.userId"),
         *mlflow.texts_of("mlflow.trace.user"),
         *texts_of(
+            "langsmith.metadata.user_id",
             "litellm.end_user.id",
             "metadata.user_api_key_end_user_id",
             "lmnr.association.properties.user_id",
@@ -146,6 +147,7 @@ _EVERY: Rows = {
         Source("traceloop.entity.name", others.entity_of_agent),
         *texts_of("subagent_type", needs=_CC),
         *texts_of("lk.agent_name", "haystack.agent.name"),
+        Source("graph.node.id", others.entity_of_agent),  # CrewAI's has no name beside
     ),
     "agent_id": (
         *texts_of("gen_ai.agent.id", "graph.node.id"),

@@ -101,13 +101,14 @@ MESSAGES: Rows = {
         Source("genkit:output", others.response),
         Source(_HS_OUT, haystack.output_messages),
         Source("haystack.agent.step.llm.output", haystack.output_messages),
-        Source("output.value", openinference.plain_output),
+        Source("output.value", openinference.whole_output),
     ),
     "system": (
         Source("gen_ai.system_instructions", gen_ai.system_messages),
         Source(_DETAILS, gen_ai_events.details_system),
         *each(claude_code.SYSTEM_LOGS, claude_code.system_log, needs=_CC),
         Source("user_system_prompt", gen_ai.system_messages, needs=_CC),
+        Source(_INVOCATION, openinference.system, label=f"{_INVOCATION}{{system}}"),
     ),
 }
 
@@ -181,11 +182,12 @@ CALL: Rows = {
         Source("model_request_parameters", pydantic_ai.function_tools),
         Source("request_data", pydantic_ai.tools_of_request, needs="logfire"),
         Source(_ADK_REQUEST, google_adk.tools),
+        Source("gen_ai.request.tools", gen_ai.tools),  # Langtrace
         Source("gen_ai.agent.tools", gen_ai.tools),
         *each(others.SPRING_TOOL_NAMES, others.tool_names),
         Source("tools", claude_code.tools, needs=_CC),
         Source(_INVOCATION, pydantic_ai.tools_of_request),
-        *each(wire.REQUESTS[1:], wire.tools),
+        *each(wire.REQUESTS, wire.tools),
         Source(_LF_INPUT, langfuse.tools),
     ),
     "finish_reason": (
@@ -213,6 +215,7 @@ CALL: Rows = {
         Source("gen_ai.response.time_to_first_chunk", gen_ai.milliseconds),
         Source("gen_ai.client.operation.time_to_first_chunk", gen_ai.milliseconds),
         *reals_of("ai.response.msToFirstChunk", "ai.stream.msToFirstChunk"),
+        Source("gen_ai.server.time_to_first_token", gen_ai.milliseconds, needs="openlit"),
         *reals_of("gen_ai.server.time_to_first_token"),
         Source("langfuse.observation.completion_start_time", langfuse.first_token_ms),
         *reals_of("ttft_ms", needs=_CC),
@@ -291,6 +294,7 @@ TOKENS: Rows = {
         *counts_of("cache_read_tokens", needs=_CC),
         *counts_of("cached_token_count", needs="codex"),
         *counts_of("openai.cached_input_tokens"),
+        *counts_of("gen_ai.usage.cached_tokens"),  # Langtrace
         *wire.CACHE_READ_TOKENS,
         *counts_of("gen_ai.aggregated_usage.cache_read.input_tokens"),
     ),

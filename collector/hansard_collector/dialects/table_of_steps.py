@@ -95,9 +95,11 @@ TOOL: Rows = {
 RETRIEVAL: Rows = {
     "query": (
         *texts_of("gen_ai.retrieval.query.text", "gen_ai.memory.query.text", "reranker.query"),
-        *texts_of("input.value", "db.vector.query.content"),
+        Source("input.value", openinference.query),
+        *texts_of("db.vector.query.content"),
         Source(_HS_IN, haystack.query),
         *texts_of("genkit:input"),
+        *each((_LF_INPUT, "mlflow.spanInputs", "gen_ai.prompt"), openinference.query),
     ),
     "documents": (
         Source("gen_ai.retrieval.documents", gen_ai.documents),
@@ -110,6 +112,7 @@ RETRIEVAL: Rows = {
         Source("event db.query.result", traceloop.vector_results),
         Source("event db.search.result", traceloop.vector_results),
         Source(_HS_OUT, haystack.documents),
+        *each((_LF_OUTPUT, "mlflow.spanOutputs", "gen_ai.completion"), gen_ai.listed_documents),
     ),
 }
 

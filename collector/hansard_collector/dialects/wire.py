@@ -85,7 +85,11 @@ def response_id(reading: Reading, key: str) -> str | None:
 
 
 def tools(reading: Reading, key: str) -> tuple[Json, ...] | None:
-    return tool_lists.tools_of(request(reading, key).get("tools")) if _is_call(reading) else None
+    listed = request(reading, key).get("tools") if _is_call(reading) else None
+    if not isinstance(listed, list):
+        return None
+    # Some libraries write a tool as its Python object reads; that is no definition.
+    return tool_lists.tools_of([item for item in listed if isinstance(opened(item), dict)]) or None
 
 
 def _told(reading: Reading, key: str, names: tuple[str, ...]) -> str | None:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from hansard_compiler.calls import MediaPart, Message, ReasoningPart, TextPart, ToolCallPart
+from hansard_compiler.calls import (
+    MediaPart,
+    Message,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from tests.collector.dialects.maker import call_of, read
 
 _LLM = {"openinference.span.kind": "LLM"}
@@ -180,3 +189,78 @@ def test_the_sum_of_an_agent_is_no_call() -> None:
     assert shown.call is None
     assert shown.tokens_sum is not None
     assert shown.tokens_sum.input == 5
+
+
+def test_old_messages_of_anthropic_keep_their_system_prompt_among_the_parameters() -> None:
+    call = call_of(
+        {
+            **_LLM,
+            "llm.invocation_parameters": json.dumps({"model": "m", "system": "Be terse."}),
+            "llm.input_messages.0.message.role": "user",
+            "llm.input_messages.0.message.content": "hi",
+        }
+    )
+
+    assert [(said.role, said.text) for said in call.input] == [
+        ("system", "Be terse."),
+        ("user", "hi"),
+    ]
+
+
+def test_a_users_message_that_answers_a_tool_call_is_its_result() -> None:
+    call = call_of(
+        {
+            **_LLM,
+            "llm.input_messages.0.message.role": "user",
+            "llm.input_messages.0.message.tool_call_id": "c1",
+            "llm.input_messages.0.message.content": '[{"type": "text", "text": "18 °C"}]',
+        }
+    )
+
+    assert call.input == (Message("tool", (ToolResultPart("c1", "18 °C"),)),)
+
+
+def test_an_answer_that_was_not_flattened_is_read_from_the_response() -> None:
+    tool_call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    response = {"choices": [{"message": {"role": "assistant", "tool_calls": [tool_call]}}]}
+    told = {
+        **_LLM,
+        "llm.token_count.completion": 3,
+        "output.mime_type": "application/json",
+        "llm.output_messages.0.message.role": "assistant",
+    }
+
+    answered = call_of({**told, "output.value": json.dumps(response)})
+    state = call_of({**told, "output.value": '{"messages": ["hi"]}'})
+
+    assert answered.output == (Message("assistant", (ToolCallPart("c1", "f", {}),)),)
+    assert state.output == ()
+
+
+def test_tools_are_read_from_the_request_unless_they_are_what_python_prints() -> None:
+    tool = {"type": "function", "function": {"name": "f"}}
+
+    call = call_of({**_LLM, "input.value": json.dumps({"tools": [tool, "Tool(name='g')"]})})
+
+    assert [one["name"] for one in call.tools] == ["f"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "query"),
+    [
+        ("Paris", "Paris"),
+        ('{"query": "Paris", "filters": null}', "Paris"),
+        ('{"args": ["Paris"], "kwargs": {}}', "Paris"),
+        ('{"args": [], "kwargs": {"question": "Paris"}}', "Paris"),
+        ('{"top_k": 3}', '{"top_k": 3}'),
+    ],
+)
+def test_what_a_retriever_was_asked_is_found_among_its_arguments(sent: str, query: str) -> None:
+    assert read({"openinference.span.kind": "RETRIEVER", "input.value": sent}).query == query
+
+
+def test_an_agents_node_names_it_where_nothing_else_does() -> None:
+    node = {"graph.node.id": "weather-agent"}
+
+    assert read({**node, "openinference.span.kind": "AGENT"}).agent_name == "weather-agent"
+    assert read({**node, "openinference.span.kind": "CHAIN"}).agent_name is None
