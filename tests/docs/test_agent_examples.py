@@ -19,7 +19,7 @@ from click.testing import CliRunner
 import hansard
 from hansard_web.cli import commands
 from tests.instrumentation.clients.provider import providing
-from tests.journeys.processes import Serving, environment, serving
+from tests.journeys.processes import Serving, environment, hosting, patient
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -66,7 +66,7 @@ def play(
         input=typed,
         capture_output=True,
         text=True,
-        env=environment(HANSARD_DATA=str(folder), HANSARD_ENDPOINT=server.http, **more),
+        env=patient(HANSARD_DATA=str(folder), HANSARD_ENDPOINT=server.http, **more),
         timeout=60,
     )
     assert ended.returncode == 0, ended.stderr
@@ -77,7 +77,7 @@ def play(
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    with serving(tmp_path_factory.mktemp("server")) as running:
+    with hosting(tmp_path_factory.mktemp("server")) as running:
         yield running
 
 

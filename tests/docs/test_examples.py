@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.journeys.processes import Serving, environment, serving
+from tests.journeys.processes import Serving, hosting, patient
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -29,7 +29,7 @@ class Shown:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    with serving(tmp_path_factory.mktemp("server")) as running:
+    with hosting(tmp_path_factory.mktemp("server")) as running:
         yield running
 
 
@@ -49,7 +49,7 @@ def show(server: Serving, folder: Path, name: str, *arguments: str) -> Shown:
         [sys.executable, str(EXAMPLES / name), *arguments],
         capture_output=True,
         text=True,
-        env=environment(
+        env=patient(
             HANSARD_DATA=str(folder),
             HANSARD_ENDPOINT=server.http,
             OTEL_EXPORTER_OTLP_ENDPOINT=server.http,

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from playwright._impl._driver import compute_driver_executable
 
-from tests.journeys.processes import Serving, environment, serving
+from tests.journeys.processes import Serving, hosting, patient
 from tests.store.empty import empty_store
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +28,7 @@ def run(*command: str, folder: Path) -> str:
         command,
         capture_output=True,
         text=True,
-        env=environment(HANSARD_DATA=str(empty_store(folder).path)),
+        env=patient(HANSARD_DATA=str(empty_store(folder).path)),
         timeout=60,
     )
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -87,7 +87,7 @@ def test_the_crm_offers_nine_tools_that_read_and_four_that_write(tmp_path: Path)
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    with serving(tmp_path_factory.mktemp("server")) as running:
+    with hosting(tmp_path_factory.mktemp("server")) as running:
         yield running
 
 
@@ -121,7 +121,7 @@ def test_programs_of_other_languages_ask_over_http(
         ],
         stdout=subprocess.PIPE,
         text=True,
-        env=environment(HANSARD_ENDPOINT=server.http),
+        env=patient(HANSARD_ENDPOINT=server.http),
     ) as asking:
         assert asking.stdout is not None
         identity = asking.stdout.readline().split()[-1]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.journeys.processes import Serving, environment, serving
+from tests.journeys.processes import Serving, hosting, patient
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "instrument.md"
@@ -42,7 +42,7 @@ def block(mark: str) -> Block:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    with serving(tmp_path_factory.mktemp("server")) as running:
+    with hosting(tmp_path_factory.mktemp("server")) as running:
         yield running
 
 
@@ -51,7 +51,7 @@ def run(code: str, server: Serving, folder: Path) -> str:
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        env=environment(HANSARD_ENDPOINT=server.http, HANSARD_DATA=str(folder)),
+        env=patient(HANSARD_ENDPOINT=server.http, HANSARD_DATA=str(folder)),
         timeout=60,
     )
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -19,7 +19,7 @@ from tests.instrumentation.faulty import closed_port
 from tests.instrumentation.programs import run, spooled
 from tests.instrumentation.programs import settings as settings_of
 from tests.instrumentation.test_export_sends import endpoint
-from tests.journeys.processes import Serving, hansard, serving
+from tests.journeys.processes import Serving, hansard, hosting
 
 _LIVING = """
 import sys
@@ -118,7 +118,7 @@ def living(variables: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     """One server for all: each test's program is a service of its own."""
-    with serving(tmp_path_factory.mktemp("server")) as running:
+    with hosting(tmp_path_factory.mktemp("server")) as running:
         yield running
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.instrumentation.programs import AGENT, run, settings, spooled
-from tests.journeys.processes import Serving, serving
+from tests.journeys.processes import Serving, hosting
 
 
 def endpoint(server: Serving, protocol: str) -> str:
@@ -18,7 +18,7 @@ def endpoint(server: Serving, protocol: str) -> str:
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
 def test_a_program_sends_its_spans_and_ends_at_once(tmp_path: Path, protocol: str) -> None:
     own = tmp_path / "own"
-    with serving(tmp_path / "server") as server:
+    with hosting(tmp_path / "server") as server:
         ended = run(AGENT, settings(own, endpoint(server, protocol), protocol))
 
         assert server.count_spans() == 4

@@ -16,7 +16,7 @@ from hansard_store.database import DataFolder, open_reader
 from tests.collector.payload_maker import SECRET, kept_in_files, kept_in_tables
 from tests.instrumentation.programs import run, settings
 from tests.instrumentation.test_payload_transport import OtherEnd, other_end
-from tests.journeys.processes import Serving, serving
+from tests.journeys.processes import Serving, hosting
 
 # A model call with whatever `prompt` and `answer` are, and what becomes of the program after it.
 CALL = """
@@ -80,7 +80,7 @@ def test_a_prompt_of_5_mb_makes_a_small_span_and_resolves_to_its_exact_bytes(
 ) -> None:
     own = tmp_path / "own"
     prompt = '"0123456789" * 500_000'
-    with serving(tmp_path / "server") as server:
+    with hosting(tmp_path / "server") as server:
         endpoint = f"http://{server.grpc}" if protocol == "grpc" else server.http
         ended = run(call(prompt, repr(WORDS)), settings(own, endpoint, protocol))
         assert (ended.status, ended.errors) == (0, [])
@@ -117,7 +117,7 @@ def test_a_program_without_a_collector_ends_in_time_and_loses_nothing(tmp_path: 
     assert ended.seconds < 8
     assert len(ended.errors) == 1
     assert len(waiting(own)) == 2
-    with serving(tmp_path / "server") as server:
+    with hosting(tmp_path / "server") as server:
         assert run(NEXT, settings(own, server.http)).errors == []
         step = only_step(server)
     assert {one["state"] for one in step["payloads"]} == {"stored"}
@@ -126,7 +126,7 @@ def test_a_program_without_a_collector_ends_in_time_and_loses_nothing(tmp_path: 
 
 def test_what_a_killed_program_had_put_arrives_with_the_next_one(tmp_path: Path) -> None:
     own = tmp_path / "own"
-    with serving(tmp_path / "server") as server:
+    with hosting(tmp_path / "server") as server:
         variables = settings(own, server.http) | {"HANSARD_EXPORT_DELAY_MS": "60000"}
         ended = run(call("'ask ' * 1_000", f"{WORDS!r} * 99") + KILLED, variables)
         assert ended.status == -9
@@ -163,7 +163,7 @@ def test_a_secret_in_a_payload_of_2_mb_reaches_neither_spool_nor_store(tmp_path:
     assert len(waiting(own)) == 1
     assert_nowhere(SECRET, own)
 
-    with serving(stored) as server:
+    with hosting(stored) as server:
         assert run(NEXT, settings(own, server.http)).errors == []
         text = only_step(server)["call"]["input"][0]["parts"][0]["text"]
         assert_nowhere(SECRET, own, stored)  # with the database's log as it is
@@ -178,7 +178,7 @@ def test_a_secret_in_a_payload_of_2_mb_reaches_neither_spool_nor_store(tmp_path:
 @pytest.mark.covers("RC-21")
 def test_a_program_that_keeps_everything_does_not_make_the_store_do_so(tmp_path: Path) -> None:
     stored = tmp_path / "server"
-    with serving(stored) as server:
+    with hosting(stored) as server:
         everything = {"HANSARD_RETENTION": "full_payloads"}
         variables = settings(tmp_path / "own", server.http) | everything
         assert run(call(SECRETIVE, repr(WORDS)), variables).status == 0
@@ -193,8 +193,8 @@ def test_a_program_that_keeps_everything_does_not_make_the_store_do_so(tmp_path:
 def test_metadata_only_keeps_no_byte_of_a_payload_anywhere(tmp_path: Path, where: str) -> None:
     own, stored = tmp_path / "own", tmp_path / "server"
     in_program = where == "in the program"
-    arguments = () if in_program else ("--retention", "metadata_only")
-    with serving(stored, *arguments) as server:
+    mode = "redacted_payloads" if in_program else "metadata_only"
+    with hosting(stored, retention=mode) as server:
         variables = settings(own, server.http)
         if in_program:
             variables |= {"HANSARD_RETENTION": "metadata_only"}
@@ -216,7 +216,7 @@ def test_metadata_only_keeps_no_byte_of_a_payload_anywhere(tmp_path: Path, where
 def test_a_payload_that_was_lost_is_counted_at_the_collector_and_said_on_its_step(
     tmp_path: Path,
 ) -> None:
-    with serving(tmp_path / "server") as server:
+    with hosting(tmp_path / "server") as server:
         small = {"HANSARD_SPOOL_MAX_BYTES": "10000"}
         variables = settings(tmp_path / "own", server.http) | small
         ended = run(call("'ask ' * 500_000", f"{WORDS!r} * 99"), variables)

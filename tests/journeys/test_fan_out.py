@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.journeys.processes import Serving, environment, serving
+from tests.journeys.processes import Serving, environment, hosting
 
 HERE = Path(__file__).parent
 
@@ -80,7 +80,7 @@ CALLED: Node = (
 
 @pytest.mark.covers("OT-10")
 def test_the_tree_is_the_calls_across_everything(tmp_path: Path) -> None:
-    with serving(tmp_path / "data") as server:
+    with hosting(tmp_path / "data") as server:
         variables = environment(
             HANSARD_ENDPOINT=server.http, HANSARD_DATA=str(tmp_path / "own"), PYTHONPATH=str(HERE)
         )

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.journeys.processes import Serving, environment, serving
+from tests.journeys.processes import Serving, environment, hosting
 
 PLAIN = """
 def answer(question):
@@ -31,7 +31,7 @@ DECORATED = f"import hansard\nhansard.init()\n\n@hansard.agent{PLAIN}"
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     # A server that keeps whatever it is sent: what is missing was taken out before.
     data = tmp_path_factory.mktemp("data")
-    with serving(data, "--retention", "full_payloads") as running:
+    with hosting(data, retention="full_payloads") as running:
         yield running
 
 
@@ -125,7 +125,7 @@ def test_what_the_retention_mode_does_not_keep_never_reaches_the_server(
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
 def test_a_token_opens_the_server(protocol: str, tmp_path: Path) -> None:
     question = "may I come in"
-    with serving(tmp_path / "server", "--token", "for-the-clerk") as server:
+    with hosting(tmp_path / "server", token="for-the-clerk") as server:
         endpoint = f"http://{server.grpc}" if protocol == "grpc" else server.http
         ended = run(
             *(DECORATED, question, server, tmp_path / "program"),

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from tests.instrumentation.programs import Ended, run, settings
-from tests.journeys.processes import Serving, serving
+from tests.journeys.processes import Serving, hosting
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    with serving(tmp_path_factory.mktemp("server")) as running:
+    with hosting(tmp_path_factory.mktemp("server")) as running:
         yield running
 
 

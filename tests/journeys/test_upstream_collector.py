@@ -23,7 +23,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from hansard_collector.ingest import Signal
 from hansard_collector.json_codec import decode_json
 from tests.instrumentation.programs import run, settings
-from tests.journeys.processes import Serving, serving
+from tests.journeys.processes import Serving, hosting
 from tests.journeys.relaying import KINDS, LOGS, TRACES, Item, Relay, items_of, relaying
 
 SPANS, RECORDS = 40, 9
@@ -50,7 +50,7 @@ print("%032x" % agent.get_span_context().trace_id)
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    with serving(tmp_path_factory.mktemp("server")) as running:
+    with hosting(tmp_path_factory.mktemp("server")) as running:
         yield running
 
 

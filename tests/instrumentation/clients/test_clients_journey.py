@@ -16,7 +16,7 @@ import pytest
 
 from tests.instrumentation.clients.client_program import LONG
 from tests.instrumentation.clients.provider import Provider, providing
-from tests.journeys.processes import Serving, environment, serving
+from tests.journeys.processes import Serving, environment, hosting
 
 CALLS = ["chat gpt-6-luna", "chat gpt-6-luna", "chat claude-haiku-5-5", "chat gpt-6-luna"]
 DEADLINE_S = 20.0
@@ -48,7 +48,7 @@ class Journey:
 @pytest.fixture(scope="module")
 def journey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
     data = tmp_path_factory.mktemp("clients")
-    with serving(data / "server") as server, providing() as provider:
+    with hosting(data / "server") as server, providing() as provider:
         command = [sys.executable, "-m", "tests.instrumentation.clients.client_program"]
         ended = subprocess.run(
             [*command, server.http, provider.address, str(data / "sdk")],

@@ -19,7 +19,7 @@ from hansard_compiler.providers.recipe import Recipe
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for
 from tests.instrumentation.clients.provider import Provider, providing
 from tests.instrumentation.compiling.compiling_program import LONG, MODELS
-from tests.journeys.processes import Serving, environment, hansard, serving
+from tests.journeys.processes import Serving, environment, hansard, hosting
 
 DEADLINE_S = 20.0
 by_provider = pytest.mark.parametrize("name", MODELS)
@@ -50,7 +50,7 @@ class Journey:
 @pytest.fixture(scope="module")
 def journey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
     data = tmp_path_factory.mktemp("compiling")
-    with serving(data / "server") as server, providing() as provider:
+    with hosting(data / "server") as server, providing() as provider:
         program = "tests.instrumentation.compiling.compiling_program"
         ended = subprocess.run(
             [sys.executable, "-m", program, server.http, provider.address, str(data / "sdk")],

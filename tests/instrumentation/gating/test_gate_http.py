@@ -21,14 +21,14 @@ from hansard.gating.errors import DecisionConflict, GateUnavailable, NotApproved
 from hansard.gating.gate import Gate
 from hansard.gating.http_decisions import HttpDecisions
 from tests.instrumentation.gating.gates import restarted, state_of
-from tests.journeys.processes import Serving, environment, serving
+from tests.journeys.processes import Serving, environment, hosting
 
 SECRET = "sk-proj-" + "z9Y8x7W6v5U4t3S2" * 3
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    with serving(tmp_path_factory.mktemp("server") / "data") as running:
+    with hosting(tmp_path_factory.mktemp("server") / "data") as running:
         yield running
 
 
