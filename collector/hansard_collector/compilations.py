@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import compress
 from typing import Any
+
+import orjson
 
 from hansard_collector.views import SpanView
 from hansard_store.compilations import ID_KEY
@@ -24,6 +26,7 @@ _NANO = 1_000_000_000
 _TIMES_NANO = float(_NANO).__mul__
 _MOST_INT = 1 << 53  # larger numbers are no token counts, and JSON does not hold them exactly
 _MOST_SCORE = 1_000_000  # points; a float holds their billionths below 2^53
+_MOST_SCORE_NANO = _MOST_SCORE * _NANO
 _NAME_CHARS, _ID_CHARS, _TEXT_CHARS = 128, 512, 512  # what attributes are found by, at most
 _REF_CHARS = len("sha256:") + 64
 _WITHHELD = "‹withheld:"
@@ -179,18 +182,28 @@ def _broken(
 Cleaned = tuple[Sequence[Any], int]  # a column, and how many of its values are of a wrong type
 
 
-def _texts(most_chars: int) -> Callable[[list[Any]], Cleaned]:
+def _texts(most_chars: int, *, is_repeated: bool = False) -> Callable[[list[Any]], Cleaned]:
+    """Return what cleans a column; of one that says few things over and over, only those."""
+
     def clean(sent: list[Any]) -> Cleaned:
-        wrong = 0
-        if not set(map(type, sent)) <= {str}:
+        said = _once(sent) if is_repeated else sent
+        if not set(map(type, said)) <= {str}:
             known = [value if isinstance(value, str) else None for value in sent]
             wrong = known.count(None) - sent.count(None)
             return [value[:most_chars] if value else None for value in known], wrong
-        if max(map(len, sent), default=0) > most_chars:
+        if max(map(len, said), default=0) > most_chars:
             sent = [value[:most_chars] for value in sent]
-        return ([value or None for value in sent] if "" in sent else sent), wrong
+        return ([value or None for value in sent] if "" in said else sent), 0
 
     return clean
+
+
+def _once(sent: list[Any]) -> Collection[Any]:
+    """Return each value once; all there are, where some cannot be compared."""
+    try:
+        return set(sent)
+    except TypeError:
+        return sent
 
 
 def _ints(sent: list[Any]) -> Cleaned:
@@ -208,10 +221,14 @@ def _int(value: Any) -> int | None:
 
 def _scores(sent: list[Any]) -> Cleaned:
     with suppress(TypeError, ValueError, OverflowError):
-        # All at once where all are known: a compile scores hundreds, on the ingest thread.
-        scores = list(map(round, map(_TIMES_NANO, map(float, sent))))
-        if max(map(abs, scores)) < _MOST_SCORE * _NANO and set(map(type, sent)) == {str}:
-            return scores, 0
+        # All at once where all are known: a compile scores hundreds, on the ingest thread. As one
+        # JSON list they are read in a fifth of the time; nothing but one number each comes out of
+        # it as that many numbers.
+        numbers = orjson.loads(f"[{','.join(sent)}]")
+        if len(numbers) == len(sent) and set(map(type, numbers)) <= {float, int}:
+            scores = list(map(round, map(_TIMES_NANO, numbers)))
+            if max(scores) < _MOST_SCORE_NANO and min(scores) > -_MOST_SCORE_NANO:
+                return scores, 0
     column = [_score_nano(value) for value in sent]
     return column, column.count(None) - sent.count("") - sent.count(None)
 
@@ -265,14 +282,15 @@ def _source_type(kind: str) -> str | None:
 def _facets(columns: Mapping[str, Sequence[Any]]) -> tuple[tuple[str, str], ...]:
     found: list[tuple[str, str]] = []
     for kind, name in _FACETS.items():
-        values = {value for value in columns[name] if value is not None}
+        values = set(columns[name]) - {None}
         if kind == "rule":
             values = {rule for rules in values for rule in rules.split(",") if rule}
         found += [(kind, value) for value in sorted(values)]
     return tuple(found)
 
 
-_NAMES, _IDS, _LINES = _texts(_NAME_CHARS), _texts(_ID_CHARS), _texts(_TEXT_CHARS)
+_IDS, _LINES = _texts(_ID_CHARS), _texts(_TEXT_CHARS)
+_NAMES = _texts(_NAME_CHARS, is_repeated=True)
 _READ: Mapping[str, Callable[[list[Any]], Cleaned]] = {
     "ids": _IDS,
     "kinds": _NAMES,
@@ -286,8 +304,8 @@ _READ: Mapping[str, Callable[[list[Any]], Cleaned]] = {
     "scores": _scores,
     "missed_tokens": _ints,
     "missed_scores": _ints,
-    "related": _IDS,
-    "rule_ids": _LINES,
+    "related": _texts(_ID_CHARS, is_repeated=True),
+    "rule_ids": _texts(_TEXT_CHARS, is_repeated=True),
     "payload_refs": _refs,
     "final_refs": _refs,
 }

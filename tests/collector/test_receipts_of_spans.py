@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from hansard_collector import compilations
 from hansard_collector.compilations import MOST_RECEIPTS
 from hansard_collector.rebuild import is_rebuild_due, rebuild
 from hansard_compiler.compile import CompileResult
@@ -25,6 +28,21 @@ from tests.collector.test_rebuild import derived
 from tests.compiler.compiling import compiled, item
 
 WHOLE = 4_020  # over what a span holds
+
+
+# What looks like a number, like several, or like none.
+_SCORES = st.one_of(
+    st.floats().map(repr),
+    st.integers().map(str),
+    st.text(alphabet='0123456789.,-+e[]{}":_ ', max_size=6),
+)
+
+
+@given(st.lists(_SCORES, max_size=8))
+def test_scores_that_are_read_at_once_are_those_read_one_by_one(sent: list[str]) -> None:
+    at_once, _ = compilations._scores(sent)
+
+    assert at_once == [compilations._score_nano(one) for one in sent]
 
 
 @pytest.fixture(scope="module")

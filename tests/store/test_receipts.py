@@ -64,6 +64,18 @@ def test_the_newest_compile_comes_first_and_its_items_in_their_order(filled: Sto
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("count", [0, 1, 19, 20, 21, 45])
+def test_receipts_written_many_at_once_are_each_whole(store: StoreMaker, count: int) -> None:
+    told = [receipt(f"item-{at}", rules=f"rule-{at}") for at in range(count)]
+
+    span = compile_step(store, "many", told)
+
+    found = receipts_of(store.db, span)
+    assert [(one.ordinal, one.item_id, one.source, one.rules) for one in found] == [
+        (at, f"item-{at}", f"src/item-{at}.py", (f"rule-{at}",)) for at in range(count)
+    ]
+
+
 @pytest.mark.covers("RC-27")
 @pytest.mark.parametrize(
     ("wanted", "found"),
