@@ -2,7 +2,8 @@
 
 A chain whose end was cut off is sound, and shorter. Whoever has the file of the database in hand
 can cut it, and what is kept elsewhere tells. A file a day, `heads/2026-11-22`, holds `SEQ:HASH`
-as `hansard events head` prints it: to be copied to where others cannot change it.
+as `hansard events head` prints it: to be copied to where others cannot change it. Where a clock was
+set back, days come again: the second file of one is `2026-11-22.2`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from hansard_store.event_types import (
     Head,
 )
 
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_NAME = re.compile(r"\d{4}-\d{2}-\d{2}(?:\.\d+)?", re.ASCII)
 _TEXT = re.compile(r"(\d{1,19}):([0-9a-f]{64})\s*", re.ASCII)
 _SECOND_NS = 1_000_000_000
 _DAY_NS = 24 * 3600 * _SECOND_NS
@@ -43,18 +44,24 @@ def keep_head(folder: DataFolder, log: EventLog, *, now_ns: int) -> Head | None:
     """Keep the head as it is today, once, and return it; None where there is nothing to keep.
 
     That is where nothing came before today since the last one: a day's events are kept with the
-    first look of a later day. Two processes may try at once; whoever links its file first is the
-    day's.
+    first look of another day. What came later than now, by a clock that was set back since, has
+    waited long enough. Two processes may try at once; whoever links its file first is the day's.
     """
     day = datetime.fromtimestamp(now_ns // _SECOND_NS, UTC).date().isoformat()
-    place = folder.heads / day
-    if place.exists():
-        return None
+    names = _names(folder)
+    if names and names[-1].startswith(day):
+        return None  # as a rule: without reading them all
     kept = read_heads(folder)
-    last = kept[-1].head if kept else EMPTY_HEAD
-    first = log.read(EventFilter(), before=last.seq + 2, limit=1)
-    if not first or first[0].seq <= last.seq or first[0].time_ns >= now_ns - now_ns % _DAY_NS:
+    last = kept[-1] if kept else KeptHead("", EMPTY_HEAD)
+    if last.day == day:
         return None
+    first = log.read(EventFilter(), before=last.head.seq + 2, limit=1)
+    if not first or first[0].seq <= last.head.seq:
+        return None
+    if now_ns - now_ns % _DAY_NS <= first[0].time_ns <= now_ns:
+        return None
+    times = sum(one.day == day for one in kept)
+    place = folder.heads / (f"{day}.{times + 1}" if times else day)
     head = log.head()
     folder.heads.mkdir(mode=0o700, exist_ok=True)
     mine = folder.heads / f".{day}-{secrets.token_hex(4)}"
@@ -69,11 +76,18 @@ def keep_head(folder: DataFolder, log: EventLog, *, now_ns: int) -> Head | None:
 
 
 def read_heads(folder: DataFolder) -> list[KeptHead]:
-    """Return what was kept, the oldest first; raises StoreError for a file that holds no head."""
+    """Return what was kept, the oldest first; raises StoreError for a file that holds no head.
+
+    By the log itself: days need not come in their order.
+    """
+    kept = [KeptHead(name.partition(".")[0], _head(folder, name)) for name in _names(folder)]
+    return sorted(kept, key=lambda one: (one.head.seq, one.day))
+
+
+def _names(folder: DataFolder) -> list[str]:
     if not folder.heads.is_dir():
         return []
-    days = sorted(one.name for one in folder.heads.iterdir() if _DAY.fullmatch(one.name))
-    return [KeptHead(day, _head(folder, day)) for day in days]
+    return sorted(one.name for one in folder.heads.iterdir() if _NAME.fullmatch(one.name))
 
 
 def verify_with_heads(

@@ -57,6 +57,46 @@ def test_a_kept_head_is_an_anchor_as_it_stands_in_its_file(
     assert place.stat().st_mode & 0o777 == 0o600
 
 
+def files(desk: Accountability) -> list[str]:
+    return sorted(one.name for one in desk.folder.heads.iterdir())
+
+
+def test_where_a_clock_was_set_back_days_that_come_again_are_kept_as_well(
+    desk: Accountability, clock: Clock
+) -> None:
+    for _ in range(3):
+        desk.tool_called("find")
+        clock.advance(DAY)
+        desk.keep_head()
+    clock.advance(-2 * DAY)  # to the day of the first file
+
+    desk.tool_called("after it was set back")
+    assert desk.keep_head() is None  # that was today
+    clock.advance(DAY)
+    again = desk.keep_head()
+    assert desk.keep_head() is None
+
+    assert files(desk) == ["2027-01-16", "2027-01-17", "2027-01-17.2", "2027-01-18"]
+    assert again == kept(desk)[-1] == desk.head()
+    assert desk.verify().is_sound
+    cut(desk, beyond=3)
+    assert desk.verify().broken is not None
+
+
+def test_an_event_of_a_clock_that_ran_ahead_keeps_no_later_head_from_being_kept(
+    desk: Accountability, clock: Clock
+) -> None:
+    clock.advance(400 * DAY)
+    desk.tool_called("find")
+    clock.advance(-400 * DAY)
+
+    assert desk.keep_head() == desk.head()
+    clock.advance(DAY)
+    desk.tool_called("find")
+    clock.advance(DAY)
+    assert desk.keep_head() == desk.head()
+
+
 def cut(desk: Accountability, *, beyond: int) -> None:
     """Remove the end of the log, as somebody with the file in hand could."""
     connection = desk._connections.get()
