@@ -81,6 +81,7 @@ class AnnotationBook:
                 return same
             if same is not None:
                 rows.end(connection, same.id, "replaced", by=row.author, reason=None, now_ns=now_ns)
+                rows.prune(connection, row.target, "replaced")
             elif rows.count_standing(connection, row.target) >= MOST_OF_TARGET:
                 raise TooMany(most=MOST_OF_TARGET)
             rows.add(connection, row)
@@ -102,6 +103,7 @@ class AnnotationBook:
             if found.state != "standing":
                 raise NotStanding(found.annotation_id or "", state=found.state)
             rows.end(connection, found.id, "withdrawn", by=author, reason=reason, now_ns=now_ns)
+            rows.prune(connection, found.row.target, "withdrawn")
             rows.tell_lists(connection, found.row.trace_id)
             return get_annotation(connection, annotation_id)
 
@@ -117,6 +119,8 @@ class AnnotationBook:
         with self._writing(row) as (connection, row):
             if not rows.restore(connection, row):
                 return False
+            if row.ended is not None:
+                rows.prune(connection, row.target, row.ended)
             rows.tell_lists(connection, row.trace_id)
             return True
 

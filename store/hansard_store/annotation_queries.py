@@ -33,6 +33,8 @@ ORDER BY id DESC LIMIT :limit
 """
 # Apart, so that a long history of what was replaced hides nothing of what stands.
 _STANDING_ON, _ENDED_ON = (_OF_TARGET.format(ended=one) for one in ("NULL", "NOT NULL"))
+_PRUNED_OF_RUN = "SELECT coalesce(sum(count), 0) FROM annotation_pruned WHERE trace_id = :trace"
+_PRUNED_OF_TARGET = f"{_PRUNED_OF_RUN} AND span_id = :span AND side = :side"
 _WRITTEN = f"""
 {SELECT} WHERE id > :after AND span IS NULL ORDER BY id LIMIT :limit
 """
@@ -142,6 +144,13 @@ def standing_on(connection: apsw.Connection, target: Target, *, limit: int) -> l
 def ended_on(connection: apsw.Connection, target: Target, *, limit: int) -> list[Annotation]:
     """Return what was said of it and was replaced or withdrawn, the newest first."""
     return _on(connection, _ENDED_ON, target, limit)
+
+
+def count_pruned(connection: apsw.Connection, target: Target, *, with_steps: bool = False) -> int:
+    """Return how many that had ended on it are not kept any more; `with_steps`: of a whole run."""
+    bindings = {"trace": target.trace_id, "span": target.span_id, "side": target.side}
+    sql = _PRUNED_OF_RUN if with_steps else _PRUNED_OF_TARGET
+    return int(connection.execute(sql, bindings).get)
 
 
 def _on(connection: apsw.Connection, sql: str, target: Target, limit: int) -> list[Annotation]:

@@ -1,6 +1,7 @@
 """Annotations: notes, scores and tags on runs and steps, and the rows that hold them.
 
-Nothing is overwritten. Functions that write run inside a transaction.
+Nothing is overwritten. Of what ended the newest are kept, and the others counted. Functions that
+write run inside a transaction.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from hansard_compiler.annotation_models import Kind
 from hansard_store.received import ReceivedSpan
 from hansard_store.sides import shared_side
 
+MOST_ENDED: Final = 200  # replaced, and as many withdrawn, that are kept of one run or step
 Door = Literal["page", "api", "cli", "import", "otlp"]
 State = Literal["standing", "replaced", "withdrawn"]
 
@@ -55,6 +57,20 @@ INSERT INTO annotation (
 ) VALUES (?, ?, ?, ?, 'score', ?, ?, ?, ?, ?, ?, 'otlp', ?, '[]')
 """
 _DROP_OF_SPAN = "DELETE FROM annotation WHERE span = ?"
+# The newest that ended so are kept: the index goes by number within one thing.
+_PRUNE = """
+DELETE FROM annotation WHERE id IN (
+  SELECT id FROM annotation INDEXED BY annotation_step
+  WHERE trace_id = :trace AND span_id = :span AND side = :side AND ended = :ended
+  ORDER BY id DESC LIMIT -1 OFFSET :kept
+)
+"""
+_COUNT_PRUNED = """
+INSERT INTO annotation_pruned (trace_id, span_id, side, count)
+VALUES (:trace, :span, :side, :gone)
+ON CONFLICT DO UPDATE SET count = count + excluded.count
+"""
+_DROP_COUNTS = "DELETE FROM annotation_pruned WHERE trace_id = :trace"
 _DROP_OF_RUN = """
 DELETE FROM annotation WHERE id IN (
   SELECT id FROM annotation INDEXED BY annotation_step WHERE trace_id = :trace LIMIT :most
@@ -197,6 +213,18 @@ def end(
     connection.execute(_END, told)
 
 
+def prune(
+    connection: apsw.Connection, target: Target, ended: str, *, most: int = MOST_ENDED
+) -> int:
+    """Delete the oldest that ended so on one thing, beyond `most`, and count them."""
+    bindings = {"trace": target.trace_id, "span": target.span_id, "side": target.side}
+    connection.execute(_PRUNE, {**bindings, "ended": ended, "kept": most})
+    gone = connection.changes()
+    if gone:
+        connection.execute(_COUNT_PRUNED, {**bindings, "gone": gone})
+    return gone
+
+
 def find_same_score(connection: apsw.Connection, row: AnnotationRow) -> Annotation | None:
     """Return the standing score of the same name by the same author on the same thing."""
     return _same(connection, _SAME_SCORE, row)
@@ -240,6 +268,7 @@ def tell_lists(connection: apsw.Connection, trace_id: bytes) -> None:
 
 def release_annotations(connection: apsw.Connection, trace_id: bytes, *, most: int) -> int:
     """Delete some annotations of a run that is deleted; return how many."""
+    connection.execute(_DROP_COUNTS, {"trace": trace_id})
     connection.execute(_DROP_OF_RUN, {"trace": trace_id, "most": most})
     return connection.changes()
 

@@ -55,6 +55,11 @@ class DataFolder:
         return self.path / "heads"
 
     @property
+    def replaying(self) -> Path:
+        """Locks of whoever makes replays, a folder each (hansard_web.replaying.holding)."""
+        return self.path / "replaying"
+
+    @property
     def key_file(self) -> Path:
         return self.path / "key"
 

@@ -42,13 +42,13 @@ class ReplayRow(NamedTuple):
     steps: Sequence[Json]
     started_ns: int
     ended_ns: int | None
-    owner: int
+    holder: str  # the process that works on it, by the lock it holds; "" for none
     report: Json | None
 
 
 _COLUMNS = """
 replay_id, source_trace, source_step, trace_id, mode, recorded, repeats, state, reason,
-request_hash, steps, started_ns, ended_ns, owner, report
+request_hash, steps, started_ns, ended_ns, holder, report
 """
 _ADD = f"INSERT INTO replay ({_COLUMNS}) VALUES ({', '.join('?' * 15)})"
 # The last word counts: what ended is not changed any more.
@@ -59,7 +59,7 @@ WHERE replay_id = ? AND state = 'running'
 """
 # To go on again: whoever read it as it stands, and one of them.
 _CLAIM = """
-UPDATE replay SET state = 'running', reason = NULL, ended_ns = NULL, owner = :owner,
+UPDATE replay SET state = 'running', reason = NULL, ended_ns = NULL, holder = :holder,
   report = :report
 WHERE replay_id = :id AND state = :state AND ended_ns IS :ended
 """
@@ -77,7 +77,7 @@ _OF_SOURCE = f"""
 """
 _NEWEST = f"{_SELECT} WHERE id < :before ORDER BY id DESC LIMIT :limit"
 _OF_RUN = f"{_SELECT} INDEXED BY replay_run WHERE trace_id = ?"
-_RUNNING = "SELECT replay_id, owner FROM replay WHERE state = 'running'"
+_RUNNING = "SELECT replay_id, holder FROM replay WHERE state = 'running'"
 _INTERRUPT = """
 UPDATE replay SET state = 'failed', reason = 'interrupted', ended_ns = :now
 WHERE replay_id = :id AND state = 'running'
@@ -115,7 +115,7 @@ def add_replay(folder: DataFolder, row: ReplayRow) -> None:
                 bytes.fromhex(row.replay_id), bytes.fromhex(row.source_run_id),
                 row.source_step_id, _blob(row.run_id), row.mode, int(row.is_recorded),
                 row.repeats, row.state, row.reason, row.request_hash, _text(row.steps),
-                row.started_ns, row.ended_ns, row.owner, _text(row.report),
+                row.started_ns, row.ended_ns, row.holder, _text(row.report),
             ),
         )  # fmt: skip
 
@@ -133,23 +133,23 @@ def change_replay(folder: DataFolder, row: ReplayRow) -> bool:
         return bool(connection.changes())
 
 
-def claim_replay(folder: DataFolder, row: ReplayRow, *, owner: int, report: Json) -> bool:
+def claim_replay(folder: DataFolder, row: ReplayRow, *, holder: str, report: Json) -> bool:
     """Have a replay that stopped run again; False when it is not any more as `row` tells."""
     with _writing(folder) as connection:
         connection.execute(
             _CLAIM,
             {
-                "id": bytes.fromhex(row.replay_id), "owner": owner, "report": _text(report),
+                "id": bytes.fromhex(row.replay_id), "holder": holder, "report": _text(report),
                 "state": row.state, "ended": row.ended_ns,
             },
         )  # fmt: skip
         return bool(connection.changes())
 
 
-def running_replays(connection: apsw.Connection) -> list[tuple[str, int]]:
-    """Return what is said to run: id and owning process."""
+def running_replays(connection: apsw.Connection) -> list[tuple[str, str]]:
+    """Return what is said to run: id, and the process that does."""
     rows: list[Any] = connection.execute(_RUNNING).fetchall()
-    return [(replay_id.hex(), owner) for replay_id, owner in rows]
+    return [(replay_id.hex(), holder) for replay_id, holder in rows]
 
 
 def interrupt_replay(folder: DataFolder, replay_id: str, *, now_ns: int) -> None:
@@ -227,7 +227,7 @@ def _before(cursor: str | None) -> int:
 
 def _row(row: Any) -> tuple[int, ReplayRow]:
     number, replay_id, source, step, trace, mode, recorded, repeats, state, *rest = row
-    reason, request_hash, steps, started_ns, ended_ns, owner, report = rest
+    reason, request_hash, steps, started_ns, ended_ns, holder, report = rest
     return number, ReplayRow(
         replay_id.hex(),
         source.hex(),
@@ -242,7 +242,7 @@ def _row(row: Any) -> tuple[int, ReplayRow]:
         json_of(steps),
         started_ns,
         ended_ns,
-        owner,
+        holder,
         None if report is None else json_of(report),
     )
 

@@ -27,13 +27,14 @@ from hansard_store.annotation_errors import (
 from hansard_store.annotation_filters import mark_conditions, read_scores, read_tags
 from hansard_store.annotation_queries import (
     annotations_in_run,
+    count_pruned,
     ended_on,
     known_names,
     list_annotations,
     marked_targets,
     standing_on,
 )
-from hansard_store.annotation_rows import Annotation, Target
+from hansard_store.annotation_rows import MOST_ENDED, Annotation, Target
 from hansard_store.backup import back_up
 from hansard_store.database import open_for_maintenance, open_reader
 from hansard_store.deletion import delete_run
@@ -124,6 +125,39 @@ def test_a_newer_score_of_one_author_replaces_the_older_and_both_are_kept(
         ("score", 0.7, "standing"),
         ("score", 0.1, "standing"),
     ]
+
+
+@pytest.mark.parametrize("step_id", [None, STEP])
+def test_of_what_is_replaced_again_and_again_the_newest_are_kept_and_the_others_counted(
+    marked: StoreMaker, say: Say, step_id: str | None
+) -> None:
+    place = {"step_id": step_id} if step_id else {}
+    for number in range(MOST_ENDED + 6):
+        say("score", **score(number), **place)
+
+    target = Target(trace_id("r"), span_id("a") if step_id else b"")
+    ended = ended_on(marked.db, target, limit=1_000)
+    assert [one.row.value for one in (ended[0], ended[-1])] == [MOST_ENDED + 4, 5]
+    assert [one.row.value for one in standing_on(marked.db, target, limit=9)] == [MOST_ENDED + 5]
+    assert (len(ended), count_pruned(marked.db, target)) == (MOST_ENDED, 5)
+    assert count_pruned(marked.db, Target(trace_id("r")), with_steps=True) == 5
+    assert count_pruned(marked.db, Target(trace_id("other")), with_steps=True) == 0
+
+
+def test_what_people_took_back_is_not_pushed_out_by_what_programs_replace(
+    marked: StoreMaker, book: AnnotationBook, say: Say
+) -> None:
+    note = say("note", text="of another run")
+    book.withdraw(note.annotation_id or "", Withdraw(reason="wrong run"), by="noor")
+    for number in range(MOST_ENDED + 3):
+        say("score", **score(number))
+    for number in range(MOST_ENDED + 2):  # and that is bounded for itself
+        tag = say("tag", tag=f"t{number % 7}")
+        book.withdraw(tag.annotation_id or "", Withdraw(), by="noor")
+
+    ended = ended_on(marked.db, Target(trace_id("r")), limit=1_000)
+    assert len(ended) == 2 * MOST_ENDED
+    assert count_pruned(marked.db, Target(trace_id("r"))) == 2 + 3
 
 
 def test_what_stands_word_for_word_is_not_written_again(marked: StoreMaker, say: Say) -> None:

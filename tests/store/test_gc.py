@@ -12,6 +12,9 @@ import apsw
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from hansard_compiler.errors import NotFoundError
+from hansard_store.annotation_book import AnnotationBook
+from hansard_store.annotation_rows import MOST_ENDED
 from hansard_store.database import DataFolder, open_for_maintenance, open_reader
 from hansard_store.deletion import delete_run
 from hansard_store.errors import StoreBusyError
@@ -228,6 +231,34 @@ def test_after_a_purge_no_byte_of_a_run_is_left_anywhere(
     assert not any(one in left for one in packed)
     assert ingesting.one("SELECT span_count FROM run") == 98
     assert ingesting.one("SELECT reason FROM tombstone") == "purge"
+    assert verify_store(ingesting.folder).findings == []
+
+
+def test_after_a_purge_no_byte_of_what_was_said_of_a_run_is_left(
+    ingesting: Ingesting, maintenance: apsw.Connection
+) -> None:
+    ingesting.send(traces([span(1, name="plain 1", trace_id=OTHER), span(1, name="plain")]))
+    book = AnnotationBook(ingesting.folder)
+    of_run, of_other = {"run_id": TRACE.hex()}, {"run_id": OTHER.hex()}
+    book.write_json({"kind": "note", "text": "note of xylotomy " * 400, **of_run}, by="vexillum")
+    judged = {"kind": "score", "name": "zugzwang", "explanation": "for quixotry", **of_run}
+    for value in range(MOST_ENDED + 5):  # replaced, and some of them pruned
+        book.write_json({**judged, "score": {"value": value}}, by="noor")
+    tag = book.write_json({"kind": "tag", "tag": "syzygial", **of_run})
+    book.withdraw_json(tag.annotation_id or "", {"reason": "wolframy"})
+    book.write_json({"kind": "tag", "tag": "golden", **of_other})
+
+    delete_run(maintenance, TRACE, reason="purge")
+    with pytest.raises(NotFoundError):
+        book.write_json({"kind": "note", "text": "jumbling", **of_run})
+    book.close()
+    collect_garbage(ingesting.folder, maintenance)
+    purge(maintenance)
+
+    left = all_bytes(ingesting.folder.path)
+    assert [word for word in WORDS if word[2:].encode() in left] == []
+    assert ingesting.all("SELECT name FROM annotation") == [("golden",)]
+    assert ingesting.one("SELECT count(*) FROM annotation_pruned") == 0
     assert verify_store(ingesting.folder).findings == []
 
 

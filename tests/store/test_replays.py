@@ -63,7 +63,7 @@ def row(number: int = 1, **changes: object) -> ReplayRow:
         steps=[],
         started_ns=5,
         ended_ns=None,
-        owner=7,
+        holder="6f1e09ab6f1e09ab",
         report={"notes": ["as asked"]},
     )
     return made._replace(**changes)
@@ -121,7 +121,7 @@ def test_what_a_dead_process_left_running_is_told_as_interrupted(
     add_replay(folder, row(1))
     add_replay(folder, row(2, state="refused", reason="bytes_missing"))
 
-    assert running_replays(reader) == [(f"{1:032x}", 7)]
+    assert running_replays(reader) == [(f"{1:032x}", "6f1e09ab6f1e09ab")]
     interrupt_replay(folder, f"{1:032x}", now_ns=11)
 
     found = get_replay(reader, f"{1:032x}")

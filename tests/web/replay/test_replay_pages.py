@@ -400,7 +400,7 @@ def test_one_that_is_being_made_asks_again_until_it_has_ended(
     row = ReplayRow(
         replay_id=os.urandom(16).hex(), source_run_id=scripted[:32], source_step_id=scripted,
         run_id=None, mode="exact", is_recorded=False, repeats=1, state="running", reason=None,
-        request_hash=None, steps=[], started_ns=time.time_ns(), ended_ns=None, owner=os.getpid(),
+        request_hash=None, steps=[], started_ns=time.time_ns(), ended_ns=None, holder="",
         report=None,
     )  # fmt: skip
     add_replay(stage.folder, row)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,6 +23,7 @@ from hansard_store.replays import add_replay, get_replay
 from hansard_web.readers import Readers
 from hansard_web.replaying.asked import AskReplay
 from hansard_web.replaying.engine import Replays
+from hansard_web.replaying.holding import Holder, is_held
 from hansard_web.replaying.wires import AssertingWire, RecordedWire
 from hansard_web.settings import WebSettings, parse_token
 from hansard_web.sidecar.recording import Outlet
@@ -484,13 +487,41 @@ def tell_with_header(stage: Stage, step: Json, version: str) -> str:
 
 def test_a_process_that_ended_leaves_a_replay_that_says_so(own_stage: Stage) -> None:
     step_id = own_stage.compiled_call()
-    left = row(source_run_id=step_id.partition("-")[0], source_step_id=step_id, owner=2**22 + 1)
-    add_replay(own_stage.folder, left)
+    of_step = {"source_run_id": step_id.partition("-")[0], "source_step_id": step_id}
+    living = Holder(own_stage.folder)
+    left = row(**of_step, holder="6f1e09ab6f1e09ab")
+    beside = row(**of_step, replay_id="ab" * 16, holder=living.hold())
+    for one in (left, beside):
+        add_replay(own_stage.folder, one)
 
     own_stage.serve()
 
     told = own_stage.get(f"/v1/replay/{left.replay_id}")
     assert (told["state"], told["reason"]) == ("failed", "interrupted")
+    assert own_stage.get(f"/v1/replay/{beside.replay_id}")["state"] == "running"
+    living.release()
+
+
+def test_a_maker_that_is_killed_holds_nothing_whoever_has_its_number_next(
+    own_stage: Stage,
+) -> None:
+    program = (
+        "import sys; from pathlib import Path; from hansard_store.database import DataFolder;"
+        "from hansard_web.replaying.holding import Holder;"
+        "print(Holder(DataFolder(Path(sys.argv[1]))).hold(), flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(own_stage.folder.path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as maker:  # fmt: skip
+        assert maker.stdout is not None
+        name = maker.stdout.readline().strip()
+        while_it_lives = is_held(own_stage.folder, name)
+        maker.kill()
+
+    assert (while_it_lives, is_held(own_stage.folder, name)) == (True, False)
+    assert not (own_stage.folder.replaying / name).exists()
+    assert not is_held(own_stage.folder, "../blobs")
 
 
 # ---- beside each other
@@ -574,4 +605,5 @@ def test_a_server_that_stops_tells_of_what_it_left(own_stage: Stage) -> None:
     gate.set()
     own_stage.replays.wait(begun["replay_id"], seconds=30)
 
-    assert (found.state, found.reason, found.owner) == ("failed", "interrupted", os.getpid())
+    assert (found.state, found.reason) == ("failed", "interrupted")
+    assert not is_held(own_stage.folder, found.holder)

@@ -10,11 +10,12 @@ import apsw
 
 from hansard_store.annotation_queries import (
     annotations_in_run,
+    count_pruned,
     ended_on,
     known_names,
     standing_on,
 )
-from hansard_store.annotation_rows import Annotation, Target
+from hansard_store.annotation_rows import MOST_ENDED, Annotation, Target
 from hansard_store.step_queries import StepSkeleton
 from hansard_web.annotating.words import (
     list_href,
@@ -25,7 +26,7 @@ from hansard_web.annotating.words import (
 )
 
 _MOST: Final = 1_000  # that stand on one thing
-_MOST_ENDED: Final = 200
+_MOST_ENDED: Final = 2 * MOST_ENDED
 _MOST_OF_RUN: Final = 1_000
 _MOST_OF_STEPS: Final = 50  # lines about steps on a run's page
 _SUGGESTED: Final = 20
@@ -73,6 +74,7 @@ class AnnotationPanel:
     scores: tuple[Line, ...]
     notes: tuple[Line, ...]
     ended: tuple[Line, ...]
+    pruned: int  # that ended before those, and are not kept
     of_steps: tuple[Line, ...]
     more_of_steps: int
     names: tuple[str, ...]
@@ -132,6 +134,7 @@ def _panel(
         scores=tuple(scores),
         notes=tuple(notes),
         ended=tuple(map(_line, ended)),
+        pruned=count_pruned(connection, target),
         of_steps=tuple(_line(one, with_step=True) for one in of_steps[:_MOST_OF_STEPS]),
         more_of_steps=max(len(of_steps) - _MOST_OF_STEPS, 0),
         names=tuple(dict.fromkeys((*names, *_USUAL_NAMES))),

@@ -26,7 +26,7 @@ from hansard_compiler.annotation_models import (
 from hansard_compiler.memory_models import Name, StepId
 from hansard_compiler.models import TopLevel
 from hansard_store.annotation_answers import annotation_json
-from hansard_store.annotation_queries import get_annotation, list_annotations
+from hansard_store.annotation_queries import count_pruned, get_annotation, list_annotations
 from hansard_store.annotation_rows import Target
 from hansard_store.errors import BadQueryError
 from hansard_store.run_queries import get_run
@@ -57,6 +57,9 @@ class AnnotationList(models.Page):
     """Annotations, the newest first."""
 
     items: list[models.Annotation]
+    pruned: int | None = Field(
+        description="of the run or step asked for, how many that had ended are not kept; else null"
+    )
 
 
 class GiveScore(TopLevel):
@@ -138,8 +141,9 @@ def list_of_annotations(
             name=name or None, author=author or None, with_ended=state == "all", limit=limit,
             cursor=cursor,
         )  # fmt: skip
+        pruned = target and count_pruned(connection, target, with_steps=bool(run))
     items = [annotation_json(one) for one in page.items]
-    return Answer({"items": items, "next_cursor": page.next_cursor})
+    return Answer({"items": items, "next_cursor": page.next_cursor, "pruned": pruned})
 
 
 class Lines(Response):

@@ -39,11 +39,12 @@ from hansard_web.replaying.asked import AskReplay, GoOn
 from hansard_web.replaying.changed import Making, changed_turn, compile_turn
 from hansard_web.replaying.failing import error_body, reason_of
 from hansard_web.replaying.forward import MOST_TURNS, Fork, parting_body, recorded_results
+from hansard_web.replaying.holding import Holder, is_held
 from hansard_web.replaying.live import LiveFork, Standing, ask_again
 from hansard_web.replaying.places import Reach
 from hansard_web.replaying.preview import preview_body
 from hansard_web.replaying.resuming import Resumed, resumed
-from hansard_web.replaying.rows import is_alive, new_row, recipe_in
+from hansard_web.replaying.rows import new_row, recipe_in
 from hansard_web.replaying.source import Source, read_source
 from hansard_web.replaying.telling import ReplayRun, compile_json
 from hansard_web.replaying.turn import Turn, exact_turn
@@ -79,7 +80,7 @@ class _Ending:
 
 
 class Replays:
-    """What makes replays: one for an app or a command. The lock guards what is being made."""
+    """What makes replays: one for an app or a command. The lock guards what is made."""
 
     def __init__(
         self,
@@ -97,6 +98,7 @@ class Replays:
         self._policy = policy
         self._lock = threading.Lock()
         self._works: dict[str, _Work] = {}
+        self._holder = Holder(outlet.folder)
         self._settle()
 
     # ---- asked
@@ -154,12 +156,13 @@ class Replays:
             )
         report = {**(found.row.report or {}), "live": found.live.json()}
         report.pop("error", None)
+        holder = self._hold()
         claimed = claim_replay(
-            self._outlet.folder, found.row, owner=os.getpid(), report=self._kept(report) or {}
+            self._outlet.folder, found.row, holder=holder, report=self._kept(report) or {}
         )
         if not claimed:
             raise NotReplayable(Reason.NOT_WAITING, "somebody else goes on with it")
-        row = found.row._replace(state="running", reason=None, ended_ns=None, owner=os.getpid())
+        row = found.row._replace(state="running", reason=None, ended_ns=None, holder=holder)
         self._run(_Work(row, report), found.run, partial(self._resume, found))
         return row
 
@@ -181,8 +184,14 @@ class Replays:
             works = list(self._works)
         for replay_id in works:
             interrupt_replay(self._outlet.folder, replay_id, now_ns=time.time_ns())
+        with self._lock:
+            self._holder.release()
 
     # ---- rows
+
+    def _hold(self) -> str:
+        with self._lock:
+            return self._holder.hold()
 
     def _refuse_more(self) -> None:
         with self._lock:
@@ -199,11 +208,11 @@ class Replays:
         )
 
     def _settle(self) -> None:
-        """Tell of replays whose process is gone that they came to nothing."""
+        """Tell of replays whose maker is gone that they came to nothing."""
         with self._readers.read() as connection:
             left = running_replays(connection)
-        for replay_id, owner in left:
-            if owner != os.getpid() and not is_alive(owner):
+        for replay_id, holder in left:
+            if not is_held(self._outlet.folder, holder):
                 interrupt_replay(self._outlet.folder, replay_id, now_ns=time.time_ns())
 
     def _refused(self, replay_id: str, asked: AskReplay, why: NotReplayable) -> str | None:
@@ -217,7 +226,9 @@ class Replays:
 
     def _begin(self, replay_id: str, asked: AskReplay, turn: Turn) -> ReplayRow:
         step = turn.source.step
-        row = new_row(replay_id, asked, step.run_id, step.step_id, time.time_ns())
+        row = new_row(
+            replay_id, asked, step.run_id, step.step_id, time.time_ns(), holder=self._hold()
+        )
         # metadata_only keeps no digests either; a compile that no call used has no request.
         if turn.request and self._outlet.mode is not RetentionMode.METADATA_ONLY:
             row = row._replace(request_hash=turn.ref)

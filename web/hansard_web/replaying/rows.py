@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from hansard_compiler.calls import Json
 from hansard_compiler.replay.mutations import parse_mutations, recipe_of
 from hansard_compiler.replay.refusals import NotReplayable
@@ -11,8 +9,10 @@ from hansard_store.replays import ReplayRow
 from hansard_web.replaying.asked import AskReplay
 
 
-def new_row(replay_id: str, asked: AskReplay, run_id: str, step_id: str, now_ns: int) -> ReplayRow:
-    """Return the row of a replay that begins now, in this process."""
+def new_row(
+    replay_id: str, asked: AskReplay, run_id: str, step_id: str, now_ns: int, *, holder: str = ""
+) -> ReplayRow:
+    """Return the row of a replay that begins now."""
     return ReplayRow(
         replay_id=replay_id,
         source_run_id=run_id,
@@ -27,7 +27,7 @@ def new_row(replay_id: str, asked: AskReplay, run_id: str, step_id: str, now_ns:
         steps=[],
         started_ns=now_ns,
         ended_ns=None,
-        owner=os.getpid(),
+        holder=holder,
         report=None,
     )
 
@@ -42,14 +42,3 @@ def recipe_in(row: ReplayRow, asked: AskReplay, *, strict: bool) -> Json:
         mutations = []
     made = recipe_of(row.replay_id, row.source_run_id, row.source_step_id, mutations, asked.notes)
     return {"recipe": made.model_dump(mode="json")}
-
-
-def is_alive(process: int) -> bool:
-    """Whether a process of this machine is there; one of somebody else's counts."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # somebody else's
-        return True
-    return True
