@@ -36,6 +36,8 @@ _USD_NANO = 1_000_000_000
 _IO_ROLES = ("agent", "workflow", "task", "retriever", "rerank", "memory", "guardrail", "evaluator")
 _RUN_ROLES = ("agent", "workflow")  # whose input a run is asked with, and whose output answers
 _STATUS_ERROR = 2
+_CLIENT = 3  # the span kind that the conventions ask of calls to a server
+_REMOTE = frozenset({"chat", "generate_content", "text_completion"})
 _REF_CHARS = len("sha256:") + 64
 _MOST = 1 << 44  # tokens, or 17,592 dollars: more was never reported of one step but by mistake
 
@@ -129,10 +131,12 @@ def _meant(number: int | None) -> int | None:
 def _was_made(view: SpanView, call: Call) -> bool:
     """A call of whose answer nothing was kept was made: it has a response id or finish reason.
 
-    So was a stream that nobody watched. A model and messages alone are what a span has that only
-    prepares a prompt.
+    So was a stream that nobody watched, and what a client's span says it asked of a server. A model
+    and messages alone are what a span has that only prepares a prompt.
     """
     if call.response_id or call.finish_reason_raw:
+        return True
+    if view.kind == _CLIENT and call.operation in _REMOTE:
         return True
     return call.stream is True and not pydantic_ai.answers_later(view)
 

@@ -49,3 +49,17 @@ def test_a_call_that_tells_what_came_of_it_counts(call: Call) -> None:
 
 def test_a_span_with_a_model_and_messages_alone_prepares_a_prompt_and_does_not_count() -> None:
     assert not can_count(Call(request_model="gpt-4o", input=ASKED))
+
+
+@pytest.mark.parametrize(
+    ("kind", "operation", "counts"),
+    [(3, "chat", True), (3, "generate_content", True), (1, "chat", False), (3, None, False)],
+)
+def test_what_a_clients_span_says_it_asked_of_a_server_was_a_call(
+    kind: int, operation: str | None, counts: bool
+) -> None:
+    call = Call(operation=operation, request_model="gpt-4o", input=ASKED)
+    made = derive(VIEW._replace(kind=kind), Normalised(role="llm", call=call), resource_tokens="")
+
+    assert made.call is not None
+    assert made.call.is_candidate is counts

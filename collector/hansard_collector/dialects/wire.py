@@ -27,6 +27,7 @@ _STREAM_IN_HEAD = re.compile(r'"stream"\s*:\s*(true|false)')
 
 _FINISH = ("finish_reason", "stop_reason", "finishReason", "stopReason")
 _MODEL = ("model", "model_name", "modelVersion", "model_version")
+_RESPONSE_IDS = ("chatcmpl-", "resp_")  # of OpenAI: LangChain's runs have ids too
 _USAGE = ("usage", "usage_metadata", "usageMetadata", "token_usage", "tokenUsage")
 # Where responses keep what they are made of; of a list the first element counts.
 _INNER = (
@@ -78,10 +79,12 @@ def finish_reason(reading: Reading, key: str) -> str | None:
 
 
 def response_id(reading: Reading, key: str) -> str | None:
+    """The id of a whole response, or the one that LangChain keeps deep in its own."""
     sent = opened(reading.opened(key)) if _is_call(reading) else None
-    if not isinstance(sent, dict) or not any(name in sent for name in ("choices", "content")):
-        return None
-    return text(sent.get("id"))
+    if isinstance(sent, dict) and any(name in sent for name in ("choices", "content")):
+        return text(sent.get("id"))
+    ids = (text(part.get("id")) for part in _parts(reading, key))
+    return next((found for found in ids if found and found.startswith(_RESPONSE_IDS)), None)
 
 
 def tools(reading: Reading, key: str) -> tuple[Json, ...] | None:

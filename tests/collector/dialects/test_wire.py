@@ -206,3 +206,17 @@ def test_the_vectors_of_an_embedding_are_no_answer_and_too_large_to_open() -> No
     assert (large.output, large.tokens.input) == ((), None)
     assert (small.output, small.tokens.input) == ((), 7)
     assert [(message.role, message.text) for message in small.input] == [("user", "Paris")]
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [{"id": "lc_run--1", "response_metadata": {"id": "chatcmpl-1"}}, {"id": "chatcmpl-1"}],
+    ids=["Python", "JavaScript"],
+)
+def test_the_id_of_a_response_is_found_inside_langchains_own(kwargs: dict[str, Any]) -> None:
+    message = {"lc": 1, "type": "constructor", "id": ["AIMessage"], "kwargs": kwargs}
+    output = {"generations": [[{"text": "hi", "message": message}]]}
+
+    call = call_of({"openinference.span.kind": "LLM", "output.value": json.dumps(output)})
+
+    assert call.response_id == "chatcmpl-1"
