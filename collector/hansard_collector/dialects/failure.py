@@ -16,6 +16,8 @@ _LOGS = ("api_error", "claude_code.api_error", "gemini_cli.api_error")
 _HTTP_IN_TEXT = re.compile(
     r"\b(?:error code|status[ _]code|http(?:/[\d.]+)?|status)\W{1,3}([45]\d\d)\b", re.IGNORECASE
 )
+# The JavaScript SDKs of OpenAI and Anthropic: `429 Rate limit …`, `Error: 500 {"type": …`.
+_HTTP_IN_FRONT = re.compile(r"(?:\w*Error: )?([45]\d\d) [A-Z{]")
 _LONGEST_SEARCHED = 4096
 
 
@@ -62,5 +64,8 @@ def _http_status(
     for told in (found.get("http_status"), count(log.get("status_code")), count(sent_type)):
         if told is not None and 400 <= told <= 599:
             return int(told)
-    in_text = _HTTP_IN_TEXT.search(message[:_LONGEST_SEARCHED]) if message else None
+    if not message:
+        return None
+    searched = message[:_LONGEST_SEARCHED]
+    in_text = _HTTP_IN_FRONT.match(searched) or _HTTP_IN_TEXT.search(searched)
     return int(in_text[1]) if in_text else None

@@ -28,7 +28,7 @@ from hansard_collector.dialects.sources import (
     texts_of,
     within,
 )
-from hansard_collector.dialects.values import count, real
+from hansard_collector.dialects.values import count, flag, real
 
 _CC = claude_code.NAME
 _ADK_REQUEST = "gcp.vertex.agent.llm_request"
@@ -167,6 +167,9 @@ CALL: Rows = {
         Source(_INVOCATION, openinference.streamed, label=f"{_INVOCATION}{{stream}}"),
         Source("ai.operationId", vercel.streamed),
         *flags_of("langsmith.request.streaming", "litellm.request.streaming"),
+        *flags_of("langsmith.metadata.stream"),
+        within("langfuse.observation.model.parameters", "stream", read=flag),
+        within("invocation_params", "stream", read=flag, needs="mlflow"),
         Source("request_data", openinference.streamed, needs="logfire"),
         *wire.STREAMED,
         *each(gen_ai_events.CHUNK_EVIDENCE, others.said_so),

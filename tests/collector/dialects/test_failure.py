@@ -120,3 +120,22 @@ def test_a_failed_call_invents_no_answer_and_no_tokens() -> None:
     assert shown.call.error == shown.error
     assert (shown.call.output, shown.call.finish_reason, shown.call.cost) == ((), None, None)
     assert not shown.call.tokens.any_known()
+
+
+@pytest.mark.parametrize(
+    ("message", "status"),
+    [
+        ("429 Rate limit reached", 429),
+        ('Error: 500 {"type": "error"}', 500),
+        ("500 Internal", 500),
+        ("404 pages were read", None),
+        ("the answer had 500 Words", None),
+    ],
+)
+def test_a_number_in_front_of_a_message_is_its_http_status(
+    message: str, status: int | None
+) -> None:
+    error = read(_CHAT, status=2, message=message).error
+
+    assert error is not None
+    assert error.http_status == status

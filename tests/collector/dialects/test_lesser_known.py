@@ -116,3 +116,19 @@ def test_langsmiths_metadata_names_the_user() -> None:
     shown = read({"langsmith.span.kind": "chain", "langsmith.metadata.user_id": "u-1"})
 
     assert shown.user_id == "u-1"
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {
+            "langfuse.observation.type": "generation",
+            "langfuse.observation.model.parameters": '{"stream": true}',
+        },
+        {"langsmith.span.kind": "llm", "langsmith.metadata.stream": True},
+        {"mlflow.spanType": '"CHAT_MODEL"', "invocation_params": '{"stream": true}'},
+    ],
+    ids=["langfuse", "langsmith", "mlflow"],
+)
+def test_a_stream_is_known_by_what_was_asked(attributes: Any) -> None:
+    assert call_of(attributes).stream is True
