@@ -30,6 +30,7 @@ OF_THE_BROWSER = {"/theme", "/signin", "/signout"}
 TWINS = {
     "/": Twin("/v1/runs?q=child", "runs list"),
     "/fragments/runs": Twin("/v1/facets", "runs list"),
+    "/fragments/runs/counts": Twin("/v1/facets", "runs list"),
     "/fragments/runs/more": Twin("/v1/runs?limit=1", "runs list"),
     "/fragments/compare": Twin("/v1/runs/{run}", "runs show {run}"),
     "/live/runs": Twin("/v1/runs?sort=-first_seen", "runs list"),

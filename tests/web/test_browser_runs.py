@@ -48,6 +48,21 @@ def test_a_live_row_appears_on_top_and_changes_in_its_place(page: Page, runs: Ru
     assert row_names(page) == ["second", "first"]
 
 
+def test_what_is_counted_over_a_live_list_follows_it(page: Page, runs: RunMaker) -> None:
+    runs.run("first", agent="mender")
+    page.goto("/")
+    expect(page.locator("#live-state")).to_have_attribute("data-state", "live")
+    expect(page.locator("#run-count")).to_have_text("1 run")
+    page.locator("#facets a", has_text="mender").focus()
+
+    runs.run("second", agent="mender", status=2)
+
+    expect(page.locator("#run-count")).to_have_text("2 runs")
+    expect(page.locator("#facets a", has_text="mender").locator(".num")).to_have_text("2")
+    expect(page.locator("#facets a", has_text="mender")).to_be_focused()
+    expect(page.locator("#pills")).to_contain_text("errors 1")
+
+
 def test_new_rows_wait_while_a_row_is_selected(page: Page, runs: RunMaker) -> None:
     runs.run("first")
     page.goto("/")

@@ -222,6 +222,25 @@ def test_typing_answers_the_results_and_their_canonical_address(
     assert page.one("hx-partial").text == "1 run"
 
 
+def test_what_is_counted_comes_alone_for_a_list_that_stands_open(
+    client: TestClient, runs: RunMaker
+) -> None:
+    runs.run("fix", agent="mender", status=2)
+    runs.run("reply", agent="clerk")
+
+    page = read(client, "/fragments/runs/counts?agent=mender", **HTMX)
+
+    targets = [one["hx-target"] for one in page.all("hx-partial")]
+    assert targets == ["#run-count", "#pills", "#facets"]
+    assert page.all("hx-partial")[0].text == "1 run"
+    agents = [one.text for one in page.one("aside").all("a") if "agent=" in one["href"]]
+    assert {"mender1", "clerk1"} <= set(agents)  # what else could be chosen is there as well
+    assert (
+        read(client, "/fragments/runs/counts?q=%2D", **HTMX).all("hx-partial")[0].text == "0 runs"
+    )
+    assert client.get("/fragments/runs/counts", follow_redirects=False).status_code == 303
+
+
 def test_an_unbalanced_search_is_told_and_not_an_error(client: TestClient, runs: RunMaker) -> None:
     runs.run("one")
 

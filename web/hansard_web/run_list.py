@@ -98,6 +98,23 @@ class RowsPage:
 
 
 @dataclass(frozen=True, slots=True)
+class RunCounts:
+    """What is counted over the list, whatever page of it is shown."""
+
+    pills: tuple[Choice, ...]
+    facets: tuple[FacetGroup, ...]
+    is_sampled: bool  # counts are of the newest runs only
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class CountsPage:
+    """The counts alone, for a list that stands and grows."""
+
+    counts: RunCounts
+
+
+@dataclass(frozen=True, slots=True)
 class RunsPage:
     """Everything runs.html and its partials show."""
 
@@ -105,10 +122,7 @@ class RunsPage:
     problems: tuple[str, ...]
     table: RowsPage
     chips: tuple[Chip, ...]
-    pills: tuple[Choice, ...]
-    facets: tuple[FacetGroup, ...]
-    is_sampled: bool  # counts are of the newest runs only
-    summary: str
+    counts: RunCounts
     period: str
     periods: tuple[Choice, ...]
     heat: HeatMap | None
@@ -125,23 +139,19 @@ def runs_page(connection: apsw.Connection, state: ListState, *, now_ns: int) -> 
     seq = last_change(connection)
     try:
         rows = rows_page(connection, state, now_ns=now_ns)
-        counts = run_facets(connection, meant.filter, now_ns=now_ns)
-        facets = _facets(connection, state, counts, now_ns=now_ns)
         dots = sample_runs(connection, meant.filter, now_ns=now_ns)
+        counts = _counts(connection, state, dots, now_ns=now_ns)
     except BadQueryError as error:
         problems.append(str(error))
-        rows, facets, dots = RowsPage((), None, None, is_automatic=False), [], []
-        counts = RunFacets(0, is_complete=True, counts={})
+        rows, dots = RowsPage((), None, None, is_automatic=False), []
+        counts = _NOTHING
     newest = max((row.run.id for row in rows.rows), default=0)
     return RunsPage(
         state=state,
         problems=tuple(problems),
         table=rows,
         chips=tuple(_chips(state)),
-        pills=tuple(_pills(state, counts, dots)),
-        facets=tuple(facets),
-        is_sampled=not counts.is_complete,
-        summary=_summary(counts),
+        counts=counts,
         period=_period(state),
         periods=tuple(_periods(state)),
         heat=heat_map(
@@ -151,6 +161,28 @@ def runs_page(connection: apsw.Connection, state: ListState, *, now_ns: int) -> 
         comparison=compare_runs(connection, state, now_ns=now_ns),
         hidden=tuple(hidden_pairs(state, leave_out=("q", "cursor", "compare"))),
         live_url=live_url(state, seq=seq, newest=newest),
+    )
+
+
+def counts_page(connection: apsw.Connection, state: ListState, *, now_ns: int) -> CountsPage:
+    """Return what is counted over a state; nothing where its search cannot be meant."""
+    wanted = to_filter(state, now_ns=now_ns).filter
+    try:
+        dots = sample_runs(connection, wanted, now_ns=now_ns)
+        return CountsPage(_counts(connection, state, dots, now_ns=now_ns))
+    except BadQueryError:
+        return CountsPage(_NOTHING)
+
+
+def _counts(
+    connection: apsw.Connection, state: ListState, dots: Sequence[RunDot], *, now_ns: int
+) -> RunCounts:
+    found = run_facets(connection, to_filter(state, now_ns=now_ns).filter, now_ns=now_ns)
+    return RunCounts(
+        pills=tuple(_pills(state, found, dots)),
+        facets=tuple(_facets(connection, state, found, now_ns=now_ns)),
+        is_sampled=not found.is_complete,
+        summary=_summary(found),
     )
 
 
@@ -270,6 +302,9 @@ def _summary(counts: RunFacets) -> str:
     still_open = sum(found.runs for found in counts.counts.get("status", ())
                      if found.value == "open")  # fmt: skip
     return f"{shown}, {still_open} still open" if still_open else shown
+
+
+_NOTHING: Final = RunCounts((), (), is_sampled=False, summary=figures.plural(0, "run"))
 
 
 def _period(state: ListState) -> str:

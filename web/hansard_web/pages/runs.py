@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from hansard_web.comparison import compare_runs
 from hansard_web.filters import ListState, read_state
 from hansard_web.pages.greeting import greeting_of
-from hansard_web.run_list import rows_page, runs_page
+from hansard_web.run_list import counts_page, rows_page, runs_page
 from hansard_web.site import SiteDep
 
 router = APIRouter()
@@ -51,6 +51,16 @@ def runs_fragment(request: Request, site: SiteDep, state: StateDep) -> Response:
     return site.renderer.fragment(
         request, "runs/_typed.html", page=page, headers={"HX-Replace-Url": state.url}
     )
+
+
+@router.get("/fragments/runs/counts")
+def run_counts(request: Request, site: SiteDep, state: StateDep) -> Response:
+    """What is counted over a list that stands open: it follows the rows that come and change."""
+    if not is_fragment_request(request):
+        return RedirectResponse(state.url, 303)
+    with site.readers.read() as connection:
+        page = counts_page(connection, state, now_ns=time.time_ns())
+    return site.renderer.fragment(request, "runs/_counts.html", page=page)
 
 
 @router.get("/fragments/runs/more")
