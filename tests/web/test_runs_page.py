@@ -233,8 +233,8 @@ def test_what_is_counted_comes_alone_for_a_list_that_stands_open(
     targets = [one["hx-target"] for one in page.all("hx-partial")]
     assert targets == ["#run-count", "#pills", "#facets"]
     assert page.all("hx-partial")[0].text == "1 run"
-    agents = [one.text for one in page.one("aside").all("a") if "agent=" in one["href"]]
-    assert {"mender1", "clerk1"} <= set(agents)  # what else could be chosen is there as well
+    choices = {one.text for one in page.one("aside").all("a")}
+    assert {"mender1", "clerk1"} <= choices  # what else could be chosen is there as well
     assert (
         read(client, "/fragments/runs/counts?q=%2D", **HTMX).all("hx-partial")[0].text == "0 runs"
     )
