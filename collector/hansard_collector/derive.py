@@ -136,9 +136,9 @@ def _was_made(view: SpanView, call: Call) -> bool:
     """
     if call.response_id or call.finish_reason_raw:
         return True
-    if view.kind == _CLIENT and call.operation in _REMOTE:
-        return True
-    return call.stream is True and not pydantic_ai.answers_later(view)
+    if pydantic_ai.answers_later(view):
+        return False
+    return call.stream is True or (view.kind == _CLIENT and call.operation in _REMOTE)
 
 
 def _call_projection(view: SpanView, call: Call, usage: Usage) -> CallProjection:

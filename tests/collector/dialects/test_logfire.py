@@ -95,6 +95,22 @@ def test_of_a_stream_the_record_counts_only_where_it_alone_tells_the_usage(
     assert _counts(record) == (counted == "record")
 
 
+def test_of_a_stream_of_logfire_5_only_the_record_counts_though_a_client_asked() -> None:
+    asked = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": "claude-sonnet-4-5",
+        "gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": "hi"}]}]',
+    }
+    request = span({**asked, "logfire.span_type": "span"}, scope="logfire.anthropic")
+    record = span(
+        {**asked, "logfire.span_type": "log", "gen_ai.usage.output_tokens": 28},
+        scope="logfire.anthropic",
+    )
+
+    assert not _counts(request._replace(kind=3))
+    assert _counts(record)
+
+
 def test_arguments_of_anthropics_blocks_are_taken_out_of_their_wrapper() -> None:
     call = {"function": {"name": "get_weather", "arguments": '{"input": {"city": "Paris"}}'}}
     said = {"message": {"role": "assistant", "content": "I look.", "tool_calls": [call]}}
