@@ -21,6 +21,7 @@ _NAME_BODY = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)+", re.ASCII)
 _LONGEST_NAME = 128
 
 _NO_VALUES: Mapping[str, Value] = {}
+_SCALARS = frozenset({"int_value", "double_value", "bool_value"})  # that hold no text or bytes
 
 
 def python_value(value: AnyValue) -> Value:
@@ -61,8 +62,12 @@ def attributes_and_leaves(pairs: Iterable[KeyValue]) -> tuple[dict[str, Value], 
             result[key] = text
             leaves.append((key, value, text))
         else:
-            result[key] = python_value(value)
-            add_leaves(key, value, leaves)
+            kind = value.WhichOneof("value")
+            if kind in _SCALARS:  # asked once: the two below would both ask again
+                result[key] = getattr(value, kind)
+            else:
+                result[key] = python_value(value)
+                add_leaves(key, value, leaves)
     return result, leaves
 
 

@@ -74,6 +74,8 @@ class PayloadJoiner:
 
     def join(self) -> None:
         """Derive again the spans that were stored before a payload they name."""
+        if self._arrived:
+            self._batch.write_held()
         for span in spans_awaiting(self._connection, list(map(payload_ref, self._arrived))):
             self._rederive(span)
         for digest in self._arrived:

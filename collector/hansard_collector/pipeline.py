@@ -258,6 +258,7 @@ class Pipeline:
         tallies: dict[int, Tally] = {}
         with self._writer.rows(now_ns=time.time_ns()) as batch:
             items = ItemWriter(self._writer, batch, self._preparer.messages)
+            items.expect(item for _, item in chunk)
             for job, item in chunk:
                 self.courtesy.give_way()
                 if item is None:

@@ -177,6 +177,7 @@ class _Rebuild:
                 for log in self._slice(logs):
                     given = settle_again(self._connection, batch, self._messages, [log])
                     for trace_id, span_ids in given.items():
+                        batch.write_held()
                         for span_id in sorted(span_ids):
                             rederive_span(
                                 self._connection,

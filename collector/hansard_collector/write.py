@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import apsw
@@ -40,6 +40,12 @@ class ItemWriter:
         self._logged: dict[bytes, set[bytes]] = defaultdict(set)
         self._sessions = SessionWriter(writer.connection, batch, messages)
         self._payloads = PayloadJoiner(writer.connection, batch, messages)
+
+    def expect(self, items: Iterable[Prepared | None]) -> None:
+        """Look up at once what items that are about to be written may share with stored ones."""
+        spans = [item for item in items if isinstance(item, PreparedSpan)]
+        large = [value for span in spans for value in span.large]
+        self._batch.expect(large, [span.projection for span in spans])
 
     def write(self, item: Prepared) -> str:
         """Store an item and return its column of the ledger."""
@@ -129,8 +135,10 @@ class ItemWriter:
             self._rederive(connection, trace_id, sorted(span_ids))
 
     def _rederive(
-        self, connection: apsw.Connection, trace_id: bytes, span_ids: Iterable[bytes]
+        self, connection: apsw.Connection, trace_id: bytes, span_ids: Sequence[bytes]
     ) -> None:
+        if span_ids:
+            self._batch.write_held()
         for span_id in span_ids:
             rederive_span(
                 connection, self._batch, trace_id=trace_id, span_id=span_id, messages=self._messages

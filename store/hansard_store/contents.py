@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import apsw
 
-from hansard_store.bulk import as_json
+from hansard_store.bulk import as_json, joined
 from hansard_store.cutting import cut, cut_after, element_of
 from hansard_store.errors import StoreCorruptError
-from hansard_store.packing import pack, unpack
+from hansard_store.numbering import DigestNumbering, Numbering
+from hansard_store.packing import pack_all, unpack
 
 _REUSE_BYTES = 64 * 1024 * 1024  # texts kept to be compared with the next of their conversation
 _MIN_CUT_CHARS = 256  # below, a whole content is cheaper than its pieces
 _KNOWN_DIGESTS = 200_000
+_KNOWN_NODES = 0  # pieces remember theirs
+_HELD_BYTES = 8 * 1024 * 1024  # of contents that wait; more are written at once
 _KEPT_PER_KEY = 3  # interleaved sub-agents share a trace and a key
 
 
@@ -108,9 +112,25 @@ def _chars(values: Iterable[CutValue]) -> int:
 
 
 _FIND = "SELECT id FROM content WHERE digest = ?"
-_ADD = "INSERT INTO content (digest, size, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_FIND_ALL = """
+WITH RECURSIVE place (at) AS (
+  VALUES (1) UNION ALL SELECT at + 32 FROM place WHERE at + 32 < length(:digests)
+)
+SELECT digest, id FROM place CROSS JOIN content ON digest = substr(:digests, at, 32)
+"""
+_LAST = "SELECT coalesce(max(id), 0) FROM content"
+_ADD = """
+INSERT INTO content (id, digest, size, body)
+SELECT :first + key, substr(:digests, key * 32 + 1, 32), value ->> 0,
+  substr(:bodies, value ->> 1, value ->> 2)
+FROM json_each(:rows)
+"""
 _FIND_NODE = "SELECT id FROM content_list WHERE parent = ? AND content = ?"
-_ADD_NODE = "INSERT INTO content_list (parent, content) VALUES (?, ?) ON CONFLICT DO NOTHING"
+_LAST_NODE = "SELECT coalesce(max(id), 0) FROM content_list"
+_ADD_NODE = """
+INSERT INTO content_list (id, parent, content)
+SELECT :first + key, value ->> 0, value ->> 1 FROM json_each(:rows)
+"""
 _USE = """
 INSERT OR IGNORE INTO content_use (content, run) SELECT value ->> 0, value ->> 1 FROM json_each(?)
 """
@@ -131,16 +151,57 @@ def log_user(log: int) -> int:
     return -2 * log - 1
 
 
+class _Encoded(NamedTuple):
+    data: bytes
+    digest: bytes
+
+
 class ContentWriter:
-    """Gives contents and lists their ids, inside the ingest transaction."""
+    """Gives contents and lists their ids, inside the ingest transaction.
+
+    Their rows wait until `write_held`: who reads contents in the same transaction calls it before.
+    """
 
     def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
         self._execute = connection.execute
-        self._ids: OrderedDict[bytes, int] = OrderedDict()
+        self._ids = DigestNumbering(
+            connection, find=_FIND, find_all=_FIND_ALL, last=_LAST, most=_KNOWN_DIGESTS
+        )
+        self._nodes: Numbering[tuple[int, int]] = Numbering(
+            connection, find=_FIND_NODE, last=_LAST_NODE, most=_KNOWN_NODES
+        )
         self._generation = 1
-        self._uses: set[tuple[int, int]] = set()  # of this transaction
+        # Of this transaction: rows that are not written yet, with the ids of the first of them
+        # (the others follow), and who uses what.
+        self._held: list[tuple[bytes, bytes]] = []  # digest and bytes
+        self._held_nodes: list[tuple[int, int]] = []  # parent and content
+        self._first = self._first_node = 0
+        self._held_bytes = 0
+        self._expected: dict[str, _Encoded] = {}
+        self._uses: set[tuple[int, int]] = set()
         self._list_uses: set[tuple[int, int]] = set()
+
+    def begin(self) -> None:
+        """A transaction begins."""
+        self._ids.begin()
+        self._nodes.begin()
+        self._expected.clear()
+
+    def expect(self, cuts: Iterable[CutValue], texts: Iterable[str]) -> None:
+        """Look up contents that are about to be named: the new pieces of texts, and whole texts."""
+        wanted = [piece.text for cut in cuts for piece in self._new_pieces(cut)]
+        for text in dict.fromkeys((*wanted, *texts)):
+            with suppress(UnicodeEncodeError):  # it will not be named: no content can hold it
+                data = text.encode("utf-8")
+                self._expected[text] = _Encoded(data, hashlib.sha256(data).digest())
+        self._ids.expect([encoded.digest for encoded in self._expected.values()])
+
+    def _new_pieces(self, cut: CutValue) -> Iterator[Piece]:
+        """Yield the last pieces of a value, down to those that have their node already."""
+        for piece in reversed(cut.pieces):
+            if piece.generation == self._generation:
+                return
+            yield piece
 
     def add(self, data: bytes, *, run: int) -> int:
         """Return the id of these bytes, storing them the first time, and note the run's use."""
@@ -148,9 +209,12 @@ class ContentWriter:
         self._uses.add((content, run))
         return content
 
-    def keep(self, data: bytes) -> int:
-        """Return the id of these bytes, storing them the first time; the caller notes the use."""
-        return self._content(data)
+    def keep(self, text: str) -> int:
+        """Return the id of a text's bytes, storing them the first time; the caller notes the use.
+
+        Raises UnicodeEncodeError for a text that has no bytes.
+        """
+        return self._text(text)
 
     def use_by_text(self, content: int, text: int) -> None:
         """Note that a text's body names a content."""
@@ -163,36 +227,60 @@ class ContentWriter:
             start -= 1
         node = pieces[start - 1].node if start else 0
         for piece in pieces[start:]:
-            node = piece.node = self._node(node, self._content(piece.text.encode("utf-8")))
+            node = piece.node = self._node(node, self._text(piece.text))
             piece.generation = self._generation
         self._list_uses.add((node, run))
         return node
 
+    def _text(self, text: str) -> int:
+        encoded = self._expected.get(text)
+        if encoded is None:
+            return self._content(text.encode("utf-8"))
+        return self._encoded(encoded.data, encoded.digest)
+
     def _content(self, data: bytes) -> int:
-        digest = hashlib.sha256(data).digest()
-        known = self._ids.get(digest)
-        if known is not None:
-            return known
-        # Most contents that this process does not know are new: one statement for those.
-        self._execute(_ADD, (digest, len(data), pack(data)))
-        if self._connection.changes():
-            found = self._connection.last_insert_rowid()
-        else:
-            found = int(self._execute(_FIND, (digest,)).get)
-        self._ids[digest] = found
-        if len(self._ids) > _KNOWN_DIGESTS:
-            self._ids.popitem(last=False)
+        return self._encoded(data, hashlib.sha256(data).digest())
+
+    def _encoded(self, data: bytes, digest: bytes) -> int:
+        found = self._ids.find((digest,))
+        if found is None:
+            found = self._ids.add((digest,))
+            self._first = self._first if self._held else found
+            self._held.append((digest, data))
+            self._held_bytes += len(data)
+            if self._held_bytes > _HELD_BYTES:
+                self.write_held()
         return found
 
     def _node(self, parent: int, content: int) -> int:
-        self._execute(_ADD_NODE, (parent, content))
-        if self._connection.changes():
-            return self._connection.last_insert_rowid()
-        found: int = self._execute(_FIND_NODE, (parent, content)).get
+        node = (parent, content)
+        is_new = self._ids.is_new(content) or self._nodes.is_new(parent)
+        found = self._nodes.known(node) if is_new else self._nodes.find(node)
+        if found is None:
+            found = self._nodes.add(node)
+            self._first_node = self._first_node if self._held_nodes else found
+            self._held_nodes.append(node)
         return found
 
+    def write_held(self) -> None:
+        """Write the rows that wait, in two statements that hold no lock of Python's."""
+        if self._held:
+            digests, values = zip(*self._held, strict=True)
+            packed = pack_all(values)
+            bodies, places = joined(packed)
+            rows = as_json(zip(map(len, values), places, map(len, packed), strict=False))
+            given = {"first": self._first, "digests": b"".join(digests)}
+            self._execute(_ADD, given | {"bodies": bodies, "rows": rows})
+            self._held.clear()
+            self._held_bytes = 0
+        if self._held_nodes:
+            rows = as_json(self._held_nodes)
+            self._execute(_ADD_NODE, {"first": self._first_node, "rows": rows})
+            self._held_nodes.clear()
+
     def flush(self) -> None:
-        """Write which runs use what; the last thing before the commit."""
+        """Write what waits, and which runs use what; the last thing before the commit."""
+        self.write_held()
         for sql, uses in ((_USE, self._uses), (_USE_LIST, self._list_uses)):
             if uses:
                 self._execute(sql, (as_json(sorted(uses)),))
@@ -204,7 +292,12 @@ class ContentWriter:
 
         Pieces keep nodes of an older generation, which are then looked up again.
         """
-        self._ids.clear()
+        self._ids.forget()
+        self._nodes.forget()
+        self._held.clear()
+        self._held_bytes = 0
+        self._held_nodes.clear()
+        self._expected.clear()
         self._uses.clear()
         self._list_uses.clear()
         self._generation += 1

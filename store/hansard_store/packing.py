@@ -7,6 +7,7 @@ reference/ingest-measurements.md §1: level 1 costs less than the pages it saves
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 import zstandard
 
@@ -22,12 +23,34 @@ def pack(data: bytes) -> bytes:
     """Return data in packed form, compressed when that makes it smaller."""
     if len(data) < _WORTH_PACKING_BYTES:
         return _RAW + data
-    try:
-        compressor = _local.compressor
-    except AttributeError:
-        compressor = _local.compressor = zstandard.ZstdCompressor(level=1, write_checksum=False)
-    packed: bytes = compressor.compress(data)
+    return _smaller(_compressor().compress(data), data)
+
+
+def pack_all(values: Sequence[bytes]) -> list[bytes]:
+    """Return each value as `pack` does, giving Python's lock away once and not once a value."""
+    large: list[bytes | bytearray | memoryview[int]] = [
+        data for data in values if len(data) >= _WORTH_PACKING_BYTES
+    ]
+    if not large:
+        return [_RAW + data for data in values]
+    segments = _compressor().multi_compress_to_buffer(large, threads=1)
+    packed = (segments[at].tobytes() for at in range(len(large)))
+    return [
+        _RAW + data if len(data) < _WORTH_PACKING_BYTES else _smaller(next(packed), data)
+        for data in values
+    ]
+
+
+def _smaller(packed: bytes, data: bytes) -> bytes:
     return _ZSTD + packed if len(packed) < len(data) else _RAW + data
+
+
+def _compressor() -> zstandard.ZstdCompressor:
+    try:
+        kept: zstandard.ZstdCompressor = _local.compressor
+    except AttributeError:
+        kept = _local.compressor = zstandard.ZstdCompressor(level=1, write_checksum=False)
+    return kept
 
 
 def unpack(packed: bytes) -> bytes:

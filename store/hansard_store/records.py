@@ -77,7 +77,14 @@ def large_values(
 def pack_record(
     message: Message, large: Iterable[LargeValue], contents: ContentWriter, *, run: int
 ) -> bytes:
-    """Return the record of a message, moving its large values to contents.
+    """Return the packed record of a message; see `record_of`."""
+    return pack(record_of(message, large, contents, run=run))
+
+
+def record_of(
+    message: Message, large: Iterable[LargeValue], contents: ContentWriter, *, run: int
+) -> bytes:
+    """Return the record of a message, not packed yet, moving its large values to contents.
 
     The message is whole again afterwards: should its transaction fail, it can be packed once more.
     """
@@ -90,10 +97,10 @@ def pack_record(
         emptied.append((one.value, _store_value(head, one, contents, run=run)))
     start = bytearray()
     _write_varint(start, len(emptied))
-    packed = pack(bytes(start + head) + message.SerializeToString())
+    record: bytes = bytes(start + head) + message.SerializeToString()
     for value, content in emptied:
         _set_value(value, content)
-    return packed
+    return record
 
 
 def _store_value(

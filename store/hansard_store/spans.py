@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import apsw
@@ -13,9 +14,10 @@ from hansard_store.fresh import Kin
 from hansard_store.indexing import IndexWriter
 from hansard_store.projections import CallProjection, SpanProjection, Usage
 from hansard_store.received import Outcome, Placed, ReceivedSpan
-from hansard_store.records import pack_record
+from hansard_store.records import pack_record, record_of
 from hansard_store.runs import NO_ROOT, RunState, RunWriter
 from hansard_store.settling import Place, judge_again, place_of, settle, uncounted_near
+from hansard_store.span_records import SpanRecordWriter
 from hansard_store.texts import TextWriter
 
 _HUGE = SpanFlag.TIME_HUGE
@@ -39,10 +41,6 @@ ON CONFLICT DO NOTHING
 """
 _REPLACE = f"""
 UPDATE span SET ({_SPAN_COLUMNS}) = ({", ".join("?" * _COUNT)}) WHERE id = ?
-"""
-_ADD_RECORD = """
-INSERT INTO span_record (span, mac, received_ns, attribute_count, notes, record)
-VALUES (?, ?, ?, ?, ?, ?)
 """
 _KEEP_LOSER = """
 INSERT INTO span_loser (span, mac, received_ns, record)
@@ -86,17 +84,21 @@ class SpanWriter:
         *,
         runs: RunWriter,
         contents: ContentWriter,
+        records: SpanRecordWriter,
         texts: TextWriter,
         index: IndexWriter,
         derived_version: int,
+        write_held: Callable[[], None],
     ) -> None:
         self._connection = connection
         self._execute = connection.execute
         self._runs = runs
         self._contents = contents
+        self._records = records
         self._texts = texts
         self._index = index
         self._derived_version = derived_version
+        self._write_held = write_held  # before a record is read or removed
 
     def add(self, span: ReceivedSpan, projection: SpanProjection) -> Placed:
         """Store a span and return what became of it.
@@ -123,6 +125,7 @@ class SpanWriter:
         return self._connection.last_insert_rowid() if self._connection.changes() else None
 
     def _again(self, span: ReceivedSpan, projection: SpanProjection, run: RunState) -> Placed:
+        self._write_held()
         identity = {"trace_id": span.trace_id, "span_id": span.span_id, "side": span.side}
         known: Any = self._execute(_FIND, identity | {"huge": _HUGE}).fetchone()
         number, mac, *richness = known
@@ -148,6 +151,7 @@ class SpanWriter:
         self, number: int, span: ReceivedSpan, projection: SpanProjection, run: RunState
     ) -> None:
         """Put a richer report in the place of a stored one, under the same id."""
+        self._write_held()
         run.ask_tables(self._connection)
         accused = uncounted_near(self._connection, run, place_of(self._connection, number))
         self._retract(number, run)
@@ -181,6 +185,7 @@ class SpanWriter:
 
         What it told of the run is told again when the run's other steps are made again.
         """
+        self._write_held()
         run.ask_tables(self._connection)
         accused = uncounted_near(self._connection, run, place_of(self._connection, number))
         self._retract(number, run)
@@ -203,10 +208,8 @@ class SpanWriter:
         )  # fmt: skip
 
     def _add_record(self, number: int, span: ReceivedSpan, run: RunState) -> None:
-        record = pack_record(span.message, span.large, self._contents, run=run.id)
-        notes = "\n".join(span.notes) or None
-        row = (span.mac, span.received_ns, span.attribute_count)
-        self._execute(_ADD_RECORD, (number, *row, notes, record))
+        record = record_of(span.message, span.large, self._contents, run=run.id)
+        self._records.add(number, span, record)
 
     # ---- what is derived
 

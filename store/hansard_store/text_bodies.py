@@ -10,22 +10,38 @@ A body is packed JSON: of a message its normal form, else a string; a long strin
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import apsw
 import orjson
 
-from hansard_compiler.calls import Message, message_from_json, message_json
+from hansard_compiler.calls import (
+    Message,
+    TextPart,
+    ToolResultPart,
+    message_from_json,
+    message_json,
+)
 from hansard_compiler.canonical import canonical_bytes
 from hansard_store.contents import ContentWriter, read_content
 from hansard_store.errors import StoreCorruptError
-from hansard_store.packing import pack, unpack
+from hansard_store.packing import unpack
 
 _REFERENCE = "$content"
 _ESCAPED = "$value"
-_LONG_CHARS = 512
+LONG_CHARS = 512
 # The fields of parts whose strings may be long.
 _LONG_FIELDS = ("text", "content", "data")
+
+
+def strings_of(message: Message) -> Iterator[str]:
+    """Yield the strings of a message that are kept as contents of their own when they are long."""
+    for part in message.parts:
+        if isinstance(part, TextPart):
+            yield part.text
+        elif isinstance(part, ToolResultPart) and isinstance(part.content, str):
+            yield part.content
 
 
 class BodyWriter:
@@ -35,30 +51,29 @@ class BodyWriter:
         self._contents = contents
 
     def of_text(self, text: str) -> tuple[bytes, list[int]]:
-        """Return the body of a text and the contents that it names."""
+        """Return the body of a text, not packed yet, and the contents that it names."""
         named: list[int] = []
-        return pack(_encoded(self._short(text, named))), named
+        return _encoded(self._short(text, named)), named
 
     def of_message(self, message: Message) -> tuple[bytes, list[int]]:
-        """Return the body of a message and the contents that it names."""
+        """Return the body of a message, not packed yet, and the contents that it names."""
         named: list[int] = []
         value = message_json(message)
         for part in value["parts"]:
             for name in _LONG_FIELDS:
                 if name in part:
                     part[name] = self._short(part[name], named)
-        return pack(_encoded(value)), named
+        return _encoded(value), named
 
     def _short(self, value: Any, named: list[int]) -> Any:
         if _is_reference(value) or _is_escaped(value):
             return {_ESCAPED: value}  # a tool's own answer that looks like one of ours
-        if not isinstance(value, str) or len(value) <= _LONG_CHARS:
+        if not isinstance(value, str) or len(value) <= LONG_CHARS:
             return value
         try:
-            data = value.encode("utf-8")
+            named.append(self._contents.keep(value))
         except UnicodeEncodeError:  # a lone surrogate from a JSON escape: only canonical JSON can
             return value
-        named.append(self._contents.keep(data))
         return {_REFERENCE: named[-1]}
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import apsw
 
 from hansard_compiler.calls import Message, TextPart, ToolCallPart, ToolResultPart
 from hansard_compiler.canonical import canonical_json
-from hansard_store.bulk import as_json
+from hansard_store.bulk import as_json, joined
 from hansard_store.contents import ContentWriter
 from hansard_store.indexing import IndexWriter
-from hansard_store.projections import TextProjection
-from hansard_store.text_bodies import BodyWriter
+from hansard_store.numbering import DigestNumbering, Numbering
+from hansard_store.packing import pack_all
+from hansard_store.projections import CallProjection, SpanProjection, TextProjection
+from hansard_store.text_bodies import LONG_CHARS, BodyWriter, strings_of
 
 _KNOWN = 200_000
 _KNOWN_NAMES, _NAME_CHARS = 20_000, 64
@@ -23,36 +25,102 @@ _KNOWN_NAMES, _NAME_CHARS = 20_000, 64
 INDEXED_CHARS = 1_000_000
 
 _FIND = "SELECT id FROM text WHERE hash = ?"
+_FIND_ALL = """
+WITH RECURSIVE place (at) AS (
+  VALUES (1) UNION ALL SELECT at + 32 FROM place WHERE at + 32 < length(:digests)
+)
+SELECT hash, id FROM place CROSS JOIN text ON hash = substr(:digests, at, 32)
+"""
+_LAST = "SELECT coalesce(max(id), 0) FROM text"
 _ADD = """
-INSERT INTO text (hash, field, role, match_hash, first_span, body)
-VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT DO NOTHING
+INSERT INTO text (id, hash, field, role, match_hash, first_span, body)
+SELECT :first + key, substr(:hashes, value ->> 0, 32), value ->> 2, value ->> 3,
+  CASE WHEN value ->> 1 THEN substr(:hashes, (value ->> 0) + 32, 32) END, value ->> 4,
+  substr(:bodies, value ->> 5, value ->> 6)
+FROM json_each(:rows)
 """
 _USE = """
 INSERT OR IGNORE INTO text_use (text, run) SELECT value ->> 0, value ->> 1 FROM json_each(?)
 """
 _FIND_NODE = "SELECT id FROM message_prefix WHERE parent = ? AND text = ?"
+_LAST_NODE = "SELECT coalesce(max(id), 0) FROM message_prefix"
 _ADD_NODE = """
-INSERT INTO message_prefix (parent, text, depth, hash) VALUES (?, ?, ?, ?)
-ON CONFLICT DO NOTHING
+INSERT INTO message_prefix (id, parent, text, depth, hash)
+SELECT :first + key, value ->> 0, value ->> 1, value ->> 2, substr(:hashes, key * 16 + 1, 16)
+FROM json_each(:rows)
 """
 
 
+class _Text(NamedTuple):
+    """A row of `text` that is not written yet."""
+
+    hash: bytes
+    match_hash: bytes | None
+    field: str
+    role: str | None
+    first_span: int
+    body: bytes  # not packed
+
+
 class TextWriter:
-    """Gives texts and prefix nodes their ids, inside the ingest transaction."""
+    """Gives texts and prefix nodes their ids, inside the ingest transaction.
+
+    Their rows wait until `write_held`, as those of contents do.
+    """
 
     def __init__(
         self, connection: apsw.Connection, contents: ContentWriter, index: IndexWriter
     ) -> None:
-        self._connection = connection
         self._execute = connection.execute
         self._contents = contents
         self._bodies = BodyWriter(contents)
         self._index = index
-        self._ids: OrderedDict[bytes, int] = OrderedDict()
+        self._ids = DigestNumbering(
+            connection, find=_FIND, find_all=_FIND_ALL, last=_LAST, most=_KNOWN
+        )
         self._names: dict[TextProjection, int] = {}  # short texts that most spans repeat
-        self._uses: set[tuple[int, int]] = set()  # of this transaction
+        self._node_ids: Numbering[tuple[int, int]] = Numbering(
+            connection, find=_FIND_NODE, last=_LAST_NODE, most=0
+        )
+        # What a conversation sends again and again: node and hash of its message -> the next
+        # node, and the hash of all messages up to it.
         self._nodes: OrderedDict[tuple[int, bytes], tuple[int, bytes]] = OrderedDict()
+        # Of this transaction: rows that are not written yet, and which runs use what.
+        self._held: list[_Text] = []
+        self._held_nodes: list[tuple[int, int, int, bytes]] = []  # parent, text, depth, hash
+        self._first = self._first_node = 0  # the id of the first that waits; the others follow
+        self._expected: dict[TextProjection, bytes] = {}  # and their digests
+        self._uses: set[tuple[int, int]] = set()
+
+    def begin(self) -> None:
+        """A transaction begins."""
+        self._ids.begin()
+        self._node_ids.begin()
+        self._expected.clear()
+
+    def expect(self, made: Sequence[SpanProjection]) -> list[str]:
+        """Look up the texts of some spans; return the long strings that they will store."""
+        for text in (text for one in made for text in one.texts):
+            if text not in self._names and text not in self._expected:
+                self._expected[text] = _digest_of(text)
+        messages = [message for one in made if one.call for message in self._new_ones(one.call)]
+        self._ids.expect([*self._expected.values(), *(message.hash for message in messages)])
+        found = [text.text for text, digest in self._expected.items() if self._is_new(digest)]
+        for message in messages:
+            if self._is_new(message.hash):
+                found += strings_of(message)
+        return [text for text in found if len(text) > LONG_CHARS]
+
+    def _new_ones(self, call: CallProjection) -> Iterator[Message]:
+        """Yield the last messages of a call, down to those that are known already."""
+        for messages in (call.input, call.output):
+            for message in reversed(messages):
+                if self._ids.known((message.hash,)) is not None:
+                    break
+                yield message
+
+    def _is_new(self, digest: bytes) -> bool:
+        return self._ids.find((digest,)) is None
 
     def add(self, text: TextProjection, *, span: int, run: int) -> None:
         """Store and index a text that is no message, the first time it is seen."""
@@ -60,13 +128,12 @@ class TextWriter:
         if known is not None:
             self._uses.add((known, run))
             return
-        body = text.text.encode("utf-8", "replace")
-        digest = hashlib.sha256(text.field.encode() + b"\0" + body).digest()
-        found = self._ids.get(digest)
+        digest = self._expected.get(text) or _digest_of(text)
+        found = self._ids.find((digest,))
         if found is None:
-            packed, named = self._bodies.of_text(body.decode("utf-8"))
-            row = (digest, text.field, None, None, span, packed)
-            found = self._add(digest, row, text.text, named)
+            unpacked, named = self._bodies.of_text(_storable(text.text))
+            row = _Text(digest, None, text.field, None, span, unpacked)
+            found = self._add(row, text.text, named)
         self._uses.add((found, run))
         if len(text.text) <= _NAME_CHARS:
             self._names[text] = found
@@ -88,60 +155,86 @@ class TextWriter:
         return node or None
 
     def _node(
-        self,
-        parent: int,
-        chain: bytes,
-        message: Message,
-        *,
-        depth: int,
-        span: int,
+        self, parent: int, chain: bytes, message: Message, *, depth: int, span: int
     ) -> tuple[int, bytes]:
         text = self._message(message, span=span)
         digest = hashlib.sha256(chain + message.hash).digest()[:16]
-        self._execute(_ADD_NODE, (parent, text, depth, digest))
-        if self._connection.changes():
-            return self._connection.last_insert_rowid(), digest
-        known: int = self._execute(_FIND_NODE, (parent, text)).get
-        return known, digest
+        node = (parent, text)
+        is_new = self._ids.is_new(text) or self._node_ids.is_new(parent)
+        found = self._node_ids.known(node) if is_new else self._node_ids.find(node)
+        if found is None:
+            found = self._node_ids.add(node)
+            self._first_node = self._first_node if self._held_nodes else found
+            self._held_nodes.append((parent, text, depth, digest))
+        return found, digest
 
     def _message(self, message: Message, *, span: int) -> int:
-        found = self._ids.get(message.hash)
-        if found is not None:
-            return found
-        packed, named = self._bodies.of_message(message)
-        row = (message.hash, "message", message.role, message.match_hash, span, packed)
-        return self._add(message.hash, row, "\n".join(searched_words(message)), named)
+        found = self._ids.find((message.hash,))
+        if found is None:
+            unpacked, named = self._bodies.of_message(message)
+            row = _Text(message.hash, message.match_hash, "message", message.role, span, unpacked)
+            found = self._add(row, "\n".join(searched_words(message)), named)
+        return found
 
-    def _add(self, digest: bytes, row: tuple[Any, ...], words: str, named: Iterable[int]) -> int:
-        # Most texts that this process does not know are new: one statement for those. A text that
-        # is stored already names contents that are stored already.
-        self._execute(_ADD, row)
-        if not self._connection.changes():
-            return self._know(digest, self._execute(_FIND, (digest,)).get)
-        added = self._connection.last_insert_rowid()
+    def _add(self, row: _Text, words: str, named: Sequence[int]) -> int:
+        added = self._ids.add((row.hash,))
+        self._first = self._first if self._held else added
+        self._held.append(row)
         for content in named:
             self._contents.use_by_text(content, added)
         self._index.add_text(added, words[:INDEXED_CHARS])
-        return self._know(digest, added)
+        return added
 
-    def _know(self, digest: bytes, text: int) -> int:
-        self._ids[digest] = text
-        if len(self._ids) > _KNOWN:
-            self._ids.popitem(last=False)
-        return text
+    def write_held(self) -> None:
+        """Write the rows that wait, in two statements that hold no lock of Python's."""
+        if self._held:
+            self._write_texts(self._held)
+            self._held.clear()
+        if self._held_nodes:
+            hashes = b"".join([node[-1] for node in self._held_nodes])
+            rows = as_json(node[:-1] for node in self._held_nodes)
+            given = {"first": self._first_node, "hashes": hashes, "rows": rows}
+            self._execute(_ADD_NODE, given)
+            self._held_nodes.clear()
+
+    def _write_texts(self, texts: Sequence[_Text]) -> None:
+        packed = pack_all([text.body for text in texts])
+        bodies, starts = joined(packed)
+        hashes, at = joined([text.hash + (text.match_hash or b"") for text in texts])
+        rows = as_json(
+            (at, text.match_hash is not None, text.field, text.role, text.first_span, start, size)
+            for text, at, start, size in zip(texts, at, starts, map(len, packed), strict=False)
+        )
+        given = {"first": self._first, "hashes": hashes, "bodies": bodies, "rows": rows}
+        self._execute(_ADD, given)
 
     def flush(self) -> None:
-        """Write which runs use what; the last thing before the commit."""
+        """Write what waits, and which runs use what; the last thing before the commit."""
+        self.write_held()
         if self._uses:
             self._execute(_USE, (as_json(sorted(self._uses)),))
         self._uses.clear()
 
     def forget(self) -> None:
         """Drop what is known of ids: after a rollback, or when gc has removed texts."""
-        self._ids.clear()
-        self._names.clear()
+        self._ids.forget()
+        self._node_ids.forget()
         self._nodes.clear()
+        self._names.clear()
+        self._held.clear()
+        self._held_nodes.clear()
+        self._expected.clear()
         self._uses.clear()
+
+
+def _storable(text: str) -> str:
+    """Return a text that UTF-8 can hold: lone surrogates, from escapes in JSON, become `?`."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _digest_of(text: TextProjection) -> bytes:
+    body = text.text.encode("utf-8", "replace")
+    return hashlib.sha256(text.field.encode() + b"\0" + body).digest()
 
 
 def searched_words(message: Message) -> Iterator[str]:

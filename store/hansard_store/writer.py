@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
@@ -16,9 +16,12 @@ from hansard_store.indexing import IndexWriter
 from hansard_store.ledger import LedgerBatch
 from hansard_store.logs import LogWriter
 from hansard_store.packing import pack
+from hansard_store.projections import SpanProjection
 from hansard_store.pulses import Pulse, keep_pulse
+from hansard_store.records import LargeValue
 from hansard_store.redactions import RedactionWriter
 from hansard_store.runs import RunWriter
+from hansard_store.span_records import SpanRecordWriter
 from hansard_store.spans import SpanWriter
 from hansard_store.texts import TextWriter
 
@@ -41,6 +44,8 @@ class Batch:
     runs: RunWriter
     ledger: LedgerBatch
     redactions: RedactionWriter
+    expect: Callable[[Sequence[LargeValue], Sequence[SpanProjection]], None]  # see _expect
+    write_held: Callable[[], None]  # before records or contents of this transaction are read
     pulses: list[Pulse] = field(default_factory=list)
 
 
@@ -53,6 +58,7 @@ class IngestWriter:
         self._contents = ContentWriter(connection)
         self._index = IndexWriter(connection)
         self._texts = TextWriter(connection, self._contents, self._index)
+        self._records = SpanRecordWriter(connection)
         self._envelopes: dict[bytes, int] = {}
         self._epoch = int(connection.execute(_EPOCH).get)
 
@@ -73,18 +79,23 @@ class IngestWriter:
         begin(self.connection)
         with self._undone_on_error():
             self._check_epoch()
+            self._contents.begin()
+            self._texts.begin()
             runs = RunWriter(self.connection, now_ns=now_ns)
             spans = SpanWriter(
                 self.connection,
                 runs=runs,
                 contents=self._contents,
+                records=self._records,
                 texts=self._texts,
                 index=self._index,
                 derived_version=self._derived_version,
+                write_held=self._write_held,
             )
             logs = LogWriter(self.connection, runs=runs, contents=self._contents)
             ledger = LedgerBatch()
-            batch = Batch(spans, logs, runs, ledger, RedactionWriter(self.connection))
+            redactions = RedactionWriter(self.connection)
+            batch = Batch(spans, logs, runs, ledger, redactions, self._expect, self._write_held)
             yield batch
             runs.flush()
             if now_ns is not None:
@@ -93,16 +104,27 @@ class IngestWriter:
                 ledger.flush(self.connection, now_ns=now_ns)
 
     def commit(self) -> None:
-        """Index what the rows hold and commit: a few long statements that hold no Python lock.
+        """Write what waits, index it and commit: a few long statements that hold no Python lock.
 
         May run in another thread while nobody else uses the writer. Raises what `batch` raises;
         then nothing is stored.
         """
         with self._undone_on_error():
+            self._records.write_held()
             self._contents.flush()
             self._texts.flush()
             self._index.flush()
             self.connection.execute("COMMIT")
+
+    def _expect(self, large: Sequence[LargeValue], made: Sequence[SpanProjection]) -> None:
+        """Look up at once what spans that are about to be added may share with stored ones."""
+        texts = self._texts.expect(made)
+        self._contents.expect([one.cut for one in large if one.cut is not None], texts)
+
+    def _write_held(self) -> None:
+        self._records.write_held()
+        self._contents.write_held()
+        self._texts.write_held()
 
     @contextmanager
     def _undone_on_error(self) -> Iterator[None]:
@@ -150,6 +172,7 @@ class IngestWriter:
             self._epoch = epoch
 
     def _forget(self) -> None:
+        self._records.forget()
         self._contents.forget()
         self._texts.forget()
         self._index.forget()

@@ -48,6 +48,7 @@ def test_texts_cut_one_after_the_other_are_all_read_back(
         value = cutter.cut(TRACE, "key", text)
         if value is not None:
             node = contents.add_list(value.pieces, run=1)
+            contents.write_held()
             assert read_list(db, node) + value.tail.encode() == text.encode()
 
 
@@ -58,6 +59,7 @@ def test_a_conversation_that_grows_stores_only_what_is_new(db: apsw.Connection) 
         value = cutter.cut(TRACE, "key", conversation(turns))
         assert value is not None
         contents.add_list(value.pieces, run=1)
+        contents.write_held()
 
     assert stored_bytes(db) <= len(conversation(49))
     assert db.execute("SELECT count(*) FROM content_list").get == 49
@@ -70,6 +72,7 @@ def test_two_writers_agree_on_contents_and_lists(db: apsw.Connection) -> None:
         value = cutter.cut(TRACE, "key", conversation(9))
         assert value is not None
         nodes.append(contents.add_list(value.pieces, run=1))
+        contents.write_held()
 
     assert nodes[0] == nodes[1]
     assert stored_bytes(db) <= len(conversation(9))
@@ -98,10 +101,12 @@ def test_after_a_rollback_ids_are_looked_up_again(db: apsw.Connection) -> None:
     db.execute("BEGIN")
     contents.add_list(value.pieces, run=1)
     contents.add(b"bytes", run=1)
+    contents.write_held()
     db.execute("ROLLBACK")
     contents.forget()
 
     node, content = contents.add_list(value.pieces, run=1), contents.add(b"bytes", run=1)
+    contents.write_held()
 
     assert read_list(db, node) + value.tail.encode() == conversation(9).encode()
     assert read_content(db, content) == b"bytes"

@@ -42,7 +42,9 @@ class Records:
     def pack(self, message: Span | LogRecord) -> bytes:
         trace_id = message.trace_id
         large = large_values(message, lambda key, text: self.cutter.cut(trace_id, key, text))
-        return pack_record(message, large, self.contents, run=1)
+        packed = pack_record(message, large, self.contents, run=1)
+        self.contents.write_held()
+        return packed
 
 
 @pytest.fixture

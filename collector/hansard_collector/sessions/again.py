@@ -29,6 +29,7 @@ def settle_again(
     sessions = SessionWriter(connection, batch, messages)
     for log in logs:
         packed = record_of(connection, log)
+        batch.write_held()
         record = restore_log(connection, packed.record)
         resource = attributes_dict(read_resource(connection, packed.resource).resource.attributes)
         scope = read_scope(connection, packed.scope).scope

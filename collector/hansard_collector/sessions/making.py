@@ -203,6 +203,7 @@ class StepMaker:
         return _Records([self._entry(packed)], packed)
 
     def _entry(self, packed: PackedLog) -> Entry:
+        self._batch.write_held()
         message = restore_log(self._connection, packed.record)
         scope_name, _ = self._scope(packed.scope)
         log = log_view(message, self._resource(packed.resource), scope_name=scope_name)
