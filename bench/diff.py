@@ -59,7 +59,7 @@ def run() -> list[Figure]:
     return [
         below("5,000 against 5,000 steps", _aligning(*_likely()), "s", bar=1, note=_LIKELY),
         below("the same, the hardest input", hard[0], "s", bar=1, note=hard[1]),
-        Figure("two stored runs of 5,000 steps", _reading(), "s", note="read, aligned, compared"),
+        below("two stored runs of 5,000 steps", _reading(), "s", bar=1, note="read as well"),
         Figure("two compiles of 1,000 items", _median(lambda: compile_diff(one, other)), "s"),
         Figure(
             "the cause of each flip", explained, "s", note=f"{flips} flips, 12 compiles at most"

@@ -32,7 +32,11 @@ def read_step(connection: apsw.Connection, span: int) -> StepReading:
 
     Costs the span's size: some ms for a prompt of a thousand messages.
     """
-    stored = read_span(connection, span)
+    return reading_of(connection, read_span(connection, span))
+
+
+def reading_of(connection: apsw.Connection, stored: StoredSpan) -> StepReading:
+    """Return what a stored span means."""
     view = stored.view()
     meant = with_contents(connection, view, most_bytes=READ_BYTES)
     return StepReading(stored, view, _meaning(meant))

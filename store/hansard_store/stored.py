@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import apsw
@@ -10,13 +12,19 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 from hansard_store.errors import StoreCorruptError
 from hansard_store.packing import unpack
 
-_SPAN = """
+_COLUMNS = """
 SELECT span.id, span.side, span.resource, span.scope, span.flags, record, mac, received_ns,
   attribute_count, span_record.notes, run.synthetic
+"""
+_SPAN = f"""{_COLUMNS}
 FROM span JOIN span_record ON span_record.span = span.id JOIN run ON run.id = span.run
 """
 _BY_ID = _SPAN + "WHERE span.id = ?"
 _BY_IDENTITY = _SPAN + "WHERE span.trace_id = ? AND span.span_id = ? ORDER BY side"
+_BY_IDS = f"""{_COLUMNS}
+FROM json_each(?) AS wanted CROSS JOIN span ON span.id = wanted.value
+  JOIN span_record ON span_record.span = span.id JOIN run ON run.id = span.run
+"""
 _LOGS = """
 SELECT record, resource, scope FROM log_record
 WHERE trace_id = ? AND span_id = ? ORDER BY time_ns, id LIMIT ?
@@ -58,6 +66,11 @@ def get_span_row(connection: apsw.Connection, span: int) -> SpanRow:
     if row is None:
         raise StoreCorruptError(f"span {span} is not stored")
     return SpanRow(*row)
+
+
+def iter_span_rows(connection: apsw.Connection, spans: Sequence[int]) -> Iterator[SpanRow]:
+    """Yield stored spans by their numbers; those that are gone are left out."""
+    return map(SpanRow._make, connection.execute(_BY_IDS, (json.dumps(list(spans)),)))
 
 
 def list_span_rows(connection: apsw.Connection, trace_id: bytes, span_id: bytes) -> list[SpanRow]:

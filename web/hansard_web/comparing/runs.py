@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import apsw
 
@@ -14,6 +15,7 @@ from hansard_store.step_queries import RunTree, TreeRow
 from hansard_web.comparing.facts import MOST_READ, StepsOf, steps_of, what_differs
 from hansard_web.comparing.figures import run_figures
 from hansard_web.comparing.steps import StepDiff, compare_steps
+from hansard_web.comparing.told import Understanding
 
 Trees = Callable[[apsw.Connection, str], RunTree]
 # Where two runs part is told at a step that says something by itself.
@@ -93,16 +95,13 @@ def compare_runs(
 ) -> RunDiff:
     """Compare two runs by id or unique prefix; raises NotFoundError or AmbiguousIdError.
 
-    5,000 steps against 5,000 take some three seconds to read and well below one to lay out.
+    5,000 steps against 5,000 take about a second.
     """
     left = get_run(connection, left_id, now_ns=now_ns)
     right = get_run(connection, right_id, now_ns=now_ns)
-    one = steps_of(connection, trees(connection, left.run_id), now_ns=now_ns)
-    other = (
-        one
-        if left.run_id == right.run_id
-        else steps_of(connection, trees(connection, right.run_id), now_ns=now_ns)
-    )
+    read = partial(steps_of, connection, understanding=Understanding(connection), now_ns=now_ns)
+    one = read(trees(connection, left.run_id))
+    other = one if left.run_id == right.run_id else read(trees(connection, right.run_id))
     return RunDiff(
         left,
         right,
