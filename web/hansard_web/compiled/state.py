@@ -27,7 +27,7 @@ GROUPS: Final = {
     "none": "nothing",
 }
 TEXTS: Final = ("changes", "sent", "original")
-PAGE_ROWS: Final = 60  # each has its score written out: more would be slow to paint
+PAGE_ROWS: Final = 40  # three screens; each has its score written out: more take longer to paint
 _LONGEST = 512  # of what an address may name: an item's id
 
 
