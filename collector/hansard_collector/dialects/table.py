@@ -123,6 +123,7 @@ _EVERY: Rows = {
         ),
         within("metadata", "session_id", needs="openinference"),
         within("metadata", "thread_id", needs="openinference"),
+        within(_INVOCATION, "metadata", "session_id"),  # LiteLLM's
     ),
     "user_id": (
         *texts_of("user.id", "enduser.id", "langfuse.user.id"),
@@ -136,6 +137,8 @@ _EVERY: Rows = {
         ),
         within("metadata", "user_id", needs="openinference"),
         *texts_of("user.account_uuid", "user.email"),
+        *texts_of("gen_ai.request.user"),  # OpenLIT: OpenAI's parameter
+        within(_INVOCATION, "user"),
     ),
     "agent_name": (
         *texts_of("gen_ai.agent.name", "agent.name", "graph.node.name"),

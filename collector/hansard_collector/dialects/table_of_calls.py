@@ -190,7 +190,7 @@ CALL: Rows = {
         *each(others.SPRING_TOOL_NAMES, others.tool_names),
         Source("tools", claude_code.tools, needs=_CC),
         Source(_INVOCATION, pydantic_ai.tools_of_request),
-        *each(wire.REQUESTS, wire.tools),
+        *each((*wire.REQUESTS, "genkit:input"), wire.tools),
         Source(_LF_INPUT, langfuse.tools),
     ),
     "finish_reason": (

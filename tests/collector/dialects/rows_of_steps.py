@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hansard_collector.normalised import Normalised
 from tests.collector.dialects.maker import event, log
 from tests.collector.dialects.rows import (
+    INVOCATION,
     LLM,
     TOOL,
     Given,
@@ -241,6 +242,7 @@ CONVERSATION = Row(
             "mcp.session.id",
         ),
         Given({"metadata": '{"thread_id": "th"}'}, "th"),
+        Given({INVOCATION: '{"metadata": {"session_id": "s"}}'}, "s"),
     ],
     LLM,
     {},
@@ -260,9 +262,11 @@ USER = Row(
             f"{_VA}.userId",
         ),
         Given({"mlflow.trace.user": '"quoted"'}, "quoted"),
-        *keys("litellm.end_user.id", "metadata.user_api_key_end_user_id"),
+        *keys("langsmith.metadata.user_id", "litellm.end_user.id"),
+        *keys("metadata.user_api_key_end_user_id"),
         Given({"metadata": '{"user_id": "u"}'}, "u"),
-        *keys("user.account_uuid", "user.email"),
+        *keys("user.account_uuid", "user.email", "gen_ai.request.user"),
+        Given({INVOCATION: '{"user": "u"}'}, "u"),
     ],
     LLM,
 )

@@ -112,12 +112,6 @@ def test_texts_that_a_retriever_returned_are_documents() -> None:
     assert [document.content for document in shown.documents] == ["a", "b"]
 
 
-def test_langsmiths_metadata_names_the_user() -> None:
-    shown = read({"langsmith.span.kind": "chain", "langsmith.metadata.user_id": "u-1"})
-
-    assert shown.user_id == "u-1"
-
-
 @pytest.mark.parametrize(
     "attributes",
     [
@@ -132,3 +126,11 @@ def test_langsmiths_metadata_names_the_user() -> None:
 )
 def test_a_stream_is_known_by_what_was_asked(attributes: Any) -> None:
     assert call_of(attributes).stream is True
+
+
+def test_the_tools_of_a_genkit_model_stand_in_its_request() -> None:
+    sent = {"messages": [], "tools": [{"name": "f", "inputSchema": {"type": "object"}}]}
+
+    call = call_of({"genkit:metadata:subtype": "model", "genkit:input": json.dumps(sent)})
+
+    assert call.tools == ({"type": "function", "name": "f", "parameters": {"type": "object"}},)
