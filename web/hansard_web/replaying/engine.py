@@ -41,8 +41,10 @@ from hansard_web.replaying.failing import error_body, reason_of
 from hansard_web.replaying.forward import MOST_TURNS, Fork, parting_body, recorded_results
 from hansard_web.replaying.holding import Holder, is_held
 from hansard_web.replaying.live import LiveFork, Standing, ask_again
+from hansard_web.replaying.live_context import LiveContext, context_of
 from hansard_web.replaying.places import Reach
 from hansard_web.replaying.preview import preview_body
+from hansard_web.replaying.recompile import Recompiler
 from hansard_web.replaying.resuming import Resumed, resumed
 from hansard_web.replaying.rows import new_row, recipe_in
 from hansard_web.replaying.source import Source, read_source
@@ -363,9 +365,23 @@ class Replays:
             # As it stands, should the next call fail.
             work.report["ask"] = ask_again(work.report["ask"], live, work.row.steps)
 
-        stop = LiveFork(live, source=source, pool=pool, run=run, note=note).go(at)
+        def say(told: str) -> None:
+            work.report["notes"] = list(dict.fromkeys([*work.report["notes"], told]))
+
+        fork = LiveFork(
+            live, source=source, pool=pool, run=run, note=note,
+            context=self._live_context(source, at), say=say,
+        )  # fmt: skip
+        stop = fork.go(at)
         work.report |= {"live": stop.live.json(), "ask": stop.ask}
         for model in stop.live.unpriced:
-            told = f"the price of {model} is unknown: only the number of turns bounds live calls"
-            work.report["notes"] = list(dict.fromkeys([*work.report["notes"], told]))
+            say(f"the price of {model} is unknown: only the number of turns bounds live calls")
         return _Ending("done") if stop.reason is None else _Ending("waiting", stop.reason)
+
+    def _live_context(self, source: Source, at: Standing) -> LiveContext | None:
+        """Return what compiles live turns; None where the source was not compiled."""
+        if source.compilation is None or at.turn.source.compilation is None:
+            return None
+        compiler = Recompiler(source.compilation, self._outlet.redactor, self._policy())
+        with self._readers.read(timeout_ms=PLAN_MS) as connection:
+            return context_of(connection, at.turn, compiler)

@@ -3,7 +3,8 @@
 What the model asks for has its recorded result where the very same call was recorded, once. For
 every other call the fork stops and waits: a program runs its own tool behind its gate and gives
 the result, or a person does. Nothing is run from here. Each turn is the request before it with
-the answer and the results behind it, so every field of the sender's stays.
+the answer and the results behind it, so every field of the sender's stays; where a compile made the
+whole of its context, the compile is made again with them (live_context.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from hansard_collector.cost import computed_cost
 from hansard_compiler.calls import Json, Message, Tokens, ToolResultPart
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.providers.adapter import request_bytes
+from hansard_compiler.providers.base import RenderInput
 from hansard_compiler.providers.continuing import continued
 from hansard_compiler.providers.exchange import Answer, read_json
 from hansard_compiler.providers.failures import RequestRefused
@@ -30,7 +32,9 @@ from hansard_compiler.replay.live import (
 )
 from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_web.replaying.asked import AskReplay
+from hansard_web.replaying.live_context import LiveContext
 from hansard_web.replaying.places import Reach
+from hansard_web.replaying.recompile import Remade
 from hansard_web.replaying.source import Source, read_source
 from hansard_web.replaying.telling import ReplayRun
 from hansard_web.replaying.turn import Turn, exact_turn
@@ -79,12 +83,16 @@ class LiveFork:
         pool: Sequence[RecordedResult],
         run: ReplayRun,
         note: Callable[[Live, Json | None, BaseException | None], object],
+        context: LiveContext | None = None,
+        say: Callable[[str], object] = lambda _: None,
     ) -> None:
         self._live = live
         self._source = source  # the recorded call that the fork parted from
         self._pool = pool
         self._run = run
         self._note = note  # told of every change, with the step that was made
+        self._context = context  # None: turns go on from the request as it was sent
+        self._say = say  # told what could not be the same
 
     def go(self, at: Standing) -> Stop:
         """Make one turn after the other. Raises what a call raises, and NotReplayable."""
@@ -97,11 +105,21 @@ class LiveFork:
             reason = self._missing(calls)
             if reason is not None:
                 return self._stop(reason, at, calls)
-            turn = following_turn(at, calls, self._source)
+            turn = self._following(at, calls)
             estimate = turn_estimate(at.turn, at.answer)["usd"]
             if (estimate or 0) > self._live.usd_left:
                 return self._stop(Reason.SPEND_LIMIT, at, calls)
             at = self._asked(turn, calls, at.number + 1)
+
+    def _following(self, at: Standing, calls: Sequence[LiveCall]) -> Turn:
+        """Return the next turn, compiled again as long as that is possible."""
+        if self._context is not None:
+            try:
+                return compiled_turn(at, calls, self._source, self._context)
+            except NotReplayable as why:
+                self._context = None
+                self._say(f"from turn {at.number + 1} on the context was not compiled again: {why}")
+        return following_turn(at, calls, self._source)
 
     def _calls(self, at: Standing) -> list[LiveCall]:
         """Return the calls of an answer; those that are new are noted."""
@@ -139,6 +157,9 @@ class LiveFork:
             self._live, turns=self._live.turns + 1, turns_left=self._live.turns_left - 1
         )
         self._note(self._live, None, None)
+        turn = self._run.compile(turn)
+        if self._context is not None and turn.remade is not None:
+            self._context = self._context.gone_on(turn.remade)
         said = self._run.ask(turn)
         self._spend(turn, said.answer)
         self._note(self._live, {**said.json(turn), "is_live": True}, said.answer.shortfall)
@@ -163,8 +184,28 @@ def following_turn(at: Standing, calls: Sequence[LiveCall], source: Source) -> T
     parts = result_parts(calls, said)
     try:
         body = continued(at.turn.form, read_json(at.turn.request), at.answer.response, parts)
-        data = request_bytes(body)
     except (RequestRefused, ConfigError, ValueError) as error:
+        raise NotReplayable(Reason.NOT_RENDERABLE, str(error)) from None
+    given = replace(at.turn.given, messages=_talk(at.turn.given.messages, said, parts))
+    return _turn(at, source, body, given, remade=None)
+
+
+def compiled_turn(
+    at: Standing, calls: Sequence[LiveCall], source: Source, context: LiveContext
+) -> Turn:
+    """Return the turn after an answered one, its context compiled again; raises NotReplayable."""
+    parts = result_parts(calls, at.answer.call.output)
+    said = at.turn.form.continuation(at.answer.response)
+    remade, given, body = context.after(at.turn, said, parts)
+    return _turn(at, source, body, given, remade=remade)
+
+
+def _turn(
+    at: Standing, source: Source, body: Json, given: RenderInput, *, remade: Remade | None
+) -> Turn:
+    try:
+        data = request_bytes(body)
+    except (RequestRefused, ConfigError) as error:
         raise NotReplayable(Reason.NOT_RENDERABLE, str(error)) from None
     problems = at.turn.form.problems(body)
     if problems:
@@ -173,9 +214,9 @@ def following_turn(at: Standing, calls: Sequence[LiveCall], source: Source) -> T
         at.turn,
         source=source,
         request=data,
-        given=replace(at.turn.given, messages=_talk(at.turn.given.messages, said, parts)),
+        given=given,
         is_exact=False,
-        remade=None,
+        remade=remade,
         recorded=None,
         notes=(),
     )

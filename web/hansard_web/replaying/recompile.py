@@ -96,7 +96,7 @@ def remake(
     request = stored_request(connection, source)
     found = source.compilation
     assert found is not None
-    compiler = _Compiler(found, redactor, policy)
+    compiler = Recompiler(found, redactor, policy)
     before, notes = _before(connection, found, request, compiler)
     for number, one in enumerate(mutations, 1):
         try:
@@ -113,7 +113,7 @@ def remake(
     return Remade(result, compiler.given, checks, before, (*notes, *compiler.notes))
 
 
-class _Compiler:
+class Recompiler:
     """Compiles the request of one replay, however often its changes need it."""
 
     def __init__(self, found: Compilation, redactor: Redactor, policy: Policy | None) -> None:
@@ -214,7 +214,7 @@ def _before(
     connection: apsw.Connection,
     found: Compilation,
     request: CompilationRequest,
-    compiler: _Compiler,
+    compiler: Recompiler,
 ) -> tuple[CompileSide, list[str]]:
     """Return the original compile: as it was stored, held against what compiling it again gives."""
     notes = []
