@@ -11,6 +11,7 @@ from hansard_collector.dialects.parts import part_of, parts_of, result_of, tool_
 from hansard_collector.dialects.values import first, is_content, opened, text, without_surrogates
 from hansard_collector.dialects.vocabulary import message_role
 from hansard_compiler.calls import (
+    MediaPart,
     Message,
     OtherPart,
     Part,
@@ -30,6 +31,8 @@ _ITEMS: Mapping[str, str] = {
     "custom_tool_call_output": "tool",
     "reasoning": "assistant",
 }
+# Where models leave their thoughts beside the content; Ollama's word, and Cohere's, among them.
+_REASONING = ("reasoning_content", "reasoning", "thinking", "tool_plan")
 # LangChain's names of its message classes, where no `role` is given.
 _LANGCHAIN_TYPES = frozenset(
     {
@@ -92,9 +95,9 @@ def _of_mapping(value: Mapping[str, Any], role: str) -> tuple[Message, ...]:
         return one(_spoken(value["kwargs"], path[-1] if known and path else role))
     kind = value.get("type")
     if isinstance(kind, str):
-        if kind in _ITEMS:
+        if said_by_kind := _ITEMS.get(kind) or _speaker_of_item(kind):
             part = part_of(value)
-            return _NO_MESSAGES if part is None else one(message(_ITEMS[kind], [part]))
+            return _NO_MESSAGES if part is None else one(message(said_by_kind, [part]))
         if kind in _LANGCHAIN_TYPES:
             inner = value.get("data")
             return one(_spoken(inner if isinstance(inner, dict) else value, kind))
@@ -107,21 +110,39 @@ def _of_mapping(value: Mapping[str, Any], role: str) -> tuple[Message, ...]:
     return _NO_MESSAGES if part is None else one(message(role, [part]))
 
 
+def _speaker_of_item(kind: str) -> str | None:
+    """Of tools that OpenAI defines (`web_search_call`, `local_shell_call_output`) by the ending."""
+    if kind.endswith("_call"):
+        return "assistant" if kind != "tool_call" else None
+    return "tool" if kind.endswith("_call_output") else None
+
+
 def _spoken(value: Mapping[str, Any], role: str) -> Message | None:
     name = text(value.get("name"))
     if message_role(role) == "tool":
         found = _tool_message_parts(value, name)
         return message(role, found, name)
     parts = parts_of(value.get("parts")) + parts_of(_content(value))
-    reasoning = first(value, ("reasoning_content", "reasoning"))
+    reasoning = first(value, _REASONING)
     if isinstance(reasoning, str) and is_content(reasoning):
         parts.insert(0, ReasoningPart(reasoning))
     refusal = value.get("refusal")
     if isinstance(refusal, str) and is_content(refusal):
         parts.append(TextPart(refusal))
-    parts = [_untold_reasoning(part) for part in parts]
+    parts = [*(_untold_reasoning(part) for part in parts), *_spoken_aloud(value.get("audio"))]
     parts += _further_calls(value, parts)
     return message(role, _without_repeats(parts), name)
+
+
+def _spoken_aloud(audio: Any) -> list[Part]:
+    """An answer that OpenAI's model speaks: what it says, and the sound."""
+    if not isinstance(audio, dict):
+        return []
+    said, sound = text(audio.get("transcript")), text(audio.get("data"))
+    return [
+        *([TextPart(said)] if said else ()),
+        *([MediaPart("audio", data=sound)] if sound else ()),
+    ]
 
 
 def _untold_reasoning(part: Part) -> Part:

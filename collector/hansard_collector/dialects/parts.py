@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hansard_collector.dialects.values import first, is_content, opened, text
+from hansard_collector.dialects.values import first, inside, is_content, mapping, opened, text
 from hansard_compiler.calls import (
     MediaPart,
     OtherPart,
@@ -22,6 +22,7 @@ from hansard_compiler.calls import (
 )
 
 _Block = Mapping[str, Any]
+_OWN_TOOLS = ("_call", "_call_output")
 
 
 def parts_of(content: Any) -> list[Part]:
@@ -43,6 +44,8 @@ def part_of(block: _Block) -> Part | None:
     if read is None:
         if isinstance(kind, str) and kind.endswith("_tool_result"):
             read = _tool_result
+        elif isinstance(kind, str) and "call_id" in block and kind.endswith(_OWN_TOOLS):
+            read = _own_tool
         else:
             read = next((_BY_KEY[key] for key in block if key in _BY_KEY), None)
     if read is None:
@@ -165,11 +168,32 @@ def _server_result(block: _Block) -> Part | None:
     return ToolResultPart(text(block.get("id")), block.get("server_tool_call_response"))
 
 
+def _own_tool(block: _Block) -> Part | None:
+    """A tool that OpenAI defines and the program runs: `local_shell_call` and its output."""
+    kind = str(block["type"])
+    if kind.endswith("_output"):
+        return _item_result(block)
+    asked = first(block, ("action", "operation", "arguments", "input"))
+    return _call(block.get("call_id"), kind.removesuffix("_call"), asked)
+
+
 def _bedrock_call(block: _Block) -> Part | None:
     inner = block["toolUse"]
     if not isinstance(inner, dict):
         return OtherPart(block)
     return _call(inner.get("toolUseId"), inner.get("name"), inner.get("input"))
+
+
+def _guarded(block: _Block) -> Part | None:
+    """Bedrock: `{"guardContent": {"text": {"text": …}}}`; an image is kept whole."""
+    said = inside(block, "guardContent", "text", "text")
+    return TextPart(said) if isinstance(said, str) else OtherPart(block)
+
+
+def _cited(block: _Block) -> Part | None:
+    """Bedrock: a text with its sources, `{"citationsContent": {"content": [{"text": …}]}}`."""
+    said = result_of(inside(block, "citationsContent", "content"))
+    return TextPart(said) if isinstance(said, str) and said else OtherPart(block)
 
 
 def _bedrock_result(block: _Block) -> Part | None:
@@ -222,7 +246,8 @@ def _media(block: _Block) -> Part | None:
     )  # fmt: skip
     if isinstance(inner, dict):
         nested = inner.get("source") or inner.get("image") or inner.get("audio") or inner
-        fields = {**block, **(nested if isinstance(nested, dict) else inner)}
+        fields = {**block, **inner, **(nested if isinstance(nested, dict) else {})}
+        fields |= mapping(fields.get("s3Location"))  # Bedrock
     elif isinstance(inner, str):
         fields = {**block, ("url" if ":" in inner[:32] else "data"): inner}
     else:
@@ -243,6 +268,8 @@ def _media(block: _Block) -> Part | None:
     )
     uri = text(first(fields, ("uri", "url", "fileUri", "file_uri", "file_id", "image_url")))
     data = text(first(fields, ("data", "content", "bytes", "file_data")))
+    if uri is None and data is not None and data.startswith("data:"):
+        uri = data
     if uri is None and data is None:
         return OtherPart(block)
     return MediaPart(media_type, uri=uri, data=None if uri is not None else data)
@@ -290,6 +317,8 @@ _BY_TYPE: Mapping[str, Callable[[_Block], Part | None]] = {
 
 _BY_KEY: Mapping[str, Callable[[_Block], Part | None]] = {
     "text": _text,
+    "guardContent": _guarded,
+    "citationsContent": _cited,
     "toolUse": _bedrock_call,
     "toolResult": _bedrock_result,
     "reasoningContent": _bedrock_reasoning,
