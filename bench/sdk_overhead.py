@@ -32,7 +32,7 @@ _PEERS = {
     "openinference": ("arize-phoenix-otel", "openinference-instrumentation"),
     "mlflow": ("mlflow-tracing",),
     "lmnr": ("lmnr",),
-    "traceloop": ("traceloop-sdk",),
+    "traceloop": ("traceloop-sdk", "httpx"),  # imported, and not asked for
     "logfire": ("logfire",),
 }
 _SIZES = {"100 B": 100, "4 KiB": 4096}
@@ -204,17 +204,20 @@ def _sink() -> Iterator[str]:
 
 def _install(folder: Path, name: str, packages: Sequence[str]) -> Measured | Figure:
     """Install a peer into a new environment; a figure that says why not where it fails."""
-    venv.create(folder, with_pip=True)
+    uv = shutil.which("uv")  # pip tries versions of one of them for a quarter of an hour
+    venv.create(folder, with_pip=uv is None)
     python = str(folder / "bin" / "python")
-    pip = [python, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    install = pip if uv is None else [uv, "pip", "install", "--quiet", "--python", python]
     try:
         subprocess.run(
-            [*pip, "install", *packages], check=True, capture_output=True, text=True, timeout=900
+            [*install, *packages], check=True, capture_output=True, text=True, timeout=900
         )
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         shutil.rmtree(folder, ignore_errors=True)
-        told = str(getattr(error, "stderr", "") or error).strip().splitlines()
-        return Figure(f"{name}: not installed", 0, "", note=told[-1] if told else "")
+        failed = isinstance(error, subprocess.CalledProcessError) and error.stderr.strip()
+        told = str(failed or error).splitlines()
+        return Figure(f"{name}: not installed", 0, "", note=told[-1])
     code = "import importlib.metadata as m, sys; print(m.version(sys.argv[1]))"
     version = subprocess.run([python, "-c", code, packages[0]], capture_output=True, text=True)
     return Measured(name, python, version=f"; {packages[0]} {version.stdout.strip()}")
