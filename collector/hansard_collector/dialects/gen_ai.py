@@ -19,6 +19,8 @@ from hansard_collector.dialects.values import (
 from hansard_collector.normalised import Document
 from hansard_compiler.calls import Json, Message, ToolCallPart
 
+_TRACELOOP_JS = "@traceloop/"
+
 # `gen_ai.operation.name`, with the words that emitters of the convention add to it.
 ROLES: Mapping[str, str] = {
     "chat": "llm",
@@ -88,7 +90,18 @@ PARAMETERS: Mapping[str, str] = {
 
 
 def input_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
-    return message_list(reading, key, role="user") or None
+    found = message_list(reading, key, role="user")
+    if len(found) == 1 and reading.view.scope_name.startswith(_TRACELOOP_JS):
+        found = _unfolded(found[0])
+    return found or None
+
+
+def _unfolded(only: Message) -> tuple[Message, ...]:
+    """OpenLLMetry for JavaScript writes a list of Responses items as one text of the user."""
+    items = opened(only.text) if len(only.parts) == 1 else None
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        return (only,)
+    return chat.messages_of(items, "user") or (only,)
 
 
 def output_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:

@@ -222,3 +222,25 @@ def test_a_span_without_any_dialect_is_a_generic_span() -> None:
     shown = read({"http.request.method": "GET"}, name="GET /")
 
     assert (shown.role, shown.dialect, shown.call, shown.tool) == ("other", "otel", None, None)
+
+
+def test_items_that_openllmetry_for_javascript_wrote_as_one_text_are_taken_apart() -> None:
+    items = [
+        {"role": "user", "content": "hi"},
+        {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"},
+    ]
+    told = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": json.dumps(
+            [{"role": "user", "parts": [{"type": "text", "content": json.dumps(items)}]}]
+        ),
+    }
+
+    by_javascript = call_of(told, scope="@traceloop/instrumentation-openai")
+    by_anybody = call_of(told)
+
+    assert by_javascript.input == (
+        Message("user", (TextPart("hi"),)),
+        Message("assistant", (ToolCallPart("c1", "f", {}),)),
+    )
+    assert [said.text for said in by_anybody.input] == [json.dumps(items)]
