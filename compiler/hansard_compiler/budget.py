@@ -8,9 +8,8 @@ prompt cache.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import NamedTuple
 
 from hansard_compiler.compile_config import CompileConfig
@@ -20,7 +19,7 @@ from hansard_compiler.dependencies import closure
 from hansard_compiler.items import MICRO, Item
 from hansard_compiler.layout import is_persistent
 from hansard_compiler.reasons import ReasonCode
-from hansard_compiler.scoring import NANO, TERMS
+from hansard_compiler.scoring import NANO
 from hansard_compiler.state import State, Told
 
 CLASSES = ("required", "active", "policy", "memory", "evidence", "summary")
@@ -33,7 +32,6 @@ _CLASS_OF_KIND = {
     "summary": 6, "other": 6,
 }  # fmt: skip
 _MOST_WALKED = 256
-_PIN = TERMS.index("pin")
 _PINNED = Told("include", ReasonCode.PINNED)
 _WITHIN_BUDGET = Told("include", ReasonCode.WITHIN_BUDGET)
 
@@ -67,7 +65,6 @@ class _Unit(NamedTuple):
     members: tuple[str, ...]
     class_: int
     score: int  # of its best member, in billionths
-    rank: int  # the score, and the margin when all of it was in last turn
 
 
 class Allocator:
@@ -131,29 +128,40 @@ class Allocator:
                 )
         return done
 
-    def _units(self, margin: int) -> list[_Unit]:
+    def _units(self, margin: int) -> Iterator[_Unit]:
+        """Yield what is to be offered, best first; what was in last turn is `margin` better.
+
+        Numbers are sorted, and units made one by one: thousands that live at the same time would
+        be walked again and again by Python's collector.
+        """
         groups, scores = self._state.groups, self._state.scores
         before = set(self._config.previous_selected) if margin else set()
-        units: list[_Unit] = []
+        firsts: list[str] = []  # of each unit its first member
+        classes: dict[str, int] = {}
+        best: dict[str, int] = {}
+        rank: dict[str, int] = {}
         seen: set[str] = set()
         for item in self._state.live:
-            if item.id in seen or item.id in self._withheld or item.id in self._state.required:
+            first = item.id
+            if first in seen or first in self._withheld or first in self._state.required:
                 continue
-            members, class_ = groups.get(item.id), class_of(item)
-            score = scores[item.id].total
+            firsts.append(first)
+            members = groups.get(first)
             if members is None:
-                members = (item.id,)
+                class_, score = class_of(item), scores[first].total
+                was_in = first in before
             else:
                 seen.update(members)
-                score = max(scores[one].total for one in members)
                 class_ = min(class_of(self._items[one]) for one in members)
-            rank = score + margin if margin and before.issuperset(members) else score
-            units.append(_Unit(members, max(class_, 2), score, rank))
-        # Sorting twice by numbers takes half as long as once by tuples of them, and makes none.
-        # Among equals the first that came stays the first.
-        units.sort(key=attrgetter("rank"), reverse=True)
-        units.sort(key=attrgetter("class_"))
-        return units
+                score = max(scores[one].total for one in members)
+                was_in = before.issuperset(members)
+            classes[first], best[first] = max(class_, 2), score
+            rank[first] = score + margin if was_in else score
+        # Twice by one number takes half as long as once by two; among equals the order is kept.
+        firsts.sort(key=rank.__getitem__, reverse=True)
+        firsts.sort(key=classes.__getitem__)
+        for first in firsts:
+            yield _Unit(groups.get(first) or (first,), classes[first], best[first])
 
     def _offer(
         self,
@@ -212,7 +220,7 @@ class Allocator:
     def _told_in(self, item_id: str, members: Sequence[str], needed_by: str | None) -> Told:
         if needed_by is not None or item_id not in members:
             return Told("include", ReasonCode.DEPENDENCY, related=needed_by or members[0])
-        return _PINNED if self._state.scores[item_id].terms[_PIN] > 0 else _WITHIN_BUDGET
+        return _PINNED if self._state.scores[item_id].pin > 0 else _WITHIN_BUDGET
 
     def _allotted(self, bundle: Sequence[str], free: int) -> dict[str, int]:
         """Return what each item that may be shortened gets; nothing when that is not enough."""
@@ -250,8 +258,9 @@ class Allocator:
         tokens: int | None = None,
         note: str | None = None,
     ) -> None:
-        told = Told("exclude", reason, note, missed_tokens=tokens, missed_score=score)
-        done.told.update(dict.fromkeys(unit.members, told))
+        told = Told("exclude", reason, note, None, tokens, score)
+        for one in unit.members:
+            done.told[one] = told
 
 
 def _floor(config: CompileConfig) -> int | None:

@@ -15,6 +15,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -80,7 +81,9 @@ def _in_pieces(value: Any, levels: int) -> str:
         told = (f"{_encode(key)}:{_in_pieces(value[key], levels - 1)}" for key in sorted(value))
         return f"{{{','.join(told)}}}"
     if levels and isinstance(value, list | tuple):
-        return f"[{','.join(_in_pieces(one, levels - 1) for one in value)}]"
+        # The last level has thousands of values, one for each item of a compile.
+        inner = _encode if levels == 1 else partial(_in_pieces, levels=levels - 1)
+        return f"[{','.join(map(inner, value))}]"
     return _encode(value)
 
 

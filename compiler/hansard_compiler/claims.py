@@ -132,16 +132,19 @@ def claims_of(item: Item, text: str) -> Iterator[Claim]:
     is_note = item.kind in _NOTES and len(text) <= _NOTE_CHARACTERS
     read = text if is_note else text[:_OPENING_CHARACTERS]
     most = _NOTE_SENTENCES if is_note else _OPENING_SENTENCES
-    tagged = "correction" in item.tags
-    lower = read.lower()
-    may_correct = tagged or any(map(lower.__contains__, _CORRECTION_HINTS))
+    cut = read
     for end in _ENDS:
-        read = read.replace(end, "\n")
-    for sentence in read.split("\n", most)[:most]:
-        if not _SHORTEST <= len(sentence) <= _LONGEST:
-            continue
-        if not is_note and not _is_telling(sentence):
-            continue
+        cut = cut.replace(end, "\n")
+    told = [
+        sentence
+        for sentence in cut.split("\n", most)[:most]
+        if _SHORTEST <= len(sentence) <= _LONGEST and (is_note or _is_telling(sentence))
+    ]
+    if not told:
+        return  # as of most documents: what may correct something is not looked for in them
+    tagged = "correction" in item.tags
+    may_correct = tagged or any(map(read.lower().__contains__, _CORRECTION_HINTS))
+    for sentence in told:
         corrects = may_correct and (tagged or _CORRECTION.search(sentence) is not None)
         claim = _claim(item.id, sentence, corrects=corrects)
         if len(claim.words) >= 2:

@@ -21,10 +21,7 @@ from hansard_compiler.compile_config import CompileConfig, Weights
 from hansard_compiler.items import MICRO, Item, micro
 from hansard_compiler.state import Score
 
-TERMS = (
-    "relevance", "freshness", "trust", "importance", "dependency", "pin", "policy_priority",
-    "staleness", "risk",
-)  # fmt: skip
+TERMS = Score._fields[:-1]
 SUBTRACTED = frozenset({"staleness", "risk"})
 NANO = 1_000_000_000
 
@@ -42,7 +39,12 @@ class Scorer:
 
     def score(self, item: Item, *, relevance: int, pressure: int, priority: int) -> Score:
         """Return an item's terms and their weighted sum; the three are millionths."""
-        age = max(0, self.now_us - item.fresh_us)
+        age = self.now_us - item.fresh_us
+        if age < 0:
+            age = 0
+        risk = self.risk[item.sensitivity]
+        if item.metadata:
+            risk = max(risk, _own_risk(item))
         terms = (
             relevance,
             MICRO * self.half_life_us // (self.half_life_us + age),
@@ -52,16 +54,16 @@ class Scorer:
             MICRO if "pinned" in item.tags or item.id in self.pinned else 0,
             priority,
             self._staleness(item, age),
-            max(self.risk[item.sensitivity], _own_risk(item)),
+            risk,
         )
-        return Score(terms, sum(map(mul, terms, self.weights)))
+        return Score(*terms, sum(map(mul, terms, self.weights)))
 
     def _staleness(self, item: Item, age: int) -> int:
         """Return the share of its time to live that is spent, or how far it is past being new."""
         if item.expires_us is not None and item.expires_us > item.fresh_us:
             return min(MICRO, MICRO * age // (item.expires_us - item.fresh_us))
-        over = max(0, age - self.stale_after_us)
-        return MICRO * over // (over + self.stale_after_us)
+        over = age - self.stale_after_us
+        return MICRO * over // (over + self.stale_after_us) if over > 0 else 0
 
 
 def scorer(config: CompileConfig, *, now_us: int) -> Scorer:
@@ -112,7 +114,7 @@ def decimal_text(points: int) -> str:
 
 def _own_risk(item: Item) -> int:
     """Return the risk its owner gave it in `metadata.risk`, 0 to 1."""
-    found = item.metadata.get("risk") if item.metadata else None
+    found = item.metadata.get("risk")
     if not isinstance(found, int | float) or isinstance(found, bool) or not 0 <= found <= 1:
         return 0
     return micro(found)

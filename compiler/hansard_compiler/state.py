@@ -40,8 +40,21 @@ class Report:
 class Score(NamedTuple):
     """The terms of a score in millionths, and their weighted sum in billionths of a point."""
 
-    terms: tuple[int, ...]  # in the order of scoring.TERMS
+    relevance: int
+    freshness: int
+    trust: int
+    importance: int
+    dependency: int
+    pin: int
+    policy_priority: int
+    staleness: int
+    risk: int
     total: int
+
+    @property
+    def terms(self) -> tuple[int, ...]:
+        """Return the terms in the order of `scoring.TERMS`."""
+        return self[:-1]
 
 
 class Guarded(NamedTuple):
