@@ -126,6 +126,7 @@ EMBEDDED: Rows = {
         Source("genkit:input", others.request),
         Source(_HS_IN, haystack.embedded_texts),
         Source("request_data", pydantic_ai.request, needs="logfire"),
+        Source("gen_ai.request.embedding_inputs", openinference.listed_prompts),  # Langtrace
     ),
 }
 

@@ -40,7 +40,8 @@ def test_langtrace_has_words_of_its_own_for_tools_cache_and_embeddings() -> None
 
     assert call.tools == ({"type": "function", "name": "f"},)
     assert call.tokens.cache_read == 64
-    assert read({**_LANGTRACE, "gen_ai.operation.name": "embed"}).role == "embedding"
+    embedded = {"gen_ai.operation.name": "embed", "gen_ai.request.embedding_inputs": '[["a", "b"]]'}
+    assert [said.text for said in call_of({**_LANGTRACE, **embedded}).input] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
