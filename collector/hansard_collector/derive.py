@@ -138,7 +138,9 @@ def _was_made(view: SpanView, call: Call) -> bool:
         return True
     if pydantic_ai.answers_later(view):
         return False
-    return call.stream is True or (view.kind == _CLIENT and call.operation in _REMOTE)
+    if call.stream is True or pydantic_ai.is_request(view):
+        return True
+    return view.kind == _CLIENT and call.operation in _REMOTE
 
 
 def _call_projection(view: SpanView, call: Call, usage: Usage) -> CallProjection:

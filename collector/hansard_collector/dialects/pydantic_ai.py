@@ -162,6 +162,12 @@ def answers_later(view: SpanView) -> bool:
     return "gen_ai.input.messages" in attributes or _asks_for_usage(view)
 
 
+def is_request(view: SpanView) -> bool:
+    """Logfire opens such a span around each request that it sends on, and around nothing else."""
+    is_integration = view.scope_name in ("logfire.openai", _LOGFIRE_ANTHROPIC)
+    return is_integration and view.attributes.get("logfire.span_type") == "span"
+
+
 def _asks_for_usage(view: SpanView) -> bool:
     return inside(view.attributes.get("request_data"), "stream_options", "include_usage") is True
 

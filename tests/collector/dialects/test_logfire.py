@@ -95,6 +95,17 @@ def test_of_a_stream_the_record_counts_only_where_it_alone_tells_the_usage(
     assert _counts(record) == (counted == "record")
 
 
+def test_a_stream_of_responses_counts_though_logfire_4_never_tells_its_answer() -> None:
+    asked = {
+        "gen_ai.request.model": "o4-mini",
+        "events": '[{"event.name": "gen_ai.user.message", "role": "user", "content": "hi"}]',
+        "logfire.span_type": "span",
+    }
+
+    assert _counts(span(asked, scope="logfire.openai"))
+    assert not _counts(span(asked, scope="my.own"))
+
+
 def test_of_a_stream_of_logfire_5_only_the_record_counts_though_a_client_asked() -> None:
     asked = {
         "gen_ai.operation.name": "chat",
