@@ -39,6 +39,10 @@ _STATUS_ERROR = 2
 _CLIENT = 3  # the span kind that the conventions ask of calls to a server
 _REMOTE = frozenset({"chat", "generate_content", "text_completion"})
 _REF_CHARS = len("sha256:") + 64
+# Made once: `json.dumps` makes an encoder a call, which takes as long again as the encoding.
+_compact_json = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False, separators=(",", ":"), default=repr
+).encode
 _MOST = 1 << 44  # tokens, or 17,592 dollars: more was never reported of one step but by mistake
 
 
@@ -320,4 +324,4 @@ def plain_text(value: Any) -> str:
     """Return a value as text: as it is, or as compact JSON."""
     if isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=repr)
+    return _compact_json(value)

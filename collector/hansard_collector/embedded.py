@@ -55,7 +55,7 @@ def open_embedded(
     except OSError as error:
         raise StoreError(f"cannot use {str(data)!r}: {error.strerror}") from error
     policy = RetentionPolicy(retention, make_redactor(key))
-    return EmbeddedIngest(Pipeline(folder, policy, committer=_AtOnce()), sender=sender)
+    return EmbeddedIngest(Pipeline(folder, policy, helpers=_AtOnce()), sender=sender)
 
 
 class EmbeddedIngest:

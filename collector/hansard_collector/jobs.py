@@ -12,7 +12,7 @@ from typing import TypeAlias
 from hansard_collector.courtesy import Courtesy
 from hansard_collector.ingest import IngestRequest, IngestResult, RefusedRequest
 from hansard_collector.refusals import sender_key
-from hansard_collector.requests import Prepared, TakenApart
+from hansard_collector.requests import OpenedRequest, Prepared, TakenApart
 from hansard_store.ledger import Count, LedgerBatch, Refusal
 
 _BATCH_ITEMS = 512
@@ -25,6 +25,7 @@ class Job:
 
     request: IngestRequest
     future: Future[IngestResult]
+    opened: OpenedRequest | None = None
     taken: TakenApart | None = None
     count: Count = field(default_factory=Count)
     failed: str = ""

@@ -2,12 +2,12 @@
 
     decode -> validate -> redact -> dialect -> rows -> group commit -> acknowledge
 
-The first five are `requests.take_apart`, outside the transaction; `ItemWriter` is the rows.
+The first five are `requests.py`, outside the transaction; `ItemWriter` is the rows.
 What queued while the last transaction was written shares the next, at most 512 items or about
 100 ms of writing, so that an approval's write never waits long for the lock. A request may span
 several transactions and is acknowledged after the last: sent again, its parts are known. A second
-thread does nothing but commit: half a dozen statements that hold no lock of Python's, under which
-the next items are decoded and prepared.
+thread commits: a dozen statements that hold no lock of Python's, under which the next items are
+decoded and prepared. A third one looks for secrets in a request, which holds none either.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ from hansard_collector.payload_records import PayloadStage
 from hansard_collector.prepare import Preparer
 from hansard_collector.redact import RetentionPolicy
 from hansard_collector.refusals import Refusals
-from hansard_collector.requests import take_apart
+from hansard_collector.requests import open_request, take_apart
 from hansard_collector.write import ItemWriter, dialect_of
 from hansard_store.database import DataFolder, open_for_ingest
 from hansard_store.errors import StoreBusyError
@@ -76,7 +76,7 @@ class Pipeline:
         *,
         durability: str = "normal",
         queue_bytes: int = _QUEUE_BYTES,
-        committer: Executor | None = None,
+        helpers: Executor | None = None,
     ) -> None:
         self._connection = open_for_ingest(folder, durability=durability)
         self._writer = IngestWriter(self._connection, derived_version=DERIVED_VERSION)
@@ -95,8 +95,9 @@ class Pipeline:
         self._chunks = Chunks((), courtesy=self.courtesy)
         self._uncounted = Refusals()
         self._owed = Refusals()
-        # Commits, while the pipeline thread prepares; only one of them uses the writer at a time.
-        self._committer = committer or ThreadPoolExecutor(1, thread_name_prefix="hansard-commit")
+        # One commits while the pipeline thread prepares (only one of them uses the writer at a
+        # time), and one looks for secrets in what is prepared next.
+        self._helpers = helpers or ThreadPoolExecutor(2, thread_name_prefix="hansard-ingest")
         self._thread = threading.Thread(target=self._run, name="hansard-pipeline", daemon=True)
 
     # ---- what receivers call, from any thread
@@ -146,7 +147,7 @@ class Pipeline:
             self._condition.notify()
         if self._thread.ident is not None:
             self._thread.join()
-        self._committer.shutdown()
+        self._helpers.shutdown()
         with contextlib.suppress(apsw.BusyError):  # somebody reads: the next opening takes it in
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         self._connection.close()
@@ -177,7 +178,9 @@ class Pipeline:
                     return None
                 self._uncounted.merge(refusals)
                 opened = [job for job in jobs if self._open(job)]
-                self._chunks = Chunks(opened, courtesy=self.courtesy)
+                # Secrets were looked for in all of them meanwhile.
+                taken = [job for job in opened if self._take_apart(job)]
+                self._chunks = Chunks(taken, courtesy=self.courtesy)
             except Exception as error:
                 # The last border: whatever it was, the thread goes on and the senders are told.
                 _log.exception("requests could not be taken apart")
@@ -209,9 +212,22 @@ class Pipeline:
         """Decode a job's request; False when it cannot be, which its sender is told at once."""
         if not job.future.set_running_or_notify_cancel():
             return False  # nobody waits for it any more; its sender will send it again
+        with self._refused_on_error(job):
+            job.opened = open_request(job.request, self._retention, self._helpers, self._payloads)
+        return job.opened is not None
+
+    def _take_apart(self, job: Job) -> bool:
+        """Find a job's items; False when that cannot be done, which its sender is told at once."""
+        assert job.opened is not None  # only opened jobs come here
+        with self._refused_on_error(job):
+            job.taken = take_apart(job.opened, self._preparer, self._retention, self._payloads)
+        return job.taken is not None
+
+    @contextlib.contextmanager
+    def _refused_on_error(self, job: Job) -> Iterator[None]:
         try:
-            job.taken = take_apart(job.request, self._preparer, self._retention, self._payloads)
-            return True
+            yield
+            return
         except MalformedRequest as error:
             job.failed = str(error)
             job.refuse(error)
@@ -220,7 +236,6 @@ class Pipeline:
             job.failed = f"internal error ({type(error).__name__})"
             job.refuse(error)
         self._uncounted.add(job.failure())
-        return False
 
     def _begin(self, work: _Work) -> Future[None]:
         """Write a transaction's rows, and have it committed by the other thread."""
@@ -230,7 +245,7 @@ class Pipeline:
             failed: Future[None] = Future()
             failed.set_exception(error)
             return failed
-        return self._committer.submit(self._commit, work.chunk, tallies)
+        return self._helpers.submit(self._commit, work.chunk, tallies)
 
     def _settle(self, commit: Future[None], work: _Work) -> None:
         """Wait for a commit; on failure see to it that every sender is told, and it is counted."""

@@ -12,6 +12,8 @@ stored with the record, are part of it.
 
 from __future__ import annotations
 
+from concurrent.futures import Executor, Future
+
 from google.protobuf.message import Message
 
 from hansard_collector.ingest import Signal
@@ -26,6 +28,8 @@ from hansard_compiler.cleaning import (
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.redactions import RemovedSecret
+
+_SMALL_BYTES = 64 * 1024  # of a request: waking a thread takes as long as looking through these
 
 Removed = dict[int, tuple[RemovedSecret, ...]]
 
@@ -48,6 +52,21 @@ class RetentionPolicy:
     def mode(self) -> RetentionMode:
         return self._mode
 
+    def begin_scan(self, message: Message, helpers: Executor) -> Future[bool]:
+        """Find out whether `apply` would certainly remove nothing; of a large request, a helper."""
+        known: Future[bool] = Future()
+        if self._mode is not RetentionMode.REDACTED_PAYLOADS:
+            known.set_result(self._mode is RetentionMode.FULL_PAYLOADS)
+            return known
+        raw = message.SerializeToString()
+        if len(raw) > _SMALL_BYTES:
+            return helpers.submit(self._is_clean, raw)
+        known.set_result(self._is_clean(raw))
+        return known
+
+    def _is_clean(self, raw: bytes) -> bool:
+        return not self._redactor.scan_bytes(raw)
+
     def apply(self, signal: Signal, message: Message) -> Removed:
         """Remove from a request what the mode does not keep; say what, by item.
 
@@ -59,8 +78,6 @@ class RetentionPolicy:
         if self._mode is RetentionMode.FULL_PAYLOADS:
             return {}
         if self._mode is RetentionMode.REDACTED_PAYLOADS:
-            if not self._redactor.scan_bytes(message.SerializeToString()):
-                return {}
             return _by_item(signal, message, self._cleaner.redact)
         return _by_item(signal, message, self._cleaner.withhold)
 

@@ -1,7 +1,7 @@
 """A request taken apart: decode, validate, redact, prepare, item by item.
 
-The stages stand in `take_apart`, in their order. What comes out is a list of items to be written
-and the count of those refused, with the reasons that the sender is told.
+The stages stand in `open_request` and `take_apart`, in their order. What comes out is a list of
+items to be written and the count of those refused, with the reasons that the sender is told.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import hashlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
 from hansard_collector.any_value import attributes_dict
-from hansard_collector.decode import decode
+from hansard_collector.decode import DecodedRequest, decode
 from hansard_collector.ingest import IngestRequest, Signal
 from hansard_collector.payload_records import PayloadStage, SentPayload
 from hansard_collector.prepare import Envelope, PreparedSpan, Preparer
@@ -71,24 +72,50 @@ class _Item(NamedTuple):
     mac: bytes
 
 
-def take_apart(
+@dataclass(frozen=True, slots=True)
+class OpenedRequest:
+    """A request that was decoded, while secrets are looked for in it."""
+
+    request: IngestRequest
+    decoded: DecodedRequest
+    sent: Sequence[SentPayload]
+    is_clean: Future[bool]
+
+
+def open_request(
     request: IngestRequest,
+    retention: RetentionPolicy,
+    helpers: Executor,
+    payloads: PayloadStage | None = None,
+) -> OpenedRequest:
+    """Decode a request; raises MalformedRequest when it cannot be.
+
+    One of the helpers looks for secrets in it: that takes as long as all else that is done with
+    a request here, and holds no lock of Python's.
+    """
+    decoded = decode(request)
+    sent: Sequence[SentPayload] = ()
+    if payloads is not None and request.signal is Signal.LOGS:
+        sent = payloads.take_out(decoded.message)
+    return OpenedRequest(request, decoded, sent, retention.begin_scan(decoded.message, helpers))
+
+
+def take_apart(
+    opened: OpenedRequest,
     preparer: Preparer,
     retention: RetentionPolicy,
     payloads: PayloadStage | None = None,
 ) -> TakenApart:
-    """Return the items of a request; raises MalformedRequest when it cannot be decoded.
+    """Return the items of a request.
 
     Identity is judged before redaction (`mac`), so that a re-sent span is known again even when
     its secrets were replaced by markers.
     """
-    decoded = decode(request)
+    request, decoded, sent = opened.request, opened.decoded, opened.sent
     taken = TakenApart(items=iter(()), warnings=list(decoded.warnings))
-    sent: list[SentPayload] = []
-    if payloads is not None and request.signal is Signal.LOGS:
-        sent = payloads.take_out(decoded.message)
     macs = _macs(request.signal, decoded.message, preparer)
-    removed = retention.apply(request.signal, decoded.message)
+    is_clean = opened.is_clean.result()
+    removed = {} if is_clean else retention.apply(request.signal, decoded.message)
     envelopes = _envelopes(request.signal, decoded.message, taken)
     taken.items = _prepared(request, envelopes, macs, removed, preparer=preparer, taken=taken)
     if sent and payloads is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from hansard_collector.ingest import Encoding, IngestRequest, Signal
 from hansard_collector.prepare import PreparedSpan, Preparer
 from hansard_collector.prepare_logs import PreparedLog, PreparedPoint
 from hansard_collector.redact import RetentionPolicy
-from hansard_collector.requests import TakenApart, take_apart
+from hansard_collector.requests import TakenApart, open_request, take_apart
 from hansard_compiler.redaction import Redactor
 from tests.collector.ingesting import (
     SENDER,
@@ -38,7 +39,10 @@ def taken(message: Any, *, retention: str = "full_payloads") -> TakenApart:
     ]
     body = message.SerializeToString()
     request = IngestRequest(signal, Encoding.PROTOBUF, body, SENDER, START_NS)
-    return take_apart(request, Preparer(key=KEY), RetentionPolicy(retention, Redactor(KEY)))
+    policy = RetentionPolicy(retention, Redactor(KEY))
+    with ThreadPoolExecutor(1) as helpers:
+        opened = open_request(request, policy, helpers)
+    return take_apart(opened, Preparer(key=KEY), policy)
 
 
 def spans_of(request: TakenApart) -> list[PreparedSpan]:
