@@ -76,6 +76,16 @@ def test_identity_is_judged_before_redaction() -> None:
     assert [one.count for one in redacted[0].removed] == [1]
 
 
+@pytest.mark.parametrize("filler", ["", "word " * 20_000], ids=["small", "large"])
+def test_secrets_are_found_at_once_and_by_a_helper_alike(filler: str) -> None:
+    request = traces([span(1, attributes={"k": f"{filler}{SECRET}"}), span(2)])
+
+    found = spans_of(taken(request, retention="redacted_payloads"))
+
+    assert SECRET not in found[0].message.attributes[0].value.string_value
+    assert [len(one.removed) for one in found] == [1, 0]
+
+
 def test_equal_log_records_of_one_request_are_told_apart_and_those_of_two_services_differ() -> None:
     request = logs([log(1), log(1), log(2)], service="a")
     request.MergeFrom(logs([log(1)], service="b"))
