@@ -71,10 +71,12 @@ class ToldCall(StreamingResponse):
         """Answer. An error before the first message is raised, and told as any other."""
         telling, heard = create_memory_object_stream[_Told | Exception](_MOST_UNREAD)
         error: Exception | None = None
-        async with heard, create_task_group() as group:
+        async with create_task_group() as group:
             group.start_soon(self._do, telling)
             group.start_soon(_leave, receive, group.cancel_scope)
-            error = await self._send_all(heard, send)
+            # Closed before the group waits for its tasks: the thread may wait for room in it.
+            async with heard:
+                error = await self._send_all(heard, send)
             group.cancel_scope.cancel()
         if error is not None:
             raise error
