@@ -1,10 +1,17 @@
-"""Markdown of recorded messages as safe HTML. Recorded text is hostile: see `to_html`."""
+"""Markdown of recorded messages as safe HTML. Recorded text is hostile: see `to_html`.
+
+Parser and sanitiser come with the first message: 3 MB that a server which only receives is spared.
+"""
 
 from __future__ import annotations
 
-import nh3
-from markdown_it import MarkdownIt
+from functools import cache
+from typing import TYPE_CHECKING
+
 from markupsafe import Markup
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 _TAGS = {
     "p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "a",
@@ -13,10 +20,6 @@ _TAGS = {
 }  # fmt: skip
 _SAFE_SCHEMES = {"http", "https", "mailto"}
 _LONGEST = 200_000  # characters; beyond this a message is shown as plain text
-
-# No raw HTML and no images: an image in a prompt is a known way to leak what is on the page.
-_PARSER = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table")
-_PARSER.disable("image")
 
 
 def to_html(text: str) -> Markup | None:
@@ -27,12 +30,24 @@ def to_html(text: str) -> Markup | None:
     """
     if len(text) > _LONGEST:
         return None
+    import nh3
+
     # style="text-align" of table cells goes too: the CSP would block it with a console error.
     clean = nh3.clean(
-        _PARSER.render(text),
+        _parser().render(text),
         tags=_TAGS,
         attributes={"a": {"href"}, "ol": {"start"}},
         url_schemes=_SAFE_SCHEMES,
         link_rel="noopener noreferrer nofollow",
     )
     return Markup(clean)
+
+
+@cache
+def _parser() -> MarkdownIt:
+    """Return the parser; safe to share, as it keeps nothing of what it parses."""
+    from markdown_it import MarkdownIt
+
+    # No raw HTML and no images: an image in a prompt is a known way to leak what is on the page.
+    parser = MarkdownIt("commonmark", {"html": False, "linkify": False})
+    return parser.enable("table").disable("image")

@@ -54,8 +54,8 @@ _BACKLOG = 2048
 # Accepted requests wait at most STORE_WAIT_S for the store; whoever still uploads then is cut off.
 _SHUTDOWN_S = int(STORE_WAIT_S) + 1
 # The pipeline gives the interpreter lock away at each call of SQLite and must wait this long to get
-# it back from a thread that commits or renders: agent spans came in at 2,500/s with 2 ms, 2,950 with
-# 0.5, 3,080 with this, and pages took no longer. Python's own is 5 ms.
+# it back from a thread that commits or renders: agent spans came in at 2,500/s with 2 ms, 2,950/s
+# with 0.5, 3,080/s with this, and pages took no longer. Python's own is 5 ms.
 _SWITCH_S = 0.0001
 _GC_OBJECTS = 50_000  # made since the last walk over the youngest; Python's own is 700
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
