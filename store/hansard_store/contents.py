@@ -111,14 +111,6 @@ def _chars(values: Iterable[CutValue]) -> int:
     return sum(value.chars for value in values)
 
 
-_FIND = "SELECT id FROM content WHERE digest = ?"
-_FIND_ALL = """
-WITH RECURSIVE place (at) AS (
-  VALUES (1) UNION ALL SELECT at + 32 FROM place WHERE at + 32 < length(:digests)
-)
-SELECT digest, id FROM place CROSS JOIN content ON digest = substr(:digests, at, 32)
-"""
-_LAST = "SELECT coalesce(max(id), 0) FROM content"
 _ADD = """
 INSERT INTO content (id, digest, size, body)
 SELECT :first + key, substr(:digests, key * 32 + 1, 32), value ->> 0,
@@ -165,7 +157,7 @@ class ContentWriter:
     def __init__(self, connection: apsw.Connection) -> None:
         self._execute = connection.execute
         self._ids = DigestNumbering(
-            connection, find=_FIND, find_all=_FIND_ALL, last=_LAST, most=_KNOWN_DIGESTS
+            connection, table="content", column="digest", most=_KNOWN_DIGESTS
         )
         self._nodes: Numbering[tuple[int, int]] = Numbering(
             connection, find=_FIND_NODE, last=_LAST_NODE, most=_KNOWN_NODES

@@ -12,6 +12,14 @@ from typing import Generic, TypeVar
 
 import apsw
 
+# Digests come as one value, one behind the other.
+_FIND_ALL = """
+WITH RECURSIVE place (at) AS (
+  VALUES (1) UNION ALL SELECT at + 32 FROM place WHERE at + 32 < length(:digests)
+)
+SELECT {column}, id FROM place CROSS JOIN {table} ON {column} = substr(:digests, at, 32)
+"""
+
 Key = TypeVar("Key", bound=tuple[bytes | int, ...])
 
 
@@ -67,16 +75,16 @@ class Numbering(Generic[Key]):
 
 
 class DigestNumbering(Numbering[tuple[bytes]]):
-    """Of rows that are found by a digest of 32 bytes, which can be looked up many at a time.
+    """Of the rows of a table that are found by a digest of 32 bytes, also many at a time."""
 
-    `find_all` selects digest and id by `:digests`, one digest after the other.
-    """
-
-    def __init__(
-        self, connection: apsw.Connection, *, find: str, find_all: str, last: str, most: int
-    ) -> None:
-        super().__init__(connection, find=find, last=last, most=most)
-        self._find_all = find_all
+    def __init__(self, connection: apsw.Connection, *, table: str, column: str, most: int) -> None:
+        super().__init__(
+            connection,
+            find=f"SELECT id FROM {table} WHERE {column} = ?",
+            last=f"SELECT coalesce(max(id), 0) FROM {table}",
+            most=most,
+        )
+        self._find_all = _FIND_ALL.format(table=table, column=column)
         self._absent: set[tuple[bytes]] = set()  # looked up in this transaction, and not stored
 
     def begin(self) -> None:

@@ -24,14 +24,6 @@ _KNOWN_NAMES, _NAME_CHARS = 20_000, 64
 # What one text adds to the index at most; the rest stays readable, and is said to be unindexed.
 INDEXED_CHARS = 1_000_000
 
-_FIND = "SELECT id FROM text WHERE hash = ?"
-_FIND_ALL = """
-WITH RECURSIVE place (at) AS (
-  VALUES (1) UNION ALL SELECT at + 32 FROM place WHERE at + 32 < length(:digests)
-)
-SELECT hash, id FROM place CROSS JOIN text ON hash = substr(:digests, at, 32)
-"""
-_LAST = "SELECT coalesce(max(id), 0) FROM text"
 _ADD = """
 INSERT INTO text (id, hash, field, role, match_hash, first_span, body)
 SELECT :first + key, substr(:hashes, value ->> 0, 32), value ->> 2, value ->> 3,
@@ -75,9 +67,7 @@ class TextWriter:
         self._contents = contents
         self._bodies = BodyWriter(contents)
         self._index = index
-        self._ids = DigestNumbering(
-            connection, find=_FIND, find_all=_FIND_ALL, last=_LAST, most=_KNOWN
-        )
+        self._ids = DigestNumbering(connection, table="text", column="hash", most=_KNOWN)
         self._names: dict[TextProjection, int] = {}  # short texts that most spans repeat
         self._node_ids: Numbering[tuple[int, int]] = Numbering(
             connection, find=_FIND_NODE, last=_LAST_NODE, most=0
