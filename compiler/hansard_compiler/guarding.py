@@ -92,7 +92,7 @@ def _ask(policy: PolicyDecider, item: Item, state: State) -> Verdict:
     )
     try:
         return policy.decide(subject)
-    except Exception:  # whatever went wrong in a rule, it must not let anything through
+    except Exception:  # this stage's border: a port of others raises anything, and that denies
         return Verdict(effect="deny", failed=True)
 
 

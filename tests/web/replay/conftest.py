@@ -6,16 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.web.replay.stage import Stage, staging
+from tests.web.replay.stage import Stage, module_staging
 
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """A store with a server and a provider; tests add runs of their own."""
-    with (
-        pytest.MonkeyPatch.context() as monkeypatch,
-        staging(tmp_path_factory.mktemp("replay") / "data", monkeypatch) as made,
-    ):
+    with module_staging(tmp_path_factory.mktemp("replay") / "data") as made:
         yield made
 
 

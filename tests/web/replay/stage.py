@@ -247,6 +247,13 @@ class Stage:
 
 
 @contextmanager
+def module_staging(path: Path) -> Iterator[Stage]:
+    """Open a stage for the tests of a module."""
+    with pytest.MonkeyPatch.context() as monkeypatch, staging(path, monkeypatch) as made:
+        yield made
+
+
+@contextmanager
 def staging(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     """Open a stage for a test."""
     with providing() as provider:

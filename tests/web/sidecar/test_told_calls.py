@@ -28,7 +28,7 @@ from tests.instrumentation.clients.provider import (
     stream_reply,
 )
 from tests.web.conftest import Served
-from tests.web.replay.stage import MODELS, SCRIPT, Stage, staging
+from tests.web.replay.stage import MODELS, SCRIPT, Stage, module_staging
 
 Json = dict[str, Any]
 CHAT = STREAMS["/v1/chat/completions"]
@@ -36,10 +36,7 @@ CHAT = STREAMS["/v1/chat/completions"]
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with (
-        pytest.MonkeyPatch.context() as monkeypatch,
-        staging(tmp_path_factory.mktemp("told") / "data", monkeypatch) as made,
-    ):
+    with module_staging(tmp_path_factory.mktemp("told") / "data") as made:
         yield made
 
 
