@@ -3,7 +3,8 @@
 For a field, the first source that is present and usable is taken; the groups `merged` and `joined`
 take all of them. Evidence is an attribute key, a prefix of flat keys (ends in a dot), an event
 (`event …`, of the span or as a log record) or the beginning of the span's name (`span …`). Rows of
-model calls stand in `table_of_calls`, rows of other steps in `table_of_steps`.
+model calls stand in `table_of_calls`, their tokens in `table_of_tokens`, rows of other steps in
+`table_of_steps`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from hansard_collector.dialects import (
     pydantic_ai,
     table_of_calls,
     table_of_steps,
+    table_of_tokens,
     traceloop,
     vercel,
 )
@@ -244,8 +246,8 @@ GROUPS: Mapping[str, Rows] = {
     "messages": table_of_calls.MESSAGES,
     "embedded": table_of_calls.EMBEDDED,
     "call": table_of_calls.CALL,
-    "tokens": table_of_calls.TOKENS,
-    "sums": table_of_calls.SUMS,
+    "tokens": table_of_tokens.TOKENS,
+    "sums": table_of_tokens.SUMS,
     "tool": table_of_steps.TOOL,
     "retrieval": table_of_steps.RETRIEVAL,
     "content": table_of_steps.CONTENT,
