@@ -1,0 +1,240 @@
+"""The queue of tasks for review: the only public way to write it.
+
+What the detector finds is opened blocked, and a person decides; nothing else moves a task on. Every
+write is one transaction on the caller's thread and survives a power cut.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+import apsw
+
+from hansard_compiler.calls import Json
+from hansard_compiler.canonical import canonical_bytes
+from hansard_compiler.compile_errors import InvalidInput
+from hansard_compiler.models import parse
+from hansard_compiler.redaction import Redactor
+from hansard_compiler.retention import RetentionMode
+from hansard_compiler.task_models import Decide
+from hansard_store import tasks
+from hansard_store.database import DataFolder, transaction
+from hansard_store.detecting.rules import Finding, Occurrence
+from hansard_store.own_connections import OwnConnections
+from hansard_store.task_errors import BadDecision, NoteNotKept, TaskDecided, TaskNotApproved
+from hansard_store.tasks import Decided, Door, Evidence, Task, get_task
+
+MOST_EVIDENCE: Final = 20  # ids that a task keeps: the first one and the newest
+_PATTERN_BYTES: Final = 16
+Outcome = Literal["opened", "counted", "known", "decided"]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What became of a finding.
+
+    `opened` a task; an open one `counted` more; nothing new is `known`; or a person has `decided`
+    about it, and since then it did not repeat as often as the rule says.
+    """
+
+    finding: Finding
+    outcome: Outcome
+    task: Task | None  # None: decided
+
+
+class TaskBook:
+    """The tasks of one store. Threads share it, each with a connection of its own."""
+
+    def __init__(
+        self,
+        folder: DataFolder,
+        mode: RetentionMode = RetentionMode.REDACTED_PAYLOADS,
+        *,
+        door: Door = "api",
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self.mode = mode
+        self._door: Door = door
+        self._clock = clock
+        self._key = folder.key()
+        self._redactor = Redactor(self._key)
+        self._connections = OwnConnections(folder)
+
+    def through(self, door: Door) -> TaskBook:
+        """Return the same book as it is used through another door."""
+        other = copy(self)
+        other._door = door
+        return other
+
+    def close(self) -> None:
+        """Close all connections; no thread may be using one."""
+        self._connections.close()
+
+    def record(self, findings: Sequence[Finding]) -> list[Recorded]:
+        """Open a blocked task for each pattern, or count more of the one that is open.
+
+        Nothing counts twice, and nothing that a person has decided about counts again.
+        """
+        now_ns = self._clock()
+        connection = self._connections.get()
+        with transaction(connection):
+            return [self._record(connection, one, now_ns=now_ns) for one in findings]
+
+    def decide(self, task_id: str, asked: Decide, *, by: str = "") -> Task:
+        """Approve or dismiss a blocked task, or close an approved one as done.
+
+        The same decision by the same person changes nothing. Raises NotFoundError, TaskRefused.
+        """
+        author, note = self._name(asked.by or by), self._note(asked.note)
+        connection = self._connections.get()
+        with transaction(connection):
+            task = get_task(connection, task_id)
+            if asked.decision == "done":
+                self._finish(connection, task, by=author)
+            else:
+                becomes: Decided = "approved" if asked.decision == "approve" else "dismissed"
+                self._decide(connection, task, becomes, by=author, note=note)
+            return get_task(connection, task.task_id)
+
+    def decide_json(self, task_id: str, told: Json, *, by: str = "") -> Task:
+        """Decide as a form or a program tells; raises as `decide`, and BadDecision."""
+        try:
+            asked = parse(Decide, {name: one for name, one in told.items() if one is not None})
+        except InvalidInput as error:
+            raise BadDecision([(one.where, one.what) for one in error.problems]) from None
+        return self.decide(task_id, asked, by=by)
+
+    # ---- inside
+
+    def _record(self, connection: apsw.Connection, finding: Finding, *, now_ns: int) -> Recorded:
+        pattern = self._pattern(finding)
+        number, last_ns = tasks.counted_until(connection, pattern)
+        # By number, as some come late; by time too, as numbers of deleted runs are given again.
+        fresh = [one for one in finding.occurrences if one.number > number or one.at_ns > last_ns]
+        found = tasks.find_open(connection, pattern)
+        if found is not None:
+            if not fresh:
+                return Recorded(finding, "known", found)
+            tasks.count_more(connection, _counted(found, finding, fresh, now_ns=now_ns))
+            return Recorded(finding, "counted", tasks.find_open(connection, pattern))
+        if len(fresh) < finding.rule.threshold:
+            return Recorded(finding, "decided", None)
+        tasks.add_task(connection, _opened(pattern, finding, fresh, now_ns=now_ns))
+        return Recorded(finding, "opened", tasks.find_open(connection, pattern))
+
+    def _pattern(self, finding: Finding) -> bytes:
+        """Return the name of a pattern: keyed, as recorded words may be in its signature."""
+        told = [finding.rule.name, finding.subject_kind, finding.subject, finding.signature]
+        return hmac.digest(self._key, canonical_bytes(told), hashlib.sha256)[:_PATTERN_BYTES]
+
+    def _decide(
+        self, connection: apsw.Connection, task: Task, state: Decided, *, by: str, note: str | None
+    ) -> None:
+        was_set = tasks.set_decided(
+            connection, task, state, by=by, door=self._door, note=note, now_ns=self._clock()
+        )
+        if not was_set and (task.state, task.decided_by) != (state, by):
+            raise _decided_already(task)
+
+    def _finish(self, connection: apsw.Connection, task: Task, *, by: str) -> None:
+        if tasks.set_done(connection, task, by=by, now_ns=self._clock()) or task.state == "done":
+            return
+        if task.state == "blocked":
+            raise TaskNotApproved(
+                f"task {task.task_id[:8]} is blocked until a person approves it", state=task.state
+            )
+        raise _decided_already(task)
+
+    def _note(self, note: str | None) -> str | None:
+        if note is None or self.mode is RetentionMode.FULL_PAYLOADS:
+            return note
+        if self.mode is RetentionMode.METADATA_ONLY:
+            raise NoteNotKept
+        return self._redactor.redact_text(note).text
+
+    def _name(self, name: str) -> str:
+        if self.mode is RetentionMode.FULL_PAYLOADS or not name:
+            return name
+        return self._redactor.redact_text(name).text
+
+
+def decision_of(task: Task) -> Json | None:
+    """Return who decided, how and when; None while nobody has."""
+    if task.decided_ns is None:
+        return None
+    return {
+        "decision": "dismiss" if task.state == "dismissed" else "approve",
+        "by": task.decided_by or None,
+        "ns": str(task.decided_ns),
+        "door": task.decided_door,
+        "note": task.note,
+    }
+
+
+def _decided_already(task: Task) -> TaskDecided:
+    who = f" by {task.decided_by}" if task.decided_by else ""
+    return TaskDecided(
+        f"task {task.task_id[:8]} was {task.state} already{who}",
+        state=task.state,
+        decision=decision_of(task),
+    )
+
+
+def _opened(pattern: bytes, finding: Finding, fresh: Sequence[Occurrence], *, now_ns: int) -> Task:
+    return Task(
+        id=0,
+        task_id=secrets.token_hex(16),
+        state="blocked",
+        review=True,
+        level=finding.rule.level,
+        rule=finding.rule.name,
+        pattern=pattern,
+        subject_kind=finding.subject_kind,
+        subject=finding.subject,
+        title=finding.title,
+        description=finding.description,
+        count=len(fresh),
+        first_ns=fresh[0].at_ns,
+        last_ns=fresh[-1].at_ns,
+        counted_to=max(one.number for one in fresh),
+        evidence=_evidence([*map(_evidence_of, fresh)]),
+        activity=finding.activity(now_ns),
+        threshold=finding.rule.threshold,
+        window_ns=finding.rule.window_ns,
+        created_ns=now_ns,
+        updated_ns=now_ns,
+    )
+
+
+def _counted(task: Task, finding: Finding, fresh: Sequence[Occurrence], *, now_ns: int) -> Task:
+    return replace(
+        task,
+        count=task.count + len(fresh),
+        first_ns=min(task.first_ns, fresh[0].at_ns),
+        last_ns=max(task.last_ns, fresh[-1].at_ns),
+        counted_to=max(task.counted_to, *(one.number for one in fresh)),
+        evidence=_evidence([*task.evidence, *map(_evidence_of, fresh)]),
+        activity=finding.activity(now_ns),
+        threshold=finding.rule.threshold,
+        window_ns=finding.rule.window_ns,
+        updated_ns=now_ns,
+    )
+
+
+def _evidence(found: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """Return the first one and the newest."""
+    kept = sorted(found, key=lambda one: one.at_ns)
+    if len(kept) > MOST_EVIDENCE:
+        kept = [kept[0], *kept[1 - MOST_EVIDENCE :]]
+    return tuple(kept)
+
+
+def _evidence_of(one: Occurrence) -> Evidence:
+    return Evidence(one.kind, one.id, one.at_ns)
