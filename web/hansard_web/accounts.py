@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated
@@ -15,15 +14,10 @@ from starlette.requests import Request
 
 from hansard_compiler.errors import HansardError
 from hansard_compiler.retention import RetentionMode
-from hansard_store.approval_records import PolicyNote
-from hansard_store.database import DataFolder
 from hansard_store.facade import Accountability
-from hansard_store.policy_checks import record_check
-from hansard_store.policy_port import AskPolicy, PolicyQuestion, ids_of, note_of
-from hansard_store.policy_records import CheckKeeper
 from hansard_web.head_keeping import HeadKeeper, Tell, telling
 from hansard_web.policy_asking import PolicyDesk
-from hansard_web.policy_book import PolicyBook
+from hansard_web.policy_judging import policy_of
 from hansard_web.settings import Token
 from hansard_web.sidecar.recording import Outlet
 from hansard_web.site import Site
@@ -73,22 +67,6 @@ class Accounts:
                 _log.warning("approvals are looked after later: %s", error)
             if self._stop.wait(_EVERY_S):
                 return
-
-
-def policy_of(book: PolicyBook, keeper: CheckKeeper, folder: DataFolder) -> AskPolicy:
-    """Return how proposals are judged by the rules of a book; every check is recorded."""
-
-    def ask(asked: PolicyQuestion) -> PolicyNote:
-        current = book.in_force()
-        if not current.put and not current.read:
-            return PolicyNote(facts=asked.facts)  # nobody set up any rules
-        check = asked.check(current.policy)
-        row = keeper.row(check, now_ns=time.time_ns())
-        trace_id, span_id = ids_of(asked)
-        number = record_check(folder, row, trace_id=trace_id, span_id=span_id)
-        return note_of(check, asked, check_id=number)
-
-    return ask
 
 
 def make_accounts(site: Site, desk: PolicyDesk, outlet: Outlet | None) -> Accounts:

@@ -27,6 +27,7 @@ from hansard_compiler.retention import RetentionMode
 from hansard_store.annotation_book import AnnotationBook
 from hansard_store.database import DataFolder
 from hansard_store.memory_book import MemoryBook
+from hansard_store.task_book import TaskBook
 from hansard_web.accounts import make_accounts
 from hansard_web.api.ledger import router as ledger_router
 from hansard_web.api.routes import api_router
@@ -80,6 +81,7 @@ def create_app(
         app.state.accounts.close()
         app.state.memory.close()
         app.state.annotations.close()
+        app.state.tasks.close()
         site.close()
 
     app = FastAPI(
@@ -100,6 +102,7 @@ def create_app(
     app.state.chains = Chains()
     app.state.memory = MemoryBook(store, RetentionMode(settings.retention), door="api")
     app.state.annotations = AnnotationBook(store, RetentionMode(settings.retention))
+    app.state.tasks = TaskBook(store, RetentionMode(settings.retention))
     app.state.replays = make_replays(app.state.door, app.state.desk)
     if ingest is not None:
         app.router.routes[:0] = otlp_routes(

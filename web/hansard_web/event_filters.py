@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from hansard_store.errors import BadQueryError
 from hansard_store.event_types import Actor, EventFilter, EventType, Head
-from hansard_web.api.params import read_times
+from hansard_web.api.asked import read_times
 
 _Find = Callable[[str], bytes]
 

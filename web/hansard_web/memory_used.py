@@ -6,7 +6,7 @@ import apsw
 
 from hansard_compiler.calls import Json
 from hansard_store.receipts import FoundReceipt, ReceiptFilter, list_receipts
-from hansard_web.api.answers import time_text
+from hansard_web.api.values import time_text
 
 
 def uses_of(connection: apsw.Connection, memory_id: str, *, limit: int = 50) -> list[FoundReceipt]:

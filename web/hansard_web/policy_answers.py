@@ -17,7 +17,7 @@ from hansard_store.policies import (
     rule_sets_of,
 )
 from hansard_store.policy_checks import StoredCheck
-from hansard_web.api.answers import time_text
+from hansard_web.api.values import time_text
 from hansard_web.policy_book import InForce
 
 

@@ -23,7 +23,7 @@ from hansard_collector.receivers.http_answers import status_response
 from hansard_collector.receivers.paths import is_otlp_path
 from hansard_compiler.errors import AmbiguousIdError, HansardError, NotFoundError
 from hansard_compiler.replay.refusals import NotReplayable
-from hansard_store import annotation_errors, memory_errors
+from hansard_store import annotation_errors, memory_errors, task_errors
 from hansard_store.approval_errors import ActionBlocked, ApprovalConflict, BadProposal
 from hansard_store.errors import (
     BadDigestError,
@@ -50,6 +50,10 @@ _ANNOTATIONS: Final = (
     (annotation_errors.SecretInName, HTTPStatus.BAD_REQUEST),
     (annotation_errors.AnnotationRefused, HTTPStatus.CONFLICT),
 )
+_TASKS: Final = (
+    (task_errors.BadDecision, HTTPStatus.BAD_REQUEST),
+    (task_errors.TaskRefused, HTTPStatus.CONFLICT),
+)
 # The first class that fits an error counts.
 _STATUSES: Final = (
     (NotFoundError, HTTPStatus.NOT_FOUND),
@@ -69,6 +73,7 @@ _STATUSES: Final = (
     (NotReplayable, HTTPStatus.CONFLICT),
     *_MEMORY,
     *_ANNOTATIONS,
+    *_TASKS,
     *SIDECAR_STATUSES,
     *TRANSCRIPT_STATUSES,
 )
@@ -125,7 +130,7 @@ def _details_of(error: HansardError) -> dict[str, Any]:
     match error:
         case AmbiguousIdError():
             return {"matches": error.matches}
-        case ApprovalConflict():
+        case ApprovalConflict() | task_errors.TaskRefused():
             return dict(error.details)
         case ActionBlocked():
             return {"tool": error.tool, "reason": error.reason, "rule_ids": list(error.rule_ids)}

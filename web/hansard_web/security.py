@@ -69,6 +69,8 @@ _SCOPES: Final = (
     ("POST", re.compile(r"/v1/annotations(?:/[^/]+/withdraw)?"), TokenScope.DECIDE),
     ("POST", re.compile(r"/annotations(?:/[^/]+/withdraw)?"), TokenScope.DECIDE),
     ("POST", re.compile(r"/v1/scores"), TokenScope.INGEST),
+    ("POST", re.compile(r"/v1/tasks/[^/]+/decide"), TokenScope.DECIDE),
+    ("POST", re.compile(r"/tasks/[^/]+"), TokenScope.DECIDE),
     # What a tool of MCP asks for is judged again, as the request to the API that it is.
     ("POST", re.compile(r"/mcp"), TokenScope.READ),
     ("DELETE", re.compile(r"/mcp"), TokenScope.READ),

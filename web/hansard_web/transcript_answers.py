@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
@@ -22,8 +23,10 @@ from hansard_compiler.transcript_views import (
 )
 from hansard_store.transcript_queries import TranscriptItem, TranscriptSize
 from hansard_store.transcripts import SqliteTranscripts
-from hansard_web.api.answers import Body, ns_text, plain, time_text
-from hansard_web.site import Site
+from hansard_web.api.values import Body, ns_text, plain, time_text
+
+if TYPE_CHECKING:
+    from hansard_web.site import Site  # of a server, which commands do without
 
 
 def transcripts_of(site: Site) -> SqliteTranscripts:

@@ -62,6 +62,26 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
     assert ended.stdout.strip() == ""
 
 
+LIGHT = (
+    "open", "tail", "runs", "search", "usage", "approvals", "events", "repl", "transcripts",
+    "payload", "doctor", "import", "export", "backup", "restore", "verify", "rebuild", "gc",
+)  # fmt: skip
+
+
+def test_commands_that_need_the_store_alone_load_no_server() -> None:
+    code = (
+        "import sys; from hansard_web.cli import COMMANDS, LazyCommand;"
+        f"[LazyCommand(one).load() for one in COMMANDS if one.name in {LIGHT!r}];"
+        "heavy = ('fastapi', 'starlette', 'grpc', 'jinja2', 'uvicorn', 'opentelemetry.sdk');"
+        "print(*[m for m in heavy if m in sys.modules])"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment(), check=True
+    )
+
+    assert ended.stdout.strip() == ""
+
+
 def test_an_unknown_command_is_wrong_use(anywhere: Cli) -> None:
     ended = anywhere("frobnicate")
 

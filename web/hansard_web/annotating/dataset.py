@@ -26,8 +26,8 @@ from hansard_store.annotation_rows import Annotation, Target
 from hansard_store.run_queries import RunItem, find_trace_id, get_run
 from hansard_store.step_queries import StepSkeleton, get_step, steps_by_number
 from hansard_store.times import time_text
-from hansard_web.api.answers import Body, dump, plain
 from hansard_web.api.meaning import message_body
+from hansard_web.api.values import Body, dump, plain
 from hansard_web.readers import Readers
 
 _AT_ONCE: Final = 500  # things found in one state of the store; each line is read in its own

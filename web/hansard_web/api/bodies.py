@@ -1,11 +1,13 @@
-"""Runs and steps as bodies of the API (DESIGN §14)."""
+"""Runs, steps, hits and sums as bodies of the API (DESIGN §14)."""
 
 from __future__ import annotations
 
 from hansard_store.annotation_answers import marks_json
 from hansard_store.run_queries import RunItem
+from hansard_store.search import USES_COUNTED, SearchHit
 from hansard_store.step_queries import StepSkeleton, TreeRow
-from hansard_web.api.answers import Body, milliseconds, ns_text, time_text, tokens_body, usd
+from hansard_store.usage_queries import UsageRow
+from hansard_web.api.values import Body, milliseconds, ns_text, time_text, tokens_body, usd
 
 
 def run_body(run: RunItem) -> Body:
@@ -77,4 +79,30 @@ def row_body(row: TreeRow) -> Body:
         "has_children": row.has_children,
         "orphan": row.orphan,
         "loop": row.loop,
+    }
+
+
+def hit_body(hit: SearchHit) -> Body:
+    """Return a hit with the step it was found in."""
+    return {
+        "run_id": hit.step.run_id,
+        "step_id": hit.step.step_id,
+        "field": hit.field,
+        "message_role": hit.role,
+        "snippet": hit.snippet.text,
+        "highlights": [list(place) for place in hit.snippet.highlights],
+        "uses": hit.uses,
+        "uses_are_more": hit.uses >= USES_COUNTED,
+        "step": skeleton_body(hit.step),
+    }
+
+
+def usage_body(row: UsageRow) -> Body:
+    """Return what one day, model, agent or conversation used."""
+    return {
+        "key": row.key,
+        "runs": row.runs,
+        "model_calls": row.model_calls,
+        "tokens": tokens_body(row.tokens),
+        "cost_usd": usd(row.cost_usd_nano),
     }

@@ -16,8 +16,8 @@ from hansard_store.compilations import (
 )
 from hansard_store.run_queries import RunItem
 from hansard_store.step_queries import StepSkeleton
-from hansard_web.api.answers import Body
-from hansard_web.api.compilations import notes_of, summary_body
+from hansard_web.api.compilation_bodies import notes_of, summary_body
+from hansard_web.api.values import Body
 
 _CALL_ROLES = ("llm", "embedding")
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from anyio import CapacityLimiter, fail_after, to_thread
 from fastapi.routing import APIRoute
@@ -14,10 +12,10 @@ from starlette.responses import Response
 
 from hansard_web.errors import PayloadTooLargeError
 from hansard_web.sidecar.errors import BadBody, NotJson
+from hansard_web.strict_json import parse_json
 
 # Reading takes 2 to 15 ms of processor time a megabyte, which ingest does not have meanwhile.
 MAX_BYTES: Final = 16 * 1024 * 1024
-MAX_DEPTH: Final = 100
 _WAIT_S: Final = 120.0  # for the whole of a body
 # Larger ones are read apart: the event loop stands still meanwhile, and with it every other answer.
 _APART_BYTES: Final = 64 * 1024
@@ -74,63 +72,3 @@ async def _parsed(request: Request, data: bytes) -> Any:
     if not hasattr(state, "json_threads"):
         state.json_threads = CapacityLimiter(_MOST_APART)
     return await to_thread.run_sync(parse_json, data, limiter=state.json_threads)
-
-
-def parse_json(data: bytes) -> Any:
-    """Return what JSON says; raises BadBody where it could be read in two ways, or not at all."""
-    try:
-        value = json.loads(data, parse_constant=_no_number, object_pairs_hook=_unique)
-    except RecursionError:
-        raise BadBody(f"the body is nested deeper than {MAX_DEPTH} levels") from None
-    except UnicodeDecodeError:
-        raise BadBody("the body is not UTF-8") from None
-    except ValueError as error:
-        raise BadBody(f"the body is not JSON: {_told(error)}") from None
-    _check(value)
-    return value
-
-
-def _told(error: ValueError) -> str:
-    # The decoder's own sentence tells place and problem; others may repeat the input.
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg} (line {error.lineno}, column {error.colno})"
-    return "a number with more digits than can be read"
-
-
-def _no_number(name: str) -> NoReturn:
-    raise BadBody(f"{name} is no JSON")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise BadBody("a key stands twice in one object")
-    return made
-
-
-def _check(value: Any) -> None:
-    """Refuse what later stages could not write: endless nesting, halves of characters, infinity."""
-    level, depth = [value], 0
-    while level:
-        depth += 1
-        if depth > MAX_DEPTH:
-            raise BadBody(f"the body is nested deeper than {MAX_DEPTH} levels")
-        below: list[Any] = []
-        for one in level:
-            if isinstance(one, dict):
-                below += one.values()
-                below += one
-            elif isinstance(one, list):
-                below += one
-            elif isinstance(one, str) and not one.isascii():
-                _check_text(one)
-            elif isinstance(one, float) and math.isinf(one):
-                raise BadBody("a number is too large to be told from others")  # 1e999 and 1e1000
-        level = below
-
-
-def _check_text(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise BadBody("a text holds half of a surrogate pair, which is no Unicode") from None

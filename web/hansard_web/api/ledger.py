@@ -22,7 +22,8 @@ from hansard_store.ledger_queries import (
 from hansard_store.losses import LossSum, list_losses
 from hansard_store.writable import why_not_writable
 from hansard_web.api import models
-from hansard_web.api.answers import Answer, Body, time_text
+from hansard_web.api.answers import Answer
+from hansard_web.api.values import Body, time_text
 from hansard_web.site import Site, SiteDep
 
 router = APIRouter(tags=["health"])

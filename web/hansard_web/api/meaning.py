@@ -5,7 +5,7 @@ from __future__ import annotations
 from hansard_collector.read import StepReading
 from hansard_collector.views import EventView, LogView
 from hansard_compiler.calls import Call, CallError, Message, Tool, message_json
-from hansard_web.api.answers import Body, ns_text, plain, time_text
+from hansard_web.api.values import Body, ns_text, plain, time_text
 
 _MAX_NS = 1 << 63
 

@@ -19,9 +19,11 @@ from hansard_store.memory_reads import get_memory, versions_of
 from hansard_store.run_queries import find_trace_id
 from hansard_web import memory_books as books
 from hansard_web.api import memory_models as models
-from hansard_web.api.answers import Answer, Body
+from hansard_web.api.answers import Answer
+from hansard_web.api.asked import read_times
 from hansard_web.api.json_bodies import JsonRoute
-from hansard_web.api.params import read_limit, read_times
+from hansard_web.api.params import read_limit
+from hansard_web.api.values import Body
 from hansard_web.memory_books import BookDep, DoorDep
 from hansard_web.memory_used import use_json, uses_of
 from hansard_web.site import SiteDep

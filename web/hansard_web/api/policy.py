@@ -19,9 +19,10 @@ from hansard_store.policies import list_policies, rule_history
 from hansard_store.policy_checks import list_checks
 from hansard_store.run_queries import find_trace_id
 from hansard_web.api import policy_models as models
-from hansard_web.api.answers import Answer, Body
+from hansard_web.api.answers import Answer
 from hansard_web.api.json_bodies import JsonRoute
 from hansard_web.api.params import read_limit
+from hansard_web.api.values import Body
 from hansard_web.policy_answers import (
     check_body,
     rule_version_body,

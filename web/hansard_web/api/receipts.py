@@ -6,18 +6,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
-from hansard_compiler.reasons import ReasonCode
-from hansard_compiler.scoring import decimal_text
-from hansard_store.payloads import payload_ref
-from hansard_store.receipts import FoundReceipt, Receipt, ReceiptFilter, list_receipts
+from hansard_store.receipts import ReceiptFilter, list_receipts
 from hansard_web.api import receipt_models
-from hansard_web.api.answers import Answer, Body, time_text
-from hansard_web.api.params import read_limit, read_times
+from hansard_web.api.answers import Answer
+from hansard_web.api.asked import read_times
+from hansard_web.api.params import read_limit
+from hansard_web.api.receipt_bodies import found_body
 from hansard_web.site import SiteDep
 
 router = APIRouter(tags=["receipts"])
-
-_MEANINGS = {code.value: code.meaning for code in ReasonCode}
 
 
 def read_receipt_filter(
@@ -72,58 +69,3 @@ def receipts(
     return Answer(
         {"items": [found_body(one) for one in page.items], "next_cursor": page.next_cursor}
     )
-
-
-def found_body(found: FoundReceipt) -> Body:
-    """Return a receipt with the compile it is of."""
-    return {
-        "compilation_id": found.compilation_id,
-        "step_id": found.step_id,
-        "run_id": found.run_id,
-        "run_name": found.run_name,
-        "started_at": time_text(found.started_ns),
-        "model": found.model,
-        **receipt_body(found.receipt),
-    }
-
-
-def receipt_body(receipt: Receipt) -> Body:
-    """Return what a compile did with one item."""
-    return {
-        "item_id": receipt.item_id,
-        "kind": receipt.kind,
-        "decision": receipt.decision,
-        "pass": receipt.pass_name,
-        "reason": receipt.reason,
-        "reason_text": reason_text(receipt.reason),
-        "source": source_line(receipt),
-        "section": receipt.section,
-        "tokens_before": receipt.tokens_before,
-        "tokens_after": receipt.tokens_after,
-        "score": points(receipt.score_nano),
-        "missed_by_tokens": receipt.missed_tokens,
-        "missed_by_score": points(receipt.missed_score_nano),
-        "related_item_id": receipt.related,
-        "rule_ids": list(receipt.rules),
-        "original_ref": _ref(receipt.original),
-        "final_ref": _ref(receipt.final),
-    }
-
-
-def reason_text(code: str) -> str | None:
-    """Return a reason code in words; None for one of a later version."""
-    return _MEANINGS.get(code)
-
-
-def source_line(receipt: Receipt) -> str | None:
-    """Return type and place of where an item came from, in one line."""
-    return " ".join(part for part in (receipt.source_type, receipt.source) if part) or None
-
-
-def points(nano: int | None) -> str | None:
-    """Return a score exactly, as a decimal number in text."""
-    return None if nano is None else decimal_text(nano)
-
-
-def _ref(digest: bytes | None) -> str | None:
-    return None if digest is None else payload_ref(digest)

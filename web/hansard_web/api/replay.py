@@ -19,9 +19,10 @@ from hansard_store.replays import get_replay, list_replays
 from hansard_store.step_queries import get_step
 from hansard_web.accounts import person
 from hansard_web.api import replay_models as models
-from hansard_web.api.answers import Answer, Body
+from hansard_web.api.answers import Answer
+from hansard_web.api.asked import limit_of
 from hansard_web.api.json_bodies import JsonRoute, raw_body
-from hansard_web.api.params import read_limit
+from hansard_web.api.values import Body
 from hansard_web.replaying.answers import replay_body, summary_body
 from hansard_web.replaying.asked import AskReplay, GoOn
 from hansard_web.replaying.engine import PLAN_MS, Replays
@@ -124,7 +125,7 @@ def find_replays(
         wanted = None
         if step is not None:
             wanted = get_step(connection, step, now_ns=time.time_ns()).step_id
-        page = list_replays(connection, step_id=wanted, limit=read_limit(limit), cursor=cursor)
+        page = list_replays(connection, step_id=wanted, limit=limit_of(limit), cursor=cursor)
     items = [summary_body(one) for one in page.items]
     return Answer({"items": items, "next_cursor": page.next_cursor})
 

@@ -24,6 +24,7 @@ from hansard_web.api import (
     sidecar_runs,
     sql,
     steps,
+    tasks,
     transcripts,
     usage,
 )
@@ -41,6 +42,7 @@ ROUTERS = (
     policy.router,
     approvals.router,
     events.router,
+    tasks.router,
     memory.router,
     annotations_router,
     sidecar_runs.router,

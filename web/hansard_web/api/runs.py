@@ -25,9 +25,10 @@ from hansard_store.step_queries import (
 from hansard_store.tree import Mark
 from hansard_store.usage_queries import run_usage
 from hansard_web.api import models
-from hansard_web.api.answers import Answer, Body, tokens_body, usd
+from hansard_web.api.answers import Answer
 from hansard_web.api.bodies import row_body, run_body, skeleton_body
 from hansard_web.api.params import read_limit, read_run_filter
+from hansard_web.api.values import Body, tokens_body, usd
 from hansard_web.site import SiteDep
 
 router = APIRouter(tags=["runs"])

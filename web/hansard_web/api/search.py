@@ -7,10 +7,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from hansard_store.search import USES_COUNTED, SearchHit, search_texts
+from hansard_store.search import search_texts
 from hansard_web.api import models
-from hansard_web.api.answers import Answer, Body
-from hansard_web.api.bodies import skeleton_body
+from hansard_web.api.answers import Answer
+from hansard_web.api.bodies import hit_body
 from hansard_web.api.params import read_limit
 from hansard_web.site import SiteDep
 
@@ -31,18 +31,3 @@ def search(
     with site.readers.read() as connection:
         page = search_texts(connection, q, now_ns=time.time_ns(), limit=limit, cursor=cursor)
     return Answer({"items": [hit_body(hit) for hit in page.items], "next_cursor": page.next_cursor})
-
-
-def hit_body(hit: SearchHit) -> Body:
-    """Return a hit with the step it was found in."""
-    return {
-        "run_id": hit.step.run_id,
-        "step_id": hit.step.step_id,
-        "field": hit.field,
-        "message_role": hit.role,
-        "snippet": hit.snippet.text,
-        "highlights": [list(place) for place in hit.snippet.highlights],
-        "uses": hit.uses,
-        "uses_are_more": hit.uses >= USES_COUNTED,
-        "step": skeleton_body(hit.step),
-    }

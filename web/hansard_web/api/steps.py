@@ -22,12 +22,13 @@ from hansard_store.step_queries import (
     recent_durations,
 )
 from hansard_web.annotating.panel import target_of
-from hansard_web.api.answers import Answer, Body, milliseconds, plain, time_text
+from hansard_web.api.answers import Answer
 from hansard_web.api.bodies import skeleton_body
 from hansard_web.api.contexts import context_body, native_compilation
 from hansard_web.api.meaning import call_body, error_body, event_body, log_body, tool_body
-from hansard_web.api.receipts import receipt_body
+from hansard_web.api.receipt_bodies import receipt_body
 from hansard_web.api.step_models import Step
+from hansard_web.api.values import Body, milliseconds, plain, time_text
 from hansard_web.replaying.answers import replays_of_step
 from hansard_web.site import SiteDep
 

@@ -27,7 +27,8 @@ from starlette.types import Receive, Scope, Send
 
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import HansardError
-from hansard_web.api.answers import SCHEMA_VERSION, Answer, dump
+from hansard_web.api.answers import Answer
+from hansard_web.api.values import SCHEMA_VERSION, dump
 from hansard_web.problems import problem_of
 
 Tell = Callable[[str, Json], None]

@@ -16,9 +16,10 @@ from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.transcript_queries import list_transcripts, transcript_size
 from hansard_store.transcripts import SqliteTranscripts
 from hansard_web.api import transcript_models as models
-from hansard_web.api.answers import Answer, Body
+from hansard_web.api.answers import Answer
 from hansard_web.api.json_bodies import JsonRoute
 from hansard_web.api.params import read_limit
+from hansard_web.api.values import Body
 from hansard_web.settings import Scope, Token
 from hansard_web.site import SiteDep
 from hansard_web.transcript_answers import (

@@ -11,10 +11,13 @@ from hansard_store.conversation_queries import (
     get_conversation,
     list_conversations,
 )
-from hansard_store.usage_queries import UsageRow, list_usage
+from hansard_store.usage_queries import list_usage
 from hansard_web.api import models
-from hansard_web.api.answers import Answer, Body, time_text, tokens_body, usd
-from hansard_web.api.params import Window, read_limit, read_window
+from hansard_web.api.answers import Answer
+from hansard_web.api.asked import Window
+from hansard_web.api.bodies import usage_body
+from hansard_web.api.params import read_limit, read_window
+from hansard_web.api.values import Body, time_text, tokens_body, usd
 from hansard_web.site import SiteDep
 
 router = APIRouter(tags=["usage"])
@@ -35,17 +38,6 @@ def usage(
             connection, by, since_ns=window.since_ns, until_ns=window.until_ns, limit=limit
         )
     return Answer({"by": by, "items": [usage_body(row) for row in rows], "next_cursor": None})
-
-
-def usage_body(row: UsageRow) -> Body:
-    """Return what one day, model, agent or conversation used."""
-    return {
-        "key": row.key,
-        "runs": row.runs,
-        "model_calls": row.model_calls,
-        "tokens": tokens_body(row.tokens),
-        "cost_usd": usd(row.cost_usd_nano),
-    }
 
 
 @router.get(

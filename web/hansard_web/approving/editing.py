@@ -11,9 +11,9 @@ from typing import Any, Final
 from hansard_store.approval_errors import BadProposal
 from hansard_store.approval_fields import show, visible
 from hansard_store.approval_records import Approval
-from hansard_web.api.json_bodies import parse_json
 from hansard_web.approving.story import Change, changes_between
 from hansard_web.sidecar.errors import BadBody
+from hansard_web.strict_json import parse_json
 
 _NOT_PLAIN: Final = re.compile(r"[^\x20-\x7e\n]")
 

@@ -52,6 +52,8 @@ COMMANDS: Final = (
     Entry(
         "approvals", "approvals", "Approvals: list, show, approve, reject, revise, settle, undo."
     ),
+    Entry("detect", "detect", "Look for what goes wrong again and again; open tasks for review."),
+    Entry("tasks", "tasks", "Tasks for review: list, show, approve, dismiss, done."),
     Entry("events", "events", "Events: the audit log: list, head, verify, export."),
     Entry(
         "repl",

@@ -14,13 +14,13 @@ from hansard_compiler.retention import RetentionMode
 from hansard_store.database import DataFolder, open_for_ingest
 from hansard_store.facade import Accountability
 from hansard_store.policy_records import CheckKeeper
-from hansard_web.accounts import policy_of
-from hansard_web.api.json_bodies import parse_json
 from hansard_web.cli.base import read_config
 from hansard_web.cli.store import find_store, open_store
 from hansard_web.policy_book import PolicyBook
+from hansard_web.policy_judging import policy_of
 from hansard_web.readers import Readers
 from hansard_web.sidecar.errors import BadBody
+from hansard_web.strict_json import parse_json
 
 SETTINGS = ("data", "policy", "retention")
 

@@ -22,7 +22,7 @@ from hansard_web import format as fmt
 from hansard_web.annotating.dataset import DatasetWanted, open_dataset
 from hansard_web.annotating.words import score_words, source_words
 from hansard_web.api.annotations import read_kind, read_target
-from hansard_web.api.params import read_limit
+from hansard_web.api.asked import limit_of
 from hansard_web.cli.base import (
     Group,
     json_option,
@@ -80,7 +80,7 @@ def list_(
             name=name,
             author=author,
             with_ended=with_ended,
-            limit=read_limit(limit),
+            limit=limit_of(limit),
             cursor=cursor,
         )
     if as_json:

@@ -20,7 +20,7 @@ from hansard_store.approval_states import PENDING, Status
 from hansard_store.approvals import cursor_after, read_cursor
 from hansard_store.event_types import StoredEvent
 from hansard_store.run_queries import find_trace_id
-from hansard_web.api.params import read_limit
+from hansard_web.api.asked import limit_of
 from hansard_web.cli.accounts import SETTINGS, accounting, read_arguments, user
 from hansard_web.cli.base import Group, Misused, json_option, print_json, setting_options
 from hansard_web.cli.store import reading
@@ -78,7 +78,7 @@ def list_(
         batch_id=batch,
         execution=execution,
     )
-    many = read_limit(limit)
+    many = limit_of(limit)
     with accounting(told) as desk:
         found = desk.approvals(wanted, before=read_cursor(cursor), limit=many)
     next_cursor = cursor_after(found, limit=many)

@@ -14,8 +14,8 @@ from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.event_types import EventFilter, Head, StoredEvent
 from hansard_store.facade import Accountability
 from hansard_store.run_queries import find_trace_id
-from hansard_web.api.answers import dump
-from hansard_web.api.params import read_limit
+from hansard_web.api.asked import limit_of
+from hansard_web.api.values import dump
 from hansard_web.cli.accounts import SETTINGS, accounting
 from hansard_web.cli.base import Group, json_option, print_json, setting_options, write_bytes
 from hansard_web.cli.store import reading
@@ -61,7 +61,7 @@ def list_(*, limit: str, cursor: str | None, as_json: bool, **told: Any) -> None
 
     Example: hansard events list --actor me --since 2026-01-31
     """
-    many = read_limit(limit)
+    many = limit_of(limit)
     before = None if cursor is None else decode_cursor("events", cursor, count=1)[0]
     with _asked(told) as (desk, wanted):
         found = desk.events(wanted, before=before, limit=many)

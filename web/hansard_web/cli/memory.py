@@ -15,8 +15,8 @@ from hansard_store.gc import purge as purge_store
 from hansard_store.memory_answers import memory_json
 from hansard_store.memory_book import MemoryBook
 from hansard_store.memory_queries import list_memories
+from hansard_web.api.asked import limit_of
 from hansard_web.api.memory import memory_detail, read_memory_filter
-from hansard_web.api.params import read_limit
 from hansard_web.cli.base import (
     Group,
     Misused,
@@ -93,7 +93,7 @@ def list_(
     with reading(data) as connection:
         asked = read_memory_filter(connection, min_confidence=min_confidence, **wanted)
         page = list_memories(
-            connection, asked, now_ns=time.time_ns(), limit=read_limit(limit), cursor=cursor
+            connection, asked, now_ns=time.time_ns(), limit=limit_of(limit), cursor=cursor
         )
     items = [memory_json(one) for one in page.items]
     if as_json:

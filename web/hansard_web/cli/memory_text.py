@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hansard_web.api.answers import Body
+from hansard_web.api.values import Body
 from hansard_web.cli.base import print_json
 from hansard_web.cli.tables import Column, print_facts
 

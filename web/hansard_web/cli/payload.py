@@ -15,7 +15,7 @@ from hansard_store.errors import BadQueryError, StoreCorruptError
 from hansard_store.payload_uses import list_payloads, unmet_payloads
 from hansard_store.payloads import PayloadState, parse_payload_ref, payload_ref
 from hansard_web import format as fmt
-from hansard_web.api.answers import Body
+from hansard_web.api.values import Body
 from hansard_web.cli.base import (
     Failed,
     Group,

@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from hansard_store.receipts import list_receipts
-from hansard_web.api.answers import Body
-from hansard_web.api.params import read_limit
-from hansard_web.api.receipts import found_body, read_receipt_filter
+from hansard_web.api.asked import limit_of
+from hansard_web.api.receipt_bodies import found_body
+from hansard_web.api.receipts import read_receipt_filter
+from hansard_web.api.values import Body
 from hansard_web.cli.base import Group, json_option, print_json, setting_options
 from hansard_web.cli.store import reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
@@ -58,7 +59,7 @@ def list_(
     """
     with reading(data) as connection:
         asked = read_receipt_filter(**wanted)
-        page = list_receipts(connection, asked, limit=read_limit(limit), cursor=cursor)
+        page = list_receipts(connection, asked, limit=limit_of(limit), cursor=cursor)
     items = [found_body(one) for one in page.items]
     if as_json:
         print_json({"items": items, "next_cursor": page.next_cursor})

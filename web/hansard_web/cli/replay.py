@@ -18,7 +18,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.replay.refusals import NotReplayable
 from hansard_store.database import DataFolder
-from hansard_web.api.answers import Body
+from hansard_web.api.values import Body
 from hansard_web.cli.base import (
     Command,
     Misused,

@@ -8,7 +8,7 @@ import click
 
 from hansard_compiler.calls import Json
 from hansard_web import format as fmt
-from hansard_web.api.answers import Body
+from hansard_web.api.values import Body
 from hansard_web.cli.tables import print_facts, print_lines
 
 

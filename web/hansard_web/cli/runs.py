@@ -21,9 +21,8 @@ from hansard_store.run_queries import RunItem, find_trace_id, get_run, list_runs
 from hansard_store.step_queries import RunTree, TreeRow, get_tree, tree_rows
 from hansard_web import format as fmt
 from hansard_web.annotating.words import score_chips
+from hansard_web.api.asked import limit_of, run_filter_of
 from hansard_web.api.bodies import row_body, run_body
-from hansard_web.api.export import open_export
-from hansard_web.api.params import read_limit, read_run_filter
 from hansard_web.cli.base import (
     Group,
     confirm,
@@ -35,6 +34,7 @@ from hansard_web.cli.base import (
 from hansard_web.cli.progress import progress
 from hansard_web.cli.store import find_store, maintaining, reading
 from hansard_web.cli.tables import Column, print_facts, print_table, status_text
+from hansard_web.exporting import open_export
 from hansard_web.readers import Readers
 
 _MOST_STEPS = 2_000  # printed; a run may have a million
@@ -82,16 +82,13 @@ def list_(
 
     Example: hansard runs list --status error --since 2026-01-31
     """
-    given: dict[str, Any] = {
-        name: list(v) if isinstance(v, tuple) else v for name, v in wanted.items()
-    }
     with reading(data) as connection:
         page = list_runs(
             connection,
-            read_run_filter(**given),
+            run_filter_of(**wanted),
             now_ns=time.time_ns(),
             sort=parse_sort(sort),
-            limit=read_limit(limit),
+            limit=limit_of(limit),
             cursor=cursor,
         )
     if as_json:

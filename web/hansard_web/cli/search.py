@@ -8,8 +8,8 @@ import click
 from rich.text import Text
 
 from hansard_store.search import SearchHit, search_texts
-from hansard_web.api.params import read_limit
-from hansard_web.api.search import hit_body
+from hansard_web.api.asked import limit_of
+from hansard_web.api.bodies import hit_body
 from hansard_web.cli.base import Command, json_option, print_json, setting_options
 from hansard_web.cli.store import reading
 from hansard_web.cli.tables import console, plain
@@ -35,7 +35,7 @@ def search(
             connection,
             " ".join(query),
             now_ns=time.time_ns(),
-            limit=read_limit(limit),
+            limit=limit_of(limit),
             cursor=cursor,
         )
     if as_json:

@@ -14,11 +14,10 @@ from hansard_collector.read import read_step
 from hansard_store.run_queries import get_run
 from hansard_store.step_queries import get_step
 from hansard_web import format as fmt
-from hansard_web.api.answers import Body
-from hansard_web.api.compilations import whole_body
+from hansard_web.api.compilation_bodies import whole_body
 from hansard_web.api.contexts import native_compilation
-from hansard_web.api.export import open_raw
 from hansard_web.api.steps import step_body
+from hansard_web.api.values import Body
 from hansard_web.cli.base import (
     Failed,
     Group,
@@ -30,6 +29,7 @@ from hansard_web.cli.base import (
 from hansard_web.cli.receipts import print_one_receipt, print_receipts
 from hansard_web.cli.store import find_store, reading
 from hansard_web.cli.tables import print_facts, print_lines
+from hansard_web.exporting import open_raw
 from hansard_web.readers import Readers
 
 _SHOWN = 2_000  # characters of one message or value; --json has all

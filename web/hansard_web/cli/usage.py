@@ -8,8 +8,8 @@ import click
 
 from hansard_store.usage_queries import USAGE_GROUPS, UsageRow, list_usage
 from hansard_web import format as fmt
-from hansard_web.api.params import read_window
-from hansard_web.api.usage import usage_body
+from hansard_web.api.asked import window_of
+from hansard_web.api.bodies import usage_body
 from hansard_web.cli.base import Command, json_option, print_json, setting_options
 from hansard_web.cli.runs import cost_text
 from hansard_web.cli.store import reading
@@ -32,7 +32,7 @@ def usage(
 
     Example: hansard usage --by model --since 2026-01-01
     """
-    window = read_window(since, until)
+    window = window_of(since, until)
     with reading(data) as connection:
         rows = list_usage(connection, by, since_ns=window.since_ns, until_ns=window.until_ns)
     if as_json:

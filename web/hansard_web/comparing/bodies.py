@@ -20,8 +20,8 @@ from hansard_compiler.diff import (
 )
 from hansard_compiler.diff.compiles import Amount, RuleDiff, TermDiff
 from hansard_compiler.diff.sides import Term
-from hansard_web.api.answers import Body, plain
 from hansard_web.api.bodies import run_body, skeleton_body
+from hansard_web.api.values import Body, plain
 from hansard_web.comparing.runs import AlignedStep, RunDiff
 from hansard_web.comparing.steps import StepDiff, ValueDiff
 from hansard_web.compiled.naming import ItemNames

@@ -33,8 +33,8 @@ from hansard_store.errors import StoreCorruptError
 from hansard_store.payloads import folder_of, read_payload
 from hansard_store.run_queries import RunItem, get_run
 from hansard_store.step_queries import StepSkeleton, get_step
-from hansard_web.api.answers import plain
 from hansard_web.api.contexts import native_compilation
+from hansard_web.api.values import plain
 from hansard_web.comparing.compiles import StoredCompile, compare_compiles, read_compile
 from hansard_web.comparing.facts import known_as
 from hansard_web.comparing.figures import step_figures

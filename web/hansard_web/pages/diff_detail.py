@@ -8,7 +8,7 @@ from typing import Final
 
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.diff import JsonDiff, MessagePair, RequestDiff, TextOp
-from hansard_web.api.answers import plain
+from hansard_web.api.values import plain
 from hansard_web.comparing.steps import StepDiff, StepSide, said_text
 from hansard_web.format import count, file_size, shorten
 from hansard_web.pages.diff_context import ContextView, Setting, context_view

@@ -21,7 +21,7 @@ from hansard_store.facade import Accountability
 from hansard_store.step_queries import get_step
 from hansard_web.accounts import AccountsDep
 from hansard_web.api.approvals import run_id_of
-from hansard_web.api.params import read_times
+from hansard_web.api.asked import read_times
 from hansard_web.approving.chain import Chain, Chains, read_chain
 from hansard_web.approving.event_rows import EventRow, body_of, event_row, step_of
 from hansard_web.approving.words import clean

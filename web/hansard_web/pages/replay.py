@@ -22,8 +22,8 @@ from hansard_compiler.errors import ConfigError, HansardError
 from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_store.run_queries import RunItem, get_run
 from hansard_store.step_queries import StepSkeleton, get_step
-from hansard_web.api.answers import Body
 from hansard_web.api.replay import apart, replays_of
+from hansard_web.api.values import Body
 from hansard_web.format import plural
 from hansard_web.forms import OwnForm
 from hansard_web.pages.replay_acts import READ_ONLY, Acts, read_acts, refused_acts

@@ -9,7 +9,7 @@ from typing import Final
 from hansard_compiler.calls import Json, Message, ToolCallPart
 from hansard_compiler.canonical import canonical_json
 from hansard_store.replays import ReplayRow
-from hansard_web.api.answers import plain
+from hansard_web.api.values import plain
 from hansard_web.comparing.steps import StepDiff, StepSide
 from hansard_web.comparing.words import say
 from hansard_web.format import count, shorten

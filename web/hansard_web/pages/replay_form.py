@@ -16,7 +16,7 @@ from hansard_compiler.providers.base import Sampling
 from hansard_compiler.providers.rebuilt import mutate_messages, rebuilt_from, sampling_from
 from hansard_compiler.replay.mutations import parse_mutations
 from hansard_compiler.replay.requests import item_ids
-from hansard_web.api.answers import plain
+from hansard_web.api.values import plain
 from hansard_web.comparing.steps import said_text
 from hansard_web.comparing.words import tokens_text
 from hansard_web.compiled.naming import ItemNames

@@ -15,7 +15,7 @@ import orjson
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.replay.live import TURNS, USD
-from hansard_web.api.answers import Body
+from hansard_web.api.values import Body
 from hansard_web.format import WAITS, count, money, plural, shorten
 from hansard_web.replaying.asked import MOST_LIVE, GivenResult, GoOn
 from hansard_web.settings import Scope, Token

@@ -7,7 +7,7 @@ from typing import Final
 
 from hansard_compiler.calls import Json
 from hansard_compiler.replay.refusals import Reason
-from hansard_web.api.answers import Body
+from hansard_web.api.values import Body
 from hansard_web.format import count, file_size
 from hansard_web.pages.diff_detail import PathRow
 from hansard_web.pages.replay_words import Flip, path_rows, say_cost, say_flips, sentence

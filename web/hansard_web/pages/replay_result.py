@@ -24,8 +24,8 @@ from hansard_compiler.replay.refusals import NotReplayable
 from hansard_store.replays import ReplayRow, get_replay
 from hansard_store.step_queries import StepSkeleton, get_step
 from hansard_web.accounts import person
-from hansard_web.api.answers import Body
 from hansard_web.api.replay import apart, replays_of
+from hansard_web.api.values import Body
 from hansard_web.comparing.steps import compare_steps
 from hansard_web.format import duration
 from hansard_web.forms import OwnForm

@@ -24,7 +24,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_store.errors import StoreCorruptError
 from hansard_store.payloads import folder_of, read_payload
-from hansard_web.api.answers import dump
+from hansard_web.api.values import dump
 from hansard_web.replaying.source import Source, read_source
 
 VERSION: Final = "1"

@@ -16,7 +16,7 @@ from hansard_compiler.models import CompilationRequest
 from hansard_compiler.ports import Ports
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.tokens import estimator_for
-from hansard_web.api.answers import Body
+from hansard_web.api.values import Body
 from hansard_web.comparing.bodies import compile_diff_body, request_diff_body, step_diff_body
 from hansard_web.comparing.steps import compare_steps
 from hansard_web.compiled.naming import ItemNames

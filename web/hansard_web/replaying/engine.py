@@ -33,7 +33,7 @@ from hansard_store.replays import (
 )
 from hansard_store.step_queries import get_step
 from hansard_store.stored_json import json_of
-from hansard_web.api.answers import Body, dump
+from hansard_web.api.values import Body, dump
 from hansard_web.readers import Readers
 from hansard_web.replaying.asked import AskReplay, GoOn
 from hansard_web.replaying.changed import Making, changed_turn, compile_turn

@@ -11,7 +11,7 @@ from hansard_compiler.providers.adapter import Count
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.replay.mutations import parse_mutations
 from hansard_compiler.replay.refusals import NotReplayable
-from hansard_web.api.answers import Body
+from hansard_web.api.values import Body
 from hansard_web.replaying.asked import AskReplay
 from hansard_web.replaying.comparing import remade_body, requests_body
 from hansard_web.replaying.source import REQUEST_REF

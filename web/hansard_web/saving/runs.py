@@ -15,7 +15,7 @@ from hansard_store.errors import StoreCorruptError
 from hansard_store.receipts import Receipt, receipts_of
 from hansard_store.run_queries import RunItem, get_run
 from hansard_store.step_queries import TreeRow, tree_rows
-from hansard_web.api.answers import plain
+from hansard_web.api.values import plain
 from hansard_web.comparing.runs import Trees
 from hansard_web.comparing.steps import said_text
 from hansard_web.compiled.words import DECISIONS, meaning

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from hansard.step import StepKind
-from hansard_web.api.params import parse_time
+from hansard_web.api.asked import parse_time
 
 Told = Literal["completed", "failed", "cancelled"]
 

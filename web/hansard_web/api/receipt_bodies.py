@@ -1,0 +1,66 @@
+"""Receipts as bodies of the API."""
+
+from __future__ import annotations
+
+from hansard_compiler.reasons import ReasonCode
+from hansard_compiler.scoring import decimal_text
+from hansard_store.payloads import payload_ref
+from hansard_store.receipts import FoundReceipt, Receipt
+from hansard_web.api.values import Body, time_text
+
+_MEANINGS = {code.value: code.meaning for code in ReasonCode}
+
+
+def found_body(found: FoundReceipt) -> Body:
+    """Return a receipt with the compile it is of."""
+    return {
+        "compilation_id": found.compilation_id,
+        "step_id": found.step_id,
+        "run_id": found.run_id,
+        "run_name": found.run_name,
+        "started_at": time_text(found.started_ns),
+        "model": found.model,
+        **receipt_body(found.receipt),
+    }
+
+
+def receipt_body(receipt: Receipt) -> Body:
+    """Return what a compile did with one item."""
+    return {
+        "item_id": receipt.item_id,
+        "kind": receipt.kind,
+        "decision": receipt.decision,
+        "pass": receipt.pass_name,
+        "reason": receipt.reason,
+        "reason_text": reason_text(receipt.reason),
+        "source": source_line(receipt),
+        "section": receipt.section,
+        "tokens_before": receipt.tokens_before,
+        "tokens_after": receipt.tokens_after,
+        "score": points(receipt.score_nano),
+        "missed_by_tokens": receipt.missed_tokens,
+        "missed_by_score": points(receipt.missed_score_nano),
+        "related_item_id": receipt.related,
+        "rule_ids": list(receipt.rules),
+        "original_ref": _ref(receipt.original),
+        "final_ref": _ref(receipt.final),
+    }
+
+
+def reason_text(code: str) -> str | None:
+    """Return a reason code in words; None for one of a later version."""
+    return _MEANINGS.get(code)
+
+
+def source_line(receipt: Receipt) -> str | None:
+    """Return type and place of where an item came from, in one line."""
+    return " ".join(part for part in (receipt.source_type, receipt.source) if part) or None
+
+
+def points(nano: int | None) -> str | None:
+    """Return a score exactly, as a decimal number in text."""
+    return None if nano is None else decimal_text(nano)
+
+
+def _ref(digest: bytes | None) -> str | None:
+    return None if digest is None else payload_ref(digest)
