@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 from pydantic import AwareDatetime, TypeAdapter
 
 from hansard_compiler.canonical import canonical_json
-from hansard_compiler.models import ContextItem, Json, MemoryRecord, SourceRef, Utc, item_hash
+from hansard_compiler.models import (
+    EXTERNAL,
+    ContextItem,
+    Json,
+    MemoryRecord,
+    SourceRef,
+    Utc,
+    item_hash,
+)
 
 MICRO = 1_000_000
 CONVERSATION = frozenset({"user_msg", "assistant_msg", "tool_result"})
@@ -98,19 +106,13 @@ def from_memory(record: MemoryRecord, *, position: int, now_us: int) -> Item:
     """Make a candidate of a memory: its confidence is its trust, its subject stays beside it."""
     fresh_us = now_us if record.freshness_ts is None else unix_us(record.freshness_ts)
     content = record.content
-    source = SourceRef(
-        source_type="memory",
-        uri=f"memory:{record.id}",
-        title=record.subject,
-        metadata={"run_id": record.source_run_id, "step_ids": record.source_step_ids},
-    )
     return Item(
         id=record.id,
         kind="memory",
         position=position,
         content=content,
         text=content if isinstance(content, str) else text_of(content),
-        source=source,
+        source=source_of_memory(record),
         created_us=fresh_us,
         fresh_us=fresh_us,
         expires_us=None if record.expires_at is None else unix_us(record.expires_at),
@@ -123,6 +125,18 @@ def from_memory(record: MemoryRecord, *, position: int, now_us: int) -> Item:
         stable_hash=item_hash("memory", content),
         tags=frozenset((*record.tags, record.memory_type)),
         metadata={"subject": record.subject, **record.metadata},
+    )
+
+
+def source_of_memory(record: MemoryRecord) -> SourceRef:
+    """Return where a memory comes from: the store or, of what came from outside, that place."""
+    is_external = record.metadata.get("origin") == EXTERNAL
+    url = record.metadata.get("url") if is_external else None
+    return SourceRef(
+        source_type="external_api" if is_external else "memory",
+        uri=url if isinstance(url, str) else f"memory:{record.id}",
+        title=record.subject,
+        metadata={"run_id": record.source_run_id, "step_ids": record.source_step_ids},
     )
 
 

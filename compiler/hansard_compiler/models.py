@@ -26,6 +26,7 @@ from hansard_compiler.compile_config import CompileConfig, Sensitivity
 from hansard_compiler.compile_errors import InvalidInput, Problem, UnknownSchemaVersion
 
 SCHEMA_VERSION = "1"
+EXTERNAL = "external"  # metadata `origin` of a memory that came from outside, with its `url`
 _UTC = TzInfo(0)
 
 Utc: TypeAlias = Annotated[AwareDatetime, AfterValidator(lambda at: at.astimezone(_UTC))]

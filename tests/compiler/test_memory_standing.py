@@ -8,6 +8,7 @@ import pytest
 
 from hansard_compiler.memory_models import ReadMemory, WriteMemory, as_compile_record
 from hansard_compiler.models import MemoryRecord, parse
+from hansard_compiler.scoring import TERMS
 from tests.compiler.compiling import compiled, item
 
 RUN = "ab" * 16
@@ -46,6 +47,30 @@ def test_a_memory_that_stands_is_a_candidate_with_its_confidence_and_source() ->
     assert made.source.metadata["run_id"] == RUN
     assert made.metadata["writer"] == "app"
     assert made.tags >= {"ci", "fact", "writer:app"}
+
+
+@pytest.mark.covers("IN-13")
+@pytest.mark.parametrize(
+    ("metadata", "source"),
+    [
+        (
+            {"origin": "external", "url": "https://example.com/a"},
+            "external_api https://example.com/a",
+        ),
+        ({"origin": "external"}, "external_api memory:m1"),
+        ({"origin": "external", "url": ["https://example.com/a"]}, "external_api memory:m1"),
+        ({"origin": "here", "url": "https://example.com/a"}, "memory memory:m1"),
+    ],
+)
+def test_a_memory_from_outside_says_so_in_its_receipt(
+    metadata: dict[str, Any], source: str
+) -> None:
+    result = result_of(told("m1", confidence=0.0, metadata=metadata))
+
+    (receipt,) = [one for one in result.receipts if one.item_id == "m1"]
+    assert (receipt.source, receipt.kind) == (source, "memory")
+    assert receipt.score is not None
+    assert receipt.score.terms[TERMS.index("trust")] == 0
 
 
 @pytest.mark.covers("ME-18")

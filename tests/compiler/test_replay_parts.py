@@ -82,6 +82,18 @@ def test_what_is_removed_stays_a_candidate_and_says_why() -> None:
     assert "post" not in str(compile_context(removed, ports()).payload)
 
 
+@pytest.mark.parametrize("source", ["external_api", "https://example.com/a", "memory", "memory:m"])
+def test_a_memory_from_outside_is_left_out_by_either_of_its_sources(source: str) -> None:
+    outside = {"origin": "external", "url": "https://example.com/a"}
+    told = {"id": "m", "memory_type": "note", "subject": "a", "content": "b", "confidence": 0}
+    whole = request(ITEMS, memory_records=[{**told, "metadata": outside}])
+
+    removed = mutate_request(whole, parse_mutations([{"op": "remove_source", "source": source}]))
+
+    made = {one.item_id: one for one in compile_context(removed, ports()).receipts}
+    assert made["m"].reason.value == "removed_by_replay"
+
+
 def test_without_a_removal_a_request_is_stored_in_the_bytes_it_always_had() -> None:
     result = compile_context(request(ITEMS), ports())
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from hansard_compiler.coerce import context_item_data
 from hansard_compiler.compile_config import Weights
 from hansard_compiler.compile_errors import InvalidInput
-from hansard_compiler.items import from_tool
+from hansard_compiler.items import from_tool, source_of_memory
 from hansard_compiler.models import (
     CompilationRequest,
     ContextItem,
@@ -200,8 +200,9 @@ def _sources(request: CompilationRequest) -> Iterator[tuple[str, set[str]]]:
         kind = ref.source_type
         yield item.id, {kind, *where, *(f"{kind} {one}" for one in where)}
     for record in request.memory_records:
-        uri = f"memory:{record.id}"
-        yield record.id, {"memory", uri, record.subject, f"memory {uri}"}
+        uri, ref = f"memory:{record.id}", source_of_memory(record)
+        named = {ref.source_type, str(ref.uri), f"{ref.source_type} {ref.uri}"}
+        yield record.id, {"memory", uri, record.subject, f"memory {uri}", *named}
 
 
 def item_of_message(sections: Sequence[Section], position: int) -> str | None:
