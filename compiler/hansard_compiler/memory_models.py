@@ -40,6 +40,7 @@ CONFIDENCE: Final[Mapping[Writer, float]] = {
 # `CompileConfig.supersede_trust_gap`).
 TRUST_GAP: Final = 0.3
 MOST_READ: Final = 200
+EXTERNAL_CONFIDENCE: Final = 0.0  # of what came from outside: nobody vouches for it
 
 RunId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 StepId: TypeAlias = Annotated[

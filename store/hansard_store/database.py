@@ -60,6 +60,11 @@ class DataFolder:
         return self.path / "replaying"
 
     @property
+    def scanning(self) -> Path:
+        """The lock of whoever scans for stories (hansard_collector.scanning)."""
+        return self.path / "scanning"
+
+    @property
     def key_file(self) -> Path:
         return self.path / "key"
 

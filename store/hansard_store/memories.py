@@ -17,6 +17,7 @@ import orjson
 
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.memory_models import TRUST_GAP
+from hansard_store import stories
 from hansard_store.memory_errors import NotCurrent
 from hansard_store.memory_types import Ended, NewMemory
 
@@ -148,6 +149,7 @@ def purge(connection: apsw.Connection, found: Found, ended: Ended) -> None:
     _end(connection, found, "purged", ended)
     for sql in (*_EMPTY, _UNINDEX):
         connection.execute(sql, (found.id,))
+    stories.forget(connection, found.id)
 
 
 def accept(connection: apsw.Connection, found: Found, *, key: bytes) -> tuple[bytes, ...]:

@@ -33,7 +33,7 @@ from hansard_store.memory_keeping import MemoryKeeper
 from hansard_store.memory_permits import check_permit
 from hansard_store.memory_reads import get_memory, memories_by_number
 from hansard_store.memory_recall import read_durable, read_working
-from hansard_store.memory_types import AccessKind, Door, Ended, Memory, Toucher
+from hansard_store.memory_types import AccessKind, Door, Ended, Memory, NewMemory, Toucher
 from hansard_store.own_connections import OwnConnections
 
 _AT_ONCE = 200
@@ -84,36 +84,22 @@ class MemoryBook:
 
     # ---- writing
 
-    def write(self, asked: WriteMemory) -> WrittenMemory:
-        """Write a record. Raises MemoryRefused, NotFoundError, StoreBusyError."""
+    def write(
+        self,
+        asked: WriteMemory,
+        *,
+        along: Callable[[apsw.Connection, WrittenMemory], None] = lambda *_: None,
+    ) -> WrittenMemory:
+        """Write a record. Raises MemoryRefused, NotFoundError, StoreBusyError.
+
+        `along` writes what must stand or fall with it, in the same transaction.
+        """
         now_ns = self._clock()
         new = self._keeper.new(asked, now_ns=now_ns)
         with self._transaction() as connection:
-            permit = check_permit(connection, asked, new)
-            if permit is not None:
-                new = replace(new, approval_id=permit.approval_id)
-            if asked.replaces is not None:
-                new = replace(new, replaces=self._found(connection, asked.replaces).memory_id)
-            made = memories.write(connection, new, now_ns=now_ns)
-            kind: AccessKind = "repeat" if made.outcome == "repeat" else "write"
-            who = self._toucher(asked)
-            record(connection, kind, [made.id], who, now_ns=now_ns)
-            body = {
-                "writer": asked.writer,
-                "memory_type": asked.memory_type,
-                "outcome": made.outcome,
-                "content_hash": f"hmac-sha256:{new.kept.hmac.hex()}",
-                "superseded": [one.hex() for one in made.superseded],
-                "stands": made.stands.hex() if made.stands else None,
-                "approval_id": new.approval_id,
-            }
-            name = asked.by or asked.agent or ""
-            key = None if permit is None else permit.key
-            self._tell(connection, kind, made.memory_id, who, name, body, approval_key=key)
-            memory = self._one(connection, made.id, now_ns=now_ns)
-        superseded = tuple(one.hex() for one in made.superseded)
-        stands = made.stands.hex() if made.stands else None
-        return WrittenMemory(memory, made.outcome, superseded, stands)
+            written = self._write(connection, asked, new, now_ns=now_ns)
+            along(connection, written)
+        return written
 
     def accept(self, asked: AcceptMemory) -> Memory:
         """Let a record that waits for a review stand. Raises NotFoundError, NotCurrent."""
@@ -186,6 +172,35 @@ class MemoryBook:
         return {"memory": memory_json(self.invalidate(_parsed(EndMemory, told)))}
 
     # ---- inside
+
+    def _write(
+        self, connection: apsw.Connection, asked: WriteMemory, new: NewMemory, *, now_ns: int
+    ) -> WrittenMemory:
+        permit = check_permit(connection, asked, new)
+        if permit is not None:
+            new = replace(new, approval_id=permit.approval_id)
+        if asked.replaces is not None:
+            new = replace(new, replaces=self._found(connection, asked.replaces).memory_id)
+        made = memories.write(connection, new, now_ns=now_ns)
+        kind: AccessKind = "repeat" if made.outcome == "repeat" else "write"
+        who = self._toucher(asked)
+        record(connection, kind, [made.id], who, now_ns=now_ns)
+        superseded = tuple(one.hex() for one in made.superseded)
+        stands = made.stands.hex() if made.stands else None
+        body = {
+            "writer": asked.writer,
+            "memory_type": asked.memory_type,
+            "outcome": made.outcome,
+            "content_hash": f"hmac-sha256:{new.kept.hmac.hex()}",
+            "superseded": list(superseded),
+            "stands": stands,
+            "approval_id": new.approval_id,
+        }
+        name = asked.by or asked.agent or ""
+        key = None if permit is None else permit.key
+        self._tell(connection, kind, made.memory_id, who, name, body, approval_key=key)
+        memory = self._one(connection, made.id, now_ns=now_ns)
+        return WrittenMemory(memory, made.outcome, superseded, stands)
 
     def _end(
         self,
