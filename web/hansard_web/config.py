@@ -73,6 +73,7 @@ class Config:
     model_server: str | None = None
     script: Path | None = None
     mcp: str = "on"
+    outbound: str = "off"
     keep: int | None = None  # nanoseconds
     max_disk: int | None = None  # bytes
 
@@ -258,6 +259,13 @@ SETTINGS: Final = (
         "on",
         " | ".join(SWITCHES),
         "Whether `/mcp` answers MCP clients (needs the extra `mcp`).",
+    ),
+    Setting(
+        "outbound",
+        _one_of(*SWITCHES),
+        "off",
+        " | ".join(SWITCHES),
+        "Whether `hansard scan` may ask a source outside; nothing else looks at this.",
     ),
     Setting(
         "keep",

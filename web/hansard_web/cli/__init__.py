@@ -44,6 +44,7 @@ COMMANDS: Final = (
         "Transcripts: what was said, folds, sizes, archives, and whether every row decodes.",
     ),
     Entry("memory", "memory", "Memory: list, show, history, write, invalidate, accept, purge, gc."),
+    Entry("scan", "scan", "Hold the top stories of an outside source against interests."),
     Entry(
         "annotations",
         "annotations",
