@@ -123,6 +123,10 @@ litellm.call_type litellm.provider.model litellm.team.id litellm.team.alias lite
 litellm.provider.error.code litellm.provider.error.llm_provider litellm.request.purpose
 lmnr.span.type lmnr.association.properties.session_id lmnr.association.properties.user_id
 lk.agent_name genkit:type genkit:name genkit:metadata:subtype
+agentops.span.kind mastra.span.type gen_ai.span.kind fi.span.kind gen_ai.request.type
+gen_ai.input.messages.#.message.role gen_ai.output.messages.#.message.role
+mastra.metadata.sessionId mastra.metadata.threadId mastra.metadata.userId
+model_dict.model_name response.raw.model response.raw.id response.message.role
 """
 
 # Coding agents write bare names; these are of Claude Code, Codex and Gemini CLI (§13–§15).
@@ -167,7 +171,8 @@ output_tokens cache_read_tokens cache_creation_tokens cache_creation_5m_tokens
 cache_creation_1h_tokens input_token_count output_token_count cached_token_count
 cache_write_token_count reasoning_token_count tool_token_count cached_content_token_count
 thoughts_token_count total_token_count cost_usd cost_usd_micros duration_ms ttft_ms
-llm.invocation_parameters langfuse.observation.model.parameters prompt_length response_length
+llm.invocation_parameters langfuse.observation.model.parameters gen_ai.request.parameters
+response.raw.usage.** prompt_length response_length
 interaction.* attempt
 """
 

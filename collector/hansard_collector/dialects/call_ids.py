@@ -7,18 +7,17 @@ answer the calls before them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from hansard_collector.dialects import chat, wire
 from hansard_collector.dialects.reading import Reading
 from hansard_collector.dialects.values import text
-from hansard_compiler.calls import Message, Part, ToolCallPart, ToolResultPart
+from hansard_compiler.calls import Message, Part, TextPart, ToolCallPart, ToolResultPart
 
 # Responses items have an id of their own beside the call's: some instrumentors write the wrong one.
 _ITEM = "fc_"
-_LARGEST_RECORD = 64 * 1024  # characters; a longer conversation is not opened for ids alone
 
 _Joined: TypeAlias = ToolCallPart | ToolResultPart
 
@@ -27,6 +26,7 @@ def complete_input(reading: Reading, messages: tuple[Message, ...]) -> tuple[Mes
     """Return the messages of a request with the ids that can be told."""
     if not _lacks_ids(messages):
         return messages
+    messages = _with_results(reading, messages)
     ids = _recorded_ids(reading, messages, wire.REQUESTS, chat.request_messages)
     parts = _joined(messages)
     return _with_ids(messages, _of_answers(parts, _of_questions(parts, ids)))
@@ -60,6 +60,41 @@ def _joined(messages: Iterable[Message]) -> list[_Joined]:
     ]
 
 
+def _with_results(reading: Reading, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Take the recorded request where it says the same, but knows a text for a tool's result.
+
+    OpenInference for Anthropic wrote results as what the user said, before 0.1.18.
+    """
+    spoken = [message for message in messages if message.role != "system"]
+    for recorded in _recorded(reading, wire.REQUESTS, chat.request_messages):
+        whole = [message for message in recorded if message.role != "system"]
+        if any(message.role == "tool" for message in whole) and _words(whole) == _words(spoken):
+            return (*(message for message in messages if message.role == "system"), *whole)
+    return messages
+
+
+def _words(messages: Iterable[Message]) -> list[list[str]]:
+    return [[_word(part) for part in message.parts] for message in messages]
+
+
+def _word(part: Part) -> str:
+    """What a part says, be it called a text or a result."""
+    if isinstance(part, TextPart):
+        return part.text
+    if isinstance(part, ToolResultPart):
+        return str(part.content)
+    return f"call {part.name}" if isinstance(part, ToolCallPart) else "other"
+
+
+def _recorded(
+    reading: Reading, keys: Iterable[str], read: Callable[[Any], tuple[Message, ...]]
+) -> Iterator[tuple[Message, ...]]:
+    for key in keys:
+        value = reading.view.attributes.get(key)
+        if isinstance(value, str) and len(value) <= wire.LARGEST_CONVERSATION:
+            yield read(reading.opened(key))
+
+
 def _recorded_ids(
     reading: Reading,
     messages: Sequence[Message],
@@ -68,11 +103,8 @@ def _recorded_ids(
 ) -> list[str | None]:
     """The ids of all calls and results, also from a record that holds the same in this order."""
     told = _joined(messages)
-    for key in keys:
-        value = reading.view.attributes.get(key)
-        if not isinstance(value, str) or len(value) > _LARGEST_RECORD:
-            continue
-        recorded = _joined(read(reading.opened(key)))
+    for conversation in _recorded(reading, keys, read):
+        recorded = _joined(conversation)
         if [_known_by(part) for part in recorded] == [_known_by(part) for part in told]:
             pairs = zip(told, recorded, strict=True)
             return [_own_id(part) or _own_id(other) for part, other in pairs]

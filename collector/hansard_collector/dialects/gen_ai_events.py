@@ -129,6 +129,9 @@ def _spoken(record: Record) -> Mapping[str, Any]:
 def _said(record: Record) -> Mapping[str, Any]:
     body = opened(record.body)
     if isinstance(body, dict):
+        content = body.get("content")
+        if isinstance(content, dict) and "parts" in content:  # Gemini's, role and all
+            return {**body, "content": None, **content}
         return body
     if is_content(body):
         return {"content": body}

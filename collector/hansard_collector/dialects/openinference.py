@@ -50,6 +50,7 @@ _NO_PARAMETERS = frozenset(
 _QUERIES = ("query", "question", "text", "input")
 # What a whole response has, and no state or result of a step.
 _RESPONSES = frozenset({"choices", "candidates"})
+_OUTPUT_COUNTS = ("llm.token_count.completion", "gen_ai.usage.output_tokens")  # traceAI's word last
 
 
 def input_messages(reading: Reading, prefix: str) -> tuple[Message, ...] | None:
@@ -60,21 +61,35 @@ output_messages = input_messages
 
 
 def _messages(reading: Reading, prefix: str) -> tuple[Message, ...]:
-    default = "assistant" if prefix == "llm.output_messages." else "user"
-    found: list[Message] = []
+    default = "assistant" if "output" in prefix else "user"
+    found: list[tuple[Message, ...]] = []
     cache = reading.cache
     for _, pairs in reading.flat(prefix):
         key = (default, *pairs)
         try:
             kept: tuple[Message, ...] | None = cache.find(key)
         except TypeError:  # a list or an object where a text belongs: not hashable
-            found += _message(pairs, default)
+            found.append(_message(pairs, default))
             continue
         if kept is None:
             kept = _message(pairs, default)
             cache.keep(key, kept, size_bytes=_size_bytes(pairs))
-        found += kept
-    return tuple(found)
+        found.append(kept)
+    if default == "user" and () in found:
+        found = _filled(reading, found)
+    return tuple(message for messages in found for message in messages)
+
+
+def _filled(reading: Reading, found: list[tuple[Message, ...]]) -> list[tuple[Message, ...]]:
+    """Messages of which only the role was flattened (LangChain for JavaScript: lists of blocks)
+    are taken from the request, where it is recorded beside them."""
+    value = reading.view.attributes.get("input.value")
+    if not isinstance(value, str) or len(value) > wire.LARGEST_CONVERSATION:
+        return found
+    recorded = chat.request_messages(reading.opened("input.value"))
+    if len(recorded) != len(found):
+        return found
+    return [one or (whole,) for one, whole in zip(found, recorded, strict=True)]
 
 
 def _size_bytes(pairs: Sequence[Pair]) -> int:
@@ -192,7 +207,7 @@ def whole_output(reading: Reading, key: str) -> tuple[Message, ...] | None:
     """
     attributes = reading.view.attributes
     value = attributes[key]
-    if not isinstance(value, str) or "llm.token_count.completion" not in attributes:
+    if not isinstance(value, str) or attributes.keys().isdisjoint(_OUTPUT_COUNTS):
         return None
     if attributes.get("output.mime_type", "text/plain") == "text/plain":
         return chat.messages_of(value, "assistant") or None
@@ -253,6 +268,7 @@ def served_model(reading: Reading, key: str) -> str | None:
     if reading.view.status_code == 2:
         return None
     asked = text(reading.mapping("llm.invocation_parameters").get("model"))
+    asked = asked or text(reading.mapping("gen_ai.request.parameters").get("model"))  # traceAI
     asked = asked or wire.asked_model(reading, "input.value")
     named = text(reading.view.attributes[key])
     return named if asked not in (None, named) else None

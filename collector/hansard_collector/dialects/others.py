@@ -1,5 +1,5 @@
 """Smaller dialects: LangSmith, Spring AI, LiteLLM, Codex, Laminar, LiveKit, VoltAgent, Genkit,
-Agent Framework, and what they need beyond a plain look-up."""
+Agent Framework, AgentOps, Mastra, and what they need beyond a plain look-up."""
 
 from __future__ import annotations
 
@@ -53,10 +53,12 @@ SPAN_ROLES: Mapping[str, Mapping[str, str]] = {
         "span Guardrail ": "guardrail",
     },
     "openlit": {"span chat ": "llm", "span embeddings ": "embedding"},  # a failed call has no more
-    "pydantic_ai": {  # format 2
-        "span agent run": "agent",
+    "pydantic_ai": {
+        "span agent run": "agent",  # format 2
         "span running tools": "task",
         "span running tool": "tool",
+        "span invoke_agent ": "agent",  # format 3 of version 1, without the operation
+        "span execute_tool ": "tool",
     },
 }
 SPRING_ROLES: Mapping[str, str] = {
@@ -65,6 +67,32 @@ SPRING_ROLES: Mapping[str, str] = {
     "tool_call": "tool",
     "vector_store": "retriever",
 }
+AGENTOPS_ROLES: Mapping[str, str] = {
+    "session": "workflow",
+    "workflow": "workflow",
+    "agent": "agent",
+    "task": "task",
+    "operation": "task",
+    "tool": "tool",
+    "guardrail": "guardrail",
+}
+AGENTOPS_INPUTS, AGENTOPS_OUTPUTS = (
+    tuple(f"agentops.{kind}.{way}" for kind in ("entity", *AGENTOPS_ROLES))
+    for way in ("input", "output")
+)
+# The calls themselves say `chat`; what is around them runs over several.
+MASTRA_ROLES: Mapping[str, str] = {
+    "agent_run": "agent",
+    "workflow_run": "workflow",
+    "workflow_step": "task",
+    "model_generation": "task",
+    "model_step": "task",
+    "tool_call": "tool",
+    "mcp_tool_call": "tool",
+}
+MASTRA_INPUTS, MASTRA_OUTPUTS = (
+    tuple(f"mastra.{kind}.{way}" for kind in MASTRA_ROLES) for way in ("input", "output")
+)
 LAMINAR_ROLES: Mapping[str, str] = {
     "llm": "llm",
     "tool": "tool",
@@ -209,7 +237,13 @@ TOOL_MESSAGES = (
 
 def call_id_of_message(reading: Reading, key: str) -> str | None:
     sent = reading.opened(key)
-    for inner in (sent, inside(sent, "data"), inside(sent, "kwargs"), inside(sent, "output")):
+    for inner in (
+        sent,
+        inside(sent, "data"),
+        inside(sent, "kwargs"),
+        inside(sent, "output"),
+        inside(sent, "output", "kwargs"),  # of LangChain for JavaScript
+    ):
         if isinstance(inner, dict) and (call_id := text(inner.get("tool_call_id"))):
             return call_id
     return None

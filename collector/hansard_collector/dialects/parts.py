@@ -47,7 +47,8 @@ def part_of(block: _Block) -> Part | None:
         elif isinstance(kind, str) and "call_id" in block and kind.endswith(_OWN_TOOLS):
             read = _own_tool
         else:
-            read = next((_BY_KEY[key] for key in block if key in _BY_KEY), None)
+            keys = (key for key in block if key in _BY_KEY and block[key] is not None)
+            read = next((_BY_KEY[key] for key in keys), None)
     if read is None:
         return OtherPart(block) if any(map(is_content, block.values())) else None
     return read(block)
@@ -107,7 +108,7 @@ def _text(block: _Block) -> Part | None:
     said = first(block, ("content", "text", "value", "refusal"))
     if isinstance(said, dict):  # OpenAI assistants: {"text": {"value": …}}
         said = said.get("value")
-    if block.get("thought") is True:
+    if block.get("thought") is True or block.get("kind") == "thinking":  # Gemini, Pydantic AI 1
         return _reasoned(said)
     if isinstance(said, str):
         return TextPart(said) if is_content(said) and said.strip() else None

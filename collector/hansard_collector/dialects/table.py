@@ -17,6 +17,7 @@ from hansard_collector.dialects import (
     google_adk,
     haystack,
     langfuse,
+    llamaindex,
     mlflow,
     openinference,
     others,
@@ -50,7 +51,10 @@ _ROLE: Rows = {
     "role": (
         *(Source(evidence, constant(role)) for evidence, role in own.SPAN_ROLES.items()),
         *roles_of("hansard.kind", own.ROLES),
+        *roles_of("type", {"guardrails/guard/step/call": "llm"}),  # Guardrails' call of a model
         *roles_of("openinference.span.kind", openinference.ROLES),
+        *roles_of("gen_ai.span.kind", openinference.ROLES),  # traceAI, in OpenInference's words
+        *roles_of("fi.span.kind", openinference.ROLES),
         *roles_of("langfuse.observation.type", langfuse.ROLES),
         Source("mlflow.spanType", mlflow.role),
         *roles_of("langsmith.span.kind", others.LANGSMITH_ROLES),
@@ -66,7 +70,10 @@ _ROLE: Rows = {
         Source("mcp.method.name", constant("mcp")),
         *roles_of("gen_ai.operation.name", gen_ai.ROLES),
         *roles_of("traceloop.span.kind", traceloop.ROLES),
+        *roles_of("agentops.span.kind", others.AGENTOPS_ROLES),
+        *roles_of("mastra.span.type", others.MASTRA_ROLES),
         *roles_of("llm.request.type", traceloop.REQUEST_TYPES),
+        *roles_of("gen_ai.request.type", traceloop.REQUEST_TYPES),
         Source("haystack.component.type", haystack.role_of_component),
         Source("haystack.agent.step.llm.output", haystack.role_of_step),
         Source("span haystack.", haystack.role),
@@ -80,6 +87,10 @@ _ROLE: Rows = {
             for evidence, role in names.items()
         ),
         Source("haystack.tool.name", constant("tool")),
+        *(
+            Source(evidence, constant(role), needs="llamaindex")
+            for evidence, role in llamaindex.SPAN_ROLES.items()
+        ),
         Source("codex.tool.phase", others.codex_role),
         Source("lk.function_tool.name", constant("tool")),
         Source("embedding.model_name", constant("embedding")),
@@ -123,8 +134,11 @@ _EVERY: Rows = {
             "anthropic.session.id",
             "mcp.session.id",
         ),
+        *texts_of("mastra.metadata.threadId", "mastra.metadata.sessionId"),
+        *texts_of("threadId", "sessionId", needs="mastra"),
         within("metadata", "session_id", needs="openinference"),
         within("metadata", "thread_id", needs="openinference"),
+        within("metadata", "sessionId", needs="openinference"),
         within(_INVOCATION, "metadata", "session_id"),  # LiteLLM's
     ),
     "user_id": (
@@ -137,6 +151,8 @@ _EVERY: Rows = {
             "metadata.user_api_key_end_user_id",
             "lmnr.association.properties.user_id",
         ),
+        *texts_of("mastra.metadata.userId"),
+        *texts_of("userId", needs="mastra"),
         within("metadata", "user_id", needs="openinference"),
         *texts_of("user.account_uuid", "user.email"),
         *texts_of("gen_ai.request.user"),  # OpenLIT: OpenAI's parameter
@@ -152,6 +168,8 @@ _EVERY: Rows = {
         Source("traceloop.entity.name", others.entity_of_agent),
         *texts_of("subagent_type", needs=_CC),
         *texts_of("lk.agent_name", "haystack.agent.name"),
+        Source("operation.name", others.entity_of_agent, needs="agentops"),
+        *texts_of("gen_ai.agent.id", needs="mastra"),
         Source("graph.node.id", others.entity_of_agent),  # CrewAI's has no name beside
     ),
     "agent_id": (
@@ -173,7 +191,7 @@ _EVERY: Rows = {
     "tags": (
         *lists_of("hansard.run.tags"),
         *lists_of("tag.tags", "langfuse.trace.tags", f"{_VA_META}.tags", "langsmith.span.tags"),
-        *lists_of("logfire.tags"),
+        *lists_of("logfire.tags", "mastra.tags", "agentops.tags"),
     ),
     "duplicate": (
         *flags_of("hansard.duplicate"),
@@ -208,6 +226,7 @@ _MERGED: Rows = {
         *each(tuple(gen_ai.PARAMETERS), gen_ai.parameter),
         Source(_INVOCATION, openinference.parameters),
         Source("embedding.invocation_parameters", openinference.parameters),
+        Source("gen_ai.request.parameters", openinference.parameters, needs="traceai"),
         Source("langfuse.observation.model.parameters", langfuse.parameters),
         Source("ai.settings.", vercel.settings),
         *each(traceloop.PARAMETER_KEYS, traceloop.parameter),

@@ -9,6 +9,7 @@ from hansard_collector.dialects import (
     google_adk,
     haystack,
     langfuse,
+    llamaindex,
     mlflow,
     openinference,
     others,
@@ -46,6 +47,7 @@ MESSAGES: Rows = {
         Source("gen_ai.input.messages", gen_ai.input_messages),
         Source("pydantic_ai.all_messages", pydantic_ai.history),
         Source("llm.input_messages.", openinference.input_messages),
+        Source("gen_ai.input.messages.", openinference.input_messages),  # traceAI
         Source(_DETAILS, gen_ai_events.details_input),
         *each(gen_ai_events.INPUT_EVIDENCE, gen_ai_events.input_messages),
         Source("ai.prompt.messages", gen_ai.input_messages),
@@ -68,12 +70,14 @@ MESSAGES: Rows = {
         Source("lk.chat_ctx", others.livekit_context),
         *each(("lk.user_input", "lk.input_text", "lk.user_transcript"), others.request),
         Source("genkit:input", others.request),
+        *each((llamaindex.ASKED, llamaindex.PROMPTED), llamaindex.input_messages),
         Source(_HS_IN, haystack.input_messages),
         Source("haystack.agent.step.llm.input", haystack.input_messages),
     ),
     "output": (
         Source("gen_ai.output.messages", gen_ai.output_messages),
         Source("llm.output_messages.", openinference.output_messages),
+        Source("gen_ai.output.messages.", openinference.output_messages),
         Source(_DETAILS, gen_ai_events.details_output),
         Source(_CHOICE, gen_ai_events.output_messages),
         *each(vercel.ANSWER_KEYS, vercel.answer),
@@ -95,6 +99,7 @@ MESSAGES: Rows = {
         Source("llm.completions", openinference.listed_completions),
         *each(("lk.response.text", "lk.response.function_calls"), others.livekit_answer),
         Source("genkit:output", others.response),
+        *each((llamaindex.ANSWERED, llamaindex.COMPLETED), llamaindex.output_messages),
         Source(_HS_OUT, haystack.output_messages),
         Source("haystack.agent.step.llm.output", haystack.output_messages),
         Source("output.value", openinference.whole_output),
@@ -105,6 +110,7 @@ MESSAGES: Rows = {
         *each(claude_code.SYSTEM_LOGS, claude_code.system_log, needs=_CC),
         Source("user_system_prompt", gen_ai.system_messages, needs=_CC),
         Source(_INVOCATION, openinference.system, label=f"{_INVOCATION}{{system}}"),
+        Source(f"{_LF_METADATA}.instructions", gen_ai.system_messages),
     ),
 }
 
@@ -120,6 +126,7 @@ EMBEDDED: Rows = {
         Source("gen_ai.prompt", gen_ai_events.all_prompt),
         Source("lmnr.span.input", others.request),
         Source("genkit:input", others.request),
+        Source(llamaindex.EMBEDDED, llamaindex.embedded_texts),
         Source(_HS_IN, haystack.embedded_texts),
         Source("request_data", pydantic_ai.request, needs="logfire"),
         Source("gen_ai.request.embedding_inputs", openinference.listed_prompts),  # Langtrace
@@ -135,6 +142,7 @@ CALL: Rows = {
         *provider_named("langtrace.service.name"),
     ),
     "request_model": (
+        within("gen_ai.request.parameters", "model", needs="traceai"),
         *texts_of("gen_ai.request.model", "llm.request.model_name", "llm.input_model_name"),
         within(_INVOCATION, "model"),
         *wire.ASKED_MODEL,
@@ -149,6 +157,9 @@ CALL: Rows = {
         *texts_of("model", needs="codex"),
         Source("genkit:name", others.genkit_model),
         *texts_of("langsmith.metadata.ls_model_name"),
+        *each(
+            (llamaindex.ASKED, llamaindex.PROMPTED, llamaindex.EMBEDDING), llamaindex.asked_model
+        ),
     ),
     "response_model": (
         *texts_of("gen_ai.response.model", "llm.response.model_name", "llm.output_model_name"),
@@ -156,9 +167,13 @@ CALL: Rows = {
         Source("llm.model_name", openinference.served_model),
         *texts_of("ai.response.model"),
         *wire.SERVING_MODEL,
+        *each((llamaindex.ANSWERED, llamaindex.COMPLETED), llamaindex.serving_model),
+        Source("gen_ai.request.model", openinference.served_model, needs="traceai"),
     ),
     "stream": (
         *flags_of("gen_ai.request.stream", "gen_ai.is_streaming", "llm.is_streaming"),
+        *flags_of("gen_ai.request.streaming"),
+        within("gen_ai.request.parameters", "stream", read=flag, needs="traceai"),
         *flags_of("stream", needs="mlflow"),  # the keyword arguments of the call
         Source("output.value", wire.came_in_chunks, label="output.value{type}"),
         Source(_INVOCATION, openinference.streamed, label=f"{_INVOCATION}{{stream}}"),
@@ -178,6 +193,7 @@ CALL: Rows = {
         Source("ai.prompt.tools", gen_ai.tools),
         Source("mlflow.chat.tools", mlflow.tools),
         Source("llm.request.functions.", traceloop.functions),
+        Source("gen_ai.request.functions.", traceloop.functions),
         Source("gen_ai.tool.", traceloop.functions),
         Source("model_request_parameters", pydantic_ai.function_tools),
         Source("request_data", pydantic_ai.tools_of_request, needs="logfire"),
@@ -189,6 +205,8 @@ CALL: Rows = {
         Source(_INVOCATION, pydantic_ai.tools_of_request),
         *each((*wire.REQUESTS, "genkit:input"), wire.tools),
         Source(_LF_INPUT, langfuse.tools),
+        Source(f"{_LF_METADATA}.tools", gen_ai.tools),
+        Source(llamaindex.ASKED, llamaindex.tools),
     ),
     "finish_reason": (
         Source("gen_ai.response.finish_reasons", gen_ai.finish_reason),
@@ -204,16 +222,19 @@ CALL: Rows = {
         Source(_DETAILS, gen_ai_events.details_finish_reason),
         *wire.FINISH_REASON,
         Source(f"{_LF_METADATA}.finish_reason", gen_ai.finish_reason),
+        *each((llamaindex.ANSWERED, llamaindex.COMPLETED), llamaindex.finish_reason),
     ),
     "response_id": (
         *texts_of("gen_ai.response.id", "ai.response.id"),
         *texts_of("request_id", needs=_CC),
         *wire.RESPONSE_ID,
         *texts_of("anthropic.request.id"),
+        *each((llamaindex.ANSWERED, llamaindex.COMPLETED), llamaindex.response_id),
     ),
     "time_to_first_token": (
         Source("gen_ai.response.time_to_first_chunk", gen_ai.milliseconds),
         Source("gen_ai.client.operation.time_to_first_chunk", gen_ai.milliseconds),
+        Source("gen_ai.streaming.time_to_first_token", gen_ai.milliseconds),
         *reals_of("ai.response.msToFirstChunk", "ai.stream.msToFirstChunk"),
         Source("gen_ai.server.time_to_first_token", gen_ai.milliseconds, needs="openlit"),
         *reals_of("gen_ai.server.time_to_first_token"),

@@ -9,6 +9,7 @@ from hansard_collector.dialects import (
     google_adk,
     haystack,
     langfuse,
+    llamaindex,
     mlflow,
     openinference,
     others,
@@ -41,6 +42,8 @@ TOOL: Rows = {
         *texts_of("name", needs="logfire_agents"),
         *texts_of("function_name", needs="gemini_cli"),
         *texts_of("lk.function_tool.name", "traceloop.entity.name"),
+        *texts_of("operation.name", needs="agentops"),
+        Source(llamaindex.STEP, llamaindex.tool_name),
         *each(others.TOOL_SPANS, others.name_after_operation),
     ),
     "call_id": (
@@ -49,6 +52,7 @@ TOOL: Rows = {
         *texts_of("tool_use_id", needs=_CC),
         *texts_of("call_id", needs="codex"),
         *texts_of("lk.function_tool.id"),
+        Source(llamaindex.STEP, llamaindex.tool_call_id),
         *each(others.TOOL_MESSAGES, others.call_id_of_message),
     ),
     "type": texts_of("gen_ai.tool.type", "spring.ai.tool.type"),
@@ -71,6 +75,8 @@ TOOL: Rows = {
         *values_of("mcp.request.argument", "traceloop.entity.input", _LF_INPUT),
         Source("mlflow.spanInputs", mlflow.decode),
         *values_of("lmnr.span.input", "lk.function_tool.arguments", "genkit:input"),
+        *values_of("gen_ai.tool.input", *others.AGENTOPS_INPUTS, *others.MASTRA_INPUTS),
+        Source(llamaindex.STEP, llamaindex.tool_arguments),
         *values_of("gen_ai.prompt", _HS_IN),
     ),
     "result": (
@@ -88,6 +94,7 @@ TOOL: Rows = {
         Source("mlflow.spanOutputs", mlflow.decode),
         *values_of("anthropic.tool_result.content"),
         *values_of("lmnr.span.output", "lk.function_tool.output", "genkit:output"),
+        *values_of("gen_ai.tool.output", *others.AGENTOPS_OUTPUTS, *others.MASTRA_OUTPUTS),
         *values_of("gen_ai.completion", _HS_OUT),
     ),
 }
@@ -97,6 +104,7 @@ RETRIEVAL: Rows = {
         *texts_of("gen_ai.retrieval.query.text", "gen_ai.memory.query.text", "reranker.query"),
         Source("input.value", openinference.query),
         *texts_of("db.vector.query.content"),
+        Source(llamaindex.RETRIEVING, llamaindex.query),
         Source(_HS_IN, haystack.query),
         *texts_of("genkit:input"),
         *each((_LF_INPUT, "mlflow.spanInputs", "gen_ai.prompt"), openinference.query),
@@ -109,6 +117,7 @@ RETRIEVAL: Rows = {
             openinference.documents,
         ),
         Source("db.vector.query.response.documents", others.vector_documents),
+        Source(llamaindex.RETRIEVED, llamaindex.documents),
         Source("event db.query.result", traceloop.vector_results),
         Source("event db.search.result", traceloop.vector_results),
         Source(_HS_OUT, haystack.documents),
@@ -124,6 +133,8 @@ CONTENT: Rows = {
         Source("mlflow.spanInputs", mlflow.decode),
         *sent_of(_HS_IN, "haystack.pipeline.input_data", "haystack.agent.input"),
         *sent_of("gen_ai.prompt"),  # LangSmith: of any run
+        *sent_of(*others.AGENTOPS_INPUTS, *others.MASTRA_INPUTS),
+        *sent_of("input", needs="mastra"),
     ),
     "output": (
         *sent_of("hansard.output"),
@@ -131,6 +142,8 @@ CONTENT: Rows = {
         Source("mlflow.spanOutputs", mlflow.decode),
         *sent_of(_HS_OUT, "haystack.pipeline.output_data", "haystack.agent.output"),
         *sent_of("gen_ai.completion"),
+        *sent_of(*others.AGENTOPS_OUTPUTS, *others.MASTRA_OUTPUTS),
+        *sent_of("output", needs="mastra"),
     ),
 }
 LESSER_CONTENT: Rows = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hansard_collector.dialects import claude_code, langfuse, mlflow, vercel, wire
+from hansard_collector.dialects import claude_code, langfuse, llamaindex, mlflow, vercel, wire
 from hansard_collector.dialects.sources import Rows, Source, counts_of, within
 from hansard_collector.dialects.values import count
 
@@ -27,6 +27,8 @@ TOKENS: Rows = {
         *counts_of("input_token_count", needs="codex"),
         *counts_of("decision.token_count.input", "llm.usage.prompt_tokens"),
         *wire.INPUT_TOKENS,
+        *llamaindex.counted("input"),
+        *counts_of("gen_ai.usage.details.input_tokens"),  # Pydantic AI 1, of old clients
         *counts_of("gen_ai.aggregated_usage.input_tokens"),
     ),
     "tokens.output": (
@@ -39,6 +41,8 @@ TOKENS: Rows = {
         *counts_of("output_token_count", needs="codex"),
         *counts_of("decision.token_count.output", "llm.usage.completion_tokens"),
         *wire.OUTPUT_TOKENS,
+        *llamaindex.counted("output"),
+        *counts_of("gen_ai.usage.details.output_tokens"),
         *counts_of("gen_ai.aggregated_usage.output_tokens"),
     ),
     "tokens.reasoning": (
@@ -51,7 +55,9 @@ TOKENS: Rows = {
         within("gen_ai.usage.output_token_details", "reasoning", read=count),
         *counts_of("codex.usage.reasoning_output_tokens", "openai.reasoning_tokens"),
         *counts_of("reasoning_token_count", needs="codex"),
+        *counts_of("gen_ai.usage.output_tokens.reasoning"),  # traceAI
         *wire.REASONING_TOKENS,
+        *llamaindex.counted("reasoning"),
         *counts_of("gen_ai.aggregated_usage.reasoning.output_tokens"),
         *counts_of("gen_ai.aggregated_usage.details.reasoning_tokens"),
         *counts_of("gen_ai.aggregated_usage.details.thinking_tokens"),
@@ -71,7 +77,12 @@ TOKENS: Rows = {
         *counts_of("cached_token_count", needs="codex"),
         *counts_of("openai.cached_input_tokens"),
         *counts_of("gen_ai.usage.cached_tokens"),  # Langtrace
+        *counts_of("gen_ai.usage.details.cached_tokens"),  # Pydantic AI 0
+        *counts_of("gen_ai.usage.input_tokens.cache_read"),  # traceAI
+        *counts_of("gen_ai.usage.cached_input_tokens"),  # Mastra
+        *counts_of("metadata.usage.cached_prompt_tokens"),  # BeeAI
         *wire.CACHE_READ_TOKENS,
+        *llamaindex.counted("cache read"),
         *counts_of("gen_ai.aggregated_usage.cache_read.input_tokens"),
     ),
     "tokens.cache_write": (
@@ -90,7 +101,9 @@ TOKENS: Rows = {
         *counts_of("cache_creation_tokens", needs=_CC),
         *counts_of("cache_write_token_count", needs="codex"),
         *counts_of("openai.cache_write_tokens"),
+        *counts_of("metadata.usage.cached_creation_tokens"),
         *wire.CACHE_WRITE_TOKENS,
+        *llamaindex.counted("cache write"),
         *counts_of("gen_ai.aggregated_usage.cache_write.input_tokens"),
         *counts_of("gen_ai.aggregated_usage.cache_creation.input_tokens"),
     ),
@@ -115,6 +128,7 @@ TOKENS: Rows = {
         within(_LF_USAGE, "total_tokens", read=count),
         mlflow.number(_ML_USAGE, "total_tokens"),
         *wire.TOTAL_TOKENS,
+        *llamaindex.counted("total"),
     ),
     "tokens.audio_input": (
         *counts_of("gen_ai.usage.audio.input_tokens", "llm.token_count.prompt_details.audio"),

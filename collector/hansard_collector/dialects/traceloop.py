@@ -69,10 +69,13 @@ def _message(pairs: list[Pair], role: str) -> tuple[Message, ...]:
     fields = nested(pairs)
     calls = rows(fields, "tool_calls")
     speaker = text(fields.get("role")) or role
+    content = _unquoted(fields.get("content"))
+    if calls and content == "[]":  # Cohere's answer that only calls tools
+        content = None
     return chat.messages_of(
         {
             "role": _SPEAKER_OF_UNKNOWN[role] if speaker == _UNKNOWN else speaker,
-            "content": _unquoted(fields.get("content")),
+            "content": content,
             "name": fields.get("name"),
             "tool_call_id": fields.get("tool_call_id"),
             "tool_calls": calls or None,

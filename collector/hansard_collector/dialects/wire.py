@@ -19,6 +19,7 @@ from hansard_collector.dialects.values import count, first, flag, opened, text
 from hansard_compiler.calls import Json
 
 _LARGEST_REQUEST = 16 * 1024  # characters; of a larger one only the head is looked at
+LARGEST_CONVERSATION = 64 * 1024  # characters; a longer one is not opened for what others lack
 _LARGEST_VECTORS = 16 * 1024  # characters; larger vectors are not worth opening for their usage
 _HEAD = 512
 _CONVERSATION = re.compile(r'"(?:messages|input|contents|prompt|system|tools)"')
@@ -35,6 +36,7 @@ _INNER = (
     "generation_info", "response_metadata", "llm_output", "response", "output", "data", "custom",
 )  # fmt: skip
 _DEEPEST = 6
+_CHUNKS = ("ChatGenerationChunk", "AIMessageChunk")  # LangChain's, in Python and in JavaScript
 _CALLS = frozenset({"llm", "embedding"})
 
 
@@ -67,7 +69,8 @@ def came_in_chunks(reading: Reading, key: str) -> bool | None:
     value = reading.view.attributes[key]
     if not _is_call(reading) or not isinstance(value, str):
         return None
-    return True if '"ChatGenerationChunk"' in value[:_LARGEST_REQUEST] else None
+    head = value[:_LARGEST_REQUEST]
+    return True if any(f'"{name}"' in head for name in _CHUNKS) else None
 
 
 def serving_model(reading: Reading, key: str) -> str | None:
@@ -193,6 +196,7 @@ def _reasoning(usage: Mapping[str, Any]) -> int | None:
         usage,
         "completion_tokens_details.reasoning_tokens",
         "output_tokens_details.reasoning_tokens",
+        "output_tokens_details.thinking_tokens",  # Anthropic
         "output_token_details.reasoning",
         "thoughts_token_count",
         "thoughtsTokenCount",
@@ -204,7 +208,19 @@ def _total(usage: Mapping[str, Any]) -> int | None:
     return _number(usage, "total_tokens", "total_token_count", "totalTokenCount", "totalTokens")
 
 
-def _in_responses(name: str, find: Callable[[Mapping[str, Any]], int | None]) -> tuple[Source, ...]:
+COUNTS: Mapping[str, Callable[[Mapping[str, Any]], int | None]] = {
+    "input": _input,
+    "output": _output,
+    "cache read": _cache_read,
+    "cache write": _cache_write,
+    "reasoning": _reasoning,
+    "total": _total,
+}
+
+
+def _in_responses(name: str) -> tuple[Source, ...]:
+    find = COUNTS[name]
+
     def read(reading: Reading, key: str) -> int | None:
         usage = _usage(reading, key)
         return find(usage) if usage else None
@@ -234,12 +250,12 @@ RESPONSES = (
 # A provider's usage by itself, and the dialect whose spans say it under so plain a name.
 USAGES = {"gen_ai.usage.raw": "", "usage": "logfire"}
 
-INPUT_TOKENS = _in_responses("input", _input)
-OUTPUT_TOKENS = _in_responses("output", _output)
-CACHE_READ_TOKENS = _in_responses("cache read", _cache_read)
-CACHE_WRITE_TOKENS = _in_responses("cache write", _cache_write)
-REASONING_TOKENS = _in_responses("reasoning", _reasoning)
-TOTAL_TOKENS = _in_responses("total", _total)
+INPUT_TOKENS = _in_responses("input")
+OUTPUT_TOKENS = _in_responses("output")
+CACHE_READ_TOKENS = _in_responses("cache read")
+CACHE_WRITE_TOKENS = _in_responses("cache write")
+REASONING_TOKENS = _in_responses("reasoning")
+TOTAL_TOKENS = _in_responses("total")
 ASKED_MODEL = tuple(Source(key, asked_model, label=f"{key}{{model}}") for key in REQUESTS)
 STREAMED = tuple(Source(key, streamed, label=f"{key}{{stream}}") for key in REQUESTS)
 SERVING_MODEL = tuple(Source(key, serving_model, label=f"{key}{{model}}") for key in RESPONSES)
