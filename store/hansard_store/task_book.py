@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Final, Literal
@@ -25,7 +25,7 @@ from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_compiler.task_models import Decide
 from hansard_store import tasks
-from hansard_store.database import DataFolder, transaction
+from hansard_store.database import DataFolder, snapshot, transaction
 from hansard_store.detecting.rules import Finding, Occurrence
 from hansard_store.own_connections import OwnConnections
 from hansard_store.task_errors import BadDecision, NoteNotKept, TaskDecided, TaskNotApproved
@@ -33,12 +33,12 @@ from hansard_store.tasks import Decided, Door, Evidence, Task, get_task
 
 MOST_EVIDENCE: Final = 20  # ids that a task keeps: the first one and the newest
 _PATTERN_BYTES: Final = 16
-Outcome = Literal["opened", "counted", "known", "decided"]
+Outcome = Literal["opened", "counted", "known", "decided", "would_open", "would_count"]
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What became of a finding.
+    """What became of a finding, or would.
 
     `opened` a task; an open one `counted` more; nothing new is `known`; or a person has `decided`
     about it, and since then it did not repeat as often as the rule says.
@@ -46,7 +46,21 @@ class Recorded:
 
     finding: Finding
     outcome: Outcome
-    task: Task | None  # None: decided
+    task: Task | None  # None where none is open
+
+
+@dataclass(frozen=True, slots=True)
+class _Weighed:
+    """A finding beside its task, and those of its occurrences that no task counts."""
+
+    finding: Finding
+    outcome: Outcome
+    task: Task | None
+    pattern: bytes
+    fresh: Sequence[Occurrence]
+
+
+_WOULD: Final[Mapping[Outcome, Outcome]] = {"opened": "would_open", "counted": "would_count"}
 
 
 class TaskBook:
@@ -87,6 +101,12 @@ class TaskBook:
         with transaction(connection):
             return [self._record(connection, one, now_ns=now_ns) for one in findings]
 
+    def look_up(self, findings: Sequence[Finding]) -> list[Recorded]:
+        """Return what `record` would do, and change nothing."""
+        connection = self._connections.get()
+        with snapshot(connection):
+            return [self._foreseen(self._weigh(connection, one)) for one in findings]
+
     def decide(self, task_id: str, asked: Decide, *, by: str = "") -> Task:
         """Approve or dismiss a blocked task, or close an approved one as done.
 
@@ -114,20 +134,34 @@ class TaskBook:
     # ---- inside
 
     def _record(self, connection: apsw.Connection, finding: Finding, *, now_ns: int) -> Recorded:
+        weighed = self._weigh(connection, finding)
+        if weighed.outcome == "counted" and weighed.task is not None:
+            task = _counted(weighed.task, finding, weighed.fresh, now_ns=now_ns)
+            tasks.count_more(connection, task)
+            return Recorded(finding, "counted", task)
+        if weighed.outcome == "opened":
+            task = _opened(weighed.pattern, finding, weighed.fresh, now_ns=now_ns)
+            tasks.add_task(connection, task)
+            return Recorded(finding, "opened", tasks.find_open(connection, weighed.pattern))
+        return Recorded(finding, weighed.outcome, weighed.task)
+
+    def _weigh(self, connection: apsw.Connection, finding: Finding) -> _Weighed:
+        """Say what a finding comes to, beside what is counted already."""
         pattern = self._pattern(finding)
         number, last_ns = tasks.counted_until(connection, pattern)
         # By number, as some come late; by time too, as numbers of deleted runs are given again.
         fresh = [one for one in finding.occurrences if one.number > number or one.at_ns > last_ns]
-        found = tasks.find_open(connection, pattern)
-        if found is not None:
-            if not fresh:
-                return Recorded(finding, "known", found)
-            tasks.count_more(connection, _counted(found, finding, fresh, now_ns=now_ns))
-            return Recorded(finding, "counted", tasks.find_open(connection, pattern))
-        if len(fresh) < finding.rule.threshold:
-            return Recorded(finding, "decided", None)
-        tasks.add_task(connection, _opened(pattern, finding, fresh, now_ns=now_ns))
-        return Recorded(finding, "opened", tasks.find_open(connection, pattern))
+        task = tasks.find_open(connection, pattern)
+        outcome: Outcome
+        if task is not None:
+            outcome = "counted" if fresh else "known"
+        else:
+            outcome = "opened" if len(fresh) >= finding.rule.threshold else "decided"
+        return _Weighed(finding, outcome, task, pattern, fresh)
+
+    def _foreseen(self, weighed: _Weighed) -> Recorded:
+        outcome = _WOULD.get(weighed.outcome, weighed.outcome)
+        return Recorded(weighed.finding, outcome, weighed.task)
 
     def _pattern(self, finding: Finding) -> bytes:
         """Return the name of a pattern: keyed, as recorded words may be in its signature."""

@@ -20,6 +20,7 @@ _OF_MODULES: Final = {
     "hansard_store.annotation_errors": ("annotations",),
     "hansard_store.approval_errors": ("approvals",),
     "hansard_store.memory_errors": ("memory",),
+    "hansard_store.task_errors": ("tasks",),
     "hansard_web.comparing": ("diff",),
     "hansard_web.sidecar": ("sidecar", "policy", "replay"),
     "hansard_web.errors": ("payloads",),

@@ -22,6 +22,7 @@ PATHS: Final = {
     "log_id": f"conv_{LONG_ID}",
     "branch_id": f"br_{LONG_ID}",
     "annotation_id": LONG_ID,
+    "task_id": LONG_ID,
 }
 OTHER_PATHS: Final = {  # where the name alone does not say which
     "/v1/diff/runs/{left}/{right}": {"left": RUN, "right": LONG_ID},
@@ -37,6 +38,7 @@ QUERIES: Final = {
     "/v1/receipts": "source=docs/orders.md&reason=over_budget",
     "/v1/memory": "project=shop",
     "/v1/approvals": "status=awaiting",
+    "/v1/tasks": "state=open&level=action",
     "/v1/annotations": "kind=score&name=correctness",
     "/v1/annotations/export": "tag=golden&score=correctness%3E%3D0.8",
     "/v1/runs/{run_id}/export": "format=otlp-json",
@@ -90,6 +92,9 @@ BODIES: Final[dict[str, Json]] = {
     "POST /v1/memory/invalidate": {"memory_id": LONG_ID, "reason": "it was not", "by": "kim"},
     "POST /v1/memory/accept": {"memory_id": LONG_ID, "by": "kim"},
     "POST /v1/memory/purge": {"memory_id": LONG_ID, "reason": "asked to", "by": "kim"},
+    "POST /v1/tasks/{task_id}/decide": {
+        "decision": "approve", "note": "the fixture is missing", "by": "kim",
+    },
     "POST /v1/annotations": {
         "step_id": STEP, "kind": "score", "name": "correctness",
         "score": {"value": 0.4, "label": "fail"}, "explanation": "the total is of another order",

@@ -37,6 +37,7 @@ TITLES: Final = {
     "replay": "Replay",
     "approvals": "Approvals",
     "events": "Audit log",
+    "tasks": "Tasks for review",
     "memory": "Memory",
     "policy": "Policy",
     "transcripts": "Transcripts",

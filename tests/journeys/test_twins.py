@@ -76,6 +76,8 @@ TWINS = {
     "/annotations/{annotation_id}/withdraw": Twin(
         "/v1/annotations?run={run}", "annotations list {run}"
     ),
+    "/tasks": Twin("/v1/tasks", "tasks list"),
+    "/tasks/{task_id}": Twin("/v1/tasks?limit=1", "tasks list --state all"),
     "/search": Twin("/v1/search?q=child", "search child"),
     "/usage": Twin("/v1/usage?by=model", "usage --by model"),
     "/health": Twin("/v1/ledger", "doctor"),

@@ -13,7 +13,7 @@ from hansard_store.detecting.scan import Scan, scan
 from hansard_store.projections import SpanProjection
 from hansard_store.task_book import Recorded, TaskBook
 from hansard_store.tasks import Task, get_task, list_tasks
-from tests.store.maker import NOW, StoreMaker
+from tests.store.maker import NOW, SECOND, StoreMaker
 
 HOUR_S = 3_600
 _SUMMARY_CHARS = 120
@@ -22,15 +22,20 @@ _SUMMARY_CHARS = 120
 class TaskMaker:
     """Steps that fail, looks of the detector, and decisions; the clock stands at `now_ns`."""
 
-    def __init__(self, path: Path, mode: RetentionMode = RetentionMode.REDACTED_PAYLOADS) -> None:
-        self.store = StoreMaker(path)
-        self.now_ns = NOW
-        self.book = TaskBook(self.store.folder, mode, clock=lambda: self.now_ns)
+    def __init__(
+        self,
+        store: StoreMaker,
+        mode: RetentionMode = RetentionMode.REDACTED_PAYLOADS,
+        *,
+        now_ns: int = NOW,
+    ) -> None:
+        self.store = store
+        self.now_ns = now_ns
+        self.book = TaskBook(store.folder, mode, clock=lambda: self.now_ns)
         self._made = 0
 
     def close(self) -> None:
         self.book.close()
-        self.store.close()
 
     def fail(
         self,
@@ -54,7 +59,7 @@ class TaskMaker:
             name,
             parent,
             run=run,
-            start_s=HOUR_S - ago_s,
+            start_s=(self.now_ns - NOW) / SECOND + HOUR_S - ago_s,
             status=2,
             flags=flags,
             texts=[("error", message)] if message else [],
@@ -95,9 +100,11 @@ class TaskMaker:
 
 @contextmanager
 def task_maker(path: Path) -> Iterator[TaskMaker]:
-    """Open a maker for the block."""
-    maker = TaskMaker(path)
+    """Open a maker of a store of its own for the block."""
+    store = StoreMaker(path)
+    maker = TaskMaker(store)
     try:
         yield maker
     finally:
         maker.close()
+        store.close()

@@ -27,7 +27,7 @@ from hansard_store.task_errors import (
     TaskNotApproved,
     TaskRefused,
 )
-from hansard_store.tasks import count_tasks, list_tasks
+from hansard_store.tasks import Task, count_tasks, list_tasks
 from tests.store.maker import NOW, SECOND, trace_id
 from tests.store.plans import QueryPlans
 from tests.store.task_maker import HOUR_S, TaskMaker, task_maker
@@ -264,7 +264,8 @@ def filled(failing: TaskMaker) -> None:
 
 def test_all_pages_together_are_the_whole_list(failing: TaskMaker) -> None:
     filled(failing)
-    found, cursor = [], None
+    found: list[Task] = []
+    cursor = None
     while True:
         page = list_tasks(failing.store.db, limit=2, cursor=cursor)
         found += page.items

@@ -45,6 +45,7 @@ PLACES: Final = (
     Place("runs", "Runs", "/", "r"),
     Place("conversations", "Conversations", "/conversations", "c"),
     Place("approvals", "Approvals", "/approvals", "a"),
+    Place("tasks", "Reviews", "/tasks", "t"),
     Place("memory", "Memory", "/memory", "m"),
     Place("events", "Events", "/events", "e"),
     Place("search", "Search", "/search", "s"),

@@ -1,0 +1,122 @@
+"""`hansard detect`: look for what goes wrong again and again, and open tasks for review."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import click
+
+from hansard_compiler.calls import Json
+from hansard_store.detecting.rules import LEVELS, RULES, adjusted_rules
+from hansard_store.detecting.scan import scan
+from hansard_store.task_answers import scan_json
+from hansard_store.task_book import TaskBook
+from hansard_web import format as fmt
+from hansard_web.cli.base import Command, Misused, json_option, print_json, setting_options
+from hansard_web.cli.books import opened_book
+from hansard_web.cli.store import reading
+from hansard_web.cli.tables import Column, print_table
+from hansard_web.config import parse_duration_ns
+from hansard_web.reviewing.words import OUTCOMES, span_of_time
+
+_RULES = ", ".join(
+    f"{rule.name} ({rule.threshold} in {span_of_time(rule.window_ns)})" for rule in RULES
+)
+
+
+@click.command(
+    cls=Command,
+    epilog=f"Rules: {_RULES}.",
+)
+@setting_options("data")
+@click.option(
+    "--threshold", "thresholds", multiple=True, metavar="[RULE=]N",
+    help="How often makes a pattern: for every rule, or for one; several times.",
+)  # fmt: skip
+@click.option(
+    "--window", "windows", multiple=True, metavar="[RULE=]24h",
+    help="Within what time: for every rule, or for one; several times.",
+)  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Only look; open no task.")
+@json_option
+def detect(
+    *,
+    data: str | None,
+    thresholds: Sequence[str],
+    windows: Sequence[str],
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Look for what goes wrong again and again, and open a task for review for each pattern.
+
+    Looks once and ends; have it run by hand or by cron. A pattern whose task is open counts on
+    there, and opens no second one.
+
+    Example: hansard detect --window 48h --threshold repeated_errors=3
+    """
+    wanted = adjusted_rules(
+        thresholds=_numbers("--threshold", thresholds, _count),
+        windows_ns=_numbers("--window", windows, parse_duration_ns),
+    )
+    with reading(data) as connection:
+        found = scan(connection, wanted, now_ns=time.time_ns())
+        with opened_book(TaskBook, data) as book:
+            recorded = book.look_up(found.findings) if dry_run else book.record(found.findings)
+        told = scan_json(connection, found, recorded)
+    if as_json:
+        print_json(told)
+        return
+    _print(told)
+
+
+def _numbers(option: str, given: Sequence[str], read: Callable[[str], int]) -> dict[str, int]:
+    """Return numbers by rule, "" for all of them."""
+    found = {}
+    for one in given:
+        rule, _, text = one.rpartition("=")
+        try:
+            found[rule] = read(text)
+        except ValueError as error:
+            raise Misused(f"{option} is {one!r}; write {error}") from None
+    return found
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > 9:
+        raise ValueError("a number, or a rule, = and a number, such as repeated_errors=3")
+    return int(text)
+
+
+def _print(told: Json) -> None:
+    findings = [(level, one) for level in LEVELS for one in told[level]]
+    if not findings:
+        click.echo("Nothing repeats.", err=True)
+        return
+    print_table(
+        (
+            Column("TASK"),
+            Column("LEVEL"),
+            Column("WHAT", may_cut=True),
+            Column("TIMES", is_figure=True),
+            Column("SINCE (UTC)"),
+            Column("LAST (UTC)"),
+            Column(""),
+        ),
+        (
+            (
+                (one["task_id"] or "")[:8],
+                level,
+                one["title"],
+                f"{one['count']:,}",
+                fmt.day_time(int(one["first_ns"])),
+                fmt.day_time(int(one["last_ns"])),
+                OUTCOMES[one["outcome"]],
+            )
+            for level, one in findings
+        ),
+    )
+    if told["left_off"]:
+        click.echo(f"{told['left_off']:,} rarer patterns were left off", err=True)
+    if told["opened"]:
+        click.echo("decide: hansard tasks show TASK, or the page Reviews", err=True)

@@ -1,0 +1,84 @@
+"""Reviews: what goes wrong again and again, and deciding about it by plain forms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Form
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from hansard_store.task_errors import BadDecision, TaskRefused
+from hansard_web.accounts import person
+from hansard_web.forms import OwnForm
+from hansard_web.pages.approvals import may_not
+from hansard_web.reviewing.books import TasksDep
+from hansard_web.reviewing.detail import Detail, read_detail
+from hansard_web.reviewing.listing import Listing, read_listing, read_state
+from hansard_web.site import Site, SiteDep
+
+router = APIRouter()
+
+
+@dataclass(frozen=True, slots=True)
+class TasksPage:
+    """The list, and beside it the task that was chosen or stands first."""
+
+    listing: Listing
+    detail: Detail | None
+    problem: str  # why a decision was not taken
+    note: str  # what was written with it
+    may_not: str  # why this reader cannot decide; "" who can
+
+
+@router.get("/tasks")
+def tasks(request: Request, site: SiteDep) -> Response:
+    return _page(request, site)
+
+
+@router.get("/tasks/{task_id}")
+def task(request: Request, site: SiteDep, task_id: str) -> Response:
+    return _page(request, site, task_id)
+
+
+@router.post("/tasks/{task_id}", dependencies=[OwnForm])
+def decide(
+    request: Request,
+    site: SiteDep,
+    book: TasksDep,
+    task_id: str,
+    decision: Annotated[str, Form()] = "",
+    note: Annotated[str, Form()] = "",
+    by: Annotated[str, Form()] = "",
+) -> Response:
+    """Decide, and come back to the task; 409 with how it stands where somebody was first."""
+    told = {"decision": decision, "note": note.strip() or None}
+    try:
+        made = book.through("page").decide_json(
+            task_id, told, by=person(request, by.strip() or None)
+        )
+    except TaskRefused as error:
+        is_bad = isinstance(error, BadDecision)
+        status = HTTPStatus.BAD_REQUEST if is_bad else HTTPStatus.CONFLICT
+        return _page(request, site, task_id, problem=str(error), note=note, status=status)
+    there = read_state(request.query_params).address(made.task_id)
+    return RedirectResponse(there, HTTPStatus.SEE_OTHER)
+
+
+def _page(
+    request: Request,
+    site: Site,
+    task_id: str = "",
+    *,
+    problem: str = "",
+    note: str = "",
+    status: HTTPStatus = HTTPStatus.OK,
+) -> Response:
+    with site.readers.read() as connection:
+        listing = read_listing(connection, read_state(request.query_params))
+        wanted = task_id or listing.first_id
+        detail = read_detail(connection, wanted) if wanted else None
+    page = TasksPage(listing, detail, problem, note, may_not(request))
+    return site.renderer.page(request, "tasks.html", here="tasks", page=page, status=status)

@@ -1,0 +1,1 @@
+"""Tasks for review: what repeats, shown to whoever decides about it."""

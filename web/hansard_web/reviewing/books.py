@@ -1,0 +1,20 @@
+"""The tasks of an app, and who may decide about them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from hansard_store.task_book import TaskBook
+
+
+# async: see `site_of`.
+async def tasks_of_app(request: Request) -> TaskBook:
+    """Return the tasks of the app that serves a request."""
+    book: TaskBook = request.app.state.tasks
+    return book
+
+
+TasksDep = Annotated[TaskBook, Depends(tasks_of_app)]

@@ -1,0 +1,115 @@
+"""One task as the page shows it: what repeats, how often, since when, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import apsw
+
+from hansard_store.detecting.rules import RULES
+from hansard_store.task_answers import sample_of
+from hansard_store.tasks import Evidence, Task, get_task
+from hansard_web.format import plural
+from hansard_web.reviewing import words
+
+_HEIGHT: Final = 24  # of the picture, in its own units
+_WORDS_CHARS: Final = 600
+_RULES: Final = {rule.name: rule.looks_for for rule in RULES}
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """How often in a part of the window; places are percents and units of the picture."""
+
+    x: float
+    y: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One time that it happened."""
+
+    kind: str
+    href: str  # "": it is gone with its run
+    short_id: str
+    at_ns: int
+    is_first: bool
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """Everything to the right of the list."""
+
+    task: Task
+    mark: str
+    word: str
+    rule: str  # what was looked for, and the numbers in force
+    says: str
+    says_title: str
+    places: tuple[Place, ...]
+    more: str  # what the places leave out
+    bars: tuple[Bar, ...]
+    bars_say: str
+    window: str
+    decided_by: str
+
+
+def read_detail(connection: apsw.Connection, task_id: str) -> Detail:
+    """Read a task with the words of its evidence, as far as they are kept.
+
+    Raises NotFoundError or AmbiguousIdError.
+    """
+    task = get_task(connection, task_id)
+    mark, word = words.STATES[task.state]
+    window = words.span_of_time(task.window_ns)
+    places = _places(connection, task.evidence)
+    left_out = task.count - len(places)
+    looked_for = _RULES.get(task.rule, task.rule.replace("_", " "))
+    return Detail(
+        task=task,
+        mark=mark,
+        word=word,
+        rule=f"{looked_for}, {task.threshold} times or more within {window}",
+        says=places[0].says,
+        says_title=words.SAYS[places[0].kind],
+        places=tuple(places),
+        more=f"{plural(left_out, 'other')} between the first one and these" if left_out else "",
+        bars=tuple(_bars(task.activity)),
+        bars_say=f"how often in each part of the {window} before the last look: "
+        + ", ".join(map(str, task.activity)),
+        window=window,
+        decided_by=task.decided_by or "somebody",
+    )
+
+
+def _places(connection: apsw.Connection, evidence: Sequence[Evidence]) -> list[Place]:
+    """Return the newest first, and the very first one at the end."""
+    return [
+        _place(one, says=sample_of(connection, one) or "", is_first=one is evidence[0])
+        for one in reversed(evidence)
+    ]
+
+
+def _place(one: Evidence, *, says: str, is_first: bool) -> Place:
+    trace, _, rest = one.id.rpartition("-")
+    return Place(
+        kind=one.kind,
+        href=f"/{one.kind}s/{one.id}" if one.kind != "memory" else f"/memory/{one.id}",
+        short_id=f"{trace[:8]}-{rest[:8]}" if trace else one.id[:8],
+        at_ns=one.at_ns,
+        is_first=is_first,
+        says=says[:_WORDS_CHARS],
+    )
+
+
+def _bars(activity: Sequence[int]) -> list[Bar]:
+    most, width = max(*activity, 1), 100 / len(activity)
+    return [
+        Bar(round(at * width, 2), round(_HEIGHT - height, 2), round(height, 2))
+        for at, count in enumerate(activity)
+        if (height := _HEIGHT * count / most)
+    ]
