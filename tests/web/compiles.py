@@ -138,6 +138,7 @@ def compiled(
     reserve: int = 600,
     run: str = RUN,
     rules: Sequence[Mapping[str, Any]] = (),
+    memories: Sequence[Mapping[str, Any]] = (),
     **config: Any,
 ) -> CompileResult:
     """Compile some candidates, by default those of the rounding bug."""
@@ -153,6 +154,7 @@ def compiled(
             "task_summary": "make round half up work in money to_cents, rounding Decimal quantize",
             "token_budget": budget,
             "response_reserve": reserve,
+            "memory_records": memories,
             "context_items": [dict(one) for one in (quillbook() if items is None else items)],
             "policy_rules": [dict(rule) for rule in rules],
             "compile_config": {"min_score": 0.5, "scope": {"project": "quillbook"}, **config},

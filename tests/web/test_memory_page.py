@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 from hansard_compiler.calls import Json
 from hansard_store.memory_book import MemoryBook
+from tests.web.html import parse
 from tests.web.makers import RunMaker
 
 HOSTILE = "<script>alert(1)</script>"
@@ -154,6 +155,22 @@ def test_hostile_memory_is_only_text(client: TestClient, book: MemoryBook) -> No
     assert HOSTILE not in page(client, "/memory?state=all")
     assert HOSTILE not in page(client, f"/memory/{memory_id}")
     assert HOSTILE not in page(client, "/memory", 200)
+
+
+@pytest.mark.parametrize(
+    ("url", "href"),
+    [("https://example.com/a", "https://example.com/a"), ("javascript:alert(1)", None)],
+)
+def test_what_came_from_outside_says_from_where(
+    client: TestClient, book: MemoryBook, url: str, href: str | None
+) -> None:
+    memory_id = write(book, confidence=0, metadata={"origin": "external", "url": url})
+
+    record = parse(page(client, f"/memory/{memory_id}")).one(id="record")
+
+    facts = dict(zip((one.text for one in record.all("dt")), record.all("dd"), strict=True))
+    assert url in facts["from outside"].text
+    assert [one["href"] for one in facts["from outside"].all("a")] == ([href] if href else [])
 
 
 def test_more_than_a_page_is_read_on(client: TestClient, book: MemoryBook) -> None:

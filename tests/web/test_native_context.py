@@ -294,6 +294,23 @@ def test_a_memory_is_known_by_its_words_and_leads_to_its_record(
     assert "not here" in read(client, f"?item={gone}").one("aside").text
 
 
+@pytest.mark.covers("IN-13")
+def test_a_memory_from_outside_names_its_address_and_that_nobody_trusts_it(
+    client: TestClient, pipeline: Pipeline, put: Put
+) -> None:
+    record = {"id": "story", "memory_type": "note", "subject": "search", "content": "A story."}
+    outside = {"origin": "external", "url": "https://example.com/a"}
+    told = [{**record, "confidence": 0, "metadata": outside}]
+    tell(pipeline, put, compiled([], budget=2_000, memories=told))
+
+    item = read(client, "?item=story").one("aside", id="item")
+
+    facts = dict(zip((one.text for one in item.all("dt")), item.all("dd"), strict=True))
+    assert facts["source"].text == "external api"
+    assert facts["address"].one("a")["href"] == "https://example.com/a"
+    assert float(facts["confidence"].text) == 0
+
+
 def test_two_turns_are_compared(client: TestClient, pipeline: Pipeline, put: Put) -> None:
     second = compiled(step=12, budget=2_900, rules=RULES)
     tell(pipeline, put, compiled(budget=2_600, rules=RULES), second)

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import apsw
 
 from hansard_collector.referenced import READ_BYTES
+from hansard_compiler.models import EXTERNAL
 from hansard_store.errors import StoreCorruptError
 from hansard_store.payloads import folder_of, read_payload
 from hansard_web.compiled.record import stored_payload
@@ -89,8 +90,8 @@ def facts_of(asked: Asked, item_id: str) -> Iterator[Fact]:
     """Yield what is known of where an item came from."""
     item, memory = asked.items.get(item_id, {}), asked.memories.get(item_id, {})
     source = _map(item.get("source_ref"))
-    yield from _source_facts(source)
     remembered = {**_map(memory.get("metadata")), **memory}
+    yield from _source_facts(source or _outside(remembered))
     yield from _maker_facts(_map(item.get("metadata")), _map(source.get("metadata")), remembered)
     trust = [_short(item.get("trust_score")), _short(item.get("sensitivity"))]
     for label, text in (
@@ -105,6 +106,13 @@ def facts_of(asked: Asked, item_id: str) -> Iterator[Fact]:
     ):
         if text:
             yield Fact(label, text)
+
+
+def _outside(remembered: Told) -> Told:
+    """Return the source of a memory that came from outside, as its receipt names it."""
+    if remembered.get("origin") != EXTERNAL:
+        return {}
+    return {"source_type": "external_api", "uri": remembered.get("url")}
 
 
 def _source_facts(source: Told) -> Iterator[Fact]:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import apsw
 
+from hansard_compiler.models import EXTERNAL
 from hansard_store.memory_access import accesses_of, reads_by_day
 from hansard_store.memory_reads import get_memory, versions_of
 from hansard_store.memory_types import Access, Memory
 from hansard_store.receipts import FoundReceipt
+from hansard_web.compiled.origin import safe_address
 from hansard_web.compiled.words import DECISIONS
 from hansard_web.format import agent_words, plural
 from hansard_web.memory_used import uses_of
@@ -50,6 +52,7 @@ class Source:
     text: str
     href: str = ""
     is_code: bool = False
+    is_elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,9 @@ def _sources(one: Memory) -> list[Source]:
     if one.approval_id:
         href = f"/approvals/{one.approval_id}"
         found.append(Source("approved in", one.approval_id[:8], href, is_code=True))
+    if one.metadata.get("origin") == EXTERNAL:
+        url = str(one.metadata.get("url") or "an address that was not told")
+        found.append(Source("from outside", url, safe_address(url), is_elsewhere=True))
     found += [
         Source("scope", place_of(one)),
         Source("confidence", f"{one.confidence:.2f}"),
