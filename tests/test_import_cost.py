@@ -1,4 +1,4 @@
-"""What a program pays that only imports the SDK."""
+"""What a program pays that only imports the SDK, and what a server does not load at its start."""
 
 from __future__ import annotations
 
@@ -40,3 +40,13 @@ def test_importing_the_sdk_loads_nothing_of_the_server() -> None:
 def test_importing_the_sdk_takes_less_than_its_bar_of_processor_time() -> None:
     """Processor time and not the clock's: other tests run at the same moment."""
     assert median(_import_hansard()[0] for _ in range(3)) < _MOST_CPU_S
+
+
+def test_a_server_starts_without_the_models_that_describe_its_answers() -> None:
+    code = (
+        "import sys, hansard_web.server;"
+        "print(*[m for m in sys.modules if m.startswith('hansard_web.api.') and 'models' in m])"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert ended.stdout.strip() == ""

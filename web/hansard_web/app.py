@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import cache
+from functools import cache, partial
 from http import HTTPStatus
 from importlib.metadata import version
 from urllib.parse import quote
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -29,8 +29,9 @@ from hansard_store.database import DataFolder
 from hansard_store.memory_book import MemoryBook
 from hansard_store.task_book import TaskBook
 from hansard_web.accounts import make_accounts
+from hansard_web.api.described import openapi_of
 from hansard_web.api.ledger import router as ledger_router
-from hansard_web.api.routes import api_router
+from hansard_web.api.routes import api_routes
 from hansard_web.approving.chain import Chains
 from hansard_web.assets import package_assets
 from hansard_web.first import PeopleFirst
@@ -108,10 +109,9 @@ def create_app(
         app.router.routes[:0] = otlp_routes(
             ingest, HttpSettings(cors_origins=settings.cors_origins)
         )
-    if shows:
-        app.router.routes.extend(_shown())
-    else:
-        app.include_router(ledger_router)
+    app.router.routes.extend(_shown() if shows else ledger_router.routes)
+    told = api_routes() if shows else ledger_router.routes
+    app.openapi = partial(openapi_of, app, told)  # type: ignore[method-assign] # FastAPI's own way
     add_handlers(app)
     app.add_middleware(
         Security,
@@ -132,11 +132,9 @@ def _shown() -> tuple[BaseRoute, ...]:
 
     Routes hold nothing of an app, and FastAPI takes a quarter of a second to work them out.
     """
-    pages = APIRouter()
-    for router in page_routers():
-        pages.include_router(router, include_in_schema=False)
     static = static_router(package_assets())
-    return (*api_router().routes, mcp_route(), *static.routes, *pages.routes)
+    pages = (route for router in page_routers() for route in router.routes)
+    return (*api_routes(), mcp_route(), *static.routes, *pages)
 
 
 def _refuse_with(app: FastAPI, ingest: Ingest | None, settings: WebSettings) -> Refuse:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastapi.routing import APIRoute
 from httpx2 import Response
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -21,18 +20,14 @@ from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.redaction import Redactor
 from hansard_store.database import DataFolder
 from hansard_web.api import models
-from hansard_web.api.routes import ROUTERS
+from hansard_web.api.described import model_of
+from hansard_web.api.routes import api_routes
 from hansard_web.app import create_app
 from hansard_web.settings import WebSettings
 from tests.store.empty import empty_store
 
 Json = dict[str, Any]
 _PROTOBUF = {"content-type": "application/x-protobuf"}
-
-
-def api_routes() -> list[APIRoute]:
-    """Return every route of the API."""
-    return [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
 
 
 @dataclass
@@ -89,7 +84,7 @@ class Api:
             for route in api_routes()
             if asked.method in (route.methods or ()) and route.path_regex.match(asked.url.path)
         )
-        model: type[BaseModel] = route.responses[answer.status_code]["model"]
+        model: type[BaseModel] = model_of(route.responses[answer.status_code])
         model.model_validate(body)
         return body
 

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from hansard import semconv
+from hansard_web.api.params import check_schema_version
+from hansard_web.api.routes import api_routes
 from tests.collector.ingesting import pairs
-from tests.web.api.conftest import Api, api_routes
+from tests.web.api.conftest import Api
 from tests.web.api.otlp import log, logs, span, traces
 
 
@@ -114,3 +116,8 @@ def test_unknown_paths_and_methods_get_an_error_object(api: Api) -> None:
     assert api.refused(404, "/v1/nothing")["code"] == "not_found"
     answer = api.http.post("/v1/runs")
     assert (answer.status_code, api.error_of(answer)["code"]) == (405, "method_not_allowed")
+
+
+def test_every_route_refuses_a_client_of_another_version() -> None:
+    for route in api_routes():
+        assert check_schema_version in [one.dependency for one in route.dependencies], route.path

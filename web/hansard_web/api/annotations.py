@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Annotated, Literal
 
 import apsw
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 from pydantic import Field, model_validator
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -34,32 +34,17 @@ from hansard_store.step_queries import get_step
 from hansard_web.accounts import person
 from hansard_web.annotating.books import AnnotationsDep
 from hansard_web.annotating.dataset import DatasetWanted, open_dataset
-from hansard_web.annotating.dataset_models import DatasetLine
 from hansard_web.annotating.panel import target_of
-from hansard_web.api import models
 from hansard_web.api.answers import Answer
+from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute
 from hansard_web.api.params import read_limit
+from hansard_web.api.routing import noun_router
 from hansard_web.site import SiteDep
 
-router = APIRouter(tags=["annotations"], route_class=JsonRoute)
+router = noun_router("annotations", route_class=JsonRoute)
 
 LimitParam = Annotated[int, Depends(read_limit)]
-
-
-class AnnotationAnswer(models.Answer):
-    """One annotation as it is now."""
-
-    annotation: models.Annotation
-
-
-class AnnotationList(models.Page):
-    """Annotations, the newest first."""
-
-    items: list[models.Annotation]
-    pruned: int | None = Field(
-        description="of the run or step asked for, how many that had ended are not kept; else null"
-    )
 
 
 class GiveScore(TopLevel):
@@ -88,7 +73,7 @@ class GiveScore(TopLevel):
     "/v1/annotations",
     response_class=Answer,
     status_code=HTTPStatus.CREATED,
-    responses={201: {"model": AnnotationAnswer}},
+    responses=answers("annotation_models.AnnotationAnswer", status=201),
 )
 def annotate(request: Request, book: AnnotationsDep, asked: Annotate) -> Answer:
     """Add a note, a score or a tag; a newer score of one name and author replaces the older."""
@@ -100,7 +85,7 @@ def annotate(request: Request, book: AnnotationsDep, asked: Annotate) -> Answer:
     "/v1/scores",
     response_class=Answer,
     status_code=HTTPStatus.CREATED,
-    responses={201: {"model": AnnotationAnswer}},
+    responses=answers("annotation_models.AnnotationAnswer", status=201),
 )
 def give_score(book: AnnotationsDep, asked: GiveScore) -> Answer:
     """Add a score that a program measured, never in a person's name: `ingest` is enough for it."""
@@ -111,7 +96,7 @@ def give_score(book: AnnotationsDep, asked: GiveScore) -> Answer:
 @router.post(
     "/v1/annotations/{annotation_id}/withdraw",
     response_class=Answer,
-    responses={200: {"model": AnnotationAnswer}},
+    responses=answers("annotation_models.AnnotationAnswer"),
 )
 def withdraw(request: Request, book: AnnotationsDep, annotation_id: str, asked: Withdraw) -> Answer:
     """Take an annotation back: it stays in the history, with who did it and why."""
@@ -119,7 +104,9 @@ def withdraw(request: Request, book: AnnotationsDep, annotation_id: str, asked: 
     return Answer({"annotation": annotation_json(made)})
 
 
-@router.get("/v1/annotations", response_class=Answer, responses={200: {"model": AnnotationList}})
+@router.get(
+    "/v1/annotations", response_class=Answer, responses=answers("annotation_models.AnnotationList")
+)
 def list_of_annotations(
     site: SiteDep,
     limit: LimitParam,
@@ -155,7 +142,7 @@ class Lines(Response):
 @router.get(
     "/v1/annotations/export",
     response_class=Lines,
-    responses={200: {"model": DatasetLine, "description": "a line a marked run or step"}},
+    responses=answers("annotation_models.DatasetLine", description="a line a marked run or step"),
 )
 def export(
     site: SiteDep,
@@ -173,7 +160,7 @@ def export(
 @router.get(
     "/v1/annotations/{annotation_id}",
     response_class=Answer,
-    responses={200: {"model": AnnotationAnswer}},
+    responses=answers("annotation_models.AnnotationAnswer"),
 )
 def annotation(site: SiteDep, annotation_id: str) -> Answer:
     """Show one by its id, or by its first eight digits or more."""

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from anyio import to_thread
-from fastapi import APIRouter, Depends, Header, Query
+from fastapi import Depends, Header, Query
 from starlette.requests import Request
 
 from hansard_compiler.calls import Json
@@ -27,13 +27,14 @@ from hansard_store.errors import BadQueryError
 from hansard_store.run_queries import find_trace_id
 from hansard_web.accounts import Accounts, AccountsDep, person
 from hansard_web.api import approval_bodies as bodies
-from hansard_web.api import approval_models as models
 from hansard_web.api.answers import Answer
+from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute
 from hansard_web.api.params import read_limit
+from hansard_web.api.routing import noun_router
 from hansard_web.site import Site, SiteDep
 
-router = APIRouter(tags=["approvals"], route_class=JsonRoute)
+router = noun_router("approvals", route_class=JsonRoute)
 
 LimitParam = Annotated[int, Depends(read_limit)]
 ProposalKey = Annotated[
@@ -48,7 +49,7 @@ _PATH = "/v1/approvals/{approval_id}"
     "/v1/approvals",
     response_class=Answer,
     status_code=201,
-    responses={201: {"model": models.Proposed | models.ProposedBatch}},
+    responses=answers("approval_models.Proposed", "approval_models.ProposedBatch", status=201),
 )
 def propose(accounts: AccountsDep, asked: bodies.Propose) -> Answer:
     """Propose an action, or a batch of them; 403 `blocked` where policy denies it.
@@ -65,7 +66,7 @@ def propose(accounts: AccountsDep, asked: bodies.Propose) -> Answer:
     return Answer(body, status_code=HTTPStatus.CREATED)
 
 
-@router.get("/v1/approvals", response_class=Answer, responses={200: {"model": models.Approvals}})
+@router.get("/v1/approvals", response_class=Answer, responses=answers("approval_models.Approvals"))
 def list_approvals(
     accounts: AccountsDep,
     site: SiteDep,
@@ -101,7 +102,7 @@ def list_approvals(
     )
 
 
-@router.get(_PATH, response_class=Answer, responses={200: {"model": models.Approval}})
+@router.get(_PATH, response_class=Answer, responses=answers("approval_models.Approval"))
 async def get_approval(
     accounts: AccountsDep,
     approval_id: str,
@@ -133,7 +134,7 @@ async def get_approval(
 @router.post(
     _PATH + "/approve",
     response_class=Answer,
-    responses={200: {"model": models.Approval | models.ApprovedBatch}},
+    responses=answers("approval_models.Approval", "approval_models.ApprovedBatch"),
 )
 def approve(
     accounts: AccountsDep, request: Request, approval_id: str, given: bodies.Approve
@@ -156,7 +157,9 @@ def approve(
     )
 
 
-@router.post(_PATH + "/reject", response_class=Answer, responses={200: {"model": models.Approval}})
+@router.post(
+    _PATH + "/reject", response_class=Answer, responses=answers("approval_models.Approval")
+)
 def reject(
     accounts: AccountsDep, request: Request, approval_id: str, given: bodies.Reject
 ) -> Answer:
@@ -168,7 +171,9 @@ def reject(
     )
 
 
-@router.post(_PATH + "/revise", response_class=Answer, responses={200: {"model": models.Approval}})
+@router.post(
+    _PATH + "/revise", response_class=Answer, responses=answers("approval_models.Approval")
+)
 def revise(
     accounts: AccountsDep, request: Request, approval_id: str, given: bodies.Revise
 ) -> Answer:
@@ -181,7 +186,7 @@ def revise(
 
 
 @router.post(
-    _PATH + "/repropose", response_class=Answer, responses={200: {"model": models.Approval}}
+    _PATH + "/repropose", response_class=Answer, responses=answers("approval_models.Approval")
 )
 def repropose(
     accounts: AccountsDep,
@@ -208,7 +213,7 @@ def repropose(
     return _told(accounts, made)
 
 
-@router.post(_PATH + "/claim", response_class=Answer, responses={200: {"model": models.Claimed}})
+@router.post(_PATH + "/claim", response_class=Answer, responses=answers("approval_models.Claimed"))
 def claim(
     accounts: AccountsDep,
     approval_id: str,
@@ -234,7 +239,9 @@ def claim(
     )
 
 
-@router.post(_PATH + "/result", response_class=Answer, responses={200: {"model": models.Approval}})
+@router.post(
+    _PATH + "/result", response_class=Answer, responses=answers("approval_models.Approval")
+)
 def tell_result(accounts: AccountsDep, approval_id: str, given: bodies.Result) -> Answer:
     """Tell how a claimed action ended, also after its outcome was believed unknown."""
     full_id = accounts.store.approval(approval_id).approval_id
@@ -249,7 +256,9 @@ def tell_result(accounts: AccountsDep, approval_id: str, given: bodies.Result) -
     return _told(accounts, ended)
 
 
-@router.post(_PATH + "/settle", response_class=Answer, responses={200: {"model": models.Approval}})
+@router.post(
+    _PATH + "/settle", response_class=Answer, responses=answers("approval_models.Approval")
+)
 def settle(
     accounts: AccountsDep, request: Request, approval_id: str, given: bodies.Settle
 ) -> Answer:
@@ -271,7 +280,7 @@ def settle(
     _PATH + "/undo",
     response_class=Answer,
     status_code=201,
-    responses={201: {"model": models.Proposed}},
+    responses=answers("approval_models.Proposed", status=201),
 )
 def undo(accounts: AccountsDep, request: Request, approval_id: str, given: bodies.Undo) -> Answer:
     """Propose the action that undoes an executed one; it is approved like any other."""

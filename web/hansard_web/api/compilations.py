@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import time
 
-from fastapi import APIRouter
-
-from hansard_web.api import receipt_models
 from hansard_web.api.answers import Answer
 from hansard_web.api.compilation_bodies import compilation_body
+from hansard_web.api.described import answers
+from hansard_web.api.routing import noun_router
 from hansard_web.site import SiteDep
 
-router = APIRouter(tags=["receipts"])
+router = noun_router("receipts")
 
 
 @router.get(
     "/v1/compilations/{compilation_id}",
     response_class=Answer,
-    responses={200: {"model": receipt_models.Compilation}},
+    responses=answers("receipt_models.Compilation"),
 )
 def one_compilation(site: SiteDep, compilation_id: str) -> Answer:
     """Show a compile by its id, or a unique beginning of it of 8 characters or more.

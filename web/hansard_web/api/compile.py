@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from anyio import CapacityLimiter, to_thread
-from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hansard_web.api import compile_models as models
 from hansard_web.api.answers import Answer
+from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute, raw_body
+from hansard_web.api.routing import noun_router
 from hansard_web.api.told_calls import Tell, ToldCall
 from hansard_web.policy_asking import PolicyDeskDep
 from hansard_web.sidecar.calling import call_model, called_again
@@ -21,14 +21,14 @@ from hansard_web.sidecar.door import MayRead, SidecarDep
 from hansard_web.sidecar.errors import TooManyCalls
 from hansard_web.sidecar.once import IdempotencyKey
 
-router = APIRouter(tags=["sidecar"], route_class=JsonRoute, dependencies=[MayRead])
+router = noun_router("sidecar", route_class=JsonRoute, dependencies=[MayRead])
 
 # Each waits for its provider in a thread of its own: pages never wait behind model calls.
 MOST_CALLS: Final = 32
 
 
 @router.post(
-    "/v1/compile", response_class=Answer, responses={200: {"model": models.CompiledAnswer}}
+    "/v1/compile", response_class=Answer, responses=answers("compile_models.CompiledAnswer")
 )
 def compile_context(
     door: SidecarDep,
@@ -47,7 +47,7 @@ def compile_context(
 
 # async: the call gets a thread that is not one of those that answer pages.
 @router.post(
-    "/v1/model/call", response_class=Answer, responses={200: {"model": models.CalledModel}}
+    "/v1/model/call", response_class=Answer, responses=answers("compile_models.CalledModel")
 )
 async def ask_model(
     door: SidecarDep, request: Request, asked: AskModel, idempotency_key: IdempotencyKey = None

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 
 from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import BadCursorError, BadQueryError, StaleCursorError
 from hansard_web.api.answers import Answer
-from hansard_web.api.diff_models import CompactionSides, RunDiffAnswer, StepDiffAnswer
+from hansard_web.api.described import answers
 from hansard_web.api.params import read_limit
+from hansard_web.api.routing import noun_router
 from hansard_web.comparing.bodies import run_diff_body, step_diff_body
 from hansard_web.comparing.compaction import compaction_sides
 from hansard_web.comparing.finding import find_run_diff
@@ -19,7 +20,7 @@ from hansard_web.comparing.runs import RunDiff, compare_focus
 from hansard_web.comparing.steps import compare_steps
 from hansard_web.site import SiteDep
 
-router = APIRouter(tags=["diff"])
+router = noun_router("diff")
 
 TIMEOUT_MS = 30_000  # reading two runs of 10,000 steps takes some seconds
 _KIND = "diff"
@@ -30,7 +31,7 @@ Limit = Annotated[int, Depends(read_limit)]
 @router.get(
     "/v1/diff/steps/{left}/{right}",
     response_class=Answer,
-    responses={200: {"model": StepDiffAnswer}},
+    responses=answers("diff_models.StepDiffAnswer"),
 )
 def diff_steps(site: SiteDep, left: str, right: str) -> Answer:
     """Compare two steps of one run or of two, by id or unique beginning.
@@ -47,7 +48,7 @@ def diff_steps(site: SiteDep, left: str, right: str) -> Answer:
 @router.get(
     "/v1/diff/runs/{left}/{right}",
     response_class=Answer,
-    responses={200: {"model": RunDiffAnswer}},
+    responses=answers("diff_models.RunDiffAnswer"),
 )
 def diff_runs(
     site: SiteDep,
@@ -80,7 +81,7 @@ def diff_runs(
 @router.get(
     "/v1/diff/compaction/{step_id}",
     response_class=Answer,
-    responses={200: {"model": CompactionSides}},
+    responses=answers("diff_models.CompactionSides"),
 )
 def diff_compaction(site: SiteDep, step_id: str) -> Answer:
     """Compare what the model was sent before a compaction with what it was sent after it.

@@ -5,23 +5,24 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 
 from hansard_store.approval_answers import event_json, head_json, report_json
 from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.event_types import EventFilter
 from hansard_store.noting import note_event
 from hansard_web.accounts import AccountsDep
-from hansard_web.api import approval_models as models
 from hansard_web.api.answers import Answer
 from hansard_web.api.approval_bodies import NoteEvent
 from hansard_web.api.approvals import run_id_of
+from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute
 from hansard_web.api.params import read_limit
+from hansard_web.api.routing import noun_router
 from hansard_web.event_filters import event_filter, read_anchor
 from hansard_web.site import SiteDep
 
-router = APIRouter(tags=["events"], route_class=JsonRoute)
+router = noun_router("events", route_class=JsonRoute)
 
 LimitParam = Annotated[int, Depends(read_limit)]
 _CURSOR = "events"
@@ -58,7 +59,7 @@ def read_event_filter(
     )
 
 
-@router.get("/v1/events", response_class=Answer, responses={200: {"model": models.Events}})
+@router.get("/v1/events", response_class=Answer, responses=answers("approval_models.Events"))
 def list_events(
     accounts: AccountsDep,
     wanted: Annotated[EventFilter, Depends(read_event_filter)],
@@ -77,7 +78,7 @@ def list_events(
     "/v1/events",
     response_class=Answer,
     status_code=201,
-    responses={201: {"model": models.Noted}},
+    responses=answers("approval_models.Noted", status=201),
 )
 def note(accounts: AccountsDep, told: NoteEvent) -> Answer:
     """Log a message, a tool call, a result, a block or a failure; it is on disk when answered."""
@@ -85,13 +86,15 @@ def note(accounts: AccountsDep, told: NoteEvent) -> Answer:
     return Answer({"seq": note_event(accounts.store, given)}, status_code=HTTPStatus.CREATED)
 
 
-@router.get("/v1/events/head", response_class=Answer, responses={200: {"model": models.Head}})
+@router.get("/v1/events/head", response_class=Answer, responses=answers("approval_models.Head"))
 def head(accounts: AccountsDep) -> Answer:
     """Return the end of the chain: kept elsewhere, it proves that nothing before it changed."""
     return Answer(head_json(accounts.store.head()))
 
 
-@router.get("/v1/events/verify", response_class=Answer, responses={200: {"model": models.Verified}})
+@router.get(
+    "/v1/events/verify", response_class=Answer, responses=answers("approval_models.Verified")
+)
 def verify(
     accounts: AccountsDep,
     anchor: Annotated[str | None, Query(description="a head that was kept: SEQ:HASH")] = None,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.responses import Response, StreamingResponse
 
+from hansard_web.api.routing import noun_router
 from hansard_web.exporting import JSON, LINES, PROTOBUF, open_export, open_raw
 from hansard_web.site import SiteDep
 
-router = APIRouter(tags=["export"])
+router = noun_router("export")
 
 
 @router.get(

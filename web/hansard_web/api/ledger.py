@@ -7,8 +7,6 @@ from dataclasses import asdict
 from http import HTTPStatus
 from importlib.metadata import version
 
-from fastapi import APIRouter
-
 from hansard.probe import PRODUCT
 from hansard_collector.pipeline import Pipeline
 from hansard_store.ledger_queries import (
@@ -21,18 +19,19 @@ from hansard_store.ledger_queries import (
 )
 from hansard_store.losses import LossSum, list_losses
 from hansard_store.writable import why_not_writable
-from hansard_web.api import models
 from hansard_web.api.answers import Answer
+from hansard_web.api.described import answers
+from hansard_web.api.routing import noun_router
 from hansard_web.api.values import Body, time_text
 from hansard_web.site import Site, SiteDep
 
-router = APIRouter(tags=["health"])
+router = noun_router("health")
 
 # What the signals are counted in.
 _ITEMS = {"traces": "spans", "logs": "logs", "metrics": "metric_points"}
 
 
-@router.get("/v1/ledger", response_class=Answer, responses={200: {"model": models.Ledger}})
+@router.get("/v1/ledger", response_class=Answer, responses=answers("models.Ledger"))
 def ledger(site: SiteDep) -> Answer:
     """Show what was received and what became of it, by signal and by sender.
 
@@ -103,7 +102,7 @@ def _queue(site: Site) -> Body | None:
     return asdict(site.ingest.queue_state()) if isinstance(site.ingest, Pipeline) else None
 
 
-@router.get("/healthz", response_class=Answer, responses={200: {"model": models.Health}})
+@router.get("/healthz", response_class=Answer, responses=answers("models.Health"))
 def health(site: SiteDep) -> Answer:
     """Say whether the store can be written; 503 when it cannot. Tells nothing of its content."""
     reason = why_not_writable(site.folder)

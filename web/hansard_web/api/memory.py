@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 import apsw
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 
 from hansard_compiler.memory_models import AcceptMemory, EndMemory, ReadMemory, WriteMemory
 from hansard_store.approvals import find_id
@@ -18,17 +18,18 @@ from hansard_store.memory_queries import MemoryFilter, Sort, list_memories
 from hansard_store.memory_reads import get_memory, versions_of
 from hansard_store.run_queries import find_trace_id
 from hansard_web import memory_books as books
-from hansard_web.api import memory_models as models
 from hansard_web.api.answers import Answer
 from hansard_web.api.asked import read_times
+from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute
 from hansard_web.api.params import read_limit
+from hansard_web.api.routing import noun_router
 from hansard_web.api.values import Body
 from hansard_web.memory_books import BookDep, DoorDep
 from hansard_web.memory_used import use_json, uses_of
 from hansard_web.site import SiteDep
 
-router = APIRouter(tags=["memory"], route_class=JsonRoute)
+router = noun_router("memory", route_class=JsonRoute)
 
 LimitParam = Annotated[int, Depends(read_limit)]
 _STATES = ("current", "superseded", "review", "invalidated", "expired", "purged", "hidden", "all")
@@ -40,34 +41,34 @@ _READS = ("read", "candidate")
     "/v1/memory/write",
     response_class=Answer,
     status_code=HTTPStatus.CREATED,
-    responses={201: {"model": models.Written}},
+    responses=answers("memory_models.Written", status=201),
 )
 def write_memory(book: BookDep, door: DoorDep, asked: WriteMemory) -> Answer:
     """Write a record as one of the four writers; the newer supersedes, `outcome` says whether."""
     return Answer(books.write(book, door, asked), status_code=HTTPStatus.CREATED)
 
 
-@router.post("/v1/memory/read", response_class=Answer, responses={200: {"model": models.Read}})
+@router.post("/v1/memory/read", response_class=Answer, responses=answers("memory_models.Read"))
 def read_memory(book: BookDep, door: DoorDep, asked: ReadMemory) -> Answer:
     """Read what is current, best answers first; that it was read is recorded."""
     return Answer(books.read(book, door, asked))
 
 
 @router.post(
-    "/v1/memory/invalidate", response_class=Answer, responses={200: {"model": models.Changed}}
+    "/v1/memory/invalidate", response_class=Answer, responses=answers("memory_models.Changed")
 )
 def invalidate_memory(book: BookDep, door: DoorDep, asked: EndMemory) -> Answer:
     """Say that a record does not hold: it is read no more, and stays with the reason."""
     return Answer(books.invalidate(book, door, asked))
 
 
-@router.post("/v1/memory/accept", response_class=Answer, responses={200: {"model": models.Changed}})
+@router.post("/v1/memory/accept", response_class=Answer, responses=answers("memory_models.Changed"))
 def accept_memory(book: BookDep, asked: AcceptMemory) -> Answer:
     """Let a record that waits for a review stand; what it contradicts is superseded."""
     return Answer({"memory": memory_json(book.accept(asked))})
 
 
-@router.post("/v1/memory/purge", response_class=Answer, responses={200: {"model": models.Changed}})
+@router.post("/v1/memory/purge", response_class=Answer, responses=answers("memory_models.Changed"))
 def purge_memory(book: BookDep, asked: EndMemory) -> Answer:
     """Remove the content of a record for good; that it was there, who and why stay."""
     return Answer({"memory": memory_json(book.purge(asked))})
@@ -108,7 +109,7 @@ def _trace_id(connection: apsw.Connection, run: str) -> bytes:
     return find_trace_id(connection, run)
 
 
-@router.get("/v1/memory", response_class=Answer, responses={200: {"model": models.Memories}})
+@router.get("/v1/memory", response_class=Answer, responses=answers("memory_models.Memories"))
 def memories(
     site: SiteDep,
     limit: LimitParam,
@@ -153,7 +154,7 @@ def memories(
 @router.get(
     "/v1/memory/{memory_id}",
     response_class=Answer,
-    responses={200: {"model": models.MemoryDetail}},
+    responses=answers("memory_models.MemoryDetail"),
 )
 def memory(site: SiteDep, memory_id: str) -> Answer:
     """Return a record with its versions, who wrote and read it, and the compiles it was used in."""

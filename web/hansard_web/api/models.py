@@ -361,3 +361,12 @@ class Health(Answer):
     version: str
     up_seconds: float | None = None
     reason: str | None = None
+
+
+class SqlRows(Answer):
+    """`cut_cells`: values that were too long and are cut; `is_more`: there are further rows."""
+
+    columns: list[str]
+    rows: list[list[Any]]
+    is_more: bool
+    cut_cells: int

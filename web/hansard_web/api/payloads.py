@@ -7,7 +7,6 @@ from functools import partial
 from http import HTTPStatus
 
 from anyio import to_thread
-from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
@@ -24,12 +23,13 @@ from hansard_store.payloads import (
     payload_ref,
     prepare_payload,
 )
-from hansard_web.api import models
 from hansard_web.api.answers import Answer
+from hansard_web.api.described import answers
+from hansard_web.api.routing import noun_router
 from hansard_web.errors import EncodedPayloadError, PayloadTooLargeError
 from hansard_web.site import Site, SiteDep
 
-router = APIRouter(tags=["payloads"])
+router = noun_router("payloads")
 
 MAX_BYTES = 64 * 1024 * 1024
 # What was recorded is nobody's page: it is saved, never shown, never run.
@@ -78,10 +78,8 @@ def _headers(payload: Payload) -> dict[str, str]:
 @router.put(
     "/v1/payloads/{ref}",
     response_class=Answer,
-    responses={
-        200: {"model": models.StoredPayload, "description": "known, or not kept"},
-        201: {"model": models.StoredPayload, "description": "stored"},
-    },
+    responses=answers("models.StoredPayload", description="known, or not kept")
+    | answers("models.StoredPayload", status=201, description="stored"),
     openapi_extra={"requestBody": {"content": {BINARY: {}}, "required": True}},
 )
 async def store_payload(site: SiteDep, ref: str, request: Request) -> Answer:

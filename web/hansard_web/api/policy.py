@@ -10,7 +10,7 @@ import re
 import time
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Path, Query
+from fastapi import Depends, Header, Path, Query
 from starlette.requests import Request
 
 from hansard_store.cursors import decode_cursor, encode_cursor
@@ -18,10 +18,11 @@ from hansard_store.errors import BadQueryError
 from hansard_store.policies import list_policies, rule_history
 from hansard_store.policy_checks import list_checks
 from hansard_store.run_queries import find_trace_id
-from hansard_web.api import policy_models as models
 from hansard_web.api.answers import Answer
+from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute
 from hansard_web.api.params import read_limit
+from hansard_web.api.routing import noun_router
 from hansard_web.api.values import Body
 from hansard_web.policy_answers import (
     check_body,
@@ -37,14 +38,14 @@ from hansard_web.settings import Token
 from hansard_web.sidecar.errors import VersionNeeded
 from hansard_web.site import SiteDep
 
-router = APIRouter(tags=["policy"], route_class=JsonRoute)
+router = noun_router("policy", route_class=JsonRoute)
 
 _ETAG = re.compile(r'(?:W/)?"(\d{1,18})"|(\d{1,18})', re.ASCII)
 LimitParam = Annotated[int, Depends(read_limit)]
 Cursor = Annotated[str | None, Query(description="next_cursor of the page before")]
 
 
-@router.post("/v1/policy/check", response_class=Answer, responses={200: {"model": models.Checked}})
+@router.post("/v1/policy/check", response_class=Answer, responses=answers("policy_models.Checked"))
 def check_policy(desk: PolicyDeskDep, asked: AskPolicy) -> Answer:
     """Ask whether a tool may be called, or an item be seen; the check is recorded.
 
@@ -56,20 +57,20 @@ def check_policy(desk: PolicyDeskDep, asked: AskPolicy) -> Answer:
 
 
 @router.post(
-    "/v1/policy/explain", response_class=Answer, responses={200: {"model": models.Explained}}
+    "/v1/policy/explain", response_class=Answer, responses=answers("policy_models.Explained")
 )
 def explain_policy(desk: PolicyDeskDep, asked: AskPolicy) -> Answer:
     """Tell how every rule comes out for a hypothetical call or item. Nothing is recorded."""
     return Answer(desk.explain(asked))
 
 
-@router.get("/v1/policy/rules", response_class=Answer, responses={200: {"model": models.Rules}})
+@router.get("/v1/policy/rules", response_class=Answer, responses=answers("policy_models.Rules"))
 def rules_in_force(desk: PolicyDeskDep) -> Answer:
     """Return the rule sets in force; the ETag is the version that whoever replaces them names."""
     return _rules_answer(desk.book.in_force())
 
 
-@router.put("/v1/policy/rules", response_class=Answer, responses={200: {"model": models.Rules}})
+@router.put("/v1/policy/rules", response_class=Answer, responses=answers("policy_models.Rules"))
 def put_rules(
     desk: PolicyDeskDep,
     request: Request,
@@ -88,7 +89,7 @@ def put_rules(
 
 
 @router.get(
-    "/v1/policy/versions", response_class=Answer, responses={200: {"model": models.Versions}}
+    "/v1/policy/versions", response_class=Answer, responses=answers("policy_models.Versions")
 )
 def policy_versions(
     site: SiteDep,
@@ -111,7 +112,7 @@ def policy_versions(
 @router.get(
     "/v1/policy/versions/{number}",
     response_class=Answer,
-    responses={200: {"model": models.VersionRules}},
+    responses=answers("policy_models.VersionRules"),
 )
 def policy_version(site: SiteDep, number: Annotated[int, Path(ge=1, lt=1 << 63)]) -> Answer:
     """Return the rule sets of one version, as they were given."""
@@ -119,7 +120,7 @@ def policy_version(site: SiteDep, number: Annotated[int, Path(ge=1, lt=1 << 63)]
         return Answer(version_rules(connection, number))
 
 
-@router.get("/v1/policy/checks", response_class=Answer, responses={200: {"model": models.Checks}})
+@router.get("/v1/policy/checks", response_class=Answer, responses=answers("policy_models.Checks"))
 def policy_checks(
     site: SiteDep,
     limit: LimitParam,

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 
 from hansard_store.receipts import ReceiptFilter, list_receipts
-from hansard_web.api import receipt_models
 from hansard_web.api.answers import Answer
 from hansard_web.api.asked import read_times
+from hansard_web.api.described import answers
 from hansard_web.api.params import read_limit
 from hansard_web.api.receipt_bodies import found_body
+from hansard_web.api.routing import noun_router
 from hansard_web.site import SiteDep
 
-router = APIRouter(tags=["receipts"])
+router = noun_router("receipts")
 
 
 def read_receipt_filter(
@@ -51,9 +52,7 @@ def read_receipt_filter(
     )
 
 
-@router.get(
-    "/v1/receipts", response_class=Answer, responses={200: {"model": receipt_models.ReceiptList}}
-)
+@router.get("/v1/receipts", response_class=Answer, responses=answers("receipt_models.ReceiptList"))
 def receipts(
     site: SiteDep,
     limit: Annotated[int, Depends(read_limit)],

@@ -11,17 +11,18 @@ from http import HTTPStatus
 from typing import Annotated, Final, TypeVar
 
 from anyio import CapacityLimiter, to_thread
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
 from hansard_store.replays import get_replay, list_replays
 from hansard_store.step_queries import get_step
 from hansard_web.accounts import person
-from hansard_web.api import replay_models as models
 from hansard_web.api.answers import Answer
 from hansard_web.api.asked import limit_of
+from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute, raw_body
+from hansard_web.api.routing import noun_router
 from hansard_web.api.values import Body
 from hansard_web.replaying.answers import replay_body, summary_body
 from hansard_web.replaying.asked import AskReplay, GoOn
@@ -31,7 +32,7 @@ from hansard_web.sidecar.errors import RecordingOff, TooManyCalls
 from hansard_web.sidecar.once import Done, IdempotencyKey
 from hansard_web.site import SiteDep
 
-router = APIRouter(tags=["replay"], route_class=JsonRoute)
+router = noun_router("replay", route_class=JsonRoute)
 R = TypeVar("R", bound=Response)
 _MOST_WAIT_S = 60.0
 MOST_ASKED: Final = 32  # who waits for a replay, a preview or a comparison at once
@@ -40,11 +41,9 @@ MOST_ASKED: Final = 32  # who waits for a replay, a preview or a comparison at o
 @router.post(
     "/v1/replay",
     response_class=Answer,
-    responses={
-        200: {"model": models.Preview},
-        201: {"model": models.Replay},
-        202: {"model": models.Replay},
-    },
+    responses=answers("replay_models.Preview")
+    | answers("replay_models.Replay", status=201)
+    | answers("replay_models.Replay", status=202),
     dependencies=[MayRead],
 )
 async def begin_replay(
@@ -74,7 +73,7 @@ async def begin_replay(
 
 
 @router.post(
-    "/v1/replay/preview", response_class=Answer, responses={200: {"model": models.Preview}}
+    "/v1/replay/preview", response_class=Answer, responses=answers("replay_models.Preview")
 )
 async def preview_replay(request: Request, asked: AskReplay) -> Answer:
     """Show what a replay would send, how the compile changes and what it would cost."""
@@ -86,7 +85,8 @@ async def preview_replay(request: Request, asked: AskReplay) -> Answer:
     "/v1/replay/{replay_id}/continue",
     response_class=Answer,
     status_code=HTTPStatus.CREATED,
-    responses={201: {"model": models.Replay}, 202: {"model": models.Replay}},
+    responses=answers("replay_models.Replay", status=201)
+    | answers("replay_models.Replay", status=202),
     dependencies=[MayRead],
 )
 async def continue_replay(
@@ -116,7 +116,7 @@ async def continue_replay(
     return await apart(request, work)
 
 
-@router.get("/v1/replay", response_class=Answer, responses={200: {"model": models.ReplayList}})
+@router.get("/v1/replay", response_class=Answer, responses=answers("replay_models.ReplayList"))
 def find_replays(
     site: SiteDep, step: str | None = None, limit: str | None = None, cursor: str | None = None
 ) -> Answer:
@@ -131,7 +131,7 @@ def find_replays(
 
 
 @router.get(
-    "/v1/replay/{replay_id}", response_class=Answer, responses={200: {"model": models.Replay}}
+    "/v1/replay/{replay_id}", response_class=Answer, responses=answers("replay_models.Replay")
 )
 async def one_replay(
     site: SiteDep,

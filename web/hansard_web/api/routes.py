@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Depends
+from fastapi.routing import APIRoute
 
 from hansard_web.api import (
     approvals,
@@ -13,7 +13,6 @@ from hansard_web.api import (
     export,
     ledger,
     memory,
-    models,
     payloads,
     policy,
     receipts,
@@ -29,7 +28,6 @@ from hansard_web.api import (
     usage,
 )
 from hansard_web.api.annotations import router as annotations_router
-from hansard_web.api.params import check_schema_version
 
 ROUTERS = (
     runs.router,
@@ -57,12 +55,7 @@ ROUTERS = (
 )
 
 
-def api_router() -> APIRouter:
+def api_routes() -> list[APIRoute]:
     """Return all routes of the API."""
-    router = APIRouter(
-        dependencies=[Depends(check_schema_version)],
-        responses={"4XX": {"model": models.Error}, "5XX": {"model": models.Error}},
-    )
-    for one in ROUTERS:
-        router.include_router(one)
-    return router
+    routes = (route for router in ROUTERS for route in router.routes)
+    return [route for route in routes if isinstance(route, APIRoute)]

@@ -6,7 +6,7 @@ import time
 from typing import Annotated
 
 import apsw
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 
 from hansard_store.annotation_answers import standing_json
 from hansard_store.annotation_rows import Target
@@ -24,14 +24,15 @@ from hansard_store.step_queries import (
 )
 from hansard_store.tree import Mark
 from hansard_store.usage_queries import run_usage
-from hansard_web.api import models
 from hansard_web.api.answers import Answer
 from hansard_web.api.bodies import row_body, run_body, skeleton_body
+from hansard_web.api.described import answers
 from hansard_web.api.params import read_limit, read_run_filter
+from hansard_web.api.routing import noun_router
 from hansard_web.api.values import Body, tokens_body, usd
 from hansard_web.site import SiteDep
 
-router = APIRouter(tags=["runs"])
+router = noun_router("runs")
 
 _MOST_ROOTS = 100  # of a run that arrived without its root, every span is one
 _MOST_LINKS = 100
@@ -40,7 +41,7 @@ Limit = Annotated[int, Depends(read_limit)]
 Wanted = Annotated[RunFilter, Depends(read_run_filter)]
 
 
-@router.get("/v1/runs", response_class=Answer, responses={200: {"model": models.RunList}})
+@router.get("/v1/runs", response_class=Answer, responses=answers("models.RunList"))
 def list_of_runs(
     site: SiteDep,
     wanted: Wanted,
@@ -60,7 +61,7 @@ def list_of_runs(
     return Answer({"items": items, "next_cursor": page.next_cursor})
 
 
-@router.get("/v1/facets", response_class=Answer, responses={200: {"model": models.Facets}})
+@router.get("/v1/facets", response_class=Answer, responses=answers("models.Facets"))
 def facets_of_runs(site: SiteDep, wanted: Wanted) -> Answer:
     """Count the values by which the runs that meet all filters can be narrowed further."""
     with site.readers.read() as connection:
@@ -72,7 +73,7 @@ def facets_of_runs(site: SiteDep, wanted: Wanted) -> Answer:
     return Answer({"runs": facets.runs, "is_complete": facets.is_complete, "facets": counts})
 
 
-@router.get("/v1/runs/{run_id}", response_class=Answer, responses={200: {"model": models.Run}})
+@router.get("/v1/runs/{run_id}", response_class=Answer, responses=answers("models.Run"))
 def one_run(site: SiteDep, run_id: str) -> Answer:
     """Show a run by its id, or by its first eight digits or more."""
     now_ns = time.time_ns()
@@ -91,9 +92,7 @@ def one_run(site: SiteDep, run_id: str) -> Answer:
         )
 
 
-@router.get(
-    "/v1/runs/{run_id}/steps", response_class=Answer, responses={200: {"model": models.StepList}}
-)
+@router.get("/v1/runs/{run_id}/steps", response_class=Answer, responses=answers("models.StepList"))
 def steps_of_run(site: SiteDep, run_id: str, limit: Limit, after: str | None = None) -> Answer:
     """List the steps of a run depth-first by start.
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from hansard_web.api.diff import TIMEOUT_MS
+from hansard_web.api.routing import noun_router
 from hansard_web.saving.diffs import saved_diff
 from hansard_web.saving.page import MEDIA_TYPE
 from hansard_web.site import SiteDep
 
-router = APIRouter(tags=["diff"])
+router = noun_router("diff")
 
 
 @router.get(

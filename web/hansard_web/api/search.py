@@ -5,19 +5,20 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import Depends
 
 from hansard_store.search import search_texts
-from hansard_web.api import models
 from hansard_web.api.answers import Answer
 from hansard_web.api.bodies import hit_body
+from hansard_web.api.described import answers
 from hansard_web.api.params import read_limit
+from hansard_web.api.routing import noun_router
 from hansard_web.site import SiteDep
 
-router = APIRouter(tags=["search"])
+router = noun_router("search")
 
 
-@router.get("/v1/search", response_class=Answer, responses={200: {"model": models.HitList}})
+@router.get("/v1/search", response_class=Answer, responses=answers("models.HitList"))
 def search(
     site: SiteDep,
     limit: Annotated[int, Depends(read_limit)],

@@ -5,19 +5,20 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Header
+from fastapi import Header
 from starlette.requests import Request
 
-from hansard_web.api import sidecar_models as models
 from hansard_web.api.answers import Answer
+from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute, raw_body
+from hansard_web.api.routing import noun_router
 from hansard_web.sidecar.bodies import AnswerTool, AppendStep, CallTool, EndRun, StartRun
 from hansard_web.sidecar.door import SidecarDep
 from hansard_web.sidecar.once import Done, IdempotencyKey
 from hansard_web.sidecar.runs import append_step, end_run, start_run
 from hansard_web.sidecar.tools import answer_tool, call_tool
 
-router = APIRouter(tags=["sidecar"], route_class=JsonRoute)
+router = noun_router("sidecar", route_class=JsonRoute)
 
 Traceparent = Annotated[
     str | None, Header(description="W3C trace context of the caller; the body's stands back")
@@ -28,7 +29,7 @@ Traceparent = Annotated[
     "/v1/runs/start",
     response_class=Answer,
     status_code=HTTPStatus.CREATED,
-    responses={201: {"model": models.StartedRun}},
+    responses=answers("sidecar_models.StartedRun", status=201),
 )
 def begin_run(
     door: SidecarDep,
@@ -50,7 +51,7 @@ def begin_run(
 @router.post(
     "/v1/runs/{run_id}/steps",
     response_class=Answer,
-    responses={200: {"model": models.ToldStep}},
+    responses=answers("sidecar_models.ToldStep"),
 )
 def tell_step(
     door: SidecarDep,
@@ -67,7 +68,7 @@ def tell_step(
 
 
 @router.post(
-    "/v1/runs/{run_id}/end", response_class=Answer, responses={200: {"model": models.EndedRun}}
+    "/v1/runs/{run_id}/end", response_class=Answer, responses=answers("sidecar_models.EndedRun")
 )
 def finish_run(
     door: SidecarDep,
@@ -81,7 +82,9 @@ def finish_run(
     return once.do(lambda: Done(end_run(door.sidecar, run_id, told)))
 
 
-@router.post("/v1/tools/call", response_class=Answer, responses={200: {"model": models.CalledTool}})
+@router.post(
+    "/v1/tools/call", response_class=Answer, responses=answers("sidecar_models.CalledTool")
+)
 def tell_tool_call(
     door: SidecarDep, request: Request, told: CallTool, idempotency_key: IdempotencyKey = None
 ) -> Answer:
@@ -92,7 +95,7 @@ def tell_tool_call(
 
 
 @router.post(
-    "/v1/tools/result", response_class=Answer, responses={200: {"model": models.AnsweredTool}}
+    "/v1/tools/result", response_class=Answer, responses=answers("sidecar_models.AnsweredTool")
 )
 def tell_tool_result(
     door: SidecarDep, request: Request, told: AnswerTool, idempotency_key: IdempotencyKey = None

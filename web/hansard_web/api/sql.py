@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 
 from hansard_store.sql_reading import MOST_SQL, read_sql
-from hansard_web.api import models
 from hansard_web.api.answers import Answer
+from hansard_web.api.described import answers
 from hansard_web.api.params import read_limit
+from hansard_web.api.routing import noun_router
 from hansard_web.site import SiteDep
 
-router = APIRouter(tags=["search"])
+router = noun_router("search")
 
 
-class SqlRows(models.Answer):
-    """`cut_cells`: values that were too long and are cut; `is_more`: there are further rows."""
-
-    columns: list[str]
-    rows: list[list[Any]]
-    is_more: bool
-    cut_cells: int
-
-
-@router.get("/v1/sql", response_class=Answer, responses={200: {"model": SqlRows}})
+@router.get("/v1/sql", response_class=Answer, responses=answers("models.SqlRows"))
 def sql(
     site: SiteDep,
     limit: Annotated[int, Depends(read_limit)],

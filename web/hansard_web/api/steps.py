@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 
 import apsw
-from fastapi import APIRouter
 
 from hansard_collector.any_value import attributes_dict
 from hansard_collector.named_payloads import NamedPayload, named_payloads
@@ -25,20 +24,21 @@ from hansard_web.annotating.panel import target_of
 from hansard_web.api.answers import Answer
 from hansard_web.api.bodies import skeleton_body
 from hansard_web.api.contexts import context_body, native_compilation
+from hansard_web.api.described import answers
 from hansard_web.api.meaning import call_body, error_body, event_body, log_body, tool_body
 from hansard_web.api.receipt_bodies import receipt_body
-from hansard_web.api.step_models import Step
+from hansard_web.api.routing import noun_router
 from hansard_web.api.values import Body, milliseconds, plain, time_text
 from hansard_web.replaying.answers import replays_of_step
 from hansard_web.site import SiteDep
 
-router = APIRouter(tags=["steps"])
+router = noun_router("steps")
 
 # SpanKind of OTLP; a number the protocol does not know yet is shown as the number.
 _KINDS = ("unspecified", "internal", "server", "client", "producer", "consumer")
 
 
-@router.get("/v1/steps/{step_id}", response_class=Answer, responses={200: {"model": Step}})
+@router.get("/v1/steps/{step_id}", response_class=Answer, responses=answers("step_models.Step"))
 def one_step(site: SiteDep, step_id: str) -> Answer:
     """Show a step by `<trace>-<span>`, `<trace>-<span>.server`, or a unique beginning of one."""
     with site.readers.read() as connection:

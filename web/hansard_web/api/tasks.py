@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 from starlette.requests import Request
 
 from hansard_compiler.task_models import Decide
@@ -13,20 +13,21 @@ from hansard_store.errors import BadQueryError
 from hansard_store.task_answers import task_json
 from hansard_store.tasks import STATES, State, get_task, list_tasks
 from hansard_web.accounts import person
-from hansard_web.api import task_models as models
 from hansard_web.api.answers import Answer
+from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute
 from hansard_web.api.params import read_limit
+from hansard_web.api.routing import noun_router
 from hansard_web.reviewing.books import TasksDep
 from hansard_web.site import SiteDep
 
-router = APIRouter(tags=["tasks"], route_class=JsonRoute)
+router = noun_router("tasks", route_class=JsonRoute)
 
 LimitParam = Annotated[int, Depends(read_limit)]
 _STATES: Final[tuple[State | Literal["open"], ...]] = (*STATES, "open")
 
 
-@router.get("/v1/tasks", response_class=Answer, responses={200: {"model": models.TaskList}})
+@router.get("/v1/tasks", response_class=Answer, responses=answers("task_models.TaskList"))
 def list_of_tasks(
     site: SiteDep,
     limit: LimitParam,
@@ -47,7 +48,7 @@ def list_of_tasks(
 
 
 @router.get(
-    "/v1/tasks/{task_id}", response_class=Answer, responses={200: {"model": models.TaskAnswer}}
+    "/v1/tasks/{task_id}", response_class=Answer, responses=answers("task_models.TaskAnswer")
 )
 def task(site: SiteDep, task_id: str) -> Answer:
     """Show one by its id, or by its first eight digits or more."""
@@ -58,7 +59,7 @@ def task(site: SiteDep, task_id: str) -> Answer:
 @router.post(
     "/v1/tasks/{task_id}/decide",
     response_class=Answer,
-    responses={200: {"model": models.TaskAnswer}},
+    responses=answers("task_models.TaskAnswer"),
 )
 def decide(request: Request, site: SiteDep, book: TasksDep, task_id: str, asked: Decide) -> Answer:
     """Approve or dismiss a blocked task, or say that an approved one is done.

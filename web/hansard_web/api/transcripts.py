@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, HTTPException, Query
+from fastapi import Depends, HTTPException, Query
 from starlette.requests import Request
 
 from hansard_compiler.transcript_cost import WINDOW_TOKENS
@@ -15,10 +15,11 @@ from hansard_compiler.transcript_views import prefix_hash
 from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.transcript_queries import list_transcripts, transcript_size
 from hansard_store.transcripts import SqliteTranscripts
-from hansard_web.api import transcript_models as models
 from hansard_web.api.answers import Answer
+from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute
 from hansard_web.api.params import read_limit
+from hansard_web.api.routing import noun_router
 from hansard_web.api.values import Body
 from hansard_web.settings import Scope, Token
 from hansard_web.site import SiteDep
@@ -47,7 +48,7 @@ from hansard_web.transcript_bodies import (
     SpawnBranch,
 )
 
-router = APIRouter(tags=["transcripts"], route_class=JsonRoute)
+router = noun_router("transcripts", route_class=JsonRoute)
 
 _KIND = "transcript messages"
 LimitParam = Annotated[int, Depends(read_limit)]
@@ -69,7 +70,7 @@ TranscriptsDep = Annotated[SqliteTranscripts, Depends(_transcripts)]
 
 
 @router.get(
-    "/v1/transcripts", response_class=Answer, responses={200: {"model": models.TranscriptList}}
+    "/v1/transcripts", response_class=Answer, responses=answers("transcript_models.TranscriptList")
 )
 def transcripts(
     site: SiteDep,
@@ -87,7 +88,9 @@ def transcripts(
 
 
 @router.post(
-    "/v1/transcripts", response_class=Answer, responses={200: {"model": models.EnsuredConversation}}
+    "/v1/transcripts",
+    response_class=Answer,
+    responses=answers("transcript_models.EnsuredConversation"),
 )
 def ensure_conversation(kept: TranscriptsDep, told: EnsureConversation) -> Answer:
     """Return the id of a conversation; made where there is none."""
@@ -97,7 +100,7 @@ def ensure_conversation(kept: TranscriptsDep, told: EnsureConversation) -> Answe
 @router.get(
     "/v1/transcripts/{log_id}",
     response_class=Answer,
-    responses={200: {"model": models.Transcript}},
+    responses=answers("transcript_models.Transcript"),
 )
 def transcript(
     kept: TranscriptsDep,
@@ -154,7 +157,7 @@ def _active_body(kept: SqliteTranscripts, log: LogId) -> Body:
     "/v1/transcripts/{log_id}",
     response_class=Answer,
     status_code=HTTPStatus.CREATED,
-    responses={201: {"model": models.Appended}},
+    responses=answers("transcript_models.Appended", status=201),
 )
 def append_messages(kept: TranscriptsDep, log: LogDep, told: AppendMessages) -> Answer:
     """Append messages, all or none, and return them as they are stored: go on with those.
@@ -170,7 +173,7 @@ def append_messages(kept: TranscriptsDep, log: LogDep, told: AppendMessages) -> 
     "/v1/transcripts/{log_id}/fold",
     response_class=Answer,
     status_code=HTTPStatus.CREATED,
-    responses={201: {"model": models.Folded}},
+    responses=answers("transcript_models.Folded", status=201),
 )
 def fold_transcript(kept: TranscriptsDep, log: LogDep, told: FoldTranscript) -> Answer:
     """Let a summary stand for all messages so far. Nothing is deleted."""
@@ -182,7 +185,7 @@ def fold_transcript(kept: TranscriptsDep, log: LogDep, told: FoldTranscript) -> 
     "/v1/transcripts/{log_id}/redactions",
     response_class=Answer,
     status_code=HTTPStatus.CREATED,
-    responses={201: {"model": models.Marked}},
+    responses=answers("transcript_models.Marked", status=201),
 )
 def mark_message(kept: TranscriptsDep, log: LogDep, told: MarkMessage) -> Answer:
     """Redact or supersede a message in views and prompts, or restore it; the row stays."""
@@ -202,7 +205,7 @@ def mark_message(kept: TranscriptsDep, log: LogDep, told: MarkMessage) -> Answer
 @router.post(
     "/v1/transcripts/{log_id}/check",
     response_class=Answer,
-    responses={200: {"model": models.FoldCheck}},
+    responses=answers("transcript_models.FoldCheck"),
 )
 def check_fold(kept: TranscriptsDep, log: LogDep, told: CheckSummary) -> Answer:
     """Say which constraints and requests a summary does not repeat."""
@@ -213,7 +216,7 @@ def check_fold(kept: TranscriptsDep, log: LogDep, told: CheckSummary) -> Answer:
 @router.get(
     "/v1/transcripts/{log_id}/cost",
     response_class=Answer,
-    responses={200: {"model": models.ResumeCost}},
+    responses=answers("transcript_models.ResumeCost"),
 )
 def resume_cost(
     kept: TranscriptsDep,
@@ -230,7 +233,7 @@ def resume_cost(
 @router.get(
     "/v1/transcripts/{conversation_id}/stats",
     response_class=Answer,
-    responses={200: {"model": models.TranscriptSize}},
+    responses=answers("transcript_models.TranscriptSize"),
 )
 def transcript_stats(site: SiteDep, conversation_id: str) -> Answer:
     """Tell how large a transcript is, and how much of it is folded."""
@@ -242,7 +245,7 @@ def transcript_stats(site: SiteDep, conversation_id: str) -> Answer:
 @router.get(
     "/v1/transcripts/{log_id}/branches",
     response_class=Answer,
-    responses={200: {"model": models.BranchList}},
+    responses=answers("transcript_models.BranchList"),
 )
 def branches(kept: TranscriptsDep, log: LogDep) -> Answer:
     """List the sub-agents that began in a log, in order."""
@@ -255,7 +258,7 @@ def branches(kept: TranscriptsDep, log: LogDep) -> Answer:
     "/v1/transcripts/{log_id}/branches",
     response_class=Answer,
     status_code=HTTPStatus.CREATED,
-    responses={201: {"model": models.BranchAnswer}},
+    responses=answers("transcript_models.BranchAnswer", status=201),
 )
 def spawn_branch(kept: TranscriptsDep, log: LogDep, told: SpawnBranch) -> Answer:
     """Begin the log of a sub-agent, which is read and appended to by its own id."""
@@ -265,7 +268,7 @@ def spawn_branch(kept: TranscriptsDep, log: LogDep, told: SpawnBranch) -> Answer
 @router.post(
     "/v1/transcripts/{branch_id}/end",
     response_class=Answer,
-    responses={200: {"model": models.BranchAnswer}},
+    responses=answers("transcript_models.BranchAnswer"),
 )
 def end_branch(kept: TranscriptsDep, branch_id: str, told: EndBranch) -> Answer:
     """Say that a sub-agent ended. Appending to it resumes it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 
 from hansard_store.conversation_queries import (
     ConversationItem,
@@ -12,20 +12,21 @@ from hansard_store.conversation_queries import (
     list_conversations,
 )
 from hansard_store.usage_queries import list_usage
-from hansard_web.api import models
 from hansard_web.api.answers import Answer
 from hansard_web.api.asked import Window
 from hansard_web.api.bodies import usage_body
+from hansard_web.api.described import answers
 from hansard_web.api.params import read_limit, read_window
+from hansard_web.api.routing import noun_router
 from hansard_web.api.values import Body, time_text, tokens_body, usd
 from hansard_web.site import SiteDep
 
-router = APIRouter(tags=["usage"])
+router = noun_router("usage")
 
 Limit = Annotated[int, Depends(read_limit)]
 
 
-@router.get("/v1/usage", response_class=Answer, responses={200: {"model": models.UsageList}})
+@router.get("/v1/usage", response_class=Answer, responses=answers("models.UsageList"))
 def usage(
     site: SiteDep,
     limit: Limit,
@@ -43,7 +44,7 @@ def usage(
 @router.get(
     "/v1/conversations",
     response_class=Answer,
-    responses={200: {"model": models.ConversationList}},
+    responses=answers("models.ConversationList"),
 )
 def conversations(site: SiteDep, limit: Limit, cursor: str | None = None) -> Answer:
     """List conversations, the one with the newest run first."""
@@ -57,7 +58,7 @@ def conversations(site: SiteDep, limit: Limit, cursor: str | None = None) -> Ans
 @router.get(
     "/v1/conversations/{conversation_id:path}",
     response_class=Answer,
-    responses={200: {"model": models.Conversation}},
+    responses=answers("models.Conversation"),
 )
 def conversation(site: SiteDep, conversation_id: str) -> Answer:
     """Show a conversation; its runs are `/v1/runs?conversation=…&sort=started_at`."""
