@@ -24,6 +24,8 @@ _TRACELOOP_JS = "@traceloop/"
 # `gen_ai.operation.name`, with the words that emitters of the convention add to it.
 ROLES: Mapping[str, str] = {
     "chat": "llm",
+    "chat.completions": "llm",  # Semantic Kernel for .NET
+    "text.completions": "llm",
     "generate_content": "llm",
     "text_completion": "llm",
     "completion": "llm",  # LiteLLM, old OpenLLMetry
@@ -47,6 +49,7 @@ ROLES: Mapping[str, str] = {
     "execute_tool": "tool",
     "tool_call": "tool",  # Gemini CLI
     "plan": "task",
+    "orchestrate_tools": "task",  # Microsoft.Extensions.AI
     "agent_step": "task",  # AI SDK 7
     "execute_event_loop_cycle": "task",  # Strands
     "execute_task": "task",  # OpenLLMetry

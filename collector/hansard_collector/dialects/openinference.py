@@ -19,7 +19,15 @@ from hansard_collector.dialects.values import (
 )
 from hansard_collector.dialects.vocabulary import message_role
 from hansard_collector.normalised import Document
-from hansard_compiler.calls import Json, Message, Part, TextPart, ToolCallPart, ToolResultPart
+from hansard_compiler.calls import (
+    Json,
+    Message,
+    OtherPart,
+    Part,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 
 ROLES: Mapping[str, str] = {
     "llm": "llm",
@@ -139,6 +147,8 @@ def _has_result(parts: Sequence[Part]) -> bool:
 
 
 def _result(part: Part, call_id: str | None, name: str | None) -> Part:
+    if isinstance(part, OtherPart):  # structured, not JSON text
+        return ToolResultPart(call_id, part.value, name)
     if not isinstance(part, TextPart):
         return part
     return ToolResultPart(call_id, result_of(chat.open_blocks(part.text)), name)

@@ -180,9 +180,12 @@ def tool_names(reading: Reading, key: str) -> tuple[Json, ...] | None:
 
 
 def vector_documents(reading: Reading, key: str) -> Any:
-    """Spring AI: `db.vector.query.response.documents`, as JSON or as a list of texts."""
-    listed = _listed(reading.view.attributes[key])
-    found = [item if isinstance(item, dict) else {"id": item} for item in map(opened, listed)]
+    """Spring AI: the documents' texts, joined so that quotes in them make it no JSON."""
+    sent = reading.opened(key)
+    if not is_content(sent):
+        return None
+    items = map(opened, sent if isinstance(sent, list) else [sent])
+    found = [item if isinstance(item, dict) else {"content": item} for item in items]
     return tuple(document(item) for item in found) or None
 
 

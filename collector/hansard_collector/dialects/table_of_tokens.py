@@ -28,6 +28,7 @@ TOKENS: Rows = {
         *counts_of("decision.token_count.input", "llm.usage.prompt_tokens"),
         *wire.INPUT_TOKENS,
         *llamaindex.counted("input"),
+        *counts_of("gen_ai.response.prompt_tokens"),  # Semantic Kernel for .NET
         *counts_of("gen_ai.usage.details.input_tokens"),  # Pydantic AI 1, of old clients
         *counts_of("gen_ai.aggregated_usage.input_tokens"),
     ),
@@ -42,6 +43,7 @@ TOKENS: Rows = {
         *counts_of("decision.token_count.output", "llm.usage.completion_tokens"),
         *wire.OUTPUT_TOKENS,
         *llamaindex.counted("output"),
+        *counts_of("gen_ai.response.completion_tokens"),
         *counts_of("gen_ai.usage.details.output_tokens"),
         *counts_of("gen_ai.aggregated_usage.output_tokens"),
     ),
@@ -132,11 +134,11 @@ TOKENS: Rows = {
     ),
     "tokens.audio_input": (
         *counts_of("gen_ai.usage.audio.input_tokens", "llm.token_count.prompt_details.audio"),
-        *counts_of("gen_ai.usage.details.input_audio_tokens"),
+        *counts_of("gen_ai.usage.details.input_audio_tokens", "gen_ai.usage.input_audio_tokens"),
     ),
     "tokens.audio_output": (
         *counts_of("gen_ai.usage.audio.output_tokens", "llm.token_count.completion_details.audio"),
-        *counts_of("gen_ai.usage.details.output_audio_tokens"),
+        *counts_of("gen_ai.usage.details.output_audio_tokens", "gen_ai.usage.output_audio_tokens"),
     ),
 }
 

@@ -356,3 +356,46 @@ def test_thoughts_of_claude_are_counted_in_a_recorded_response() -> None:
     call = call_of({"openinference.span.kind": "LLM", "output.value": json.dumps({"usage": usage})})
 
     assert call.tokens.reasoning == 7
+
+
+def test_semantic_kernel_for_dotnet_has_operations_and_counts_of_its_own() -> None:
+    said = event("gen_ai.content.prompt", {"gen_ai.prompt": '[{"role": "user", "content": "hi"}]'})
+    call = call_of(
+        {
+            "gen_ai.operation.name": "chat.completions",
+            "gen_ai.request.model": "gpt-4o-mini",
+            "gen_ai.response.prompt_tokens": 5,
+            "gen_ai.response.completion_tokens": 2,
+            "gen_ai.usage.input_audio_tokens": 1,
+        },
+        scope="Microsoft.SemanticKernel.Diagnostics",
+        events=[said],
+    )
+
+    assert (call.input[0].text, call.request_model) == ("hi", "gpt-4o-mini")
+    assert (call.tokens.input, call.tokens.output, call.tokens.audio_input) == (5, 2, 1)
+    assert read({"gen_ai.operation.name": "orchestrate_tools"}).role == "task"
+
+
+def test_documents_of_spring_are_texts_though_quotes_break_their_json() -> None:
+    kind = {"spring.ai.kind": "vector_store"}
+    key = "db.vector.query.response.documents"
+
+    listed = read({**kind, key: '["Rome is warm.", "Oslo is cold."]'})
+    broken = read({**kind, key: '["He said "warm".", "cold"]'})
+
+    assert [d.content for d in listed.documents] == ["Rome is warm.", "Oslo is cold."]
+    assert [d.content for d in broken.documents] == ['["He said "warm".", "cold"]']
+
+
+def test_a_structured_result_of_a_tool_is_its_result() -> None:
+    call = call_of(
+        {
+            "openinference.span.kind": "LLM",
+            "llm.input_messages.0.message.role": "tool",
+            "llm.input_messages.0.message.tool_call_id": "c1",
+            "llm.input_messages.0.message.content": {"degrees": 18},
+        }
+    )
+
+    assert call.input[0].parts == (ToolResultPart("c1", {"degrees": 18}),)
