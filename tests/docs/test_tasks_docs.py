@@ -1,0 +1,63 @@
+"""docs/tasks.md: every rule, state, bound and route that it tells of is there."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from hansard_compiler.task_models import MOST_NOTE
+from hansard_store.detecting.failed_steps import MOST_ERRORS
+from hansard_store.detecting.rules import RULES
+from hansard_store.detecting.scan import MOST_FINDINGS
+from hansard_store.detecting.signatures import MOST_CHARS, signature_of
+from hansard_store.task_book import MOST_EVIDENCE
+from hansard_store.tasks import STATES
+from hansard_web.api.tasks import router
+from hansard_web.app import create_app
+from hansard_web.reviewing.words import span_of_time
+from hansard_web.settings import WebSettings
+from tests.store.empty import empty_store
+
+PAGE = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.covers("DI-11")
+def test_every_rule_is_told_with_its_level_threshold_and_window() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| .+ \| (.+) \|$", PAGE, re.MULTILINE)
+
+    assert rows == [
+        (rule.name, rule.level, f"{rule.threshold} in {span_of_time(rule.window_ns)}")
+        for rule in RULES
+    ]
+
+
+def test_every_state_bound_and_route_is_told() -> None:
+    for state in STATES:
+        assert f"| `{state}` |" in PAGE
+    for bound in (MOST_NOTE, MOST_ERRORS, MOST_FINDINGS, MOST_CHARS, MOST_EVIDENCE):
+        assert f" {bound:,} " in " ".join(PAGE.split())
+    for route in router.routes:
+        assert f"{next(iter(route.methods))} {route.path}" in PAGE  # type: ignore[attr-defined]  # each an APIRoute
+
+
+def test_the_errors_that_it_calls_one_are_one() -> None:
+    told = re.findall(r"`((?:no such file|permission denied): .+?)`", PAGE)
+
+    first, second, third = map(signature_of, told)
+    assert first == second != third
+    assert signature_of("user bob is unknown") != signature_of("user ana is unknown")
+
+
+def test_the_request_that_it_shows_is_understood(tmp_path: Path) -> None:
+    found = re.search(r"4318(\S+) -H .+ -d '(\{.+?\})'", PAGE, re.DOTALL)
+    assert found
+    app = create_app(empty_store(tmp_path / "data"), None, WebSettings())
+
+    with TestClient(app, base_url="http://localhost") as client:
+        answer = client.post(found[1], json=json.loads(found[2]))
+
+    assert answer.status_code == 404  # no task is there: what it says was understood
