@@ -9,12 +9,18 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
+from hansard_store.database import open_reader
+from hansard_store.detecting.scan import scan
 from hansard_web.settings import Scope, Token, WebSettings
 from tests.store.maker import StoreMaker
 from tests.store.task_maker import TaskMaker
 from tests.web.api.conftest import Api
+from tests.web.api.otlp import SECOND, START, span, traces
 from tests.web.conftest import MakeClient
 from tests.web.makers import RunMaker
+
+AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "mender"}
+TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "compile_file"}
 
 
 @pytest.fixture
@@ -49,6 +55,32 @@ def test_a_task_says_what_repeats_how_often_since_when_and_where(
     step = task["evidence"][-1]["id"]
     assert api.http.get(f"/v1/steps/{step}").json()["status"] == "error"
     assert (task["decision"], task["done"]) == (None, None)
+
+
+@pytest.mark.covers("DI-02", "DI-03")
+def test_errors_of_real_telemetry_are_told_by_their_tool_and_their_whole_words(api: Api) -> None:
+    for number in range(5):
+        path = "/srv/" + "/".join(f"{number}{'x' * 30}" for _ in range(number + 1)) + ".py"
+        message = f"SyntaxError: cannot read {path} at line {number}: it is not closed"
+        api.send(
+            traces(
+                span("root", run=f"r{number}", status=2, message=message, attributes=AGENT),
+                span(
+                    "tool", "root", run=f"r{number}", status=2, message=message,
+                    attributes={**TOOL, "error.type": "SyntaxError"},
+                    events=[("exception", {"exception.message": message})],
+                ),
+            )
+        )  # fmt: skip
+    connection = open_reader(api.folder)
+
+    found = scan(connection, now_ns=START + 3600 * SECOND).findings
+
+    connection.close()
+    assert [(one.subject_kind, one.subject, len(one.occurrences)) for one in found] == [
+        ("tool", "compile_file", 5)
+    ]
+    assert found[0].signature == ("SyntaxError: cannot read <path> at line <#>: it is not closed")
 
 
 @pytest.mark.covers("DI-13")

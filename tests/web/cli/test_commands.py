@@ -65,6 +65,7 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
 LIGHT = (
     "open", "tail", "runs", "search", "usage", "approvals", "events", "repl", "transcripts",
     "payload", "doctor", "import", "export", "backup", "restore", "verify", "rebuild", "gc",
+    "detect", "tasks",
 )  # fmt: skip
 
 

@@ -48,10 +48,10 @@ def detect(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Look for what goes wrong again and again, and open a task for review for each pattern.
+    """Look for what goes wrong again and again; open tasks for review.
 
-    Looks once and ends; have it run by hand or by cron. A pattern whose task is open counts on
-    there, and opens no second one.
+    Looks once and ends; run it by hand or by cron. Each pattern opens one task; while that is open,
+    it counts on there.
 
     Example: hansard detect --window 48h --threshold repeated_errors=3
     """
