@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from hansard_collector.dialects import chat, tool_lists, vocabulary
+from hansard_collector.dialects import chat, openai_stream, tool_lists, vocabulary
 from hansard_collector.dialects.reading import Reading
 from hansard_collector.dialects.sources import Source
 from hansard_collector.dialects.values import (
     count,
-    inside,
     is_content,
-    mapping,
     opened,
     real,
-    sequence,
     text,
 )
 from hansard_compiler.calls import Json, Message
@@ -79,35 +76,15 @@ def input_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
 
 
 def output_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
-    return chat.response_messages(decode(reading, key)) or _streamed_calls(reading) or None
+    return chat.response_messages(decode(reading, key)) or _streamed(reading) or None
 
 
-def _streamed_calls(reading: Reading) -> tuple[Message, ...]:
-    """The tool calls of OpenAI's streams, which MLflow puts together nowhere: from its chunks."""
-    calls: dict[int, dict[str, str]] = {}
-    for event in reading.view.events:
-        if event.name.startswith(_CHUNK):
-            for delta in _deltas(event.attributes.get("mlflow.chunk.value")):
-                call = calls.setdefault(count(delta.get("index")) or 0, {})
-                _extend(call, delta)
-    told = [{"type": "function", **call} for _, call in sorted(calls.items())]
-    return chat.messages_of({"role": "assistant", "tool_calls": told}, "assistant")
-
-
-def _extend(call: dict[str, str], delta: Mapping[str, Any]) -> None:
-    """Add a piece to a call: its id and name come once, its arguments bit by bit."""
-    function = mapping(delta.get("function"))
-    for name, value in (("id", delta.get("id")), ("name", function.get("name"))):
-        if (said := text(value)) is not None:
-            call[name] = said
-    call["arguments"] = call.get("arguments", "") + (text(function.get("arguments")) or "")
-
-
-def _deltas(chunk: Any) -> Iterator[Mapping[str, Any]]:
-    for choice in sequence(mapping(chunk).get("choices")):
-        for delta in sequence(inside(choice, "delta", "tool_calls")):
-            if isinstance(delta, dict):
-                yield delta
+def _streamed(reading: Reading) -> tuple[Message, ...]:
+    """What OpenAI's streams said in chunks, where MLflow did not put them together."""
+    events = (event for event in reading.view.events if event.name.startswith(_CHUNK))
+    return openai_stream.put_together(
+        event.attributes.get("mlflow.chunk.value") for event in events
+    )
 
 
 def tools(reading: Reading, key: str) -> tuple[Json, ...] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hansard_collector.dialects import chat, tool_lists, wire
+from hansard_collector.dialects import chat, openai_stream, tool_lists, wire
 from hansard_collector.dialects.parts import part_of, parts_of, result_of, tool_call
 from hansard_collector.dialects.reading import Pair, Reading, nested, rows
 from hansard_collector.dialects.values import (
@@ -211,19 +211,22 @@ def listed_completions(reading: Reading, key: str) -> tuple[Message, ...] | None
 
 
 def whole_output(reading: Reading, key: str) -> tuple[Message, ...] | None:
-    """The answer as `output.value`: plain text, or a whole response, of a call that reports tokens.
+    """The answer as `output.value`: a whole response, the chunks of one, or plain text.
 
-    Without a token count the span may only prepare a prompt, and what it returns is no answer.
+    Text without a token count may be a prompt that the span only prepares: that is no answer.
     """
     attributes = reading.view.attributes
     value = attributes[key]
-    if not isinstance(value, str) or attributes.keys().isdisjoint(_OUTPUT_COUNTS):
+    if not isinstance(value, str):
         return None
     if attributes.get("output.mime_type", "text/plain") == "text/plain":
-        return chat.messages_of(value, "assistant") or None
+        is_answer = not attributes.keys().isdisjoint(_OUTPUT_COUNTS)
+        return (chat.messages_of(value, "assistant") or None) if is_answer else None
+    if openai_stream.is_stream(sent := reading.opened(key)):
+        return openai_stream.put_together(sent) or None
     if reading.mapping(key).keys().isdisjoint(_RESPONSES):
         return None
-    return chat.response_messages(reading.opened(key)) or None
+    return chat.response_messages(sent) or None
 
 
 def _leaf(pairs: Sequence[Pair], *path: str) -> Any:

@@ -64,7 +64,7 @@ def _read_value(reading: Reading, key: str) -> Any:
 
 def _read_sent(reading: Reading, key: str) -> Any:
     """Any content as sent, but for a text that was quoted as JSON."""
-    value = reading.view.attributes[key]
+    value = values.of_bytes(reading.view.attributes[key])
     if not values.is_content(value):
         return None
     return reading.opened(key) if isinstance(value, str) and value[:1] == '"' else value

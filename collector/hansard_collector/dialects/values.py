@@ -82,7 +82,8 @@ def opened(value: Any) -> Any:
     nested too deep for a recursive walk stays text.
     """
     if not isinstance(value, str) or not value:
-        return value
+        said = of_bytes(value)
+        return value if said is value else opened(said)
     if value[0] not in '{["' and value.lstrip()[:1] not in ("{", "[", '"'):
         return value
     try:
@@ -90,6 +91,14 @@ def opened(value: Any) -> Any:
     except ValueError:
         return _opened_leniently(value)
     return value if _is_deep(value, result) else result
+
+
+def of_bytes(value: Any) -> Any:
+    """Return bytes that are text as text (LangSmith sends JSON so); any other value as it is."""
+    try:
+        return value.decode() if isinstance(value, bytes) else value
+    except UnicodeDecodeError:
+        return value
 
 
 def _opened_leniently(value: str) -> Any:

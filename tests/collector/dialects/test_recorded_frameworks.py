@@ -399,3 +399,46 @@ def test_a_structured_result_of_a_tool_is_its_result() -> None:
     )
 
     assert call.input[0].parts == (ToolResultPart("c1", {"degrees": 18}),)
+
+
+def test_json_that_was_sent_as_bytes_is_read_as_json() -> None:
+    sent = {"messages": [{"role": "user", "content": "Wetter?"}]}
+    call = call_of({"langsmith.span.kind": "llm", "gen_ai.prompt": json.dumps(sent).encode()})
+    chain = read({"langsmith.span.kind": "chain", "gen_ai.prompt": "Grüße".encode()})
+    image = read({"langsmith.span.kind": "chain", "gen_ai.prompt": b"\xff\xd8\xff"})
+
+    assert call.input[0].text == "Wetter?"
+    assert (chain.input, image.input) == ("Grüße", b"\xff\xd8\xff")
+
+
+def test_chunks_of_a_stream_in_the_output_are_the_answer() -> None:
+    def chunk(**delta: Any) -> str:
+        choices = [{"index": 0, "delta": delta, "finish_reason": None}]
+        return json.dumps({"object": "chat.completion.chunk", "choices": choices})
+
+    call = {"index": 0, "id": "c1", "function": {"name": "look", "arguments": '{"city"'}}
+    rest = {"index": 0, "function": {"arguments": ': "Rome"}'}}
+    pieces = [
+        chunk(role="assistant", content="Let me "),
+        chunk(content="look."),
+        chunk(tool_calls=[call]),
+        chunk(tool_calls=[rest]),
+    ]
+    span = {"openinference.span.kind": "LLM", "output.mime_type": "application/json"}
+
+    answer = call_of({**span, "output.value": json.dumps(pieces)}).output
+
+    assert [message.parts for message in answer] == [
+        (TextPart("Let me look."), ToolCallPart("c1", "look", {"city": "Rome"}))
+    ]
+
+
+def test_a_whole_response_is_the_answer_though_no_attribute_counts_its_tokens() -> None:
+    response = {"choices": [{"message": {"role": "assistant", "content": "warm"}}]}
+    span = {"openinference.span.kind": "LLM", "output.mime_type": "application/json"}
+
+    answered = call_of({**span, "output.value": json.dumps(response)})
+    prepared = call_of({**span, "output.value": '{"messages": [], "tools": []}'})
+
+    assert [message.text for message in answered.output] == ["warm"]
+    assert prepared.output == ()
