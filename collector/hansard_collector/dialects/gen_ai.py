@@ -25,7 +25,9 @@ _TRACELOOP_JS = "@traceloop/"
 ROLES: Mapping[str, str] = {
     "chat": "llm",
     "chat.completions": "llm",  # Semantic Kernel for .NET
+    "chat.streaming_completions": "llm",  # Semantic Kernel before 1.30
     "text.completions": "llm",
+    "text.streaming_completions": "llm",
     "generate_content": "llm",
     "text_completion": "llm",
     "completion": "llm",  # LiteLLM, old OpenLLMetry
@@ -225,6 +227,11 @@ def document(item: Mapping[str, Any]) -> Document:
         score=real(item.get("score")),
         metadata={**(metadata if isinstance(metadata, dict) else {}), **rest},
     )
+
+
+def streams(reading: Reading, key: str) -> bool | None:
+    """Semantic Kernel's `chat.streaming_completions`."""
+    return True if ".streaming_" in (text(reading.view.attributes[key]) or "") else None
 
 
 def evaluations(reading: Reading, evidence: str) -> tuple[Mapping[str, Any], ...] | None:

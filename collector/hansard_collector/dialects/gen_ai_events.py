@@ -7,6 +7,7 @@ order by time, then position.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -24,6 +25,8 @@ INPUT_EVENTS: Mapping[str, str] = {
     "gen_ai.tool.message": "tool",
 }
 INPUT_EVIDENCE = tuple(f"event {name}" for name in INPUT_EVENTS)
+_SPEAKER = re.compile(r"^(system|developer|user|assistant|tool): ", re.MULTILINE)
+_NONE = "None"  # as Python prints it
 CHUNK_EVIDENCE = (
     "event ai.stream.firstChunk",
     "event gen_ai.content.completion.chunk",
@@ -143,10 +146,26 @@ def prompt_content(reading: Reading, _: str) -> tuple[Message, ...] | None:
     """`gen_ai.content.prompt` {gen_ai.prompt: JSON}."""
     found: list[Message] = []
     for record in reading.records("gen_ai.content.prompt"):
-        found += chat.request_messages(_content(record, "gen_ai.prompt"))
+        sent = _content(record, "gen_ai.prompt")
+        if "openlit" in reading.marks and isinstance(sent, str) and _SPEAKER.match(sent):
+            found += _of_lines(sent)
+        else:
+            found += chat.request_messages(sent)
     if "langtrace" in reading.marks:
         found = _system_first(found)
     return tuple(found) or None
+
+
+def _of_lines(sent: str) -> list[Message]:
+    """OpenLIT before 1.35: `role: text`, a line or more a message; a text of `None` is none."""
+    starts = [*_SPEAKER.finditer(sent)]
+    ends = [*(start.start() for start in starts[1:]), len(sent)]
+    found: list[Message] = []
+    for start, end in zip(starts, ends, strict=True):
+        text_of_line = sent[start.end() : end].removesuffix("\n")
+        if text_of_line != _NONE:
+            found += chat.messages_of({"role": start[1], "content": text_of_line}, "user")
+    return found
 
 
 def _system_first(found: list[Message]) -> list[Message]:
@@ -161,7 +180,9 @@ def _system_first(found: list[Message]) -> list[Message]:
 def completion_content(reading: Reading, _: str) -> tuple[Message, ...] | None:
     found: list[Message] = []
     for record in reading.records("gen_ai.content.completion"):
-        found += chat.response_messages(_content(record, "gen_ai.completion"))
+        said = _content(record, "gen_ai.completion")
+        if said != _NONE or "openlit" not in reading.marks:
+            found += chat.response_messages(said)
     return tuple(found) or None
 
 

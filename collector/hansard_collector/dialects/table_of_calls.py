@@ -172,7 +172,7 @@ CALL: Rows = {
     ),
     "stream": (
         *flags_of("gen_ai.request.stream", "gen_ai.is_streaming", "llm.is_streaming"),
-        *flags_of("gen_ai.request.streaming"),
+        *flags_of("gen_ai.request.streaming", "gen_ai.request.is_stream"),
         within("gen_ai.request.parameters", "stream", read=flag, needs="traceai"),
         *flags_of("stream", needs="mlflow"),  # the keyword arguments of the call
         Source("output.value", wire.came_in_chunks, label="output.value{type}"),
@@ -184,6 +184,7 @@ CALL: Rows = {
         within("invocation_params", "stream", read=flag, needs="mlflow"),
         Source("request_data", openinference.streamed, needs="logfire"),
         *wire.STREAMED,
+        Source("gen_ai.operation.name", gen_ai.streams),
         *each(gen_ai_events.CHUNK_EVIDENCE, others.said_so),
     ),
     "tools": (
