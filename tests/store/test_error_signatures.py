@@ -104,7 +104,7 @@ def test_errors_in_other_words_are_other_errors(left: str, right: str) -> None:
         ("key ‹redacted:openai-key:0a1b2c3d4e5f› is wrong", "key <hidden> is wrong"),
         ("line\none\n\n  two", "line one two"),
         ("took 1.5e-03 s, 200ms, v2", "took <#> s, <#>ms, v<#>"),
-        ("deadbeef and 0xBEEF1 of call_a1b2", "<#> and <#> of <#>"),
+        ("deadbeef, 0xfa and 0xBEEF1 of call_a1b2", "<#>, <#> and <#> of <#>"),
     ],
 )
 def test_what_varies_gives_way_to_what_it_is(message: str, signature: str) -> None:

@@ -35,9 +35,10 @@ _VARIABLE: Final = re.compile(
 _NUMBER: Final = "<#>"  # the same for numbers and ids: an id in hex may have no letter in it
 _NUMBERS: Final = re.compile(rf"(?:(?<![\w>+-])[+-]+)?{_NUMBER}(?:[.,]{_NUMBER})*")
 _DIGITS: Final = re.compile(r"\d+")
-_HEX_DIGITS: Final = 8  # from which a word is an id though no digit is among them
-_HEX_ID: Final = re.compile(r"[0-9a-fA-F]+")
-_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_FEWEST_LETTERS: Final = 8  # from which a word is an id though no digit is among its hex digits
+_ID: Final = re.compile(
+    r"[0-9a-fA-F]{8,}|0[xX][0-9a-fA-F]+|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+)
 # A part of a word in which the digits count or name something: v2, 5ms, 404.
 _PLAIN_PART: Final = re.compile(r"[^\W\d_]*\d*|\d+[^\W\d_]{1,3}")
 _MAY_VARY: Final = re.compile(r"[\d\"'`“«‹/\\]")
@@ -71,9 +72,10 @@ def _placeholder(found: re.Match[str]) -> str:
 
 def _word(word: str) -> str:
     """Return a word without its numbers, and nothing of one that is made up, as ids are."""
-    if len(word) >= _HEX_DIGITS and (_HEX_ID.fullmatch(word) or _UUID.fullmatch(word)):
+    has_digits = _DIGITS.search(word) is not None
+    if (has_digits or len(word) >= _FEWEST_LETTERS) and _ID.fullmatch(word):
         return _NUMBER
-    if _DIGITS.search(word) is None:
+    if not has_digits:
         return word
     parts = _BREAKS.split(word)
     # `order-7` and `v2` are words with a number; `call_a1b2` and `req-4fa` are ids.
