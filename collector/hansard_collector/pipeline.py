@@ -7,7 +7,8 @@ What queued while the last transaction was written shares the next, at most 512 
 100 ms of writing, so that an approval's write never waits long for the lock. A request may span
 several transactions and is acknowledged after the last: sent again, its parts are known. A second
 thread commits: a dozen statements that hold no lock of Python's, under which the next items are
-decoded and prepared. A third one looks for secrets in a request, which holds none either.
+decoded and prepared. A third one looks for secrets in a request, and a fourth takes the log into
+the database file, which hold none either.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from hansard_collector.redact import RetentionPolicy
 from hansard_collector.refusals import Refusals
 from hansard_collector.requests import open_request, take_apart
 from hansard_collector.write import ItemWriter, dialect_of
+from hansard_store.checkpointing import Checkpointer
 from hansard_store.database import DataFolder, open_for_ingest
 from hansard_store.errors import StoreBusyError
 from hansard_store.writer import IngestWriter
@@ -96,8 +98,11 @@ class Pipeline:
         self._uncounted = Refusals()
         self._owed = Refusals()
         # One commits while the pipeline thread prepares (only one of them uses the writer at a
-        # time), and one looks for secrets in what is prepared next.
-        self._helpers = helpers or ThreadPoolExecutor(2, thread_name_prefix="hansard-ingest")
+        # time), one looks for secrets in what is prepared next, one checkpoints. Who gives helpers
+        # of their own has no thread for that: then SQLite does it, in a commit.
+        self._checkpointer = None if helpers else Checkpointer(folder, self._connection)
+        self._helpers = helpers or ThreadPoolExecutor(3, thread_name_prefix="hansard-ingest")
+        self._checkpoint: Future[None] | None = None
         self._thread = threading.Thread(target=self._run, name="hansard-pipeline", daemon=True)
 
     # ---- what receivers call, from any thread
@@ -148,6 +153,8 @@ class Pipeline:
         if self._thread.ident is not None:
             self._thread.join()
         self._helpers.shutdown()
+        if self._checkpointer is not None:
+            self._checkpointer.close()
         with contextlib.suppress(apsw.BusyError):  # somebody reads: the next opening takes it in
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         self._connection.close()
@@ -164,6 +171,7 @@ class Pipeline:
             # Prepared while the disk takes the one before.
             following = self._next(wait=False)
             self._settle(commit, work)
+            self._take_in_log()
             work = following or self._next(wait=wait)
 
     def _next(self, *, wait: bool) -> _Work | None:
@@ -259,6 +267,12 @@ class Pipeline:
                 self._write_singly(work)
             except Exception as error:
                 self._put_off(work, error)
+
+    def _take_in_log(self) -> None:
+        """Have a checkpoint made beside what follows, where one is due and none is being made."""
+        made = self._checkpoint is None or self._checkpoint.done()
+        if made and self._checkpointer is not None and self._checkpointer.is_due():
+            self._checkpoint = self._helpers.submit(self._checkpointer.run)
 
     def _put_off(self, work: _Work, error: Exception) -> None:
         """Tell senders to try again; refusals are counted with the next requests."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import gc
 import os
 import signal
 import socket
@@ -45,6 +44,7 @@ from hansard_store.database import DataFolder, open_for_ingest
 from hansard_web.app import create_app
 from hansard_web.config import Config
 from hansard_web.connections import BoundedConnection
+from hansard_web.heap import settle_heap
 from hansard_web.janitor import Janitor, Limits
 from hansard_web.presence import Doors, announce, withdraw
 from hansard_web.scripts import script_in
@@ -57,7 +57,6 @@ _SHUTDOWN_S = int(STORE_WAIT_S) + 1
 # it back from a thread that commits or renders: agent spans came in at 2,500/s with 2 ms, 2,950/s
 # with 0.5, 3,080/s with this, and pages took no longer. Python's own is 5 ms.
 _SWITCH_S = 0.0001
-_GC_OBJECTS = 50_000  # made since the last walk over the youngest; Python's own is 700
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
@@ -196,10 +195,7 @@ class Server:
         """Serve until `stop` is called or, in the main thread, SIGTERM or SIGINT comes."""
         self._on_ready = on_ready
         sys.setswitchinterval(_SWITCH_S)
-        # Ingest makes many objects and hardly a cycle: the collector's walks were 7 % of its time.
-        # What is loaded by now stays anyhow and need not be walked at all.
-        gc.freeze()
-        gc.set_threshold(_GC_OBJECTS, 20, 20)
+        settle_heap()
         with asyncio.Runner(loop_factory=self._http.config.get_loop_factory()) as runner:
             runner.run(self._serve())
 

@@ -1,0 +1,62 @@
+"""Taking the write-ahead log into the database file beside the thread that writes it.
+
+SQLite does it in the commit that fills the log, and that commit then waits for the disk: under
+ingest every second one took ten times as long as the others, and all senders waited with it. Here
+another connection does it, which neither holds the write lock nor waits for it. A log is begun anew
+only when all of it is in the file, and while spans keep coming a part is always new: so a log that
+has become long is finished by a commit after all, which finds little left to do.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+import apsw
+
+from hansard_store.database import DataFolder, open_for_maintenance
+
+_SOME_PAGES: Final = 4_000  # new ones in the log that are worth two waits for the disk (16 MiB)
+_MANY_PAGES: Final = 16_000  # a log that a commit finishes (64 MiB)
+
+_log = logging.getLogger("hansard.store")
+
+
+class Checkpointer:
+    """Follows the log of one writing connection, in place of SQLite's own automatic checkpoints."""
+
+    def __init__(self, folder: DataFolder, writer: apsw.Connection) -> None:
+        self._beside = open_for_maintenance(folder)
+        self._pages = 0  # in the log, as of the last commit
+        self._taken = 0  # of them, when `run` began last
+        writer.set_wal_hook(self._committed)
+
+    def is_due(self) -> bool:
+        """Return whether `run` is worth its while."""
+        return self._pages - self._taken >= _SOME_PAGES
+
+    def run(self) -> None:
+        """Take in what was committed so far; in any thread, one at a time, while others write."""
+        self._taken = self._pages
+        _take_in(self._beside)
+
+    def close(self) -> None:
+        """Close the connection; the writer still finishes a long log by itself."""
+        self._beside.close()
+
+    def _committed(self, writer: apsw.Connection, _: str, pages: int) -> int:
+        self._pages = pages
+        self._taken = min(self._taken, pages)  # the log was begun anew
+        if pages >= _MANY_PAGES:
+            _take_in(writer)
+        return apsw.SQLITE_OK
+
+
+def _take_in(connection: apsw.Connection) -> None:
+    """Take in what no reader still needs in the log; what cannot be now is tried again later."""
+    try:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    except apsw.BusyError:  # another one is at it
+        pass
+    except apsw.Error as error:  # what was committed is safe in the log
+        _log.warning("the write-ahead log could not be taken into the database: %s", error)
