@@ -116,10 +116,11 @@ def test_without_room_for_a_copy_nothing_is_migrated(
 
 
 def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path) -> None:
-    older = store_of_version(tmp_path, latest_version() - 1)
+    made = re.compile(r"CREATE (?:TABLE|VIEW|INDEX) (\w+)")
+    number, names = [(n, found) for n, sql in SCRIPTS if (found := made.findall(sql))][-1]
+    older = store_of_version(tmp_path, number - 1)
     connection = apsw.Connection(str(older.database))
-    last = re.findall(r"CREATE (?:TABLE|VIEW|INDEX) (\w+)", SCRIPTS[-1][1])[-1]
-    connection.execute(f"CREATE TABLE {last} (in_the_way)")
+    connection.execute(f"CREATE TABLE {names[-1]} (in_the_way)")
     connection.close()
     before = schema(older)
 
