@@ -97,6 +97,18 @@ def test_the_same_pattern_opens_no_second_task_and_the_open_one_counts_on(
     assert (task.last_ns, task.updated_ns) == (NOW - 10 * SECOND, NOW + SECOND)
 
 
+def test_two_looks_at_once_open_one_task(failing: TaskMaker) -> None:
+    failing.fail_often(5)
+    findings = failing.scan().findings
+
+    with ThreadPoolExecutor(6) as threads:
+        recorded = list(threads.map(lambda _: failing.book.record(findings), range(6)))
+
+    told = [one.outcome for (one,) in recorded]
+    assert (told.count("opened"), told.count("known")) == (1, 5)
+    assert failing.tasks()[0].count == 5
+
+
 def test_a_step_that_is_told_late_counts_once(failing: TaskMaker) -> None:
     failing.fail_often(5)
     failing.detect()
