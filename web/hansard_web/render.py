@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse
 from hansard_compiler.retention import RetentionMode
 from hansard_web import format as figures
 from hansard_web.approving.waiting import Badge, read_badge
-from hansard_web.assets import Assets
+from hansard_web.assets import Assets, package_assets
 from hansard_web.markdown import to_html
 from hansard_web.settings import Scope, Token
 from hansard_web.template_cache import TemplateCache
@@ -109,6 +109,13 @@ def make_environment(assets: Assets) -> Environment:
         stylesheet=lambda path: _tag(_STYLESHEET, assets, path),
     )
     return environment
+
+
+def compile_templates() -> None:
+    """Compile every template into the cache, for installations that nobody may write later."""
+    environment = make_environment(package_assets())
+    for name in environment.list_templates(extensions=["html"]):
+        environment.get_template(name)
 
 
 def _tag(shape: Markup, assets: Assets, path: str) -> Markup:

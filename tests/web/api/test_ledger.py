@@ -6,10 +6,12 @@ import shutil
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 
 from hansard import semconv
 from hansard_web.api.params import check_schema_version
 from hansard_web.api.routes import api_routes
+from hansard_web.pages import page_routers
 from tests.collector.ingesting import pairs
 from tests.web.api.conftest import Api
 from tests.web.api.otlp import log, logs, span, traces
@@ -121,3 +123,12 @@ def test_unknown_paths_and_methods_get_an_error_object(api: Api) -> None:
 def test_every_route_refuses_a_client_of_another_version() -> None:
     for route in api_routes():
         assert check_schema_version in [one.dependency for one in route.dependencies], route.path
+
+
+def test_an_application_has_every_route_as_it_was_written(api: Api) -> None:
+    """Routers that are included are worked out again, for the first who asks for any page."""
+    app = api.http.app
+    assert isinstance(app, FastAPI)
+
+    pages = [route for router in page_routers() for route in router.routes]
+    assert {id(route) for route in (*api_routes(), *pages)} <= {id(route) for route in app.routes}
