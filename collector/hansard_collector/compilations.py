@@ -12,13 +12,15 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import compress
+from struct import iter_unpack
 from typing import Any
 
 import orjson
 
 from hansard_collector.views import SpanView
-from hansard_store.compilations import ID_KEY
+from hansard_store.compilations import ID_KEY, RECEIPT_COLUMNS
 from hansard_store.projections import CompilationProjection, CompilationRow
+from hansard_store.receipts import FACET_KEYS
 
 MOST_RECEIPTS = 50_000  # of one compile; ten times what the compiler is made for
 SCHEMA_VERSION = "1"  # of hansard.*, as this module reads it
@@ -67,7 +69,15 @@ def with_receipts(
         redacted=decisions["redact"],
         notes="\n".join(said) or None,
     )
-    return CompilationProjection(row, tuple(kept[name] for name in _WRITTEN), _facets(kept))
+    return CompilationProjection(row, tuple(kept[name] for name in _WRITTEN))
+
+
+def found_singly(made: CompilationProjection) -> Mapping[str, list[str]]:
+    """Return what receipts are asked for by and the span's attributes say only in longer texts."""
+    columns = dict(zip(RECEIPT_COLUMNS, made.receipts, strict=True))
+    rules = {rule for rules in set(columns["rule_ids"]) if rules for rule in rules.split(",")}
+    types = set(columns["source_type"]) - {None}
+    return {FACET_KEYS["rule"]: sorted(rules), FACET_KEYS["source_type"]: sorted(types)}
 
 
 def _row(view: SpanView, made_id: str) -> CompilationRow:
@@ -253,7 +263,7 @@ def _refs(sent: list[Any]) -> Cleaned:
         if set(map(len, sent)) == {_REF_CHARS}:
             digests = bytes.fromhex("".join(sent).replace("sha256:", ""))
             if len(digests) == 32 * len(sent):
-                return [digests[at : at + 32] for at in range(0, len(digests), 32)], 0
+                return [digest for (digest,) in iter_unpack("32s", digests)], 0
     return [_digest(value) for value in sent], 0
 
 
@@ -277,16 +287,6 @@ def _split_sources(lines: Sequence[str | None]) -> tuple[list[str | None], list[
 
 def _source_type(kind: str) -> str | None:
     return "withheld" if kind.startswith(_WITHHELD) else kind[:_NAME_CHARS] or None
-
-
-def _facets(columns: Mapping[str, Sequence[Any]]) -> tuple[tuple[str, str], ...]:
-    found: list[tuple[str, str]] = []
-    for kind, name in _FACETS.items():
-        values = set(columns[name]) - {None}
-        if kind == "rule":
-            values = {rule for rules in values for rule in rules.split(",") if rule}
-        found += [(kind, value) for value in sorted(values)]
-    return tuple(found)
 
 
 _IDS, _LINES = _texts(_ID_CHARS), _texts(_TEXT_CHARS)
@@ -315,11 +315,3 @@ _WRITTEN = (
     "sections", "tokens_before", "tokens_after", "scores", "missed_tokens", "missed_scores",
     "related", "rule_ids", "payload_refs", "final_refs",
 )  # fmt: skip
-_FACETS: Mapping[str, str] = {
-    "decision": "decisions",
-    "kind": "kinds",
-    "pass": "passes",
-    "reason": "reasons",
-    "rule": "rule_ids",
-    "source_type": "source_types",
-}

@@ -11,14 +11,14 @@ from typing import Any
 import apsw
 import orjson
 
-from hansard_collector.compilations import with_receipts
+from hansard_collector.compilations import found_singly, with_receipts
 from hansard_compiler.errors import NotFoundError
 from hansard_store.attributes import tokens_of
 from hansard_store.compilations import RECEIPT_COLUMNS
 from hansard_store.errors import BadQueryError, StoreCorruptError
 from hansard_store.payloads import folder_of, get_payload, parse_payload_ref, read_payload
 from hansard_store.projections import CompilationProjection, SpanProjection
-from hansard_store.receipts import ITEMS_KEY, SOURCES_KEY
+from hansard_store.receipts import FACET_KEYS, ITEMS_KEY, SOURCES_KEY
 
 # A result of 50,000 receipts; reading one takes the ingest thread 5 ms a MiB.
 MOST_BYTES = 64 * 1024 * 1024
@@ -128,7 +128,14 @@ def _found_by(compilation: CompilationProjection) -> Json:
     columns = dict(zip(RECEIPT_COLUMNS, compilation.receipts, strict=True))
     parts = zip(columns["source_type"], columns["source"], strict=True)
     lines = [" ".join(part for part in both if part) for both in parts]
-    return {ITEMS_KEY: list(columns["item_id"]), SOURCES_KEY: lines}
+    named = {FACET_KEYS[name]: columns[name] for name in ("kind", "decision", "pass", "reason")}
+    said = {key: list(dict.fromkeys(column)) for key, column in named.items()}
+    return {
+        ITEMS_KEY: list(columns["item_id"]),
+        SOURCES_KEY: lines,
+        **said,
+        **found_singly(compilation),
+    }
 
 
 def _noted(made: SpanProjection, told: CompilationProjection, note: str) -> SpanProjection:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hansard_collector.compilations import compilation_of
+from hansard_collector.compilations import compilation_of, found_singly
 from hansard_collector.dialects import pydantic_ai
 from hansard_collector.evaluations import scores_of
 from hansard_collector.normalised import Normalised
@@ -18,6 +18,7 @@ from hansard_store.attributes import resource_tokens_of, tokens_of
 from hansard_store.flags import SpanFlag
 from hansard_store.projections import (
     CallProjection,
+    CompilationProjection,
     SpanProjection,
     TextProjection,
     ToolProjection,
@@ -77,7 +78,7 @@ def derive(
         texts=tuple(_texts(view, normal, error)),
         facets=tuple(_facets(view, normal, tool_name, model)),
         payloads=tuple(_payloads(view, call)),
-        attribute_tokens=_attribute_tokens(view, resource_tokens),
+        attribute_tokens=_attribute_tokens(view, compilation, resource_tokens),
         conversation_id=normal.conversation_id,
         user_id=normal.user_id,
         domain=normal.domain,
@@ -230,10 +231,13 @@ def _digest(ref: str) -> Iterator[bytes]:
         yield bytes.fromhex(ref.removeprefix("sha256:"))
 
 
-def _attribute_tokens(view: SpanView, resource_tokens: str | None) -> str:
+def _attribute_tokens(
+    view: SpanView, compilation: CompilationProjection | None, resource_tokens: str | None
+) -> str:
     if resource_tokens is None:
         resource_tokens = resource_tokens_of(view.resource)
-    return f"{tokens_of(view.attributes)} {resource_tokens}"
+    tokens = f"{tokens_of(view.attributes)} {resource_tokens}"
+    return tokens if compilation is None else f"{tokens} {tokens_of(found_singly(compilation))}"
 
 
 def _error_text(view: SpanView, normal: Normalised) -> str | None:

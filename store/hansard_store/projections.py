@@ -94,7 +94,6 @@ class CompilationProjection(NamedTuple):
 
     row: CompilationRow
     receipts: tuple[Sequence[Any], ...]  # of equal length, in the order of RECEIPT_COLUMNS
-    facets: tuple[tuple[str, str], ...]  # kind and value
 
     @property
     def notes(self) -> tuple[str, ...]:

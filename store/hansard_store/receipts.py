@@ -1,8 +1,8 @@
 """Receipts: what compiles did with items, and why, across all runs or of one compile.
 
 Newest compile first, and within one in the order in which its candidates came. Every filter is
-driven by an index: a run by its compiles, an item or a file by the compile spans that name it, and
-anything else by the compiles that have such a receipt at all.
+driven by an index: a run by its compiles, and anything else by the compile spans in whose
+attributes it stands. An index of the receipts' own would write a page for each value of a compile.
 """
 
 from __future__ import annotations
@@ -25,6 +25,16 @@ from hansard_store.sides import shared_side
 _MAX = (1 << 63) - 1
 _SOURCE_TYPES = get_args(SourceType)
 ITEMS_KEY, SOURCES_KEY = "hansard.item.ids", "hansard.item.sources"
+# What a receipt may be asked for by, and under which key `attribute_fts` has it. The last two are
+# no attributes: those hold the rules of an item in one text, and types of sources with places.
+FACET_KEYS: Mapping[str, str] = {
+    "kind": "hansard.item.kinds",
+    "decision": "hansard.item.decisions",
+    "pass": "hansard.item.passes",
+    "reason": "hansard.item.reasons",
+    "rule": "hansard.item.rule",
+    "source_type": "hansard.item.source_type",
+}
 _AT_ONCE = 64  # compile spans whose receipts are looked through together
 
 
@@ -120,28 +130,19 @@ WHERE {{conditions}}
 ORDER BY {{order}}, receipt.ordinal LIMIT :limit
 """
 _FROM_COMPILATION = "compilation CROSS JOIN receipt ON receipt.span = compilation.span"
-_FROM_FACET = f"receipt_facet AS facet CROSS JOIN {_FROM_COMPILATION}"
-_HAS_FACET = """EXISTS (
-  SELECT 1 FROM receipt_facet AS also
-  WHERE also.kind = '{kind}' AND also.value = :{name} AND also.span = compilation.span)"""
 _NAMING = """
 SELECT rowid FROM attribute_fts
 WHERE attribute_fts MATCH :tokens AND attribute_fts.rowid <= :span
 ORDER BY attribute_fts.rowid DESC LIMIT :limit
 """
 _FROM_SPANS = f"json_each(:spans) AS wanted CROSS JOIN {_FROM_COMPILATION}"
-# Rarest first: the first that is asked for drives the query.
-_FACETS = {
+_CONDITIONS = {
     "rule": "instr(',' || receipt.rule_ids || ',', ',' || :rule || ',') > 0",
     "reason": "receipt.reason = :reason",
     "pass": "receipt.pass = :pass",
     "kind": "receipt.kind = :kind",
     "source_type": "receipt.source_type = :source_type",
     "decision": "receipt.decision = :decision",
-}
-
-
-_CONDITIONS = _FACETS | {
     "item_id": "receipt.item_id = :item_id",
     "source": ":source IN (receipt.source, receipt.source_type || ' ' || receipt.source)",
 }
@@ -185,7 +186,7 @@ def _naming(
     tokens: str,
     place: dict[str, Any],
 ) -> Iterator[Any]:
-    """Yield rows of the compiles whose spans name an item or a file, some spans at a time."""
+    """Yield rows of the compiles whose spans name what is asked for, some spans at a time."""
     conditions = [*_conditions(values), "compilation.span = wanted.value", *_times(wanted, values)]
     conditions.append("(receipt.span < :span OR receipt.ordinal > :ordinal)")
     sql = _FOUND.format(
@@ -202,8 +203,10 @@ def _naming(
 
 
 def _tokens(values: Mapping[str, Any]) -> str | None:
-    """Return what finds the spans that name an item, a file, or both; None for neither."""
-    found = []
+    """Return what finds the spans that name all that is asked for; None where that is nothing."""
+    found = [
+        attribute_token(key, values[facet]) for facet, key in FACET_KEYS.items() if facet in values
+    ]
     if "item_id" in values:
         found.append(attribute_token(ITEMS_KEY, values["item_id"]))
     if "source" in values:
@@ -218,23 +221,17 @@ def _conditions(values: Mapping[str, Any]) -> list[str]:
 
 
 def _query(connection: apsw.Connection, wanted: ReceiptFilter, values: dict[str, Any]) -> str:
-    """Return the query for receipts of a run, of some facet, or of any sort."""
+    """Return the query for receipts of a run, or of any sort."""
     conditions = _conditions(values)
-    tables, key = _FROM_COMPILATION, "compilation.span"
-    facets = [name for name in _FACETS if name in values]
     if wanted.run is not None:
         run = "SELECT id FROM run WHERE trace_id = ?"
         values["run"] = connection.execute(run, (find_trace_id(connection, wanted.run),)).get
         conditions.append("compilation.run = :run")
-    elif facets:
-        tables, key, driver = _FROM_FACET, "facet.span", facets.pop(0)
-        conditions.append(f"facet.kind = '{driver}' AND facet.value = :{driver}")
-        conditions.append("compilation.span = facet.span")
-    conditions += [_HAS_FACET.format(kind=name, name=name) for name in facets]
     conditions += _times(wanted, values)
-    conditions.append(f"{key} <= :span AND (receipt.span < :span OR receipt.ordinal > :ordinal)")
+    conditions.append("compilation.span <= :span")
+    conditions.append("(receipt.span < :span OR receipt.ordinal > :ordinal)")
     joined = "\n  AND ".join(conditions)
-    return _FOUND.format(tables=tables, conditions=joined, order=f"{key} DESC")
+    return _FOUND.format(tables=_FROM_COMPILATION, conditions=joined, order="compilation.span DESC")
 
 
 def _values(wanted: ReceiptFilter) -> dict[str, Any]:

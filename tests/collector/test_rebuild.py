@@ -68,7 +68,6 @@ DERIVED = {
     "tool_event": "SELECT run, call_id, name, requested, ran FROM tool_event",
     "compilation": "SELECT * FROM compilation",
     "receipt": "SELECT * FROM receipt",
-    "receipt_facet": "SELECT * FROM receipt_facet",
     "span_link": "SELECT * FROM span_link",
     "payload_use": "SELECT * FROM payload_use",
     "attribute_fts": "SELECT term, doc FROM temp.attribute_terms",
@@ -85,7 +84,6 @@ DELETE FROM text;
 DELETE FROM content_use WHERE run < 0 AND run % 2 = 0;
 DELETE FROM tool_event;
 DELETE FROM receipt;
-DELETE FROM receipt_facet;
 DELETE FROM compilation;
 DELETE FROM span_link;
 DELETE FROM payload_use;

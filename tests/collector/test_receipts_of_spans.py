@@ -338,7 +338,7 @@ def test_receipts_are_derived_again_equal(
     tell(ingesting, Told(compiled_files()))
     before = derived(ingesting)
     spoil = open_for_maintenance(ingesting.folder)
-    spoil.execute("DELETE FROM receipt; DELETE FROM receipt_facet; DELETE FROM compilation")
+    spoil.execute("DELETE FROM receipt; DELETE FROM compilation")
     spoil.execute("UPDATE run SET has_receipts = 0")
     spoil.close()
     rebuild(ingesting.folder)
@@ -351,7 +351,7 @@ def test_what_an_older_version_derived_is_due_for_a_rebuild(ingesting: Ingesting
     tell(ingesting, Told(compiled_files()))
     assert not is_rebuild_due(ingesting.folder)
     older = open_for_maintenance(ingesting.folder)
-    older.execute("DELETE FROM receipt; DELETE FROM receipt_facet; DELETE FROM compilation")
+    older.execute("DELETE FROM receipt; DELETE FROM compilation")
     older.execute("UPDATE span SET derived_version = 1")
     older.close()
 
@@ -398,8 +398,7 @@ def test_a_deleted_run_takes_its_receipts_along_and_no_other_ones(ingesting: Ing
     left = compilation_of_span(ingesting.db, span)
     assert left is not None
     assert left.run_id == stays.run_id
-    for table in ("receipt", "receipt_facet"):
-        assert ingesting.all(f"SELECT DISTINCT span FROM {table}") == [(span,)]
+    assert ingesting.all("SELECT DISTINCT span FROM receipt") == [(span,)]
     assert verify_store(ingesting.folder).findings == []
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from hansard_store.attributes import tokens_of
 from hansard_store.projections import CompilationProjection, CompilationRow, SpanProjection
+from hansard_store.receipts import FACET_KEYS
 from tests.store.maker import NOW, SECOND, StoreMaker
 
 
@@ -48,16 +49,11 @@ def compile_step(
     columns = {key: [one[key] for one in receipts] for key in (receipts[0] if receipts else {})}
     count = len(receipts)
     nothing: list[Any] = [None] * count
-    facets = {
-        (kind, value)
-        for kind, key in (
-            ("decision", "decision"), ("reason", "reason"), ("pass", "pass"), ("kind", "kind"),
-            ("source_type", "source_type"), ("rule", "rules"),
-        )
-        for values in columns.get(key, ())
-        for value in (values or "").split(",")
-        if value
-    }  # fmt: skip
+    told = {**columns, "rule": columns.get("rules", ())}
+    said = {
+        key: [one for text in told.get(facet, ()) if text for one in text.split(",")]
+        for facet, key in FACET_KEYS.items()
+    }
     started_ns = NOW - 3600 * SECOND + round(start_s * SECOND)
     made = CompilationProjection(
         row(made_id or f"{name}-{run}", started_ns=started_ns, item_total=count,
@@ -70,12 +66,12 @@ def compile_step(
             columns.get("rules", ()),
             *[nothing] * 2,
         ),
-        tuple(sorted(facets)),
     )  # fmt: skip
     sent = {
         "hansard.compilation.id": made.row.id,
         "hansard.item.ids": [one["item"] for one in receipts],
         "hansard.item.sources": [f"{one['source_type']} {one['source']}" for one in receipts],
+        **said,
     }
     projection = SpanProjection(
         role="compile", dialect="hansard", compilation=made, attribute_tokens=tokens_of(sent)
