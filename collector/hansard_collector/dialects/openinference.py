@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from hansard_collector.dialects import chat, openai_stream, tool_lists, wire
@@ -85,7 +86,7 @@ def _messages(reading: Reading, prefix: str) -> tuple[Message, ...]:
         found.append(kept)
     if default == "user" and () in found:
         found = _filled(reading, found)
-    return tuple(message for messages in found for message in messages)
+    return tuple(chain.from_iterable(found))
 
 
 def _filled(reading: Reading, found: list[tuple[Message, ...]]) -> list[tuple[Message, ...]]:

@@ -82,8 +82,9 @@ def opened(value: Any) -> Any:
     nested too deep for a recursive walk stays text.
     """
     if not isinstance(value, str) or not value:
-        said = of_bytes(value)
-        return value if said is value else opened(said)
+        if isinstance(value, bytes) and (said := of_bytes(value)) is not value:
+            return opened(said)
+        return value
     if value[0] not in '{["' and value.lstrip()[:1] not in ("{", "[", '"'):
         return value
     try:
