@@ -14,7 +14,7 @@ from hansard_collector.dialects.reading import Reading, start_reading
 from hansard_collector.dialects.token_rules import tokens_of
 from hansard_collector.messages import MessageCache
 from hansard_collector.normalised import Normalised
-from hansard_collector.views import SpanView
+from hansard_collector.views import NOTHING, SpanView
 from hansard_compiler.calls import (
     Call,
     CallError,
@@ -54,34 +54,18 @@ def normalise(view: SpanView, messages: MessageCache) -> Normalised:
     return Normalised(
         role=role,
         dialect=plan.dialect,
-        name=every.get("name"),
         call=call,
         tool=_tool(reading, plan, sources=sources) if role in _TOOL_ROLES else None,
         tokens_sum=None if call is not None else _tokens_sum(reading, plan, sources=sources),
-        input=content.get("input"),
-        output=content.get("output"),
         error=error,
-        conversation_id=every.get("conversation_id"),
-        user_id=every.get("user_id"),
-        agent_name=every.get("agent_name"),
-        agent_id=every.get("agent_id"),
-        agent_description=every.get("agent_description"),
-        workflow_name=every.get("workflow_name"),
-        domain=every.get("domain"),
-        goal=every.get("goal"),
-        asked=every.get("asked"),
-        answered=every.get("answered"),
-        cancelled=every.get("cancelled", False),
-        documents=search.get("documents", ()),
-        query=search.get("query"),
-        tags=every.get("tags", ()),
-        metadata=merged.get("metadata", {}),
-        prompt=merged.get("prompt", {}),
+        metadata=merged.get("metadata", NOTHING),
+        prompt=merged.get("prompt", NOTHING),
         evaluations=join(reading, plan.group("joined")).get("evaluations", ()),
-        duplicate=every.get("duplicate", False),
-        pending_of=every.get("pending_of"),
         notes=_notes(reading),
         sources=sources,
+        **every,  # the rows of these groups are named as the fields are
+        **content,
+        **search,
     )
 
 

@@ -106,16 +106,16 @@ class Preparer:
         if span.links:
             flags |= SpanFlag.HAS_LINKS
         fields = {
-            "trace_id": span.trace_id,
-            "span_id": span.span_id,
-            "side": int(span.kind == _SERVER),
-            "parent_span_id": span.parent_span_id or None,
-            "name": span.name,
-            "kind": span.kind,
+            "trace_id": view.trace_id,
+            "span_id": view.span_id,
+            "side": int(view.kind == _SERVER),
+            "parent_span_id": view.parent_span_id or None,
+            "name": view.name,
+            "kind": view.kind,
             "start_ns": times.start_ns,
             "end_ns": times.end_ns,
             "sort_ns": times.sort_ns,
-            "status": span.status.code,
+            "status": view.status_code,
             "flags": flags,
             "mac": mac,
             "received_ns": received_ns,

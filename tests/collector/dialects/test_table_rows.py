@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hansard_collector.dialects import table
 from hansard_collector.normalise import MessageCache, normalise
 from hansard_collector.normalised import Normalised
 from tests.collector.dialects import rows_of_calls, rows_of_numbers, rows_of_steps
@@ -44,3 +45,8 @@ def test_a_source_wins_over_all_that_stand_after_it_in_the_row(row: Row, at: int
     shown = _shown(row, *row.sources[at:])
 
     assert row.get(shown) == row.sources[at].expected
+
+
+@pytest.mark.parametrize("group", ["every", "content", "lesser_content", "retrieval"])
+def test_what_these_rows_read_is_named_as_the_fields_of_the_normal_form(group: str) -> None:
+    assert table.GROUPS[group].keys() <= set(Normalised._fields)
