@@ -13,14 +13,21 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import compress
 from struct import iter_unpack
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from hansard_collector.views import SpanView
 from hansard_store.compilations import ID_KEY, RECEIPT_COLUMNS
 from hansard_store.projections import CompilationProjection, CompilationRow
-from hansard_store.receipts import FACET_KEYS
+from hansard_store.receipts import (
+    FACET_KEYS,
+    ITEMS_KEY,
+    MOST_NAME_CHARS,
+    MOST_TEXT_CHARS,
+    SOURCE_TYPES,
+    SOURCES_KEY,
+)
 
 MOST_RECEIPTS = 50_000  # of one compile; ten times what the compiler is made for
 SCHEMA_VERSION = "1"  # of hansard.*, as this module reads it
@@ -29,8 +36,10 @@ _TIMES_NANO = float(_NANO).__mul__
 _MOST_INT = 1 << 53  # larger numbers are no token counts, and JSON does not hold them exactly
 _MOST_SCORE = 1_000_000  # points; a float holds their billionths below 2^53
 _MOST_SCORE_NANO = _MOST_SCORE * _NANO
-_NAME_CHARS, _ID_CHARS, _TEXT_CHARS = 128, 512, 512  # what attributes are found by, at most
+_NAME_CHARS, _ID_CHARS, _TEXT_CHARS = MOST_NAME_CHARS, MOST_TEXT_CHARS, MOST_TEXT_CHARS
+_RULES_CHARS = 4_096  # of all rules that hold for one item
 _REF_CHARS = len("sha256:") + 64
+_SOURCE_TYPES = frozenset(SOURCE_TYPES)
 _WITHHELD = "‹withheld:"
 _ITEM = "hansard.item."
 _COMPILATION = "hansard.compilation."
@@ -72,9 +81,36 @@ def with_receipts(
     return CompilationProjection(row, tuple(kept[name] for name in _WRITTEN))
 
 
-def found_singly(made: CompilationProjection) -> Mapping[str, list[str]]:
-    """Return what receipts are asked for by and the span's attributes say only in longer texts."""
-    columns = dict(zip(RECEIPT_COLUMNS, made.receipts, strict=True))
+def found_beside(made: CompilationProjection) -> Mapping[str, list[str]]:
+    """Return what receipts are asked for by and the span's attributes do not say in these words.
+
+    Rules and types of sources stand in longer texts there. Where a value was cut, or is of a
+    source that is not known here, the receipts are found by what is stored of them.
+    """
+    columns = _columns(made)
+    types = set(columns["source_type"])
+    if made.row.notes is None and types <= _SOURCE_TYPES:
+        return _in_longer_texts(columns)
+    return found_by(made)
+
+
+def found_by(made: CompilationProjection) -> Mapping[str, list[str]]:
+    """Return everything that receipts are asked for by, as it is stored."""
+    columns = _columns(made)
+    named = {FACET_KEYS[name]: columns[name] for name in ("kind", "decision", "pass", "reason")}
+    said = {key: list(dict.fromkeys(column)) for key, column in named.items()}
+    places = list(zip(columns["source_type"], columns["source"], strict=True))
+    lines = [" ".join(part for part in both if part) for both in places]
+    lines += {place for kind, place in places if place and kind not in _SOURCE_TYPES}
+    items = list(columns["item_id"])
+    return {ITEMS_KEY: items, SOURCES_KEY: lines, **said, **_in_longer_texts(columns)}
+
+
+def _columns(made: CompilationProjection) -> Mapping[str, Sequence[Any]]:
+    return dict(zip(RECEIPT_COLUMNS, made.receipts, strict=True))
+
+
+def _in_longer_texts(columns: Mapping[str, Sequence[Any]]) -> Mapping[str, list[str]]:
     rules = {rule for rules in set(columns["rule_ids"]) if rules for rule in rules.split(",")}
     types = set(columns["source_type"]) - {None}
     return {FACET_KEYS["rule"]: sorted(rules), FACET_KEYS["source_type"]: sorted(types)}
@@ -143,10 +179,11 @@ def _read(columns: Columns, notes: list[str]) -> dict[str, Sequence[Any]]:
         if not isinstance(sent, list) or len(sent) != length:
             read[name] = _unfit(name, sent, count=count, notes=notes)
             continue
-        column, wrong = clean(sent[:count] if count < length else sent)
+        read[name], wrong, too_long = clean(sent[:count] if count < length else sent)
         if wrong:
             notes.append(f"hansard.item.{name}: {wrong:,} values of a wrong type left out")
-        read[name] = column
+        if too_long:
+            notes.append(f"hansard.item.{name}: {too_long:,} values too long, cut")
     read["source_types"], read["sources"] = _split_sources(read["sources"])
     return read
 
@@ -189,23 +226,38 @@ def _broken(
     return None
 
 
-Cleaned = tuple[Sequence[Any], int]  # a column, and how many of its values are of a wrong type
+class Cleaned(NamedTuple):
+    """A column as it is stored, and how many of its values are not as they were sent."""
+
+    column: Sequence[Any]
+    wrong: int  # of a wrong type, left out
+    too_long: int = 0
 
 
-def _texts(most_chars: int, *, is_repeated: bool = False) -> Callable[[list[Any]], Cleaned]:
+def _texts(
+    most_chars: int, *, is_repeated: bool = False, cut: Callable[[str], str] | None = None
+) -> Callable[[list[Any]], Cleaned]:
     """Return what cleans a column; of one that says few things over and over, only those."""
+    shorten = cut or (lambda value: value[:most_chars])
 
     def clean(sent: list[Any]) -> Cleaned:
-        said = _once(sent) if is_repeated else sent
+        said, wrong, too_long = _once(sent) if is_repeated else sent, 0, 0
         if not set(map(type, said)) <= {str}:
             known = [value if isinstance(value, str) else None for value in sent]
             wrong = known.count(None) - sent.count(None)
-            return [value[:most_chars] if value else None for value in known], wrong
+            said = sent = [value or "" for value in known]
         if max(map(len, said), default=0) > most_chars:
-            sent = [value[:most_chars] for value in sent]
-        return ([value or None for value in sent] if "" in said else sent), 0
+            too_long = sum(len(value) > most_chars for value in sent)
+            said = sent = [shorten(one) if len(one) > most_chars else one for one in sent]
+        return Cleaned([value or None for value in sent] if "" in said else sent, wrong, too_long)
 
     return clean
+
+
+def _cut_rules(rules: str) -> str:
+    """Return as many whole rules as there is room for: half a name would be another rule."""
+    whole, _, _ = rules[: _RULES_CHARS + 1].rpartition(",")
+    return whole
 
 
 def _once(sent: list[Any]) -> Collection[Any]:
@@ -219,10 +271,10 @@ def _once(sent: list[Any]) -> Collection[Any]:
 def _ints(sent: list[Any]) -> Cleaned:
     if set(map(type, sent)) <= {int} and max(sent, default=0) < _MOST_INT:
         if min(sent, default=0) >= 0:
-            return sent, 0
-        return ([value if value >= 0 else None for value in sent]), 0
+            return Cleaned(sent, 0)
+        return Cleaned([value if value >= 0 else None for value in sent], 0)
     wrong = sum(type(value) is not int and value is not None for value in sent)
-    return [_int(value) for value in sent], wrong
+    return Cleaned([_int(value) for value in sent], wrong)
 
 
 def _int(value: Any) -> int | None:
@@ -238,9 +290,9 @@ def _scores(sent: list[Any]) -> Cleaned:
         if len(numbers) == len(sent) and set(map(type, numbers)) <= {float, int}:
             scores = list(map(round, map(_TIMES_NANO, numbers)))
             if max(scores) < _MOST_SCORE_NANO and min(scores) > -_MOST_SCORE_NANO:
-                return scores, 0
+                return Cleaned(scores, 0)
     column = [_score_nano(value) for value in sent]
-    return column, column.count(None) - sent.count("") - sent.count(None)
+    return Cleaned(column, column.count(None) - sent.count("") - sent.count(None))
 
 
 def _score_nano(value: Any) -> int | None:
@@ -257,14 +309,14 @@ def _score_nano(value: Any) -> int | None:
 def _refs(sent: list[Any]) -> Cleaned:
     """Return digests; what is withheld has none."""
     if not any(sent):
-        return [None] * len(sent), 0
+        return Cleaned([None] * len(sent), 0)
     with suppress(TypeError, ValueError):
         # All at once where all are whole: a compile names hundreds.
         if set(map(len, sent)) == {_REF_CHARS}:
             digests = bytes.fromhex("".join(sent).replace("sha256:", ""))
             if len(digests) == 32 * len(sent):
-                return [digest for (digest,) in iter_unpack("32s", digests)], 0
-    return [_digest(value) for value in sent], 0
+                return Cleaned([digest for (digest,) in iter_unpack("32s", digests)], 0)
+    return Cleaned([_digest(value) for value in sent], 0)
 
 
 def _digest(value: Any) -> bytes | None:
@@ -305,7 +357,7 @@ _READ: Mapping[str, Callable[[list[Any]], Cleaned]] = {
     "missed_tokens": _ints,
     "missed_scores": _ints,
     "related": _texts(_ID_CHARS, is_repeated=True),
-    "rule_ids": _texts(_TEXT_CHARS, is_repeated=True),
+    "rule_ids": _texts(_RULES_CHARS, is_repeated=True, cut=_cut_rules),
     "payload_refs": _refs,
     "final_refs": _refs,
 }

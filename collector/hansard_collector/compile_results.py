@@ -11,14 +11,12 @@ from typing import Any
 import apsw
 import orjson
 
-from hansard_collector.compilations import found_singly, with_receipts
+from hansard_collector.compilations import found_by, with_receipts
 from hansard_compiler.errors import NotFoundError
 from hansard_store.attributes import tokens_of
-from hansard_store.compilations import RECEIPT_COLUMNS
 from hansard_store.errors import BadQueryError, StoreCorruptError
 from hansard_store.payloads import folder_of, get_payload, parse_payload_ref, read_payload
 from hansard_store.projections import CompilationProjection, SpanProjection
-from hansard_store.receipts import FACET_KEYS, ITEMS_KEY, SOURCES_KEY
 
 # A result of 50,000 receipts; reading one takes the ingest thread 5 ms a MiB.
 MOST_BYTES = 64 * 1024 * 1024
@@ -48,7 +46,7 @@ def with_result(connection: apsw.Connection, made: SpanProjection) -> SpanProjec
     return made._replace(
         compilation=whole,
         payloads=tuple(dict.fromkeys(named)),
-        attribute_tokens=f"{made.attribute_tokens} {tokens_of(_found_by(whole))}",
+        attribute_tokens=f"{made.attribute_tokens} {tokens_of(found_by(whole))}",
     )
 
 
@@ -121,21 +119,6 @@ def _named(compilation: CompilationProjection) -> Iterator[bytes]:
     """Yield what the receipts refer to: gc keeps what a run names."""
     for column in compilation.receipts[-2:]:
         yield from (digest for digest in column if digest is not None)
-
-
-def _found_by(compilation: CompilationProjection) -> Json:
-    """Return what receipts across runs are found by, of those that the span does not hold."""
-    columns = dict(zip(RECEIPT_COLUMNS, compilation.receipts, strict=True))
-    parts = zip(columns["source_type"], columns["source"], strict=True)
-    lines = [" ".join(part for part in both if part) for both in parts]
-    named = {FACET_KEYS[name]: columns[name] for name in ("kind", "decision", "pass", "reason")}
-    said = {key: list(dict.fromkeys(column)) for key, column in named.items()}
-    return {
-        ITEMS_KEY: list(columns["item_id"]),
-        SOURCES_KEY: lines,
-        **said,
-        **found_singly(compilation),
-    }
 
 
 def _noted(made: SpanProjection, told: CompilationProjection, note: str) -> SpanProjection:

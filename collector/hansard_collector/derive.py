@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hansard_collector.compilations import compilation_of, found_singly
+from hansard_collector.compilations import compilation_of, found_beside
 from hansard_collector.dialects import pydantic_ai
 from hansard_collector.evaluations import scores_of
 from hansard_collector.normalised import Normalised
@@ -26,7 +26,7 @@ from hansard_store.projections import (
 )
 
 # Raise it when a dialect reads more than before: `hansard rebuild` then makes old rows again.
-DERIVED_VERSION = 5
+DERIVED_VERSION = 6
 
 _PAYLOAD_REF = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 _SUMMARY_CHARS = 120
@@ -237,7 +237,7 @@ def _attribute_tokens(
     if resource_tokens is None:
         resource_tokens = resource_tokens_of(view.resource)
     tokens = f"{tokens_of(view.attributes)} {resource_tokens}"
-    return tokens if compilation is None else f"{tokens} {tokens_of(found_singly(compilation))}"
+    return tokens if compilation is None else f"{tokens} {tokens_of(found_beside(compilation))}"
 
 
 def _error_text(view: SpanView, normal: Normalised) -> str | None:

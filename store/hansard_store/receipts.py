@@ -23,7 +23,8 @@ from hansard_store.run_queries import find_trace_id
 from hansard_store.sides import shared_side
 
 _MAX = (1 << 63) - 1
-_SOURCE_TYPES = get_args(SourceType)
+SOURCE_TYPES: tuple[str, ...] = get_args(SourceType)
+MOST_NAME_CHARS, MOST_TEXT_CHARS = 128, 512  # of names; of ids and sources. Longer ones are cut
 ITEMS_KEY, SOURCES_KEY = "hansard.item.ids", "hansard.item.sources"
 # What a receipt may be asked for by, and under which key `attribute_fts` has it. The last two are
 # no attributes: those hold the rules of an item in one text, and types of sources with places.
@@ -35,6 +36,7 @@ FACET_KEYS: Mapping[str, str] = {
     "rule": "hansard.item.rule",
     "source_type": "hansard.item.source_type",
 }
+_NAMES = ("kind", "decision", "pass", "reason")
 _AT_ONCE = 64  # compile spans whose receipts are looked through together
 
 
@@ -137,14 +139,18 @@ ORDER BY attribute_fts.rowid DESC LIMIT :limit
 """
 _FROM_SPANS = f"json_each(:spans) AS wanted CROSS JOIN {_FROM_COMPILATION}"
 _CONDITIONS = {
-    "rule": "instr(',' || receipt.rule_ids || ',', ',' || :rule || ',') > 0",
+    # A comma is between two rules, never in one.
+    "rule": """instr(',' || receipt.rule_ids || ',', ',' || :rule || ',') > 0
+  AND instr(:rule, ',') = 0""",
     "reason": "receipt.reason = :reason",
     "pass": "receipt.pass = :pass",
     "kind": "receipt.kind = :kind",
     "source_type": "receipt.source_type = :source_type",
     "decision": "receipt.decision = :decision",
     "item_id": "receipt.item_id = :item_id",
-    "source": ":source IN (receipt.source, receipt.source_type || ' ' || receipt.source)",
+    "place": "receipt.source = :place",
+    "source": """:source IN
+    (receipt.source, receipt.source_type, receipt.source_type || ' ' || receipt.source)""",
 }
 
 
@@ -209,11 +215,19 @@ def _tokens(values: Mapping[str, Any]) -> str | None:
     ]
     if "item_id" in values:
         found.append(attribute_token(ITEMS_KEY, values["item_id"]))
+    if "place" in values:
+        line = f"{values['source_type']} {values['place']}"
+        found.append(attribute_token(SOURCES_KEY, line))
     if "source" in values:
-        types = [values["source_type"]] if "source_type" in values else [*_SOURCE_TYPES, ""]
-        lines = (f"{kind} {values['source']}".strip() for kind in types)
-        found.append(f"({' OR '.join(attribute_token(SOURCES_KEY, line) for line in lines)})")
+        found.append(f"({' OR '.join(_tokens_of_source(values['source']))})")
     return " AND ".join(found) or None
+
+
+def _tokens_of_source(source: str) -> Iterator[str]:
+    """Yield tokens of a place of any type, of a type that is not known here, or of both."""
+    for line in (source, *(f"{kind} {source}" for kind in SOURCE_TYPES)):
+        yield attribute_token(SOURCES_KEY, line)
+    yield attribute_token(FACET_KEYS["source_type"], source)
 
 
 def _conditions(values: Mapping[str, Any]) -> list[str]:
@@ -235,28 +249,29 @@ def _query(connection: apsw.Connection, wanted: ReceiptFilter, values: dict[str,
 
 
 def _values(wanted: ReceiptFilter) -> dict[str, Any]:
-    source_type, place = _parts_of_source(wanted.source)
     given = {
         "item_id": wanted.item,
-        "source": place,
         "rule": wanted.rule,
         "reason": wanted.reason,
         "pass": wanted.pass_name,
         "kind": wanted.kind,
-        "source_type": source_type,
         "decision": wanted.decision,
+        **_parts_of_source(wanted.source),
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: _as_kept(name, value) for name, value in given.items() if value is not None}
 
 
-def _parts_of_source(source: str | None) -> tuple[str | None, str | None]:
-    """Return type and place of `file docs/a.md`, `file` or `docs/a.md`."""
-    if source is None:
-        return None, None
-    kind, _, place = source.partition(" ")
-    if kind in _SOURCE_TYPES:
-        return kind, place or None
-    return None, source  # a place, or a type and a place of a later version: filtered as given
+def _as_kept(name: str, value: str) -> str:
+    """Return a value as it stands in receipts, of which it may be the beginning only."""
+    return value[: MOST_NAME_CHARS if name in _NAMES else MOST_TEXT_CHARS]
+
+
+def _parts_of_source(source: str | None) -> Mapping[str, str | None]:
+    """Return type and place of `file docs/a.md` or `file`; anything else as it was given."""
+    kind, _, place = (source or "")[:MOST_TEXT_CHARS].partition(" ")
+    if kind in SOURCE_TYPES:
+        return {"source_type": kind, "place": place or None}
+    return {"source": source}  # a place, or something of a later version
 
 
 def _times(wanted: ReceiptFilter, values: dict[str, Any]) -> list[str]:
