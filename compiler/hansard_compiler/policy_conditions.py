@@ -17,10 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import re2
-
 from hansard_compiler.calls import Json
 from hansard_compiler.policy_errors import ConditionError, PolicyRuleError
+from hansard_compiler.policy_patterns import compiled_pattern
 from hansard_compiler.policy_shell import parse_permitted, runs_only
 
 FIELDS = frozenset(
@@ -220,10 +219,7 @@ def _flag(value: Any) -> bool:
 
 
 def _pattern(value: Any) -> Any:
-    try:
-        return re2.compile(_text(value))
-    except re2.error as error:
-        raise ValueError(f"not a pattern: {error}") from None
+    return compiled_pattern(_text(value))
 
 
 def _permitted(value: Any) -> Any:

@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import re2
-
 from hansard_compiler.policy_errors import PolicyRuleError
+from hansard_compiler.policy_patterns import compiled_pattern
 from hansard_compiler.redaction_rules import PII_RULES, SECRET_RULES
 
 _KEYS = {"fields", "patterns", "rules"}
@@ -61,9 +60,9 @@ def parse_mask(value: Any, where: str = "mask") -> Mask:
     if unknown:
         raise PolicyRuleError(f"{where}.rules", f"no redaction rule {unknown[0]!r}")
     try:
-        patterns = tuple(re2.compile(pattern) for pattern in value.get("patterns", ()))
-    except re2.error as error:
-        raise PolicyRuleError(f"{where}.patterns", f"not a pattern: {error}") from None
+        patterns = tuple(map(compiled_pattern, value.get("patterns", ())))
+    except ValueError as error:
+        raise PolicyRuleError(f"{where}.patterns", str(error)) from None
     return Mask(tuple(value.get("fields", ())), patterns, tuple(value.get("rules", ())))
 
 

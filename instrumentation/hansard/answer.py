@@ -48,7 +48,10 @@ class ModelAnswer:
 
     @property
     def finish_reason(self) -> str | None:
-        """`stop`, `length`, `tool_call`, `content_filter` or `other`."""
+        """`stop`, `length`, `tool_call`, `content_filter` or `other`; None where nothing is said.
+
+        OpenAI's Responses say only why an answer is incomplete: ask `tool_calls` whether to go on.
+        """
         return self.raw.call.finish_reason
 
     @property

@@ -322,6 +322,20 @@ def test_a_ring_of_dependencies_is_refused_and_named() -> None:
     assert sorted(sorted(ring) for ring in refused.value.rings) == [["a", "b", "c"], ["self"]]
 
 
+def test_a_ring_that_only_copies_make_is_no_ring() -> None:
+    itself = [item("a", content="same", dependencies=["copy"]), item("copy", content="same")]
+    longer = [
+        item("a", content="same", dependencies=["b"]),
+        item("b", dependencies=["copy"]),
+        item("copy", content="same", trust_score=0.0),
+    ]
+
+    assert reasons(compiled(itself)) == {"a": "within_budget", "copy": "duplicate"}
+    assert reasons(compiled(longer)) == {
+        "a": "within_budget", "b": "within_budget", "copy": "duplicate",
+    }  # fmt: skip
+
+
 @pytest.mark.covers("CP-07")
 def test_a_ring_can_be_taken_together_instead() -> None:
     ring = [item("a", dependencies=["b"]), item("b", dependencies=["a"])]

@@ -94,7 +94,7 @@ def test_a_field_of_the_wrong_type_cannot_be_judged(operator: str, wanted: Any, 
         ({"agent": {"in": []}}, "expected a list"),
         ({"item.tokens": {"at_least": "3"}}, "expected a number"),
         ({"item.tokens": {"at_least": True}}, "expected a number"),
-        ({"agent": {"matches": "("}}, "not a pattern"),
+        ({"agent": {"matches": "("}}, "not a pattern: missing ): ("),
         ({"agent": {"exists": 1}}, "expected true or false"),
         ({"all": []}, "expected a list of conditions"),
         ({"any": {"agent": "x"}}, "expected a list of conditions"),
@@ -108,6 +108,15 @@ def test_a_condition_that_says_nothing_clear_is_refused(condition: Any, told: st
         parse_condition(condition, "rule")
 
     assert told in str(refused.value)
+
+
+def test_a_broken_pattern_is_told_to_whoever_wrote_it_alone(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(PolicyRuleError, match="not a pattern: missing ]: \\[ä"):
+        parse_condition({"agent": {"matches": "[ä"}}, "rule")
+
+    assert capfd.readouterr() == ("", "")
 
 
 def test_nesting_has_a_depth() -> None:

@@ -14,7 +14,8 @@ def run(state: State) -> State:
     """Group calls, results and reasoning; resolve dependencies, at any depth.
 
     Raises OrphanToolResult, and DependencyCycle unless `cycles` is `together`: then a ring is one
-    group. A dependency that is no candidate is told in the note of what needs it.
+    group, as is one that only came about because copies were dropped. A dependency that is no
+    candidate is told in the note of what needs it.
     """
     refuse_orphans(state.items)
     present = {item.id for item in state.live}
@@ -24,6 +25,9 @@ def run(state: State) -> State:
         if item.dependencies:
             wanted = [state.aliases.get(one, one) for one in item.dependencies]
             needs[item.id] = tuple(dict.fromkeys(one for one in wanted if one in present))
+            if item.id in needs[item.id] and item.id not in item.dependencies:
+                # What it needs is a copy of it.
+                needs[item.id] = tuple(one for one in needs[item.id] if one != item.id)
             absent = [one for one in wanted if one not in present]
             if absent:
                 note = "depends on what is no candidate: " + ", ".join(absent[:5])
@@ -41,7 +45,9 @@ def _with_rings(state: State, needs: dict[str, tuple[str, ...]]) -> dict[str, tu
     if not found:
         return groups
     if state.request.compile_config.cycles == "refuse":
-        raise DependencyCycle(found)
+        given = rings({item.id: item.dependencies for item in state.live if item.dependencies})
+        if given:
+            raise DependencyCycle(given)
     joined = Groups()
     for group in {*groups.values(), *map(tuple, found)}:
         joined.join(group)
