@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import secrets
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -69,11 +70,11 @@ class DataFolder:
         return self.path / "key"
 
     def create(self) -> None:
-        """Make the folder and its parts; existing ones get owner-only permissions."""
+        """Make the folder and its parts; of existing ones others lose every permission."""
         self.path.mkdir(parents=True, exist_ok=True)
-        self.path.chmod(0o700)
+        _shut_out_others(self.path)
         self.blobs.mkdir(exist_ok=True)
-        self.blobs.chmod(0o700)
+        _shut_out_others(self.blobs)
 
     def key(self) -> bytes:
         """Return the local secret that keys HMACs and redaction fingerprints; made on first use.
@@ -172,11 +173,18 @@ def data_version(connection: apsw.Connection) -> int:
     return int(connection.pragma("data_version"))
 
 
+def _shut_out_others(path: Path) -> None:
+    """Take every permission from others, and give none: what its owner made read-only stays so."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        path.chmod(mode & 0o700)
+
+
 def _open(path: Path) -> apsw.Connection:
     try:
         if not path.exists():
             path.touch(mode=0o600)
-        path.chmod(0o600)
+        _shut_out_others(path)
         connection = apsw.Connection(str(path), statementcachesize=_STATEMENT_CACHE)
         connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
         if not path.stat().st_size:

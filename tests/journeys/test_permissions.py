@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -65,3 +66,18 @@ def test_a_database_that_may_not_be_used_is_one_line(
     assert ended.returncode in (1, 2)
     assert str(folder.path) in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_folder_that_its_owner_made_read_only_is_one_line_and_stays_so(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path / "data")
+    open_for_ingest(folder).close()
+    closed = {folder.database: 0o400, folder.blobs: 0o500, folder.path: 0o500}
+    for path, mode in closed.items():
+        path.chmod(mode)
+
+    ended = bound_hansard("approvals", "list", "--data", str(folder.path))
+
+    assert ended.returncode == 1
+    assert "readonly database" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+    assert {path: stat.S_IMODE(path.stat().st_mode) for path in closed} == closed
