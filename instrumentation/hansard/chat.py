@@ -12,7 +12,7 @@ then answered as usual. Whether that is typed or pressed on a button is the chan
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias
@@ -134,6 +134,8 @@ class ChatGate:
                 waiting = [one for one in self.pending() if one["approval_id"] == approval_id]
                 if waiting:
                     self._answered(verdict, waiting, by)
+                else:
+                    self._came_late(approval_id, verdict)
             except GateError as error:
                 self._say(f"Nothing was done: {error}")
 
@@ -182,12 +184,21 @@ class ChatGate:
         elif told:
             self._say(f"Cancelled: {'; '.join(_line(one) for one in told)}.")
 
+    def _came_late(self, approval_id: str, verdict: Verdict) -> None:
+        """Tell whoever pressed a button that does nothing any more; not who pressed it twice."""
+        approval = approvals.get(approval_id)
+        done, stands = ("run", "approved") if verdict == "yes" else ("cancelled", "rejected")
+        if approval.get("channel") == self.channel.name and approval["status"] != stands:
+            self._say(f"{_line(approval)} was not {done}: it is {approval['status']}.")
+
     def _confirm(self, approval: Json, by: str) -> None:
         """Approve and run one action: of two messages that say yes, one does."""
         try:
             approvals.approve(approval["approval_id"], by=by)
-        except DecisionConflict:
-            return  # another message was first, and tells of it
+        except DecisionConflict as error:
+            if _stands(error) != "approved":  # else another message was first, and tells of it
+                self._say(f"{_line(approval)} was not run: {error}")
+            return
         try:
             done = self.gate.run(approval["approval_id"])
         except DecisionConflict as error:
@@ -202,7 +213,9 @@ class ChatGate:
     def _reject(self, approval: Json, by: str, reason: str) -> bool:
         try:
             approvals.reject(approval["approval_id"], by=by, reason=reason)
-        except DecisionConflict:
+        except DecisionConflict as error:
+            if _stands(error) != "rejected":  # whoever says no must learn that it was too late
+                self._say(f"{_line(approval)} was not cancelled: {error}")
             return False
         return True
 
@@ -260,6 +273,12 @@ class ChatGate:
         self.gate.decisions.note(
             {"type": kind, "conversation": self.channel.name, **told, "agent": self.gate.agent}
         )
+
+
+def _stands(error: DecisionConflict) -> object:
+    """Return how an approval stands that was decided already; None where that is not the matter."""
+    decision = error.details.get("decision")
+    return decision.get("status") if isinstance(decision, Mapping) else None
 
 
 def _line(approval: Json) -> str:

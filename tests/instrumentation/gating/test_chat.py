@@ -169,8 +169,33 @@ def test_after_five_minutes_nothing_waits_any_more(person: Typed, store: Desk) -
     assert len(person.chat.pending()) == 1
     store.pass_time(2)
 
-    assert person.answer("yes") in (["You said: yes"], [])
+    late = "Create contact Maria was not run: it is expired."
+    assert person.answer("yes") in (["You said: yes"], [late])
     assert CREATED == []
+
+
+@pytest.mark.parametrize(("reply", "done"), [("yes", "run"), ("no", "cancelled")])
+def test_who_answers_after_a_clock_was_set_back_is_told_that_nothing_is_done(
+    person: Typed, store: Desk, reply: str, done: str
+) -> None:
+    person.say("create Maria")
+    store.pass_time(-3_600)
+
+    [told] = person.answer(reply)
+
+    assert told.startswith(f"Create contact Maria was not {done}: ")
+    assert "expired" in told
+    assert CREATED == []
+
+
+def test_no_that_comes_after_somebody_else_approved_says_so(store: Desk) -> None:
+    channel = Buttons()
+    person = Pressed(chat_on(store, channel)[0], channel.shown, channel)
+    person.say("create Maria")
+    store.store.approve(channel.offered[0], by="bob")
+
+    assert person.answer("no") == ["Create contact Maria was not cancelled: it is approved."]
+    assert person.answer("yes") == []
 
 
 @pytest.mark.covers("CG-24")
