@@ -118,11 +118,13 @@ def check_chain(
         last, checked = Head(event.seq, event.hash), checked + 1
     furthest = max(wanted, default=0)
     if furthest > last.seq:
-        gone = f"the log ends at {last.seq}, before the anchor {furthest}: its end was removed"
+        ends = f"the log ends at {last.seq}, before the anchor {furthest}"
+        gone = f"is missing: {ends}: its end was removed"
         return ChainReport(last, checked, ChainBreak(last.seq + 1, gone), anchor, len(kept))
     return ChainReport(last, checked, None, anchor, len(kept))
 
 
+# Each problem goes on from "event 7 …" and "It …".
 def _problem(event: StoredEvent, last: Head) -> str | None:
     if event.seq > last.seq + 1:
         return f"follows {last.seq}: what stood between was removed"
@@ -141,11 +143,11 @@ def _content_problem(event: StoredEvent) -> str | None:
     refs: Mapping[str, str] = json.loads(event.body).get("contents", {})
     for name, ref in refs.items():
         if name not in event.contents:
-            return f"its {name} was removed"
+            return f"has lost its {name}: it was removed"
         if content_ref(event.salts[name], event.contents[name]) != ref:
-            return f"its {name} was altered"
+            return f"has another {name} than was written: it was altered"
     added = set(event.contents) - set(refs)
-    return f"its {min(added)} was added later" if added else None
+    return f"has a {min(added)} that was added later" if added else None
 
 
 def _differs(event: StoredEvent, anchors: Sequence[Head]) -> str | None:

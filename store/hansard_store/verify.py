@@ -198,7 +198,13 @@ def _approvals(connection: apsw.Connection) -> _Found:
     """
     for approval_id, status, told in connection.execute(sql):
         state = _STATE_AFTER.get(str(told))
-        if state != status:
+        if state is None:
+            yield (
+                "approval",
+                approval_id.lower(),
+                f"is {status}, and the audit log knows nothing of it",
+            )
+        elif state != status:
             yield "approval", approval_id.lower(), f"is {status}, and {state} by the audit log"
 
 

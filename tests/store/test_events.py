@@ -231,9 +231,13 @@ def tampered(connection: apsw.Connection, sql: str) -> None:
         ("DELETE FROM event WHERE seq = 2", 3, "removed"),
         ("DELETE FROM event WHERE seq = 1", 2, "removed"),
         ("UPDATE event SET seq = seq + 1 WHERE seq = 5", 6, "removed"),
-        ("UPDATE event_content SET body = '\"longer\"' WHERE event = 6", 6, "note was altered"),
-        ("DELETE FROM event_content WHERE event = 6", 6, "note was removed"),
-        ("INSERT INTO event_content VALUES (2, 'note', x'00', '1')", 2, "note was added"),
+        (
+            "UPDATE event_content SET body = '\"longer\"' WHERE event = 6",
+            6,
+            "another note than was written",
+        ),
+        ("DELETE FROM event_content WHERE event = 6", 6, "has lost its note"),
+        ("INSERT INTO event_content VALUES (2, 'note', x'00', '1')", 2, "note that was added later"),
     ],
 )
 def test_the_first_broken_row_is_named(

@@ -209,3 +209,16 @@ def test_an_altered_event_and_an_approval_that_its_log_contradicts_are_found(
     ]
     assert found[0].row == "2"
     assert "is rejected, and awaiting by the audit log" in found[1].message
+
+
+def test_an_approval_that_the_log_does_not_know_is_told(tmp_path: Path) -> None:
+    with account(tmp_path) as desk:
+        desk.propose(proposal())
+        connection = desk._connections.get()
+        for kept in ("event_content", "event"):
+            connection.execute(f"DROP TRIGGER {kept}_remains")
+            connection.execute(f"DELETE FROM {kept}")
+
+        [found] = verify_store(desk.folder).findings
+
+    assert found.message.endswith("is awaiting, and the audit log knows nothing of it")

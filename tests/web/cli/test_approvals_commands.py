@@ -296,7 +296,7 @@ def test_verify_names_the_altered_row_and_a_cut_end(run: Cli, desk: Accountabili
 
     assert (sound.exit_code, unseen.exit_code, cut.exit_code) == (0, 0, 1)
     assert "whole; whether its end was cut off is not known" in unseen.stdout
-    assert "event 5 the log ends at 4, before the anchor 5" in cut.stdout
+    assert "event 5 is missing: the log ends at 4, before the anchor 5" in cut.stdout
     assert altered.exit_code == 1
     assert json.loads(altered.stdout)["broken"]["seq"] == 2
     assert run("events", "verify", "--anchor", "x").exit_code == 1
