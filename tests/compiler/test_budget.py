@@ -247,9 +247,13 @@ def _never_dropped(items: list[Any]) -> set[str]:
     }
 
 
+_MISSED = ("over_budget", "compression_failed", "below_floor")
+
+
 @pytest.mark.covers(
-    "CP-28", "CP-29", "CP-30", "CP-31", "CP-53", "CP-54", "TS-18", "TS-19", "TS-20", "TS-21"
-)
+    "CP-28", "CP-29", "CP-30", "CP-31", "CP-53", "CP-54", "CP-61",
+    "TS-18", "TS-19", "TS-20", "TS-21",
+)  # fmt: skip
 @given(items=candidates(), budget=st.integers(0, 900), reserve=st.integers(0, 100))
 def test_what_holds_of_any_compile(items: list[Any], budget: int, reserve: int) -> None:
     never = _never_dropped(items)
@@ -269,6 +273,8 @@ def test_what_holds_of_any_compile(items: list[Any], budget: int, reserve: int) 
         assert (one.decision == "exclude") == (one.item_id not in chosen)
         assert (one.final_tokens > 0) == (one.item_id in chosen)
         assert (one.final_ref is not None) == (one.item_id in chosen)
+        lacked = one.missed_by_score if one.reason == "below_floor" else one.missed_by_tokens
+        assert ((lacked or 0) > 0) == (one.reason in _MISSED)
     context = result.context()
     assert set(context.selected_items) == chosen
     assert set(context.excluded_items) == {one["id"] for one in items} - chosen

@@ -29,7 +29,7 @@ def tell(api: Api, told: Told, *, payloads: Sequence[bytes] | None = None) -> Se
     return sent
 
 
-@pytest.mark.covers("SC-12", "RC-05", "RC-06")
+@pytest.mark.covers("SC-12", "RC-05", "RC-06", "CP-02")
 def test_a_compile_is_shown_whole(api: Api) -> None:
     told = Told(compiled_files(response_reserve=100))
     sent = tell(api, told)
@@ -52,6 +52,11 @@ def test_a_compile_is_shown_whole(api: Api) -> None:
     assert body["items"]["total"] == len(whole.decisions)
     assert (body["request"]["state"], body["result"]["state"]) == ("stored", "stored")
     assert api.http.get(body["request"]["url"]).content == told.request_bytes
+    rendered = api.http.get(body["result"]["url"]).json()["rendered_payload"]
+    assert rendered == whole.rendered_payload
+    assert [one["item_id"] for one in body["receipts"]] == [one.item_id for one in whole.decisions]
+    assert body["stable_prefix_hash"] == whole.stable_prefix_hash
+    assert body["volatile_suffix_hash"] == whole.volatile_suffix_hash
     assert body["notes"] == []
 
 

@@ -55,12 +55,22 @@ def _nine_jobs(made: Told) -> None:
     kept = {"memory_type": "fact", "subject": "refunds", "content": "Refunds take three days."}
     agent.tell("/v1/memory/write", {"writer": "app", "namespace": PROJECT, **kept})
     # 1. start a run
-    begun = {"agent_name": "clerk", "domain": "support", "user_goal": "Refund order 7"}
+    begun = {
+        "agent_name": "clerk",
+        "domain": "support",
+        "user_goal": "Refund order 7",
+        "metadata": {"shift": "night"},
+    }
     made.run_id = agent.tell("/v1/runs/start", begun)["run_id"]
     run: Json = {"run_id": made.run_id}
     # 2. append what a step was given
     path = f"/v1/runs/{made.run_id}/steps"
-    given = {"name": "answer", "kind": "chain", "inputs": [item("order.md", "Order 7: paid.")]}
+    given = {
+        "name": "answer",
+        "kind": "chain",
+        "inputs": [item("order.md", "Order 7: paid.")],
+        "metadata": {"turn": 3},
+    }
     made.step_id = agent.tell(path, given)["step_id"]
     # 3. fetch memory
     asked = {"namespace": PROJECT, "text": "refunds"}
@@ -162,7 +172,12 @@ def test_run_and_steps_are_rows_with_their_metadata(told: Told) -> None:
         assert (row["role"], row["model"], row["tool_name"]) == (
             step["role"], step["model"], step["tool_name"],
         )  # fmt: skip
-        assert str(row["start_ns"]) == step["start_ns"]
+        assert (row["name"], str(row["start_ns"])) == (step["name"], step["start_ns"])
+    [agent] = [one for one in listed if one["role"] == "agent"]
+    kept = told.agent.step(agent["step_id"])["attributes"]
+    assert kept["hansard.run.metadata.shift"] == "night"
+    assert kept["hansard.run.goal"] == "Refund order 7"
+    assert told.agent.step(told.step_id)["attributes"]["hansard.step.metadata.turn"] == 3
 
 
 @pytest.mark.covers("RC-03")
