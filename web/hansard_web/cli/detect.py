@@ -102,6 +102,7 @@ def _print(told: Json) -> None:
             Column("SINCE (UTC)"),
             Column("LAST (UTC)"),
             Column(""),
+            Column("SAYS", may_cut=True),
         ),
         (
             (
@@ -112,6 +113,7 @@ def _print(told: Json) -> None:
                 fmt.day_time(int(one["first_ns"])),
                 fmt.day_time(int(one["last_ns"])),
                 OUTCOMES[one["outcome"]],
+                one["sample"] or "",
             )
             for level, one in findings
         ),

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -14,7 +14,7 @@ from hansard_web.format import status_word
 
 _PIPE_WIDTH = 240
 _GAP = 2  # between columns
-_NARROWEST = 8
+_NARROWEST = 24  # of a column that may be cut
 _STATUS_STYLES = {
     "error": "red",
     "open": "cyan",
@@ -40,42 +40,45 @@ def console() -> Console:
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> None:
-    """Print rows under their headings."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    """Print rows under their headings.
+
+    Where a terminal is too narrow for what may not be cut, its lines go on in the next one: Rich by
+    itself would leave whole columns out, the ids first.
+    """
     told = [[plain(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
-    most = _most_wide(columns, told) if not sys.stdout.isatty() else None
-    for column in columns:
+    needed = [
+        max([len(column.title), *(row[number].cell_len for row in told)])
+        for number, column in enumerate(columns)
+    ]
+    out = console()
+    most = _most_wide(columns, needed, out.width)
+    widths = [
+        min(width, most) if column.may_cut else width
+        for width, column in zip(needed, columns, strict=True)
+    ]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column, width in zip(columns, widths, strict=True):
+        justify: JustifyMethod = "right" if column.is_figure else "left"
         table.add_column(
-            column.title,
-            justify="right" if column.is_figure else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            ratio=1 if column.may_cut and most is None else None,
-            max_width=most if column.may_cut else None,
+            column.title, justify=justify, no_wrap=True, overflow="ellipsis", width=width
         )
     for row in told:
         table.add_row(*row)
-    console().print(table)
+    out.width = max(out.width, sum(widths) + _GAP * (len(columns) - 1))
+    out.print(table)
 
 
-def _most_wide(columns: Sequence[Column], rows: Sequence[Sequence[Text]]) -> int:
-    """Return how wide each column that may be cut can be, so that the others are whole.
-
-    Left to itself, Rich takes what a long one needs from all of them alike.
-    """
-    needed = [
-        max([len(column.title), *(row[number].cell_len for row in rows)])
-        for number, column in enumerate(columns)
-    ]
+def _most_wide(columns: Sequence[Column], needed: Sequence[int], width: int) -> int:
+    """Return how wide each column that may be cut can be, so that the others are whole."""
     kept = sum(width for width, column in zip(needed, columns, strict=True) if not column.may_cut)
-    left = _PIPE_WIDTH - kept - _GAP * (len(columns) - 1)
+    left = width - kept - _GAP * (len(columns) - 1)
     cut = sorted(width for width, column in zip(needed, columns, strict=True) if column.may_cut)
     share = left
-    for number, width in enumerate(cut):  # what a short one leaves is for the long ones
+    for number, one in enumerate(cut):  # what a short one leaves is for the long ones
         share = left // (len(cut) - number)
-        if width > share:
+        if one > share:
             break
-        left -= width
+        left -= one
     return max(share, _NARROWEST)
 
 

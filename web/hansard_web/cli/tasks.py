@@ -59,7 +59,7 @@ def list_(
             Column("TASK"),
             Column("STATE"),
             Column("LEVEL"),
-            Column("WHAT"),
+            Column("WHAT", may_cut=True),
             Column("TIMES", is_figure=True),
             Column("LAST (UTC)"),
             Column("SAYS", may_cut=True),
