@@ -153,6 +153,9 @@ def in_order(found: Iterable[Occurrence]) -> list[Occurrence]:
     return sorted(found, key=lambda one: (one.at_ns, one.number))
 
 
+_LONGEST_NS: Final = 100 * 365 * 24 * 3_600 * 10**9  # what 64 bits can say, with room
+
+
 def adjusted_rules(
     *, thresholds: Mapping[str, int] = {}, windows_ns: Mapping[str, int] = {}
 ) -> tuple[Rule, ...]:
@@ -168,6 +171,8 @@ def adjusted_rules(
                 raise BadQueryError(what, f"{name!r} is no rule; the rules are {names}")
             if number < 1:
                 raise BadQueryError(what, f"a {what} is 1 or more")
+            if what == "window" and number > _LONGEST_NS:
+                raise BadQueryError(what, "a window is 100 years or less")
     return tuple(
         replace(
             rule,

@@ -124,6 +124,13 @@ def test_a_rule_that_is_none_is_refused_by_name(run: Cli) -> None:
     assert "'nothing' is no rule; the rules are expired_approvals" in ended.stderr
 
 
+def test_a_window_longer_than_clocks_can_say_is_refused(run: Cli) -> None:
+    ended = run("detect", "--window", "999999999d")
+
+    assert ended.exit_code == 1
+    assert "a window is 100 years or less" in ended.stderr
+
+
 def test_tasks_are_listed_shown_approved_and_closed(run: Cli, failing: TaskMaker) -> None:
     failing.fail_often(5)
     task_id = failing.detect_one().task_id
