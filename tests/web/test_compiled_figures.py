@@ -52,8 +52,12 @@ def test_a_sum_that_does_not_add_up_is_not_said_to(value: int, weight: int, off:
 
 
 @given(st.integers(-(10**15), 10**15))
-def test_points_are_never_rounded_to_nothing(nano: int) -> None:
-    assert (number(points(nano)) == 0) == (nano == 0)
+def test_points_are_rounded_and_never_to_nothing(nano: int) -> None:
+    shown = number(points(nano))
+
+    assert (shown == 0) == (nano == 0)
+    assert abs(shown - Decimal(nano).scaleb(-9)) <= Decimal("0.0005")
+    assert number(points(nano, 9)) == Decimal(nano).scaleb(-9)
 
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

@@ -8,7 +8,6 @@ from typing import Final
 
 from hansard_compiler.passes import PASSES
 from hansard_compiler.reasons import ReasonCode
-from hansard_compiler.scoring import NANO
 from hansard_store.receipts import Receipt
 
 DECISIONS: Final[Mapping[str, str]] = {
@@ -117,11 +116,11 @@ def missed(receipt: Receipt) -> str:
 def points(nano: int, places: int = 3) -> str:
     """Return billionths of a point in decimal, never rounded to nothing: `1.140`, `0.000000004`."""
     sign = "−" if nano < 0 else ""
-    whole, rest = divmod(abs(nano), NANO)
-    digits = f"{rest:09d}"
-    if places < 9 and rest and not whole and not int(digits[:places]):
-        return f"{sign}0.{digits.rstrip('0')}"
-    return f"{sign}{whole}.{digits[:places]}"
+    unit = 10 ** (9 - places)
+    if 0 < abs(nano) < unit:
+        return f"{sign}0.{abs(nano):09d}".rstrip("0")
+    whole, rest = divmod((abs(nano) + unit // 2) // unit, 10**places)
+    return f"{sign}{whole}.{rest:0{places}d}"
 
 
 def icon_of(kind: str | None) -> str:
