@@ -65,6 +65,17 @@ def test_why_prints_a_line_for_every_candidate(anywhere: Cli, store: Ingesting) 
     assert all(one.item_id in lines for one in told.result.receipts)
 
 
+def test_a_word_that_is_no_decision_is_told_so(anywhere: Cli, store: Ingesting) -> None:
+    sent = tell(store, Told(compiled_files()))
+
+    for command in (("steps", "why", sent.step_id), ("receipts", "list")):
+        ended = ask(anywhere, store, *command, "--decision", "excluded")
+
+        assert ended.exit_code == 2
+        assert "'excluded' is no decision; there are include, exclude," in ended.stderr
+        assert ended.stdout == ""
+
+
 @pytest.mark.parametrize("which", ["step_id", "parent_id", "call_id"])
 def test_why_can_be_asked_of_every_step_around_a_compile(
     anywhere: Cli, store: Ingesting, which: str

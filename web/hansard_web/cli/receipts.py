@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import click
 
+from hansard_compiler.models import Decision
 from hansard_store.receipts import list_receipts
 from hansard_web.api.asked import limit_of
 from hansard_web.api.receipt_bodies import found_body
 from hansard_web.api.receipts import read_receipt_filter
 from hansard_web.api.values import Body
-from hansard_web.cli.base import Group, json_option, print_json, setting_options
+from hansard_web.cli.base import Group, Misused, json_option, print_json, setting_options
 from hansard_web.cli.store import reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
 
@@ -61,6 +62,8 @@ def list_(
         asked = read_receipt_filter(**wanted)
         page = list_receipts(connection, asked, limit=limit_of(limit), cursor=cursor)
     items = [found_body(one) for one in page.items]
+    if not items:
+        refuse_unknown(wanted["decision"])
     if as_json:
         print_json({"items": items, "next_cursor": page.next_cursor})
         return
@@ -68,6 +71,12 @@ def list_(
     print_table(columns, [(*_where(one), *_cells(one)) for one in items])
     if page.next_cursor:
         click.echo(f"more: --cursor {page.next_cursor}", err=True)
+
+
+def refuse_unknown(decision: str | None) -> None:
+    """Say that a word that found nothing is no decision; one of a later version finds its own."""
+    if decision not in (None, *get_args(Decision)):
+        raise Misused(f"{decision!r} is no decision; there are {', '.join(get_args(Decision))}")
 
 
 _COLUMNS = (

@@ -26,7 +26,7 @@ from hansard_web.cli.base import (
     setting_options,
     write_bytes,
 )
-from hansard_web.cli.receipts import print_one_receipt, print_receipts
+from hansard_web.cli.receipts import print_one_receipt, print_receipts, refuse_unknown
 from hansard_web.cli.store import find_store, reading
 from hansard_web.cli.tables import print_facts, print_lines
 from hansard_web.exporting import open_raw
@@ -86,6 +86,8 @@ def why(
         for one in body["receipts"]
         if item in (None, one["item_id"]) and decision in (None, one["decision"])
     ]
+    if not body["receipts"]:
+        refuse_unknown(decision)
     if as_json:
         print_json(body)
     elif item is None:
