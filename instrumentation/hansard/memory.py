@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
-from hansard.errors import MemoryUnavailable
+from hansard.errors import MemoryRefused, MemoryUnavailable
 from hansard.memory_port import Json
 from hansard.memory_steps import Place, place_of, tell_end, tell_read, tell_write
 from hansard.run import Run
@@ -167,6 +167,12 @@ def write(
     """
     told = _without_none(dict(options))
     place = place_of(told.pop("run", None), told.pop("step", None))
+    if writer == "post_step_summarizer" and not (place.step_id or told.get("source_step_ids")):
+        # The write is a step of its own, which the store would take for the one that summarized.
+        raise MemoryRefused(
+            "writer_refused",
+            f"the writer {writer!r} may not write this: it must name the step that summarized",
+        )
     namespace = {part: told.pop(part) for part in ("project", "user", "agent") if part in told}
     body = {
         **told,

@@ -152,6 +152,21 @@ def test_working_memory_is_the_runs_own(place: DataFolder) -> None:
     assert {one.id for one in found} <= set(compiled.selected)
 
 
+@pytest.mark.covers("ME-14")
+def test_a_summarizer_writes_in_the_step_that_summarized_or_names_it(place: DataFolder) -> None:
+    with pytest.raises(MemoryRefused) as nowhere:
+        remember(writer="post_step_summarizer")
+    with hansard.start_run(agent_name="mender") as run, run.step("summarize") as step:
+        inside = remember(writer="post_step_summarizer")
+    named = remember(
+        "Totals are cents.", writer="post_step_summarizer", source_step_ids=[step.step_id]
+    )
+
+    assert nowhere.value.code == "writer_refused"
+    assert inside.told["source_run_id"] == run.run_id
+    assert named.told["source_step_ids"] == [step.step_id]
+
+
 def test_what_is_refused_has_the_code_of_the_api(place: DataFolder) -> None:
     with pytest.raises(MemoryRefused) as unapproved:
         remember(writer="human_approved_summary")
