@@ -93,6 +93,8 @@ def shaped(given: Given) -> Json:
     `{"role": "user", "content": "text"}` and the same for an assistant; of a tool
     `{"role": "tool", "id": …, "content": any}`.
     """
+    if not isinstance(given, Message | Mapping):
+        raise BadMessage("a message is an object or a Message; several are appended one by one")
     body = message_json(given) if isinstance(given, Message) else dict(given)
     role = body.get("role")
     if role not in ROLES:

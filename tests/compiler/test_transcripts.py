@@ -78,6 +78,8 @@ def test_a_call_and_its_result_keep_their_ids_and_values() -> None:
         {"role": "tool", "id": "c", "content": object()},
         {"role": "tool", "id": "c", "content": 10**5000},
         {"role": "user", "content": "x" * 5_000_000},
+        [{"role": "user", "content": "x"}, {"role": "tool", "id": "c", "content": "x"}],
+        "x",
     ],
 )
 def test_what_is_no_message_is_refused_without_its_content(given: Any) -> None:
