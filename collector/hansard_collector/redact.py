@@ -12,11 +12,14 @@ stored with the record, are part of it.
 
 from __future__ import annotations
 
+from collections import Counter
 from concurrent.futures import Executor, Future
 
 from google.protobuf.message import Message
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.ingest import Signal
+from hansard_collector.split_secrets import cut_split_secrets, may_hold_stream
 from hansard_compiler.cleaning import (
     LOG_LEVELS,
     METRIC_LEVELS,
@@ -65,7 +68,7 @@ class RetentionPolicy:
         return known
 
     def _is_clean(self, raw: bytes) -> bool:
-        return not self._redactor.scan_bytes(raw)
+        return not self._redactor.scan_bytes(raw) and not may_hold_stream(raw)
 
     def apply(self, signal: Signal, message: Message) -> Removed:
         """Remove from a request what the mode does not keep; say what, by item.
@@ -78,8 +81,13 @@ class RetentionPolicy:
         if self._mode is RetentionMode.FULL_PAYLOADS:
             return {}
         if self._mode is RetentionMode.REDACTED_PAYLOADS:
-            return _by_item(signal, message, self._cleaner.redact)
+            return _by_item(signal, message, self._redact)
         return _by_item(signal, message, self._cleaner.withhold)
+
+    def _redact(self, part: Message, prefix: str) -> Counter[tuple[str, str]]:
+        # Streams first: of a secret that one chunk holds nearly whole, no end is to be left.
+        found = cut_split_secrets(part, self._redactor) if isinstance(part, Span) else Counter()
+        return found + self._cleaner.redact(part, prefix)
 
 
 def _by_item(signal: Signal, message: Message, part: CleanPart) -> Removed:

@@ -17,7 +17,8 @@ from hansard_collector.dialects.values import (
 )
 from hansard_compiler.calls import Json, Message
 
-_CHUNK = "mlflow.chunk.item."
+CHUNK_EVENT = "mlflow.chunk.item."
+CHUNK_VALUE = "mlflow.chunk.value"
 
 ROLES: Mapping[str, str] = {
     "llm": "llm",
@@ -81,10 +82,8 @@ def output_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
 
 def _streamed(reading: Reading) -> tuple[Message, ...]:
     """What OpenAI's streams said in chunks, where MLflow did not put them together."""
-    events = (event for event in reading.view.events if event.name.startswith(_CHUNK))
-    return openai_stream.put_together(
-        event.attributes.get("mlflow.chunk.value") for event in events
-    )
+    events = (event for event in reading.view.events if event.name.startswith(CHUNK_EVENT))
+    return openai_stream.put_together(event.attributes.get(CHUNK_VALUE) for event in events)
 
 
 def tools(reading: Reading, key: str) -> tuple[Json, ...] | None:

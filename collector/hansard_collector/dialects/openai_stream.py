@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from hansard_collector.dialects import chat
 from hansard_collector.dialects.values import count, mapping, sequence, text
 from hansard_compiler.calls import Message
 
-_CHUNK = "chat.completion.chunk"
+CHUNK: Final = "chat.completion.chunk"
+
+
+class Piece(NamedTuple):
+    """Where a bit of a text stands that a stream says chunk by chunk."""
+
+    of: str | int  # the text: the answer, or the arguments of a call by its index
+    holder: dict[str, Any]
+    name: str
 
 
 def is_stream(value: Any) -> bool:
     """Whether a list holds chunks, as objects or as JSON text."""
-    return isinstance(value, list) and bool(value) and mapping(value[0]).get("object") == _CHUNK
+    return isinstance(value, list) and bool(value) and mapping(value[0]).get("object") == CHUNK
 
 
 def put_together(chunks: Iterable[Any]) -> tuple[Message, ...]:
@@ -30,7 +38,18 @@ def put_together(chunks: Iterable[Any]) -> tuple[Message, ...]:
     return chat.messages_of(answer, "assistant")
 
 
-def _deltas(chunks: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
+def pieces(chunks: Iterable[Any]) -> Iterator[Piece]:
+    """Yield the bits of all texts in their order, to be changed where they stand."""
+    for delta in _deltas(chunks):
+        if isinstance(delta.get("content"), str):
+            yield Piece("answer", delta, "content")
+        for call in map(mapping, sequence(delta.get("tool_calls"))):
+            function = mapping(call.get("function"))
+            if isinstance(function.get("arguments"), str):
+                yield Piece(count(call.get("index")) or 0, function, "arguments")
+
+
+def _deltas(chunks: Iterable[Any]) -> Iterator[dict[str, Any]]:
     for chunk in chunks:
         for choice in sequence(mapping(chunk).get("choices")):
             yield mapping(mapping(choice).get("delta"))
