@@ -210,14 +210,17 @@ def _naming(
 
 def _tokens(values: Mapping[str, Any]) -> str | None:
     """Return what finds the spans that name all that is asked for; None where that is nothing."""
-    found = [
-        attribute_token(key, values[facet]) for facet, key in FACET_KEYS.items() if facet in values
+    asked = dict(values)
+    found = []
+    if "place" in asked:
+        # Says the type as well, and spans of before there was an index of types have it too.
+        line = f"{asked.pop('source_type')} {asked['place']}"
+        found.append(attribute_token(SOURCES_KEY, line))
+    found += [
+        attribute_token(key, asked[facet]) for facet, key in FACET_KEYS.items() if facet in asked
     ]
     if "item_id" in values:
         found.append(attribute_token(ITEMS_KEY, values["item_id"]))
-    if "place" in values:
-        line = f"{values['source_type']} {values['place']}"
-        found.append(attribute_token(SOURCES_KEY, line))
     if "source" in values:
         found.append(f"({' OR '.join(_tokens_of_source(values['source']))})")
     return " AND ".join(found) or None

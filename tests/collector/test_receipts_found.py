@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hansard_compiler.canonical import canonical_bytes
+from hansard_store.attributes import tokens_of
+from hansard_store.database import open_for_maintenance
 from hansard_store.receipts import SOURCE_TYPES, ReceiptFilter, list_receipts
 from tests.collector.compile_maker import send_payloads, spans_of
 from tests.collector.ingesting import Ingesting
@@ -202,3 +204,17 @@ def _filters(row: Mapping[str, Any]) -> dict[str, str]:
         "source": " ".join(places) if row["ordinal"] % 2 else (places or [""])[-1],
         "run": row["run"],
     }
+
+
+def test_a_file_is_found_by_an_index_that_knows_no_types(tmp_path: Path) -> None:
+    ingesting = Ingesting(tmp_path)
+    ingesting.send(told("of before", [PLAIN], held=1)[0])
+    connection = open_for_maintenance(ingesting.folder)
+    # As a store is between its upgrade and the end of its deriving again.
+    kept = tokens_of({"hansard.item.sources": [PLAIN["source"]]})
+    connection.execute("UPDATE attribute_fts SET tokens = ?", (kept,))
+    connection.close()
+
+    assert len(asked(ingesting, {"source": "file a.md"}, limit=2)) == 1
+    assert len(asked(ingesting, {"source": "a.md"}, limit=2)) == 1
+    ingesting.close()
