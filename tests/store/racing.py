@@ -1,4 +1,4 @@
-"""python -m tests.store.racing FOLDER NAME ROUNDS | append COUNT: one side of a race.
+"""python -m tests.store.racing FOLDER NAME: one side of a race.
 
 Waits for a line on stdin before each round, so that both sides begin together; answers each round
 with one line of JSON.
@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from hansard_store.approval_errors import AlreadyDecided
+from hansard_store.approval_errors import AlreadyDecided, ClaimRefused
 from hansard_store.facade import Accountability
 from tests.store.accounts import account
 
@@ -27,15 +27,26 @@ def decide(desk: Accountability, approval_id: str, name: str) -> dict[str, objec
     return {"won": True, "first": name}
 
 
+def claim(desk: Accountability, approval_id: str) -> dict[str, object]:
+    """Claim an approved action; tell why where it may not be."""
+    try:
+        desk.claim(approval_id)
+    except ClaimRefused as refused:
+        return {"claimed": refused.code}
+    return {"claimed": True}
+
+
 def main(folder: Path, name: str) -> None:
-    """Answer each line: an approval's id is decided on, a number of events is appended."""
+    """Answer each line: an approval's id is decided on or claimed, a number of events appended."""
     with account(folder) as desk:
         for line in sys.stdin:
             told = line.strip()
-            if told.isdigit() and len(told) < 8:
+            if told.startswith("claim "):
+                answer: dict[str, object] = claim(desk, told.removeprefix("claim "))
+            elif told.isdigit() and len(told) < 8:
                 for number in range(int(told)):
                     desk.tool_called("find", {"n": number}, agent=name)
-                answer: dict[str, object] = {"done": int(told)}
+                answer = {"done": int(told)}
             else:
                 answer = decide(desk, told, name)
             sys.stdout.write(json.dumps(answer) + "\n")

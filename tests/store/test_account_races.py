@@ -73,7 +73,26 @@ def test_of_two_processes_deciding_at_once_exactly_one_wins(tmp_path: Path) -> N
         assert disagreement(desk) is None
 
 
-@pytest.mark.covers("EV-01")
+@pytest.mark.covers("PO-21", "CG-16")
+def test_of_two_processes_claiming_at_once_exactly_one_may_run(tmp_path: Path) -> None:
+    claims = {"ann": 0, "bob": 0}
+    with account(tmp_path) as desk, ExitStack() as racing:
+        sides = {name: racing.enter_context(racer(tmp_path, name)) for name in claims}
+        for number in range(ROUNDS):
+            found = desk.propose(proposal(arguments={"n": number})).approval.approval_id
+            desk.approve(found, by="ann")
+            for side in sides.values():
+                tell(side, f"claim {found}")
+            told = {name: answer(side)["claimed"] for name, side in sides.items()}
+
+            [winner] = [name for name, claimed in told.items() if claimed is True]
+            assert set(told.values()) == {True, "already_claimed"}
+            claims[winner] += 1
+
+        assert sum(claims.values()) == ROUNDS
+        assert disagreement(desk) is None
+
+
 def test_a_thousand_events_of_two_processes_have_no_gap(tmp_path: Path) -> None:
     with account(tmp_path) as desk, ExitStack() as racing:
         sides = [racing.enter_context(racer(tmp_path, name)) for name in ("ann", "bob")]

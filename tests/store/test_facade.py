@@ -201,7 +201,7 @@ def test_there_is_no_limit_on_revisions(tmp_path: Path) -> None:
     assert len(whole.drafts) == 1_001
 
 
-@pytest.mark.covers("CF-21", "EV-16", "CF-14")
+@pytest.mark.covers("CF-21", "CF-30", "EV-16", "CF-14")
 def test_a_fresh_store_knows_what_is_pending_though_the_log_is_empty(tmp_path: Path) -> None:
     with account(tmp_path) as desk:
         ids = [desk.propose(proposal()).approval.approval_id for _ in range(3)]

@@ -22,6 +22,7 @@ from hansard.gating.gate import Gate
 from hansard.gating.http_decisions import HttpDecisions
 from tests.instrumentation.gating.gates import restarted, state_of
 from tests.journeys.processes import Serving, environment, hosting
+from tests.journeys.processes import hansard as run_command
 
 SECRET = "sk-proj-" + "z9Y8x7W6v5U4t3S2" * 3
 
@@ -109,6 +110,28 @@ def test_a_waiting_call_polls_until_it_is_decided(
 
     assert (answer["status"], answer["result"]) == ("executed", 1)
     assert ran == [("ann@acme.com", "Hi")]
+
+
+@pytest.mark.covers("PO-22")
+def test_a_waiting_call_goes_on_when_somebody_approves_on_the_command_line(
+    server: Serving, gate: Gate, ran: list[Any]
+) -> None:
+    gate.wait = True
+    answers: list[Any] = []
+    asked = {"to": "cli@acme.com"}
+    call = threading.Thread(target=lambda: answers.append(gate.call("send", asked)))
+    call.start()
+    while not (found := gate.decisions.approvals(status="awaiting", tool="send")):
+        threading.Event().wait(0.005)
+
+    told = run_command(
+        "approvals", "approve", found[0]["approval_id"][:8], "--data", str(server.data)
+    )
+    call.join(30)
+
+    assert told.returncode == 0, told.stderr
+    assert ran == [("cli@acme.com", "Hello")]
+    assert answers == [1]
 
 
 def test_an_async_call_waits_in_another_thread(server: Serving, gate: Gate, ran: list[Any]) -> None:

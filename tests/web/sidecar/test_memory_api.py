@@ -23,10 +23,11 @@ def record(content: Any = "Money is Decimal inside.", **more: Any) -> Json:
     }  # fmt: skip
 
 
-@pytest.mark.covers("SC-06", "SC-07", "ME-07")
+@pytest.mark.covers("SC-06", "SC-07", "ME-07", "ME-16")
 def test_what_is_written_is_read_by_text_tag_confidence_and_time(agent: Agent) -> None:
     written = agent.tell("/v1/memory/write", record(tags=["style"], confidence=0.95))
-    agent.tell("/v1/memory/write", record("nightly", subject="CI", confidence=0.4))
+    old = {"subject": "CI", "confidence": 0.4, "freshness_ts": "2020-01-01T00:00:00Z"}
+    agent.tell("/v1/memory/write", record("nightly", **old, scope={"environment": "ci"}))
 
     def found(**asked: Any) -> list[str]:
         answer = agent.tell("/v1/memory/read", {"namespace": PROJECT, **asked})
@@ -35,12 +36,18 @@ def test_what_is_written_is_read_by_text_tag_confidence_and_time(agent: Agent) -
 
     models.Written.model_validate(written)
     assert (written["outcome"], written["memory"]["version"]) == ("current", 1)
-    assert found() == ["CI", "money"]
+    ci = {"environment": "ci"}
+    assert found() == ["money"]
+    assert found(scope=ci) == ["CI", "money"]
     assert found(text="is money a decimal?") == ["money"]
     assert found(tags=["style"]) == ["money"]
     assert found(min_confidence=0.9) == ["money"]
     assert found(memory_types=["fact"]) == []
+    assert found(scope=ci, memory_types=["fact", "constraint"]) == ["CI", "money"]
     assert found(fresh_since="2100-01-01T00:00:00Z") == []
+    assert found(scope=ci, fresh_since="2021-01-01T00:00:00Z") == ["money"]
+    assert found(scope=ci, min_confidence=0.5) == ["money"]
+    assert found(scope={"environment": "production"}) == ["money"]
 
 
 @pytest.mark.covers("ME-10")
