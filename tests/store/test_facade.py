@@ -141,6 +141,18 @@ def test_a_clock_set_back_gives_no_more_time_to_decide(desk: Accountability, clo
     assert events[0].time_ns < events[1].time_ns  # the order is that of the numbers
 
 
+def test_what_a_clock_that_was_set_back_ended_is_on_no_list(
+    desk: Accountability, clock: Clock
+) -> None:
+    desk.propose(proposal())
+    desk.propose(proposal())
+    clock.advance(-HOUR)
+
+    assert desk.approvals(ApprovalFilter(status=("awaiting",))) == []
+    assert desk.urgent(ApprovalFilter()) == []
+    assert [one.status for one in desk.approvals()] == [Status.EXPIRED, Status.EXPIRED]
+
+
 @pytest.mark.covers("CF-09")
 def test_a_new_draft_lives_as_long_again(desk: Accountability, clock: Clock) -> None:
     found = desk.propose(proposal(lifetime_ns=5 * MINUTE)).approval.approval_id

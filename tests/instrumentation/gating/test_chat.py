@@ -174,18 +174,35 @@ def test_after_five_minutes_nothing_waits_any_more(person: Typed, store: Desk) -
     assert CREATED == []
 
 
-@pytest.mark.parametrize(("reply", "done"), [("yes", "run"), ("no", "cancelled")])
-def test_who_answers_after_a_clock_was_set_back_is_told_that_nothing_is_done(
-    person: Typed, store: Desk, reply: str, done: str
-) -> None:
+def test_after_a_clock_was_set_back_nothing_waits_any_more(person: Typed, store: Desk) -> None:
     person.say("create Maria")
     store.pass_time(-3_600)
 
-    [told] = person.answer(reply)
-
-    assert told.startswith(f"Create contact Maria was not {done}: ")
-    assert "expired" in told
+    late = "Create contact Maria was not run: it is expired."
+    assert person.answer("yes") in (["You said: yes"], [late])
     assert CREATED == []
+
+
+def test_yes_to_what_was_rejected_in_between_says_so(store: Desk) -> None:
+    @hansard.tool(effect="write", name="merge", describe="Merge {name}")
+    def merge(name: str) -> None:
+        for other in chat.pending():
+            store.store.reject(other["approval_id"], by="bob")
+
+    def agent(message: str) -> str:
+        for name in ("Ann", "Bob"):
+            chat.gate.call("merge", {"name": name})
+        return "Two of them."
+
+    shown: list[str] = []
+    channel = TextChannel("chat", shown.append)
+    chat = ChatGate(channel, agent=agent, tools=[merge], decisions=store.decisions, batch=True)
+    chat.handle("Merge Ann and Bob")
+    chat.handle("yes", by="ana")
+
+    assert shown[1] == "Done! Merge Ann."
+    assert shown[2].startswith("Merge Bob was not run: ")
+    assert "rejected already, by bob" in shown[2]
 
 
 def test_no_that_comes_after_somebody_else_approved_says_so(store: Desk) -> None:
