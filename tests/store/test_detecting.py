@@ -124,6 +124,19 @@ def test_what_an_agent_says_in_words_of_its_own_counts_beside_its_tool(
     ]
 
 
+def test_each_long_message_of_one_run_is_read_to_its_own_end(failing: TaskMaker) -> None:
+    for number in range(5):
+        for what in ("zebra", "aardvark", "mole"):
+            path = f"/{what}{number}/" + "x" * 120
+            failing.fail(f"the {what} in {path} has lost its {what}s: {'no ' * 900}", run="one")
+
+    said = sorted(one.signature[:40] for one in failing.scan().findings)
+    assert said == [
+        f"the {what} in <path> has lost its {what}s: no"[:40]
+        for what in ("aardvark", "mole", "zebra")
+    ]
+
+
 def test_long_messages_are_told_apart_by_their_whole_words(failing: TaskMaker) -> None:
     for number in range(5):
         path = "/".join(["", *("folder" * number, "x" * 100), f"{number}.py"])

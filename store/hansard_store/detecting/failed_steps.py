@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, Final
@@ -9,7 +10,7 @@ from typing import Any, Final
 import apsw
 
 from hansard_store.detecting.rules import Finding, Occurrence, Rule, SubjectKind, in_order
-from hansard_store.detecting.signatures import signature_of
+from hansard_store.detecting.signatures import MOST_CHARS, signature_of
 from hansard_store.flags import SpanFlag
 from hansard_store.sides import shared_side
 from hansard_store.text_bodies import read_text
@@ -91,7 +92,8 @@ class _Messages:
         if run not in self._of_runs:
             rows: Any = self._connection.execute(_ERRORS_OF_RUN, (run,))
             texts = (read_text(self._connection, body) for (body,) in rows)
-            self._of_runs[run] = [" ".join(text.split()) for text in texts]
-        beginning = summary.removesuffix(_CUT)
-        lines = (line for line in self._of_runs[run] if line.startswith(beginning))
-        return next(lines, summary)
+            self._of_runs[run] = sorted(" ".join(text.split())[:MOST_CHARS] for text in texts)
+        lines, beginning = self._of_runs[run], summary.removesuffix(_CUT)
+        # In order, since a run may fail ten thousand times, each time in other words.
+        found = lines[at] if (at := bisect_left(lines, beginning)) < len(lines) else ""
+        return found if found.startswith(beginning) else summary
