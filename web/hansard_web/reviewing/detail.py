@@ -33,7 +33,7 @@ class Place:
     """One time that it happened."""
 
     kind: str
-    href: str  # "": it is gone with its run
+    href: str  # of what may be gone with its run
     short_id: str
     at_ns: int
     is_first: bool
