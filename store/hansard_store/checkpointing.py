@@ -14,10 +14,9 @@ from typing import Final
 
 import apsw
 
-from hansard_store.database import DataFolder, open_for_maintenance
+from hansard_store.database import LONG_LOG_PAGES, DataFolder, open_for_maintenance
 
 _SOME_PAGES: Final = 4_000  # new ones in the log that are worth two waits for the disk (16 MiB)
-_MANY_PAGES: Final = 16_000  # a log that a commit finishes (64 MiB)
 
 _log = logging.getLogger("hansard.store")
 
@@ -47,7 +46,7 @@ class Checkpointer:
     def _committed(self, writer: apsw.Connection, _: str, pages: int) -> int:
         self._pages = pages
         self._taken = min(self._taken, pages)  # the log was begun anew
-        if pages >= _MANY_PAGES:
+        if pages >= LONG_LOG_PAGES:
             _take_in(writer)
         return apsw.SQLITE_OK
 

@@ -30,6 +30,8 @@ _log = logging.getLogger("hansard.store")
 APPLICATION_ID = 0x48534E44  # "HSND", shown by file(1)
 _BUSY_TIMEOUT_MS = 3000
 _WAL_AUTOCHECKPOINT_PAGES = 4000  # ingest-measurements §7: fewer, larger checkpoints
+# 64 MiB: so long a log is finished by whoever commits next, though `checkpointing` sees to it.
+LONG_LOG_PAGES = 16_000
 # apsw's cache is a ring: a busy statement that is put back pushes out a rare one, so it needs room
 # for many times the statements there are. With 100 places, 10,000 of 440,000 were prepared again.
 _STATEMENT_CACHE = 1000
@@ -127,9 +129,14 @@ def open_for_ingest(folder: DataFolder, *, durability: str = "normal") -> apsw.C
 
 
 def open_for_accountability(folder: DataFolder) -> apsw.Connection:
-    """Return a connection whose commits survive a power cut, whatever ingest uses."""
+    """Return a connection whose commits survive a power cut, whatever ingest uses.
+
+    They leave the log to ingest, under which it is often long: a person's decision took twice the
+    time when it had to take in what ingest wrote.
+    """
     connection = _open(folder.database)
     connection.pragma("synchronous", "FULL")
+    connection.pragma("wal_autocheckpoint", LONG_LOG_PAGES)
     return connection
 
 

@@ -13,7 +13,12 @@ from pathlib import Path
 import pytest
 
 from hansard_store.checkpointing import Checkpointer
-from hansard_store.database import DataFolder, open_for_ingest, open_reader
+from hansard_store.database import (
+    DataFolder,
+    open_for_accountability,
+    open_for_ingest,
+    open_reader,
+)
 
 _PAGE = 4096
 _PAGES_A_ROW = 250
@@ -94,6 +99,19 @@ def test_a_log_that_nobody_takes_in_is_finished_by_a_commit(log: Log) -> None:
 
     assert log.log_pages < 18_000
     assert log.writer.execute("SELECT count(*) FROM bulk").get == 40_000 // _PAGES_A_ROW
+
+
+def test_a_decision_takes_in_nothing_of_ingest_unless_the_log_is_long(log: Log) -> None:
+    with closing(open_for_accountability(log.folder)) as deciding:
+        deciding.execute("CREATE TABLE decision (at INTEGER)")
+        log.grow(6_000)
+        before = log.file_pages
+        deciding.execute("INSERT INTO decision VALUES (1)")
+        assert log.file_pages == before
+
+        log.grow(9_700)
+        deciding.executemany("INSERT INTO decision VALUES (?)", [(at,) for at in range(400)])
+        assert log.file_pages >= 15_000
 
 
 def test_a_reader_delays_the_checkpoint_and_loses_nothing(log: Log) -> None:
