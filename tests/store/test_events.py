@@ -237,7 +237,11 @@ def tampered(connection: apsw.Connection, sql: str) -> None:
             "another note than was written",
         ),
         ("DELETE FROM event_content WHERE event = 6", 6, "has lost its note"),
-        ("INSERT INTO event_content VALUES (2, 'note', x'00', '1')", 2, "note that was added later"),
+        (
+            "INSERT INTO event_content VALUES (2, 'note', x'00', '1')",
+            2,
+            "note that was added later",
+        ),
     ],
 )
 def test_the_first_broken_row_is_named(
