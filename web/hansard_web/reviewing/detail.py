@@ -73,7 +73,7 @@ def read_detail(connection: apsw.Connection, task_id: str) -> Detail:
         task=task,
         mark=mark,
         word=word,
-        rule=f"{looked_for}, {task.threshold} times or more within {window}",
+        rule=f"{looked_for}, {plural(task.threshold, 'time')} or more within {window}",
         says=places[0].says,
         says_title=words.SAYS[places[0].kind],
         places=tuple(places),
