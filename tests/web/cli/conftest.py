@@ -20,7 +20,7 @@ def demo_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data folder that `hansard demo` leaves: ten runs of four agents."""
     data = tmp_path_factory.mktemp("demo") / "data"
     ports = ("--http-port", "0", "--grpc-port", "0")
-    ended = hansard("demo", "--exit", "--data", str(data), *ports)
+    ended = hansard("demo", "--exit", "--fast", "--data", str(data), *ports)
     assert ended.returncode == 0, ended.stderr
     return data
 
@@ -32,7 +32,9 @@ def anywhere() -> Cli:
     commands(group)
 
     def run(*arguments: str, **environment: str) -> Result:
-        clean = {"HANSARD_DATA": None, "HANSARD_TOKEN": None, "HANSARD_CONFIG": None}
+        clean: dict[str, str | None] = dict.fromkeys(
+            ("HANSARD_DATA", "HANSARD_TOKEN", "HANSARD_CONFIG")
+        )
         return CliRunner().invoke(group, arguments, env=clean | environment)
 
     return run
