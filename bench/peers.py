@@ -1,7 +1,7 @@
 """The same load against another backend that is running on this machine.
 
     pip install arize-phoenix && phoenix serve        # in an environment of its own
-    python -m bench peer --name phoenix --target 127.0.0.1:4317
+    python -m bench peer --peer phoenix --target 127.0.0.1:4317
 
 Nothing of a peer is installed or started here: it is measured as its own documentation starts it.
 """
