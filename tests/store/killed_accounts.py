@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import apsw
 from hansard_store.facade import Accountability
 from tests.store.account_paths import WRITES, CompoundWrite, disagreement, rules, state_of
 from tests.store.accounts import Clock, account
+from tests.store.killing import is_killed
 
 _MOST_STATEMENTS = 300
 
@@ -38,7 +40,7 @@ def _walk(folder: Path, write: CompoundWrite) -> dict[str, Any]:
     for statement in range(_MOST_STATEMENTS):
         copy = folder / "killed"
         shutil.copytree(folder / "made", copy)
-        if not _is_killed(copy, clock, write, given, statement):
+        if not is_killed(partial(_act, copy, clock, write, given, statement)):
             break
         kills += 1
         if problem := _look(copy, clock, write, given, before):
@@ -48,21 +50,10 @@ def _walk(folder: Path, write: CompoundWrite) -> dict[str, Any]:
     return {"kills": kills, "problems": problems}
 
 
-def _is_killed(
-    folder: Path, clock: Clock, write: CompoundWrite, given: Any, statement: int
-) -> bool:
-    child = os.fork()
-    if child == 0:
-        with account(folder, clock, policy=rules) as desk:
-            _kill_before(desk, statement)
-            write.act(desk, given)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        return os.WTERMSIG(status) == signal.SIGKILL
-    if os.waitstatus_to_exitcode(status) != 0:
-        raise RuntimeError("the write failed by itself")
-    return False
+def _act(folder: Path, clock: Clock, write: CompoundWrite, given: Any, statement: int) -> None:
+    with account(folder, clock, policy=rules) as desk:
+        _kill_before(desk, statement)
+        write.act(desk, given)
 
 
 def _kill_before(desk: Accountability, statement: int) -> None:

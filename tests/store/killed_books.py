@@ -10,10 +10,12 @@ import os
 import shutil
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.store.book_paths import WRITES, BookWrite, books, broken, logged, stored
+from tests.store.killing import is_killed
 from tests.store.tripping import tripping
 
 _MOST_STATEMENTS = 300
@@ -33,7 +35,7 @@ def _walk(folder: Path, write: BookWrite) -> dict[str, Any]:
     for statement in range(_MOST_STATEMENTS):
         copy = folder / "killed"
         shutil.copytree(folder / "made", copy)
-        if not _is_killed(copy, write, given, statement):
+        if not is_killed(partial(_act, copy, write, given, statement)):
             break
         kills += 1
         if problem := _look(copy, write, given, before):
@@ -43,18 +45,9 @@ def _walk(folder: Path, write: BookWrite) -> dict[str, Any]:
     return {"kills": kills, "problems": problems}
 
 
-def _is_killed(folder: Path, write: BookWrite, given: Any, statement: int) -> bool:
-    child = os.fork()
-    if child == 0:
-        with tripping(statement, _die), books(folder) as made:
-            write.act(made, given)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        return os.WTERMSIG(status) == signal.SIGKILL
-    if os.waitstatus_to_exitcode(status) != 0:
-        raise RuntimeError("the write failed by itself")
-    return False
+def _act(folder: Path, write: BookWrite, given: Any, statement: int) -> None:
+    with tripping(statement, _die), books(folder) as made:
+        write.act(made, given)
 
 
 def _die() -> None:

@@ -12,6 +12,7 @@ from hansard_store.annotation_book import AnnotationBook
 from hansard_web.settings import Scope, Token, WebSettings
 from tests.store.maker import span_id
 from tests.web.conftest import MakeClient
+from tests.web.forms import form_token
 from tests.web.html import parse
 from tests.web.makers import RunMaker
 
@@ -22,12 +23,6 @@ def page(client: TestClient, path: str, **headers: str) -> str:
     answer = client.get(path, headers=headers)
     assert answer.status_code == 200, answer.text[-2000:]
     return answer.text
-
-
-def form_token(text: str) -> str:
-    found = re.search(r'name="csrf" value="([^"]+)"', text)
-    assert found
-    return found[1]
 
 
 def send(client: TestClient, run: str, **fields: Any) -> Any:

@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 from hansard_compiler.calls import Json
 from hansard_store.memory_book import MemoryBook
+from tests.web.forms import form_token
 from tests.web.html import parse
 from tests.web.makers import RunMaker
 
@@ -37,12 +38,6 @@ def page(client: TestClient, path: str = "/memory", status: int = 200) -> str:
     answer = client.get(path)
     assert answer.status_code == status, answer.text[-2000:]
     return answer.text
-
-
-def form_token(text: str) -> str:
-    found = re.search(r'name="csrf" value="([^"]+)"', text)
-    assert found
-    return found[1]
 
 
 def test_an_empty_store_says_how_memory_is_written(client: TestClient) -> None:

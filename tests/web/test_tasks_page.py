@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 
@@ -12,6 +11,7 @@ from starlette.testclient import TestClient
 from hansard_web.settings import Scope, Token, WebSettings
 from tests.store.task_maker import TaskMaker
 from tests.web.conftest import MakeClient
+from tests.web.forms import form_token
 from tests.web.html import parse
 from tests.web.makers import RunMaker
 
@@ -29,12 +29,6 @@ def page(client: TestClient, path: str = "/tasks", status: int = 200) -> str:
     answer = client.get(path)
     assert answer.status_code == status, answer.text[-2000:]
     return answer.text
-
-
-def form_token(text: str) -> str:
-    found = re.search(r'name="csrf" value="([^"]+)"', text)
-    assert found
-    return found[1]
 
 
 def test_an_empty_page_says_which_command_fills_it(client: TestClient) -> None:
