@@ -208,7 +208,7 @@ def test_an_altered_event_and_an_approval_that_its_log_contradicts_are_found(
         ("approvals", "approval"),
     ]
     assert found[0].row == "2"
-    assert "is rejected, and awaiting by the audit log" in found[1].message
+    assert "is rejected, and awaiting by event 1" in found[1].message
 
 
 def test_an_approval_that_the_log_does_not_know_is_told(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Checks of `hansard verify` that hold one part of the store against another."""
