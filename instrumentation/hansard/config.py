@@ -34,7 +34,7 @@ _OTLP: Final = "OTEL_EXPORTER_OTLP_"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the SDK runs with; the fields are the rows of SETTINGS, but for the last two."""
+    """What the SDK runs with; the fields are the rows of SETTINGS, but for the last three."""
 
     data: Path
     config: Path | None = None
@@ -66,6 +66,8 @@ class Settings:
     propagators: str | None = None
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
     problems: tuple[str, ...] = field(default=(), compare=False)  # values that cannot be meant
+    # What `init()` was called with, unparsed: a worker process calls it with the same again.
+    arguments: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def destination(self) -> str:
@@ -191,10 +193,11 @@ def load_settings(
     that cannot are named in `problems`.
     """
     environment = os.environ if environment is None else environment
+    arguments = _given(arguments or {})
     problems: list[str] = []
     found: dict[str, _Found] = {}
     for row in SETTINGS:
-        one = _from_argument(row, arguments or {}) or _from_environment(row, environment, problems)
+        one = _from_argument(row, arguments) or _from_environment(row, environment, problems)
         if one is not None:
             found[row.name] = one
     data = found["data"].value if "data" in found else _data_folder(problems)
@@ -206,7 +209,17 @@ def load_settings(
         **given,
         sources={row.name: _source_of(row, found) for row in SETTINGS},
         problems=tuple(problems),
+        arguments=arguments,
     )
+
+
+def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that are not None, in types that cross to another process."""
+    return {
+        name: dict(value) if isinstance(value, Mapping) else value
+        for name, value in arguments.items()
+        if value is not None
+    }
 
 
 def default_data_folder() -> Path:
@@ -351,6 +364,6 @@ def _add_authorization(found: dict[str, _Found]) -> None:
     found["headers"] = _Found(given | header, source, token.level)
 
 
-assert {row.name for row in SETTINGS} | {"sources", "problems"} == {
+assert {row.name for row in SETTINGS} | {"sources", "problems", "arguments"} == {
     one.name for one in fields(Settings)
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import inspect
 import logging
 import os
 import secrets
@@ -100,6 +101,12 @@ def init(
         if settings.continue_trace:
             continue_environment()
         return recorder
+
+
+def check_arguments(options: Mapping[str, object]) -> None:
+    """Raise what `init(**options)` would raise for them: TypeError for a name, ConfigError."""
+    inspect.signature(init).bind(**options)
+    load_settings(options)
 
 
 def flush(timeout_s: float = 10.0) -> bool:

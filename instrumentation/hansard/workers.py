@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from opentelemetry.context import Context
 
@@ -18,8 +19,7 @@ from hansard import place
 from hansard._state import active
 from hansard.propagation import context_of, inject
 
-if TYPE_CHECKING:
-    from hansard.config import Settings
+_log = logging.getLogger("hansard")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -90,18 +90,18 @@ def worker(**options: Any) -> Callable[[], None]:
     Takes the arguments of `init()`; those that this process's `init()` was given are repeated. What
     the workers record nests in the span that is current here, and is sent before a worker ends.
 
-    Where this process does not record, neither do its workers.
+    Where this process does not record, neither do its workers. Raises ConfigError, or TypeError for
+    an argument that `init()` does not have, here and not in the worker: there nothing is raised.
     """
+    from hansard.setup import check_arguments
+
+    check_arguments(options)
     recorder = active()
     if recorder is None:
         return _start_nothing
-    arguments = _arguments(recorder.settings) | options
-    return functools.partial(_start_worker, arguments, dict(inject()))
-
-
-def _arguments(settings: Settings) -> dict[str, Any]:
-    given = [name for name, source in settings.sources.items() if source == "argument"]
-    return {name: getattr(settings, name) for name in given}
+    return functools.partial(
+        _start_worker, {**recorder.settings.arguments, **options}, dict(inject())
+    )
 
 
 def _start_nothing() -> None:
@@ -109,9 +109,14 @@ def _start_nothing() -> None:
 
 
 def _start_worker(options: dict[str, Any], headers: dict[str, str]) -> None:
+    """Start recording in a worker; a pool whose initializer raises is broken, so nothing does."""
     from hansard.setup import init
 
-    init(**options)
+    try:
+        init(**options)
+    except Exception:  # another environment than its parent's: the work goes on unrecorded
+        _log.exception("recording cannot start in this worker; its work runs without")
+        return
     finish_with_process()
     place.enter(context_of(headers))
 

@@ -10,7 +10,6 @@ import os
 import pickle
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from email import message_from_string
 from typing import Any
 
@@ -23,6 +22,7 @@ from opentelemetry.trace import get_current_span
 
 import hansard
 from hansard import _state, propagation
+from hansard.config import load_settings
 from hansard.testing import capture
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -284,12 +284,12 @@ def test_a_worker_starts_as_this_process_did_and_where_it_is() -> None:
     with capture(), hansard.start_run("clerk") as run:
         recorder = _state.active()
         assert recorder is not None
-        told = {"endpoint": "argument", "timeout_s": "environment X", "service_name": "argument"}
-        recorder.settings = replace(recorder.settings, service_name="mine", sources=told)
+        arguments = {"endpoint": "http://127.0.0.1:1/v1/traces", "service_name": "mine"}
+        recorder.settings = load_settings(arguments, {"HANSARD_EXPORT_DELAY_MS": "7"})
         start: Any = pickle.loads(pickle.dumps(hansard.worker(service_name="theirs")))
 
     options, headers = start.args
-    assert options == {"endpoint": recorder.settings.endpoint, "service_name": "theirs"}
+    assert options == {"endpoint": "http://127.0.0.1:1/v1/traces", "service_name": "theirs"}
     assert headers["traceparent"] == f"00-{run.run_id}-{1:016x}-01"
 
 
