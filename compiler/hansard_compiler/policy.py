@@ -17,7 +17,7 @@ from typing import Literal
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import stable_hash
 from hansard_compiler.policy_checks import PolicyCheck, ReasonCode, RuleOutcome
-from hansard_compiler.policy_conditions import condition_json, holds
+from hansard_compiler.policy_conditions import condition_json, holds, uses_operator
 from hansard_compiler.policy_errors import PolicyRuleError
 from hansard_compiler.policy_explain import explain_rule
 from hansard_compiler.policy_facts import (
@@ -52,6 +52,7 @@ class Policy:
         }
         identity = sorted(one.hash for one in rule_sets), [_identity(rule) for rule in rules]
         self.hash = stable_hash(identity).hex()
+        self.judges_paths = any(uses_operator(rule.conditions, "under") for rule in self.rules)
 
     def check_item(self, context: PolicyContext, item: ItemFacts) -> PolicyCheck:
         """Decide whether an item may be seen. For many items of one step, `for_context` first."""

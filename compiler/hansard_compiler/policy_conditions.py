@@ -12,12 +12,12 @@ judged, and the check denies.
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from hansard_compiler.calls import Json
+from hansard_compiler.file_paths import Directory, is_under, parse_directory
 from hansard_compiler.policy_errors import ConditionError, PolicyRuleError
 from hansard_compiler.policy_patterns import compiled_pattern
 from hansard_compiler.policy_shell import parse_permitted, runs_only
@@ -153,6 +153,13 @@ def find_field(facts: Mapping[str, Any], path: str) -> Any:
     return find_field(child, rest) if rest and isinstance(child, Mapping) else None
 
 
+def uses_operator(condition: Condition, operator: str) -> bool:
+    """Whether a test with this operator is anywhere in a condition."""
+    if isinstance(condition, Test):
+        return condition.operator == operator
+    return any(uses_operator(part, operator) for part in condition.parts)
+
+
 def condition_json(condition: Condition) -> Json:
     """Return a condition as plain values, equal for equal conditions."""
     if isinstance(condition, Group):
@@ -245,15 +252,8 @@ def _contains(found: Any, wanted: Any) -> bool:
     raise TypeError(f"expected a text or list, found {type(found).__name__}")
 
 
-def _path(value: Any) -> str:
-    return posixpath.normpath(_text(value))
-
-
-def _is_under(found: Any, root: str) -> bool:
-    path = _path(found)
-    if posixpath.isabs(path) is not posixpath.isabs(root):
-        raise ValueError(f"cannot compare {found!r} with {root!r}: one path is relative")
-    return path == root or path.startswith(root.rstrip("/") + "/")
+def _is_under(found: Any, directory: Directory) -> bool:
+    return is_under(_text(found), directory)
 
 
 def _command(found: Any, permitted: Any) -> bool:
@@ -271,7 +271,7 @@ OPERATORS: dict[str, Operator] = {
     "starts_with": Operator(_text, lambda found, wanted: _text(found).startswith(wanted)),
     "ends_with": Operator(_text, lambda found, wanted: _text(found).endswith(wanted)),
     "matches": Operator(_pattern, lambda found, wanted: wanted.search(_text(found)) is not None),
-    "under": Operator(_path, _is_under),
+    "under": Operator(parse_directory, _is_under),
     "at_least": Operator(_number, lambda found, wanted: _number(found) >= wanted),
     "at_most": Operator(_number, lambda found, wanted: _number(found) <= wanted),
     "greater_than": Operator(_number, lambda found, wanted: _number(found) > wanted),

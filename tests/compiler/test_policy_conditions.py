@@ -30,7 +30,7 @@ JUDGED = [
     ("matches", "^a+$", "aaa", "aab"),
     ("under", "/srv/desk", "/srv/desk/a/../b", "/srv/desk/../etc"),
     ("under", "/srv/desk", "/srv/desk", "/srv/desktop"),
-    ("under", "src", "src/a.py", "src/../../etc"),
+    ("under", "src", "src/a.py", "src/../etc"),
     ("at_least", 2, 2, 1.5),
     ("at_most", 2, 2, 2.5),
     ("greater_than", 2, 3, 2),
@@ -73,6 +73,7 @@ def test_an_absent_field_fulfils_no_test(operator: str) -> None:
         ("contains", 5, "a"),
         ("under", "/work", "a/b"),
         ("under", "work", "/work"),
+        ("under", "src", "src/../../etc"),  # it may come back, as ../checkout/src
         ("runs_only", ["ls"], 7),
         ("runs_only", ["ls"], ["ls", 7]),
     ],
