@@ -29,6 +29,7 @@ _log = logging.getLogger("hansard.store")
 
 APPLICATION_ID = 0x48534E44  # "HSND", shown by file(1)
 _BUSY_TIMEOUT_MS = 3000
+_MIGRATION_WAIT_S = 600  # how long a process waits for another one that migrates the store
 _WAL_AUTOCHECKPOINT_PAGES = 4000  # ingest-measurements §7: fewer, larger checkpoints
 # 64 MiB: so long a log is finished by whoever commits next, though `checkpointing` sees to it.
 LONG_LOG_PAGES = 16_000
@@ -122,9 +123,7 @@ def open_for_ingest(folder: DataFolder, *, durability: str = "normal") -> apsw.C
         raise StoreError(f"cannot use {str(folder.path)!r}: {error.strerror}") from error
     connection = _open(folder.database)
     connection.pragma("synchronous", "FULL" if durability == "full" else "NORMAL")
-    if 0 < schema_version(connection) < latest_version():
-        _keep_copy(folder, connection)
-    migrate(connection)
+    migrate(folder, connection)
     return connection
 
 
@@ -213,47 +212,80 @@ def schema_version(connection: apsw.Connection) -> int:
     return int(connection.pragma("user_version"))
 
 
-def migrate(connection: apsw.Connection) -> int:
-    """Bring the schema to the newest version and return it; each step is one transaction.
+def migrate(folder: DataFolder, connection: apsw.Connection) -> int:
+    """Bring the schema to the newest version and return it, in one transaction.
 
-    Raises StoreNewerError when the file is newer than this code. Two processes may call it at
-    once: the version is read again under the write lock.
+    An older store is kept beside it first. Several processes may call it at once: one migrates, the
+    others wait, and none sees a version in between. Raises StoreNewerError when the file is newer
+    than this code, NoSpaceError without room for the copy, and StoreBusyError when the write lock
+    cannot be had.
     """
     known = latest_version()
-    for number, _, sql in _migrations():
-        if schema_version(connection) >= number:
-            continue
-        with transaction(connection):
-            if schema_version(connection) < number:
-                connection.execute(sql)
-                indexing.configure(connection)
-                connection.pragma("application_id", APPLICATION_ID)
-                connection.pragma("user_version", number)
+    while schema_version(connection) < known:
+        with _migrating(connection) as is_mine:
+            if is_mine:
+                _apply_migrations(folder, connection)
     found = schema_version(connection)
     if found > known:
         raise StoreNewerError(found, known)
     return found
 
 
-def _keep_copy(folder: DataFolder, connection: apsw.Connection) -> None:
-    """Before an older database is migrated: keep it as it is, beside it.
+@contextmanager
+def _migrating(connection: apsw.Connection) -> Iterator[bool]:
+    """Hold the write lock; False where another process migrated the store meanwhile."""
+    deadline_s = time.monotonic() + _MIGRATION_WAIT_S
+    while True:
+        try:
+            begin(connection)
+            break
+        except StoreBusyError:
+            if schema_version(connection) == latest_version():
+                yield False
+                return
+            if time.monotonic() > deadline_s:
+                raise
+    with rolled_back_on_error(connection):
+        yield True
+        connection.execute("COMMIT")
+
+
+def _apply_migrations(folder: DataFolder, connection: apsw.Connection) -> None:
+    found = schema_version(connection)
+    if found >= latest_version():
+        return
+    if found:
+        _keep_copy(folder, version=found)
+    for number, _, sql in _migrations():
+        if number > found:
+            connection.execute(sql)
+            indexing.configure(connection)
+    connection.pragma("application_id", APPLICATION_ID)
+    connection.pragma("user_version", latest_version())
+
+
+def _keep_copy(folder: DataFolder, *, version: int) -> None:
+    """Keep an older database as it is, beside it, before it is migrated.
 
     Raises NoSpaceError when the disk has no room for that. A copy that is there already is of an
-    attempt that was cut off, and stays.
+    attempt that failed, and stays.
     """
-    kept = folder.path / f"hansard-schema-{schema_version(connection)}.db"
+    kept = folder.path / f"hansard-schema-{version}.db"
+    for leftover in folder.path.glob(f".{kept.name}-*"):  # of a process that was killed
+        leftover.unlink(missing_ok=True)
     if kept.exists():
         return
     need_space("a copy of the older store", folder.path, size_bytes=folder.database.stat().st_size)
     _log.warning("migrating %s; it is kept as %s", folder.database, kept.name)
     copying = kept.with_name(f".{kept.name}-{os.getpid()}")
     copying.touch(mode=0o600)
-    copy = apsw.Connection(str(copying))
+    source, copy = open_reader(folder), apsw.Connection(str(copying))
     try:
-        with copy.backup("main", connection, "main") as backup:
+        with copy.backup("main", source, "main") as backup:
             backup.step()
     finally:
         copy.close()
+        source.close()
     copying.replace(kept)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -98,6 +100,53 @@ def test_a_fresh_store_and_one_of_this_version_are_not_copied(tmp_path: Path) ->
     open_for_ingest(folder).close()
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["blobs", "hansard.db"]
+
+
+_OPEN = """
+import sys
+from pathlib import Path
+from hansard_store.database import DataFolder, open_for_ingest
+
+print("ready", flush=True)
+sys.stdin.read()
+open_for_ingest(DataFolder(Path(sys.argv[1]))).close()
+"""
+
+
+@pytest.mark.parametrize("version", [0, 1, OLDER[-2]])
+def test_processes_that_open_a_store_at_once_leave_one_copy_of_an_older_one(
+    tmp_path: Path, version: int
+) -> None:
+    older = store_of_version(tmp_path, version) if version else DataFolder(tmp_path)
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", _OPEN, str(tmp_path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(5)
+    ]
+    for one in started:
+        assert one.stdout is not None
+        assert one.stdout.readline() == "ready\n"
+    for one in started:
+        assert one.stdin is not None
+        one.stdin.close()  # all of them go on at once
+    errors = [(one.wait(60), one.stderr.read() if one.stderr else "") for one in started]
+    for one in started:
+        for stream in (one.stdout, one.stderr):
+            if stream is not None:
+                stream.close()
+
+    assert [status for status, _ in errors] == [0] * 5
+    assert sum("migrating" in text for _, text in errors) == (1 if version else 0)
+    copies = [f"hansard-schema-{version}.db"] if version else []
+    assert sorted(path.name for path in tmp_path.glob("*hansard-schema*")) == copies
+    connection = apsw.Connection(str(older.database))
+    assert schema_version(connection) == latest_version()
+    connection.close()
 
 
 def test_without_room_for_a_copy_nothing_is_migrated(
