@@ -16,13 +16,16 @@ from hansard_compiler.compile import CompileResult
 from hansard_compiler.items import Item
 from hansard_compiler.layout import STABLE, VOLATILE
 from hansard_compiler.models import Json
+from hansard_compiler.policy import policy_document
 from hansard_compiler.policy_checks import PolicyCheck
+from hansard_compiler.policy_decider import RuleDecider
 from hansard_compiler.policy_rules import Effect
 from hansard_compiler.ports import Ports
 from hansard_compiler.receipts import COLUMNS_LIMIT
 
 REQUEST_MEDIA_TYPE: Final = "application/vnd.hansard.compile-request+json"
 RESULT_MEDIA_TYPE: Final = "application/vnd.hansard.compiled-context+json"
+POLICY_MEDIA_TYPE: Final = "application/vnd.hansard.policy+json"
 CHECKS_MEDIA_TYPE: Final = "application/vnd.hansard.policy-checks+json"
 WITHHELD: Final = "‹withheld: this compile may not show it›"
 # Which of them were given decides whether the request alone is enough to compile again.
@@ -94,6 +97,17 @@ def result_bytes(result: CompileResult) -> bytes:
 
 
 # --- policy -----------------------------------------------------------------------------------
+
+
+def policy_bytes(given: Ports) -> bytes | None:
+    """Return the rules that were given beside the request as canonical JSON.
+
+    None where none were, or where a decider of the program's own was.
+    """
+    if not isinstance(given.policy, RuleDecider):
+        return None
+    document = policy_document(given.policy.policy)
+    return None if document is None else canonical_bytes(document)
 
 
 def attributes_of_checks(checks: Sequence[PolicyCheck]) -> Json:

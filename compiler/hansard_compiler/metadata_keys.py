@@ -182,7 +182,7 @@ hansard.transcript.prefix_hash
 hansard.compilation.stable_prefix_hash hansard.compilation.volatile_suffix_hash
 hansard.request.ref hansard.response.ref hansard.request_ref hansard.result_ref
 hansard.compilation.request_ref hansard.compilation.result_ref hansard.recipe.ref
-hansard.policy.checks_ref hansard.item.payload_refs
+hansard.compilation.policy_ref hansard.policy.checks_ref hansard.item.payload_refs
 hansard.item.final_refs hansard.step.input_refs
 hansard.approval.arguments_hash hansard.payload.digest hansard.payload.ref system_prompt_hash
 traceloop.prompt.version_hash gen_ai.input.messages_ref gen_ai.output.messages_ref

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import stable_hash
@@ -32,7 +32,15 @@ from hansard_compiler.policy_facts import (
     tool_facts,
     values_of,
 )
-from hansard_compiler.policy_rules import ACTIONS, Effect, Rule, RuleSet, fits, rule_json
+from hansard_compiler.policy_rules import (
+    ACTIONS,
+    Effect,
+    Rule,
+    RuleSet,
+    fits,
+    parse_rules,
+    rule_json,
+)
 
 # Rules of these effects say whether; the others only add a demand, and permit nothing.
 _DECIDING = (Effect.DENY, Effect.REQUIRE_APPROVAL, Effect.ALLOW)
@@ -43,6 +51,7 @@ class Policy:
     """A set of rules to check against. Nothing changes after construction: share it freely."""
 
     def __init__(self, rule_sets: Sequence[RuleSet] = (), *, rules: Sequence[Rule] = ()) -> None:
+        self.rule_sets, self.own_rules = tuple(rule_sets), tuple(rules)
         every = [*(rule for rule_set in rule_sets for rule in rule_set.rules), *rules]
         _refuse_doubles(every, rule_sets)
         self.rules = tuple(sorted(every, key=_order))
@@ -147,6 +156,52 @@ class ContextPolicy:
 
     def check_tool(self, tool: ToolFacts) -> PolicyCheck:
         return self.policy._check("do", tool_facts(self.facts, tool), self.rules)
+
+
+def policy_document(policy: Policy) -> Json | None:
+    """Return what `policy_from` makes an equal policy of; None where a rule was not parsed.
+
+    `{"rule_sets": [{"name", "version", "hash", "defaults", "rules"}], "rules": [{"rule_set",
+    "version", "rule"}]}`, each rule as its author wrote it.
+    """
+    every = [*(rule for one in policy.rule_sets for rule in one.rules), *policy.own_rules]
+    if any(rule.source is None for rule in every):
+        return None
+    return {
+        "rule_sets": [
+            {
+                "name": one.name,
+                "version": one.version,
+                "hash": one.hash,
+                "defaults": {action: str(effect) for action, effect in one.defaults.items()},
+                "rules": [rule.source for rule in one.rules],
+            }
+            for one in policy.rule_sets
+        ],
+        "rules": [
+            {"rule_set": rule.rule_set, "version": rule.version, "rule": rule.source}
+            for rule in policy.own_rules
+        ],
+    }
+
+
+def policy_from(document: Mapping[str, Any]) -> Policy:
+    """Return the policy of a document; raises PolicyRuleError, KeyError or ValueError."""
+    sets = [
+        RuleSet(
+            name=one["name"],
+            version=one["version"],
+            rules=parse_rules(one["rules"], rule_set=one["name"], version=one["version"]),
+            defaults={action: Effect(effect) for action, effect in one["defaults"].items()},
+            hash=one["hash"],
+        )
+        for one in document["rule_sets"]
+    ]
+    rules = [
+        parse_rules([one["rule"]], rule_set=one["rule_set"], version=one["version"])[0]
+        for one in document["rules"]
+    ]
+    return Policy(sets, rules=rules)
 
 
 def _applies(rule: Rule, action: Action, facts: Facts) -> bool:

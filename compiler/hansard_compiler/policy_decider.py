@@ -24,7 +24,7 @@ class RuleDecider:
 
     def __init__(self, policy: Policy) -> None:
         self.checks: list[PolicyCheck] = []
-        self._policy = policy
+        self.policy = policy
         self._asked: object = None
         self._step: ContextPolicy | None = None
 
@@ -66,7 +66,7 @@ class RuleDecider:
         )
         if self._step is None or asked != self._asked:
             self._asked = asked
-            self._step = self._policy.for_context(_context(subject))
+            self._step = self.policy.for_context(_context(subject))
         return self._step
 
 

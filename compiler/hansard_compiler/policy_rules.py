@@ -69,6 +69,7 @@ class Rule:
     priority: int = 0
     metadata: Mapping[str, Any] = field(default_factory=dict)
     mask: Mask = WHOLE  # what a redacting rule takes out; everything unless said
+    source: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)  # as given
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +149,7 @@ def _rule(value: Any, where: str, rule_set: str, version: str) -> Rule:
         priority=priority,
         metadata=metadata,
         mask=parse_mask(metadata.get("mask"), f"{where}.metadata.mask"),
+        source=given,
     )
 
 

@@ -16,11 +16,13 @@ from hansard.observation import Observation, begin, clean_attribute
 from hansard.open_span import quietly
 from hansard_compiler.compile_record import (
     CHECKS_MEDIA_TYPE,
+    POLICY_MEDIA_TYPE,
     REQUEST_MEDIA_TYPE,
     RESULT_MEDIA_TYPE,
     attributes_of,
     attributes_of_checks,
     checks_bytes,
+    policy_bytes,
     result_bytes,
     stored_request,
 )
@@ -107,14 +109,20 @@ class CompileSpan:
         recorder = self._recorder
         columns = attributes_of(result, given)
         request, request_ref, result_ref = stored_request(result), "", ""
+        policy_ref, rules = "", policy_bytes(given)
         if recorder.settings.retention is not RetentionMode.METADATA_ONLY:
             moved = self._keep_contents(result)
             columns = {key: _renamed(value, moved) for key, value in columns.items()}
             request_ref = put(recorder, request.data, REQUEST_MEDIA_TYPE)
             result_ref = put(recorder, _renamed_in(result_bytes(result), moved), RESULT_MEDIA_TYPE)
+            policy_ref = "" if rules is None else put(recorder, rules, POLICY_MEDIA_TYPE)
         is_whole = request.is_whole and is_exact(request_ref, request.data)
-        told = {semconv.COMPILE_REQUEST_REF: request_ref, semconv.COMPILE_RESULT_REF: result_ref}
-        columns |= {**_known(told), semconv.COMPILE_WHOLE: is_whole}
+        refs = {
+            semconv.COMPILE_REQUEST_REF: request_ref,
+            semconv.COMPILE_RESULT_REF: result_ref,
+            semconv.COMPILE_POLICY_REF: policy_ref,
+        }
+        columns |= {**_known(refs), semconv.COMPILE_WHOLE: is_whole}
         self._observation.span.set_attributes(clean_columns(recorder, columns))
         return Kept(
             step_id=self.step_id,

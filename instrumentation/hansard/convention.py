@@ -206,6 +206,8 @@ OWN: Final = (
     Name("hansard.compilation.ports", "string[]", _COMPILE,
          "What it was given beside the request: `policy`, `relevance`, `compressor`. Compiled "
          "again without, another result may come out."),
+    Name("hansard.compilation.policy_ref", "string", _COMPILE,
+         "Payload with the rules that were given beside the request, as canonical JSON."),
     Name("hansard.compilation.request_ref", "string", _COMPILE,
          "Payload with the request, as canonical JSON."),
     Name("hansard.compilation.request_whole", "boolean", _COMPILE,

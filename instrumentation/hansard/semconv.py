@@ -88,6 +88,7 @@ COMPILE_STABLE_PREFIX_HASH: Final = "hansard.compilation.stable_prefix_hash"
 COMPILE_VOLATILE_SUFFIX_HASH: Final = "hansard.compilation.volatile_suffix_hash"
 COMPILE_REQUEST_REF: Final = "hansard.compilation.request_ref"
 COMPILE_RESULT_REF: Final = "hansard.compilation.result_ref"
+COMPILE_POLICY_REF: Final = "hansard.compilation.policy_ref"
 COMPILE_WHOLE: Final = "hansard.compilation.request_whole"  # bool; see convention
 COMPILE_PORTS: Final = "hansard.compilation.ports"  # string[]
 POLICY_CHECKS_REF: Final = "hansard.policy.checks_ref"

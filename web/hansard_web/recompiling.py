@@ -1,7 +1,8 @@
 """A stored compile made again from its stored request: does it come to the same (RC-15)?
 
-Nothing is written, and no model is asked: what a compile was given beside its request (a policy
-or a compressor of the program's own) is not stored, and such a compile cannot be made again.
+Nothing is written, and no model is asked. Rules that a compile was given beside its request are
+stored with it; a compressor or a decider of the program's own is not, and such a compile cannot be
+made again.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from hansard_collector.rederive import read_span
 from hansard_compiler.compile import CompileResult, compile_context
 from hansard_compiler.errors import HansardError
 from hansard_compiler.models import CompilationRequest, parse
+from hansard_compiler.policy import policy_from
+from hansard_compiler.policy_decider import RuleDecider
 from hansard_compiler.ports import Ports
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.tokens import estimator_for
@@ -27,6 +30,7 @@ from hansard_store.errors import StoreCorruptError
 from hansard_store.payloads import Payload, folder_of, read_payload
 from hansard_store.receipts import Receipt, receipts_of
 
+_POLICY_KEY = "hansard.compilation.policy_ref"
 _WHOLE_KEY = "hansard.compilation.request_whole"
 _MARKERS = ("‹redacted:".encode(), "‹withheld".encode())
 _MOST_DIFFERENCES = 20
@@ -119,10 +123,14 @@ def _bytes(connection: apsw.Connection, payload: Payload) -> bytes:
 
 
 def _compiled(connection: apsw.Connection, compilation: Compilation, data: bytes) -> CompileResult:
-    if compilation.row.ports:
-        given = compilation.row.ports.replace(",", ", ")
+    attributes: Any = read_span(connection, compilation.span).view().attributes
+    policy = _policy(connection, attributes.get(_POLICY_KEY))
+    given = [one for one in (compilation.row.ports or "").split(",") if one]
+    missing = [one for one in given if one != "policy" or policy is None]
+    if missing:
         raise _Unrepeatable(
-            Verdict.MISSING, f"the program gave it a {given} of its own, which is not stored"
+            Verdict.MISSING,
+            f"the program gave it a {', '.join(missing)} of its own, which is not stored",
         )
     try:
         request = parse(CompilationRequest, orjson.loads(data))
@@ -135,9 +143,23 @@ def _compiled(connection: apsw.Connection, compilation: Compilation, data: bytes
         raise _Unrepeatable(Verdict.MISSING, reason)
     redactor = Redactor(folder_of(connection).key())
     try:
-        return compile_context(request, Ports(counter=counter, redactor=redactor))
+        return compile_context(request, Ports(counter=counter, redactor=redactor, policy=policy))
     except HansardError as error:
         raise _Unrepeatable(Verdict.DIFFERS, f"compiling it again fails: {error}") from None
+
+
+def _policy(connection: apsw.Connection, ref: object) -> RuleDecider | None:
+    """Return the rules that decided beside the request's own; None where no reference is."""
+    if not isinstance(ref, str):
+        return None
+    standing, payload = standing_of(connection, ref)
+    if payload is None or standing is not PayloadStanding.STORED:
+        raise _Unrepeatable(Verdict.MISSING, f"the rules in force then are {standing.value}")
+    try:
+        return RuleDecider(policy_from(orjson.loads(_bytes(connection, payload))))
+    except (HansardError, KeyError, TypeError, ValueError) as error:
+        reason = f"the rules in force then cannot be read by this version: {error}"
+        raise _Unrepeatable(Verdict.MISSING, reason) from None
 
 
 def _is_whole(connection: apsw.Connection, compilation: Compilation, data: bytes) -> bool:
