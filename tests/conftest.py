@@ -30,6 +30,9 @@ def pytest_configure() -> None:
     # A commit that waits for a disk proves no more than one that waits for memory.
     if os.access(_RAM_DISK, os.W_OK) and shutil.disk_usage(_RAM_DISK).free > _ENOUGH_BYTES:
         tempfile.tempdir = os.environ.setdefault("TMPDIR", str(_RAM_DISK))
+    # Second copies of heads go to the user's state folder; those of tests do not.
+    os.environ["XDG_STATE_HOME"] = os.path.join(tempfile.gettempdir(), "hansard-tests-state")
+    os.environ.pop("HANSARD_HEADS_COPY", None)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from hansard_store.errors import StoreError
 ClaimCode = Literal[
     "not_approved", "already_claimed", "token_used", "token_expired", "bad_token",
     "arguments_changed", "must_repropose", "record_altered", "not_claimed", "already_finished",
-    "settled_already",
+    "settled_already", "store_rolled_back",
 ]  # fmt: skip
 
 

@@ -19,6 +19,8 @@ from hansard_store import proposing, telling
 from hansard_store.accounting import Refusal, Who, Work
 from hansard_store.approval_records import PolicyNote
 from hansard_store.argument_keeping import Keeper
+from hansard_store.audit.acceptance import acceptance, accepted_heads
+from hansard_store.audit.anchors import Anchor, Anchors, Chain, copy_folder
 from hansard_store.database import DataFolder, store_errors, transaction
 from hansard_store.errors import StoreError
 from hansard_store.event_types import (
@@ -26,11 +28,12 @@ from hansard_store.event_types import (
     ChainReport,
     EventFilter,
     EventLog,
+    EventType,
     Head,
     StoredEvent,
 )
 from hansard_store.events import SqliteEventLog
-from hansard_store.kept_heads import keep_head, verify_with_heads
+from hansard_store.kept_heads import keep_head, read_heads, verify_with_heads
 from hansard_store.own_connections import OwnConnections
 from hansard_store.policy_port import DENY, PolicyQuestion
 
@@ -49,8 +52,12 @@ class AuditDesk:
         retention: RetentionMode = RetentionMode.REDACTED_PAYLOADS,
         source: str = "embedded",
         open_log: OpenLog = SqliteEventLog,
+        heads_copy: str | None = None,
     ) -> None:
-        """Make it; the store is opened with the first call. `clock` gives Unix nanoseconds."""
+        """Make it; the store is opened with the first call. `clock` gives Unix nanoseconds.
+
+        `heads_copy`: the setting of that name; None asks the environment, then the platform.
+        """
         self.folder = folder if isinstance(folder, DataFolder) else DataFolder(folder)
         try:
             self.folder.create()
@@ -59,6 +66,7 @@ class AuditDesk:
             raise StoreError(f"cannot use {str(self.folder.path)!r}: {error.strerror}") from error
         self.keeper = Keeper(retention, Redactor(key), key)
         self.source = source
+        self.anchors = Anchors(self.folder, key, copy=copy_folder(heads_copy))
         self._clock = clock
         self._open_log = open_log
         self._connections = OwnConnections(self.folder)
@@ -102,11 +110,43 @@ class AuditDesk:
     def verify(self, *, anchor: Head | None = None) -> ChainReport:
         """Check the audit log's chain, and the drafts and notes it refers to.
 
-        It is held against the heads that were kept day by day, and against an anchor.
+        It is held against the heads that were kept day by day and at each decision, and against
+        an anchor.
         """
         with self._reading() as connection:
             log = self._log(connection)
-            return verify_with_heads(self.folder, lambda kept: log.verify(anchor=anchor, kept=kept))
+            return verify_with_heads(
+                self.folder,
+                lambda kept: log.verify(anchor=anchor, kept=kept),
+                latest=lambda: [one.head for one in self.anchors.kept()],
+                given_up=accepted_heads(connection, self.keeper.key),
+            )
+
+    def accept_head(self, *, by: str, note: str = "") -> list[Anchor]:
+        """Take the log as it is for the valid one; return the heads that are given up by it.
+
+        It is a decision, and an event, where any head was kept that the log has not come by.
+        """
+
+        def do(work: Work) -> list[Anchor]:
+            chain = self._chain(work.connection, work.log)
+            broken = self.anchors.broken(chain, skips_damaged=True)
+            days = self._older_days(work.log)
+            heads = list(dict.fromkeys([*(one.head for one in broken), *days]))
+            if heads:
+                body = acceptance(self.keeper.key, work.log.head(), heads)
+                said = work.keeper.words("note", note) if note else None
+                work.tell(
+                    EventType.HEAD_ACCEPTED,
+                    self._person(by),
+                    action="accept_head",
+                    subject="store",
+                    body=body,
+                    contents=[] if said is None else [work.keeper.content("note", said)],
+                )
+            return broken
+
+        return self._decide(do, accepts=True)
 
     def keep_head(self) -> Head | None:
         """Keep the head of today beside the database; None where nothing was to be kept."""
@@ -218,6 +258,14 @@ class AuditDesk:
         with store_errors():
             yield self._connections.get()
 
+    def _chain(self, connection: apsw.Connection, log: EventLog) -> Chain:
+        return Chain(log, accepted_heads(connection, self.keeper.key))
+
+    def _older_days(self, log: EventLog) -> list[Head]:
+        """Return the heads of days that the log has not come by."""
+        kept = [one.head for one in read_heads(self.folder)]
+        return [one for one in kept if log.hash_at(one.seq) != one.hash]
+
     def _log(self, connection: apsw.Connection) -> EventLog:
         return self._open_log(connection)
 
@@ -227,6 +275,23 @@ class AuditDesk:
         with transaction(connection):
             work = Work(connection, self._log(connection), self.keeper, self._clock(), self.source)
             done = do(work)
+        if isinstance(done, Refusal):
+            raise done.error
+        return done
+
+    def _decide(self, do: Callable[[Work], _T | Refusal], *, accepts: bool = False) -> _T:
+        """Run a compound write that decides or claims; its head is on disk when it returns.
+
+        Raises StoreBusyError, before anything is written, where the head could not be kept.
+        """
+        with self.anchors.keeping() as keeping:
+            connection = self._connections.get()
+            with transaction(connection):
+                log = self._log(connection)
+                work = Work(connection, log, self.keeper, self._clock(), self.source)
+                done = do(work)
+                keeping.prepare(self._chain(connection, log), accepts=accepts)
+            keeping.keep()
         if isinstance(done, Refusal):
             raise done.error
         return done

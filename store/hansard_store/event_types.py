@@ -33,6 +33,7 @@ class EventType(StrEnum):
     MEMORY_WRITTEN = "memory.written"
     MEMORY_INVALIDATED = "memory.invalidated"
     TRANSCRIPT_FOLDED = "transcript.folded"
+    HEAD_ACCEPTED = "head.accepted"  # a person took an older state of the store for valid
 
 
 class Actor(StrEnum):
@@ -163,6 +164,10 @@ class EventLog(Protocol):
 
     def head(self) -> Head:
         """Return the last event's number and hash."""
+        ...
+
+    def hash_at(self, seq: int) -> bytes | None:
+        """Return the hash of an event; None where there is none. That of 0 is zero bytes."""
         ...
 
     def read(

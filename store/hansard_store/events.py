@@ -34,6 +34,7 @@ _NAMES = (
 )  # fmt: skip
 _COLUMNS = ", ".join(_NAMES)
 _HEAD = "SELECT seq, hash FROM event WHERE seq = (SELECT max(seq) FROM event)"
+_HASH_AT = "SELECT hash FROM event WHERE seq = ?"
 _ADD = f"INSERT INTO event ({_COLUMNS}) VALUES ({', '.join('?' * 15)})"
 _ADD_CONTENT = "INSERT INTO event_content (event, name, salt, body) VALUES (?, ?, ?, ?)"
 _LIST = f"SELECT {_COLUMNS} FROM event {{index}} WHERE seq < :before AND {{wanted}}"
@@ -190,6 +191,12 @@ class SqliteEventLog:
 
     def head(self) -> Head:
         return head(self._connection)
+
+    def hash_at(self, seq: int) -> bytes | None:
+        if seq == EMPTY_HEAD.seq:
+            return EMPTY_HEAD.hash
+        found: bytes | None = self._connection.execute(_HASH_AT, (seq,)).get
+        return found
 
     def read(
         self, wanted: EventFilter = _ALL, *, before: int | None = None, limit: int = 50

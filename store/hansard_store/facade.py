@@ -17,7 +17,7 @@ from hansard_compiler.retention import RetentionMode
 from hansard_store import approvals, deciding, proposal_checks, proposing, running
 from hansard_store.accounting import Refusal, Who, Work, new_id
 from hansard_store.approval_claims import lost_claims
-from hansard_store.approval_errors import ActionBlocked
+from hansard_store.approval_errors import ActionBlocked, ClaimRefused
 from hansard_store.approval_history import drafts_of, history_of
 from hansard_store.approval_records import (
     Action,
@@ -127,7 +127,7 @@ class Accountability(AuditDesk):
             revision = before.revision if revision is None else revision
             if before.is_pending and self.keeper.hash_of(arguments) != before.arguments_hash:
                 note = self._ask(_question(before, arguments), who=who)
-        return self._write(
+        return self._decide(
             lambda work: deciding.approve(
                 work, approval_id, who, revision=revision, edited=arguments, note=note
             )
@@ -156,7 +156,7 @@ class Accountability(AuditDesk):
                 granted.append(one)
             return granted
 
-        return self._write(do)
+        return self._decide(do)
 
     def reject(
         self,
@@ -168,7 +168,7 @@ class Accountability(AuditDesk):
     ) -> Approval:
         """End an action; nothing runs."""
         who = self._person(by)
-        return self._write(
+        return self._decide(
             lambda work: deciding.reject(work, approval_id, who, reason=reason, revision=revision)
         )
 
@@ -177,7 +177,7 @@ class Accountability(AuditDesk):
     ) -> Approval:
         """Send an action back to its agent with a note."""
         who = self._person(by)
-        return self._write(
+        return self._decide(
             lambda work: deciding.revise(work, approval_id, who, note=note, revision=revision)
         )
 
@@ -211,7 +211,12 @@ class Accountability(AuditDesk):
             holder=holder,
             is_trusted=is_trusted,
         )
-        return self._write(lambda work: running.claim(work, approval_id, bringing))
+
+        def do(work: Work) -> Claim | Refusal:
+            self._refuse_older(work)
+            return running.claim(work, approval_id, bringing)
+
+        return self._decide(do)
 
     def finish(
         self,
@@ -251,7 +256,7 @@ class Accountability(AuditDesk):
         Raises OutcomeKnown where it is not unknown, BadProposal without a note.
         """
         who = self._person(by)
-        return self._write(
+        return self._decide(
             lambda work: running.settle_outcome(
                 work, approval_id, who, outcome=outcome, note=note, result_ref=result_ref
             )
@@ -354,6 +359,23 @@ class Accountability(AuditDesk):
             self._write(lambda work: proposing.note_denial(work, asked, note, who))
             raise ActionBlocked(asked.tool, note.reason or "a rule denies it", note.rule_ids)
         return note
+
+    def _refuse_older(self, work: Work) -> None:
+        """Raise ClaimRefused where the store has not come by a head that was kept of it."""
+        chain = self._chain(work.connection, work.log)
+        for one in self.anchors.broken(chain):
+            ends, kept = work.log.head().seq, one.head.seq
+            told = f"ends at event {ends}" if ends < kept else "went another way"
+            raise ClaimRefused(
+                "store_rolled_back",
+                f"this store {told}, and had come to event {kept} as {str(one.place)!r} holds of "
+                f"{one.folder!r}: what it would run may have run already; look at `hansard "
+                "verify`, put the newer store back, or take this one for valid with `hansard "
+                "events accept-head`",
+                kept=one.head.text,
+                head=work.log.head().text,
+                folder=one.folder,
+            )
 
     def _in_time(self, read: Callable[..., list[Approval]]) -> list[Approval]:
         """Read a list; what no index finds to be over, as a clock was set back, is so by then."""

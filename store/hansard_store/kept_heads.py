@@ -91,16 +91,23 @@ def _names(folder: DataFolder) -> list[str]:
 
 
 def verify_with_heads(
-    folder: DataFolder, verify: Callable[[Sequence[Head]], ChainReport]
+    folder: DataFolder,
+    verify: Callable[[Sequence[Head]], ChainReport],
+    *,
+    latest: Callable[[], Sequence[Head]] = tuple,
+    given_up: frozenset[str] = frozenset(),
 ) -> ChainReport:
-    """Check a chain against every head that was kept of it; a file that holds none is a break."""
+    """Check a chain against every head that was kept of it; a file that holds none is a break.
+
+    `latest` returns those of decisions and claims; heads that were given up are left out.
+    """
     try:
-        kept = read_heads(folder)
+        kept = [*(one.head for one in read_heads(folder)), *latest()]
     except StoreError as error:
         report = verify(())
         problem = f"cannot be held against what was kept of it: {error}"
         return replace(report, broken=report.broken or ChainBreak(report.head.seq, problem))
-    return verify([one.head for one in kept])
+    return verify([one for one in dict.fromkeys(kept) if one.text not in given_up])
 
 
 def _head(folder: DataFolder, day: str) -> Head:

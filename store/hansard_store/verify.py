@@ -15,6 +15,8 @@ from typing import Any
 
 import apsw
 
+from hansard_store.audit.acceptance import accepted_heads
+from hansard_store.audit.anchors import Anchors, copy_folder
 from hansard_store.contents import log_user, text_user
 from hansard_store.database import DataFolder, open_reader, snapshot
 from hansard_store.errors import StoreCorruptError
@@ -54,46 +56,55 @@ class Report:
         return not self.findings
 
 
+@dataclass(frozen=True, slots=True)
+class _Store:
+    """What is checked, and what it is held against."""
+
+    connection: apsw.Connection
+    folder: DataFolder
+    key: bytes
+    heads_copy: Path | None
+
+
 def verify_store(
     folder: DataFolder,
     *,
     every: int = 1,
+    heads_copy: str | None = None,
     progress: Progress = lambda _check, _done, _total: None,
 ) -> Report:
     """Check the whole store, or of large tables every nth row; reads all of it by default.
 
+    `heads_copy`: the setting of that name; None asks the environment, then the platform.
     On a connection of its own: one that has read the full-text indexes before would judge them by
     what it remembers of their structure (SQLite 3.54).
     """
     connection = open_reader(folder)
     try:
-        return _verify(folder, connection, every=every, progress=progress)
+        store = _Store(connection, folder, folder.key(), copy_folder(heads_copy))
+        return _verify(store, every=every, progress=progress)
     finally:
         connection.close()
 
 
-def _verify(
-    folder: DataFolder, connection: apsw.Connection, *, every: int, progress: Progress
-) -> Report:
+def _verify(store: _Store, *, every: int, progress: Progress) -> Report:
     findings: list[Finding] = []
     rows = 0
     for check, found in _WHOLE.items():
-        findings += _first(check, found, connection)
+        findings += _first(check, found, store)
         progress(check, 1, 1)
     if any(finding.check == "file" for finding in findings):
         return Report(findings, rows)  # rows read from damaged pages would tell nothing more
     for name, look in _TABLES.items():
-        broken, looked = _Scan(folder, connection, name, every, progress).run(look)
+        broken, looked = _Scan(store.folder, store.connection, name, every, progress).run(look)
         findings += broken
         rows += looked
     return Report(findings, rows)
 
 
-def _first(
-    check: str, find: Callable[[apsw.Connection], _Found], connection: apsw.Connection
-) -> list[Finding]:
+def _first(check: str, find: Callable[[_Store], _Found], store: _Store) -> list[Finding]:
     try:
-        return [Finding(check, *one) for one in islice(find(connection), _MOST.get(check, 1))]
+        return [Finding(check, *one) for one in islice(find(store), _MOST.get(check, 1))]
     except (apsw.CorruptError, apsw.SQLError) as error:
         return [Finding("file", "(file)", "", str(error))]
 
@@ -180,24 +191,34 @@ def _transcripts(connection: apsw.Connection) -> _Found:
         yield "transcript_message", "", problem
 
 
-def _events(connection: apsw.Connection) -> _Found:
-    beside = DataFolder(Path(connection.filename).parent)
-    report = verify_with_heads(beside, lambda kept: verify_events(connection, kept=kept))
+def _events(store: _Store) -> _Found:
+    anchors = Anchors(store.folder, store.key, copy=store.heads_copy)
+    report = verify_with_heads(
+        store.folder,
+        lambda kept: verify_events(store.connection, kept=kept),
+        latest=lambda: [one.head for one in anchors.kept()],
+        given_up=accepted_heads(store.connection, store.key),
+    )
     if report.broken is not None:
         yield "event", str(report.broken.seq), report.broken.problem
 
 
+def _rows(check: Callable[[apsw.Connection], _Found]) -> Callable[[_Store], _Found]:
+    """Return a check that needs nothing but the database."""
+    return lambda store: check(store.connection)
+
+
 _WHOLE = {
-    "file": _file,
-    "foreign keys": _foreign_keys,
-    "ledger": _ledger,
-    "records": _records,
-    "runs": _runs,
-    "receipts": _receipts,
-    "indexes": _indexes,
+    "file": _rows(_file),
+    "foreign keys": _rows(_foreign_keys),
+    "ledger": _rows(_ledger),
+    "records": _rows(_records),
+    "runs": _rows(_runs),
+    "receipts": _rows(_receipts),
+    "indexes": _rows(_indexes),
     "audit log": _events,
-    "approvals": check_approvals,
-    "transcripts": _transcripts,
+    "approvals": _rows(check_approvals),
+    "transcripts": _rows(_transcripts),
 }
 
 

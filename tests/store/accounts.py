@@ -67,7 +67,8 @@ class Rules:
 
 
 def account(path: Path, clock: Callable[[], int] | None = None, **told: Any) -> Accountability:
-    """Open the accountability of a folder, new or not."""
+    """Open the accountability of a folder, new or not; second copies of heads only where asked."""
+    told.setdefault("heads_copy", "off")
     return Accountability(empty_store(path / "data"), clock=clock or Clock(), **told)
 
 
@@ -96,6 +97,12 @@ class MemoryEventLog:
 
     def head(self) -> Head:
         return _end(self._events)
+
+    def hash_at(self, seq: int) -> bytes | None:
+        if seq == EMPTY_HEAD.seq:
+            return EMPTY_HEAD.hash
+        events = [*self._events, *self._pending]
+        return events[seq - 1].hash if 0 < seq <= len(events) else None
 
     def read(
         self,

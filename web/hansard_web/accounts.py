@@ -79,6 +79,7 @@ def make_accounts(site: Site, desk: PolicyDesk, outlet: Outlet | None) -> Accoun
         retention=RetentionMode(site.settings.retention),
         policy=policy_of(desk.book, desk.keeper, site.folder),
         source="api",
+        heads_copy=site.settings.heads_copy,
     )
     tell_head = None if outlet is None else telling(outlet)
     return Accounts(store, StoreWatch(site.folder), tell_head)

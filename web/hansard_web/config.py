@@ -76,6 +76,7 @@ class Config:
     outbound: str = "off"
     keep: int | None = None  # nanoseconds
     max_disk: int | None = None  # bytes
+    heads_copy: str | None = None  # a folder, or off
 
     @property
     def is_local(self) -> bool:
@@ -121,6 +122,10 @@ def _parse_path(text: str) -> Path:
     if not text:
         raise ValueError("a path")
     return Path(text).expanduser()
+
+
+def _parse_heads_copy(text: str) -> str:
+    return text if text == "off" else str(_parse_path(text))
 
 
 def _parse_host(text: str) -> str:
@@ -280,6 +285,14 @@ SETTINGS: Final = (
         "no limit",
         "size",
         "The oldest runs are deleted when the store is larger than this; pinned ones stay.",
+    ),
+    Setting(
+        "heads_copy",
+        _parse_heads_copy,
+        "the platform's user state folder",
+        "path | off",
+        "Folder for second copies of the audit log's head, a small file per store; "
+        "programs with a gate of their own take it from the environment.",
     ),
 )
 _BY_NAME: Final = {setting.name: setting for setting in SETTINGS}

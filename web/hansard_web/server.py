@@ -189,6 +189,7 @@ class Server:
             model_server=config.model_server,
             script=script_in(config.script),
             mcp=config.mcp == "on",
+            heads_copy=config.heads_copy,
         )
 
     def run(self, *, on_ready: Callable[[Doors], None] = lambda _: None) -> None:

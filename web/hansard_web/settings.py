@@ -87,3 +87,4 @@ class WebSettings:
     model_server: str | None = None  # OpenAI-compatible, for model calls of the sidecar
     script: Json | None = None  # of the scripted model, where whoever asks brings none
     mcp: bool = True  # whether /mcp answers
+    heads_copy: str | None = None  # folder for second copies of heads, or off

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hansard_store.approval_records import Proposal
+from hansard_store.facade import Accountability, open_accountability
 from tests.journeys.processes import export as send
 from tests.journeys.processes import grpc_exporter, serving, spans
 from tests.web.cli.conftest import Cli
@@ -142,3 +145,49 @@ def test_a_file_that_is_not_there_is_wrong_use(anywhere: Cli, tmp_path: Path) ->
 
     assert ended.exit_code == 2
     assert "nowhere.json" in ended.stderr
+
+
+def test_a_store_that_was_put_back_runs_nothing_until_its_head_is_accepted(
+    anywhere: Cli, tmp_path: Path
+) -> None:
+    data, copies = tmp_path / "data", tmp_path / "state"
+    where = {"HANSARD_DATA": str(data), "HANSARD_HEADS_COPY": str(copies)}
+    with open_accountability(data) as desk:
+        made = desk.propose(Proposal("wire", {"kroner": 100})).approval.approval_id
+    assert anywhere("backup", str(tmp_path / "friday"), **where).exit_code == 0
+    assert anywhere("approvals", "approve", made, "--by", "ann", **where).exit_code == 0
+    (data / "hansard.db").unlink()
+    for left in data.glob("hansard.db-*"):
+        left.unlink()
+    shutil.copy(tmp_path / "friday" / "hansard.db", data / "hansard.db")
+
+    found = anywhere("verify", **where)
+    accepted = anywhere("events", "accept-head", "--note", "the disk died", "--by", "ann", **where)
+
+    assert found.exit_code == 1
+    assert "audit log: event 2: is missing: the log ends at 1" in found.stdout
+    assert accepted.exit_code == 0, accepted.output
+    assert "given up" in accepted.stdout
+    listed = json.loads(anywhere("events", "list", "--json", **where).stdout)["items"]
+    assert [one["type"] for one in listed] == ["head.accepted", "action.created"]
+    assert anywhere("verify", **where).exit_code == 0
+
+
+def test_a_backup_that_is_restored_may_run_what_it_holds_and_says_so_in_its_log(
+    anywhere: Cli, tmp_path: Path
+) -> None:
+    data, copies, restored = tmp_path / "data", tmp_path / "state", tmp_path / "restored"
+    where = {"HANSARD_DATA": str(data), "HANSARD_HEADS_COPY": str(copies)}
+    with open_accountability(data) as desk:
+        made = desk.propose(Proposal("wire", {"kroner": 100})).approval.approval_id
+    assert anywhere("backup", str(tmp_path / "friday"), **where).exit_code == 0
+    assert anywhere("approvals", "approve", made, "--by", "ann", **where).exit_code == 0
+
+    put = anywhere("restore", str(tmp_path / "friday"), **where | {"HANSARD_DATA": str(restored)})
+
+    assert put.exit_code == 0, put.output
+    with Accountability(restored, heads_copy=str(copies)) as desk:
+        assert [one.type for one in desk.events()] == ["head.accepted", "action.created"]
+        desk.approve(made, by="ann")
+        desk.claim(made)
+    assert anywhere("verify", **where).exit_code == 0  # the first one is as sound as before

@@ -22,7 +22,7 @@ from hansard_web.readers import Readers
 from hansard_web.sidecar.errors import BadBody
 from hansard_web.strict_json import parse_json
 
-SETTINGS = ("data", "policy", "retention")
+SETTINGS = ("data", "policy", "retention", "heads_copy")
 
 
 @contextmanager
@@ -43,7 +43,9 @@ def accounting(
     key, mode = folder.key(), RetentionMode(config.retention)
     book = PolicyBook(folder, readers.read, config.policy)
     policy = policy_of(book, CheckKeeper(mode, Redactor(key), key), folder)
-    desk = Accountability(folder, retention=mode, policy=policy, source=source)
+    desk = Accountability(
+        folder, retention=mode, policy=policy, source=source, heads_copy=config.heads_copy
+    )
     try:
         yield desk
     finally:

@@ -20,6 +20,7 @@ from hansard.clients import instrumentations
 from hansard.config import SETTINGS as SDK_SETTINGS
 from hansard.config import load_settings
 from hansard_compiler.errors import HansardError
+from hansard_store.audit.anchors import copy_folder, store_id
 from hansard_store.database import DataFolder
 from hansard_store.ledger_queries import ledger_totals, list_refusals
 from hansard_store.transcript_queries import decode_all
@@ -131,6 +132,27 @@ def check_disk(folder: DataFolder) -> Iterator[Finding]:
         yield Finding(Level.WARN, "disk", f"{text}: make room, or serve with --max-disk")
     else:
         yield Finding(Level.OK, "disk", text)
+
+
+def check_heads(folder: DataFolder, setting: str | None) -> Iterator[Finding]:
+    """Look whether the audit log's head has a second copy outside of the data folder."""
+    copy = copy_folder(setting)
+    if copy is None:
+        yield Finding(Level.OK, "heads", "are kept in the data folder alone")
+    elif not folder.key_file.exists():
+        return
+    elif not _is_writable(copy):
+        told = f"cannot be copied to {copy}: a store that was put back whole is not noticed"
+        yield Finding(Level.WARN, "heads", told)
+    else:
+        kept = "is kept in" if (copy / store_id(folder.key())).exists() else "will be kept in"
+        yield Finding(Level.OK, "heads", f"a second copy {kept} {copy}")
+
+
+def _is_writable(path: Path) -> bool:
+    """Say whether a folder, or what would hold it, takes files."""
+    nearest = next((one for one in (path, *path.parents) if one.exists()), path)
+    return nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
 
 
 def check_store(folder: DataFolder) -> Iterator[Finding]:

@@ -11,8 +11,16 @@ import click
 from hansard_store.backup import Backup, back_up
 from hansard_store.backup import restore as restore_store
 from hansard_store.database import DataFolder
+from hansard_store.facade import Accountability
 from hansard_web import format as fmt
-from hansard_web.cli.base import Command, json_option, print_json, setting_options
+from hansard_web.cli.accounts import user
+from hansard_web.cli.base import (
+    Command,
+    json_option,
+    print_json,
+    read_config,
+    setting_options,
+)
 from hansard_web.cli.progress import progress_of
 from hansard_web.cli.store import find_store, open_store
 from hansard_web.config import data_folder
@@ -39,16 +47,23 @@ def backup(*, target: Path, data: str | None, no_key: bool, as_json: bool) -> No
 
 @click.command(cls=Command)
 @click.argument("source", type=click.Path(path_type=Path))
-@setting_options("data")
+@setting_options("data", "heads_copy")
 @json_option
-def restore(*, source: Path, data: str | None, as_json: bool) -> None:
+def restore(*, source: Path, data: str | None, heads_copy: str | None, as_json: bool) -> None:
     """Put a backup in an empty data folder.
+
+    Where this store had come further here, the older state is taken for the valid one, and the
+    audit log says so: the restored folder may run approved actions.
 
     Example: hansard restore friday.tar.zst --data ./restored
     """
     folder = DataFolder(data_folder(data, os.environ))
     with progress_of() as tell:
         made = restore_store(source, folder, progress=tell)
+    config = read_config(data=str(folder.path), heads_copy=heads_copy)
+    open_store(folder).close()
+    with Accountability(folder, source="cli", heads_copy=config.heads_copy) as desk:
+        desk.accept_head(by=user(), note="restored from a backup")
     _report(made, f"restored to {folder.path}", as_json=as_json)
 
 

@@ -25,6 +25,7 @@ from hansard_web.cli.checks import (
     check_disk,
     check_doors,
     check_folder,
+    check_heads,
     check_instrumentors,
     check_offline,
     check_sdk,
@@ -41,7 +42,7 @@ _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
 
 
 @click.command(cls=Command)
-@setting_options("data", "config", "host", "http_port", "grpc_port", "token")
+@setting_options("data", "config", "host", "http_port", "grpc_port", "token", "heads_copy")
 @click.option("--send-test-span", is_flag=True, help="Send a span to each door and read it back.")
 @click.option("--offline", is_flag=True, help="Prove that nothing leaves this machine.")
 @json_option
@@ -75,6 +76,7 @@ def _examine(
     yield from check_folder(folder)
     yield from check_disk(folder)
     yield from check_store(folder)
+    yield from check_heads(folder, config.heads_copy)
     yield from check_transcripts(folder)
     yield from check_doors(config, doors)
     yield from check_sdk(given)

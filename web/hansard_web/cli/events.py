@@ -16,7 +16,7 @@ from hansard_store.facade import Accountability
 from hansard_store.run_queries import find_trace_id
 from hansard_web.api.asked import limit_of
 from hansard_web.api.values import dump
-from hansard_web.cli.accounts import SETTINGS, accounting
+from hansard_web.cli.accounts import SETTINGS, accounting, user
 from hansard_web.cli.base import Group, json_option, print_json, setting_options, write_bytes
 from hansard_web.cli.store import reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
@@ -124,6 +124,34 @@ def verify(*, anchor: str | None, as_json: bool, **told: Any) -> None:
         )
     if not report.is_sound:
         raise click.exceptions.Exit(1)
+
+
+@events.command("accept-head")
+@click.option("--note", default="", help="Why this state is the valid one.")
+@click.option("--by", help="Who decides; default: the user of this system.")
+@setting_options(*SETTINGS)
+@json_option
+def accept_head(*, note: str, by: str | None, as_json: bool, **told: Any) -> None:
+    """Take the log as it is for the valid one, though it had come further when a head was kept.
+
+    A store that is older than a head that was kept of it runs no approved action: what it would
+    run may have run already. This gives those heads up, and the audit log says who did so.
+
+    Example: hansard events accept-head --note "the disk died; this is Friday's backup"
+    """
+    with accounting(told) as desk:
+        given_up = desk.accept_head(by=by or user(), note=note)
+        found = desk.head()
+    if as_json:
+        gone = [{"head": one.head.text, "kept_in": str(one.place)} for one in given_up]
+        print_json({**head_json(found), "given_up": gone})
+        return
+    print_facts(
+        [
+            *(("given up", f"{one.head.seq} of {one.folder}, in {one.place}") for one in given_up),
+            ("head", found.text),
+        ]
+    )
 
 
 @events.command()

@@ -34,12 +34,14 @@ class _VerifyGroup(Command, Group):
 
 @click.group(cls=_VerifyGroup, invoke_without_command=True)
 @click.pass_context
-@setting_options("data")
+@setting_options("data", "heads_copy")
 @click.option(
     "--every", default=1, show_default=True, type=click.IntRange(1), help="Look at every nth row."
 )
 @json_option
-def verify(ctx: click.Context, *, data: str | None, every: int, as_json: bool) -> None:
+def verify(
+    ctx: click.Context, *, data: str | None, heads_copy: str | None, every: int, as_json: bool
+) -> None:
     """Check every row, digest and file of the store, or a compile.
 
     Reads all of it while it is used, and names the first broken row of each kind of damage.
@@ -47,14 +49,15 @@ def verify(ctx: click.Context, *, data: str | None, every: int, as_json: bool) -
     Example: hansard verify
     """
     if ctx.invoked_subcommand is None:
-        _verify_store(data, every=every, as_json=as_json)
+        copy = read_config(data=data, heads_copy=heads_copy).heads_copy
+        _verify_store(data, every=every, heads_copy=copy, as_json=as_json)
 
 
-def _verify_store(data: str | None, *, every: int, as_json: bool) -> None:
+def _verify_store(data: str | None, *, every: int, heads_copy: str | None, as_json: bool) -> None:
     folder = find_store(data)
     open_store(folder).close()
     with progress_of() as tell:
-        report = verify_store(folder, every=every, progress=tell)
+        report = verify_store(folder, every=every, heads_copy=heads_copy, progress=tell)
     if as_json:
         findings = [dataclasses.asdict(finding) for finding in report.findings]
         print_json({"rows": report.rows, "findings": findings})

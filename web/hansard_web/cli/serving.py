@@ -31,7 +31,7 @@ _HTTP = (
     "cors_origin",
     "allow_host",
 )
-_SHOWN = ("policy", "mcp")
+_SHOWN = ("policy", "mcp", "heads_copy")
 _INGEST = ("grpc_port", "retention", "durability", "keep", "max_disk")
 
 

@@ -1,0 +1,1 @@
+"""What holds the record against itself: heads kept elsewhere, and seals of rows."""

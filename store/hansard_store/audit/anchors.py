@@ -1,0 +1,281 @@
+"""Heads of the audit log as they were at each decision and claim, kept beside the store and apart.
+
+A database that was put back to an earlier state is sound in itself: it ends sooner, and what it
+would run again has run. So the head is written to `heads/latest` in the data folder and to one file
+per store id in the platform's state directory (setting `heads_copy`), after the commit and before
+the action runs. A store that has not come by a head that was kept of it runs no approved action.
+
+Format of both files, a line for each data folder that the store was used in: `SEQ:HASH`, a space,
+`-` or `forked`, a space, the folder's absolute path. `forked`: that folder was restored from an
+older state and went its own way, which somebody accepted; it says nothing of the other folders.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import secrets
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from hansard_store.database import DataFolder
+from hansard_store.errors import StoreBusyError
+from hansard_store.event_types import EventLog, Head
+
+if sys.platform == "win32":
+
+    def _lock(descriptor: int) -> None:
+        """Two processes that decide in one moment may lose the newer head here."""
+
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+ENVIRONMENT: Final = "HANSARD_HEADS_COPY"
+OFF: Final = "off"
+LATEST: Final = "latest"
+_LINE: Final = re.compile(r"(\d{1,19}):([0-9a-f]{64}) (-|forked) (.+)", re.ASCII)
+_MOST_FOLDERS: Final = 50  # of one store: the newest
+_RESERVED_BYTES: Final = 4096  # written before the commit, so that a full disk refuses there
+_log = logging.getLogger("hansard.approvals")
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A head as it was kept of the store in one folder."""
+
+    head: Head
+    folder: str
+    is_fork: bool
+    place: Path  # the file that holds it
+
+    @property
+    def line(self) -> str:
+        return f"{self.head.text} {'forked' if self.is_fork else '-'} {self.folder}"
+
+
+def copy_folder(setting: str | None = None) -> Path | None:
+    """Return where second copies of heads are kept; None where that is switched off.
+
+    `setting`: a folder, or `off`; None asks the environment, then the platform. Every process that
+    opens a store must come to the same, whatever configured it, so the environment is read here.
+    """
+    chosen = setting or os.environ.get(ENVIRONMENT)
+    if chosen:
+        return None if chosen == OFF else Path(chosen).expanduser()
+    from platformdirs import user_state_path  # only this line needs it
+
+    try:
+        return user_state_path("hansard", appauthor=False) / "heads"
+    except RuntimeError:  # a container's user that is in no passwd
+        return None
+
+
+def store_id(key: bytes) -> str:
+    """Return the id of a store: a hash of its key, so that a copy of it has the same one."""
+    return hashlib.blake2b(key, digest_size=16, person=b"hansard store id").hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """An audit log, and the heads that it need not have come by."""
+
+    log: EventLog
+    given_up: frozenset[str] = frozenset()
+
+    def has_passed(self, head: Head) -> bool:
+        """Say whether the chain came by a head, or somebody accepted that it did not."""
+        return self.holds(head) or head.text in self.given_up
+
+    def holds(self, head: Head) -> bool:
+        """Say whether the chain came by a head."""
+        return self.log.hash_at(head.seq) == head.hash
+
+
+class Anchors:
+    """Keeps and reads the heads of one store; threads may share it."""
+
+    def __init__(self, folder: DataFolder, key: bytes, *, copy: Path | None) -> None:
+        self._here = str(folder.path.resolve())
+        self._local = folder.heads / LATEST
+        self._copy = None if copy is None else copy / store_id(key)
+
+    def broken(self, chain: Chain, *, skips_damaged: bool = False) -> list[Anchor]:
+        """Return the heads that this store has not come by: it is older, or went another way.
+
+        Those that somebody accepted as given up are left out. Raises StoreBusyError for a file
+        that cannot be read, or holds no heads unless those are skipped.
+        """
+        anchors = self._of_this_store(skips_damaged=skips_damaged)
+        return [one for one in anchors if not chain.has_passed(one.head)]
+
+    def kept(self) -> list[Anchor]:
+        """Return every head that was kept of the store in this folder, wherever it lies."""
+        return [one for one in self._read_all() if one.folder == self._here]
+
+    @contextmanager
+    def keeping(self) -> Iterator[Keeping]:
+        """Reserve the files before a transaction begins, for `Keeping`.
+
+        Raises StoreBusyError where the data folder takes none: the transaction must not begin. A
+        second copy that cannot be written is left out; `hansard doctor` says so.
+        """
+        reserved = [_reserve(self._local)]
+        try:
+            if self._copy is not None:
+                with suppress(StoreBusyError):
+                    reserved.append(_reserve(self._copy))
+            yield Keeping(self._here, reserved)
+        finally:
+            for one in reserved:
+                one.path.unlink(missing_ok=True)
+
+    def _of_this_store(self, *, skips_damaged: bool) -> list[Anchor]:
+        """Return what bears on this folder: its own heads, and others' unless one forked."""
+        found = self._read_all(skips_damaged=skips_damaged)
+        mine = [one for one in found if one.folder == self._here]
+        if any(one.is_fork for one in mine):
+            return mine
+        return mine + [one for one in found if one.folder != self._here and not one.is_fork]
+
+    def _read_all(self, *, skips_damaged: bool = False) -> list[Anchor]:
+        places = self._places()
+        return [one for place in places for one in _read(place, skips_damaged=skips_damaged)]
+
+    def _places(self) -> list[Path]:
+        return [self._local, *([] if self._copy is None else [self._copy])]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reserved:
+    """A file that has room for what goes to a place beside it."""
+
+    path: Path
+    place: Path
+
+    def replace(self, found: Sequence[Anchor], mine: Anchor) -> None:
+        others = [one for one in found if one.folder != mine.folder]
+        text = "".join(f"{one.line}\n" for one in [*others[-_MOST_FOLDERS + 1 :], mine])
+        with self.path.open("r+b") as file:
+            file.write(text.encode("utf-8", "surrogateescape"))
+            file.truncate()
+            file.flush()
+            os.fsync(file.fileno())
+        self.path.replace(self.place)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A place that takes the head of a commit."""
+
+    reserved: _Reserved
+    is_over: bool  # over whatever is there: it was given up
+    is_fork: bool
+
+
+@dataclass(slots=True)
+class Keeping:
+    """Files that wait for the head of one commit."""
+
+    _here: str
+    _reserved: list[_Reserved]
+    _head: Head | None = None
+    _wanted: list[_Wanted] = field(default_factory=list)
+
+    def prepare(self, chain: Chain, *, accepts: bool = False) -> None:
+        """Take the head inside the transaction; a kept one that the chain has not come by stays.
+
+        `accepts`: unless somebody just accepted that, over a damaged file as well. Where another
+        folder of the store is further, this one is a fork from there on.
+        """
+        self._head = chain.log.head()
+        for one in self._reserved:
+            try:
+                found = _read(one.place, skips_damaged=accepts)
+            except StoreBusyError:
+                continue  # claims are refused for it, decisions are not
+            mine = self._mine(found)
+            if mine is not None and not chain.has_passed(mine.head):
+                continue
+            others = [other for other in found if other.folder != self._here and not other.is_fork]
+            is_apart = accepts and not all(chain.holds(other.head) for other in others)
+            is_fork = is_apart or (mine is not None and mine.is_fork)
+            is_over = accepts or (mine is not None and not chain.holds(mine.head))
+            self._wanted.append(_Wanted(one, is_over, is_fork))
+
+    def keep(self) -> None:
+        """Write the head after the commit and before what it allows begins. Needs no database."""
+        assert self._head is not None
+        for one in self._wanted:
+            place = one.reserved.place
+            try:
+                with _locked(place.parent):
+                    found = _read(place, skips_damaged=one.is_over)
+                    mine = self._mine(found)
+                    if mine is None or one.is_over or mine.head.seq < self._head.seq:
+                        anchor = Anchor(self._head, self._here, one.is_fork, place)
+                        one.reserved.replace(found, anchor)
+            except (OSError, StoreBusyError) as error:  # it is committed, and has its earlier head
+                _log.error("the head of the audit log was not kept: %s", error)
+
+    def _mine(self, found: Sequence[Anchor]) -> Anchor | None:
+        return next((one for one in found if one.folder == self._here), None)
+
+
+def _read(place: Path, *, skips_damaged: bool = False) -> list[Anchor]:
+    try:
+        text = place.read_text(encoding="utf-8", errors="surrogateescape")
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        if place.name != LATEST:
+            return []  # the second copy is an addition; the folder's own must be readable
+        raise StoreBusyError(f"{str(place)!r} cannot be read: {error.strerror}") from None
+    found = []
+    for line in text.splitlines():
+        match = _LINE.fullmatch(line)
+        if match is None and not skips_damaged:
+            raise StoreBusyError(
+                f"{str(place)!r} holds no head of the audit log (SEQ:HASH); look at "
+                "`hansard verify`, then `hansard events accept-head`"
+            )
+        if match is not None:
+            head = Head(int(match[1]), bytes.fromhex(match[2]))
+            found.append(Anchor(head, match[4], match[3] == "forked", place))
+    return found
+
+
+def _reserve(place: Path) -> _Reserved:
+    path = place.with_name(f".{place.name}-{secrets.token_hex(4)}")
+    try:
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(bytes(_RESERVED_BYTES))
+    except OSError as error:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+        raise StoreBusyError(
+            f"the head of the audit log cannot be kept in {str(place.parent)!r}: {error.strerror}"
+        ) from None
+    return _Reserved(path, place)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Let one process at a time read and replace the files of a folder."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        _lock(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
