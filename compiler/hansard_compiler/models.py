@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import (
@@ -29,7 +30,15 @@ SCHEMA_VERSION = "1"
 EXTERNAL = "external"  # metadata `origin` of a memory that came from outside, with its `url`
 _UTC = TzInfo(0)
 
-Utc: TypeAlias = Annotated[AwareDatetime, AfterValidator(lambda at: at.astimezone(_UTC))]
+
+def _in_utc(at: datetime) -> datetime:
+    try:
+        return at.astimezone(_UTC)
+    except OverflowError:
+        raise ValueError("a time between the years 1 and 9999, in UTC, is expected") from None
+
+
+Utc: TypeAlias = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Id: TypeAlias = Annotated[str, Field(min_length=1, max_length=512)]
 Json: TypeAlias = dict[str, Any]

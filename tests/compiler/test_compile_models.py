@@ -165,6 +165,8 @@ def test_missing_and_unknown_fields_are_refused_with_their_names(model: type[Bas
         ({"importance_score": float("nan")}, "importance_score"),
         ({"ttl_seconds": -1}, "ttl_seconds"),
         ({"created_at": "2026-03-04T12:00:00"}, "created_at"),
+        ({"created_at": "0001-01-01T00:00:00+14:00"}, "created_at"),
+        ({"created_at": "9999-12-31T23:00:00-14:00"}, "created_at"),
         ({"id": ""}, "id"),
         ({"stable_hash": "sha256:0"}, "ContextItem"),
         ({"source_ref": {"source_type": "rumour"}}, "source_ref.source_type"),

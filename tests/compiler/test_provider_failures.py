@@ -310,6 +310,38 @@ def test_a_stream_of_nonsense_is_a_bad_answer(name: str, server: Provider) -> No
         adapter.call(replace(PLAIN, stream=True))
 
 
+EMPTY = [{}, {"id": "x", "usage": {}}, {"choices": []}, {"content": []}, {"output": None},
+         {"error": {"message": "no"}}, {"choices": [{"message": {}}]}]  # fmt: skip
+
+
+@by_provider
+@pytest.mark.parametrize("body", EMPTY)
+def test_an_answer_that_says_nothing_is_no_answer(
+    server: Provider, name: str, body: dict[str, Any]
+) -> None:
+    server.replies.append(json_reply(body))
+
+    with opened(server, name) as adapter, pytest.raises(BadAnswer, match="no message and no fin"):
+        adapter.call(PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("openai", {"status": "completed", "output": []}),
+        ("anthropic", {"content": [], "stop_reason": "end_turn"}),
+        ("openai_compatible", {"choices": [{"message": {"content": ""}, "finish_reason": "stop"}]}),
+    ],
+)
+def test_a_model_may_say_nothing_and_stop(
+    server: Provider, name: str, body: dict[str, Any]
+) -> None:
+    server.replies.append(json_reply(body))
+
+    with opened(server, name) as adapter:
+        assert adapter.call(PLAIN).shortfall is None
+
+
 @pytest.mark.covers("PA-22")
 @pytest.mark.parametrize(
     ("name", "body", "kind"),

@@ -107,6 +107,33 @@ def test_an_unknown_conversation_is_not_found(client: TestClient) -> None:
     assert "nobody" in page.one("main").text
 
 
+# ---- times
+
+EXTREMES = ["0001-01-01", "1969-12-31", "2262-04-12", "2400-01-01", "9999-12-31T23:59:59-14:00",
+            "0001-01-01T00:00:00+14:00", "9" * 40, "-1", "1e400", "NaN", "99999999999999999999d",
+            "2026-02-30", "\0", "٣"]  # fmt: skip
+TIMED = ["/", "/usage", "/events", "/receipts", "/search", "/conversations", "/approvals",
+         "/memory",
+         "/tasks", "/health", "/v1/runs", "/v1/events", "/v1/usage", "/v1/receipts", "/v1/search",
+         "/v1/memory", "/v1/approvals", "/v1/tasks", "/v1/annotations"]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", TIMED)
+def test_no_time_in_an_address_is_an_error_of_the_server(
+    client: TestClient, runs: RunMaker, path: str
+) -> None:
+    runs.run(model="gpt-5")
+    names = ["since", "until", "from", "to", "days", "before", "after", "now"]
+
+    answers = {
+        (name, text): client.get(path, params={"q": "x", name: text}).status_code
+        for name in names
+        for text in EXTREMES
+    }
+
+    assert {key: status for key, status in answers.items() if status >= 500} == {}
+
+
 # ---- usage
 
 

@@ -274,7 +274,9 @@ def _time(state: ListState, key: str, now_ns: int, problems: list[str]) -> int |
     text = state.value(key)
     found = parse_time(text, now_ns=now_ns) if text else None
     if text and found is None:
-        problems.append(f"“{text}” is no time; 24h and 7d are, and 2026-11-21T14:00")
+        problems.append(
+            f"“{text}” is no time from 1970 to 2262; 24h and 7d are, and 2026-11-21T14:00"
+        )
     return found
 
 
@@ -299,7 +301,8 @@ def parse_time(text: str, *, now_ns: int) -> int | None:
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     elapsed = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return (elapsed.days * 86_400 + elapsed.seconds) * NS_PER_S + elapsed.microseconds * 1000
+    at_ns = (elapsed.days * 86_400 + elapsed.seconds) * NS_PER_S + elapsed.microseconds * 1000
+    return at_ns if 0 <= at_ns <= _MAX_NS else None
 
 
 def newest_first(state: ListState) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from hansard_compiler.calls import Json
 from hansard_compiler.policy import Policy
@@ -36,7 +36,10 @@ class AskedTool(_Part):
     """A tool call that is to be made."""
 
     name: Name
-    tool_class: Annotated[Name | None, Field(alias="class")] = None
+    # Rules call it `tool_class`; version 0.1 took `class` alone.
+    tool_class: Annotated[
+        Name | None, Field(validation_alias=AliasChoices("tool_class", "class"))
+    ] = None
     effect: Literal["read", "write"] | None = None
     arguments: dict[str, Any] = {}
     sensitivity: Sensitivity | None = None

@@ -143,6 +143,7 @@ class Adapter:
         response = _response(self.format, exchange)
         request = read_json(exchange.request)
         call = self.format.parse(response, request)
+        _refuse_empty(call, response, exchange)
         timed = replace(call, time_to_first_token_ms=_first_ms(exchange))
         return Answer(timed, response, exchange, shortfall=_shortfall(call, exchange))
 
@@ -238,6 +239,20 @@ def _object(exchange: Exchange) -> Json:
     if not isinstance(response, dict):
         raise made(failures.BadAnswer, "the answer is not a JSON object", exchange)
     return response
+
+
+def _refuse_empty(call: Call, response: Mapping[str, Any], exchange: Exchange) -> None:
+    """Raise BadAnswer for a response that neither says anything nor why it says nothing.
+
+    A model may answer nothing and stop: then a finish reason, or the Responses API's list of
+    output, is there. Embeddings, which a replay may send again, are a list of data.
+    """
+    has_list = any(isinstance(response.get(name), list) for name in ("output", "data"))
+    is_said = call.finish_reason is not None or has_list
+    if not call.output and not is_said:
+        found = ", ".join(sorted(map(str, response))[:8]) or "nothing"
+        told = f"the answer has no message and no finish reason; it has {found:.200}"
+        raise made(failures.BadAnswer, told, exchange)
 
 
 def _shortfall(call: Call, exchange: Exchange) -> failures.CallFailed | None:

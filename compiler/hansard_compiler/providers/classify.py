@@ -122,7 +122,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
         return seconds
     try:
         return max(0.0, parsedate_to_datetime(given).timestamp() - time.time())
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

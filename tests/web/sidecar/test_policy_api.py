@@ -268,7 +268,7 @@ def test_the_shipped_rule_sets_can_be_put_by_name_and_hold(agent: Agent) -> None
     def effect(agent_name: str, **asked: Any) -> str:
         return str(ask(agent, context={"agent": agent_name}, **asked)["effect"])
 
-    shell = {"name": "shell", "class": "shell"}
+    shell = {"name": "shell", "tool_class": "shell"}
     assert effect("support", item={"id": "k", "sensitivity": "secret"}) == "deny"
     assert effect("coding", tool={**shell, "arguments": {"command": "ls"}}) == "allow"
     assert (

@@ -125,7 +125,8 @@ def _time(name: str, text: str | None) -> int | None:
     except ValueError as error:
         raise BadQueryError(
             name,
-            f"{name} is {text!r}; write it as 2026-01-31T12:00:00.5Z, 2026-01-31 or nanoseconds",
+            f"{name} is {text!r}; expected a time from 1970 to 2262 as 2026-01-31T12:00:00.5Z, "
+            "2026-01-31 or nanoseconds",
         ) from error
 
 
