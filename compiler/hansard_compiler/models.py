@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import (
@@ -31,7 +30,7 @@ EXTERNAL = "external"  # metadata `origin` of a memory that came from outside, w
 _UTC = TzInfo(0)
 
 
-def _in_utc(at: datetime) -> datetime:
+def _in_utc(at: AwareDatetime) -> AwareDatetime:
     try:
         return at.astimezone(_UTC)
     except OverflowError:
