@@ -96,3 +96,21 @@ def test_other_rules_than_those_of_the_compile_make_it_differ(house: House) -> N
     assert policy[0] != policy[1]
     assert strict["compiled"]["compile_hash"] != lax["compiled"]["compile_hash"]
     assert [verdict(house, one["compilation_id"])[0] for one in (strict, lax)] == [0, 0]
+
+
+@pytest.mark.parametrize("retention", ["redacted_payloads", "metadata_only"])
+def test_an_answer_holds_no_secret_that_an_item_is_called_by(house: House, retention: str) -> None:
+    key = "sk-proj-" + "Zx81kQ0pLm3RtY7uVb2N" * 2
+    agent = house.serve(WebSettings(retention=retention))
+    body = to_compile(agent.start(), item(f"file-{key}", "A page."), QUESTION)
+
+    first = agent.post("/v1/compile", body, idempotency_key="k")
+    again = agent.post("/v1/compile", body, idempotency_key="k")
+
+    assert first.status_code == 200
+    assert key not in first.text
+    assert "‹redacted:" in first.text
+    if retention == "redacted_payloads":
+        assert again.json() == first.json()
+    files = [path for path in house.folder.path.rglob("*") if path.is_file()]
+    assert not [path for path in files if key.encode() in path.read_bytes()]

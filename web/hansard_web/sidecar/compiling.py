@@ -57,7 +57,19 @@ def compile_step(door: Door, asked: AskCompile, current: InForce) -> Done:
         "result_ref": compiled.kept.result_ref or None,
         "policy": _policy_body(compiled),
     }
-    return Done(kept, {"compiled": compiled.context.model_dump(mode="json")})
+    return Done(kept, {"compiled": _as_stored(door, compiled)})
+
+
+def _as_stored(door: Door, compiled: CompiledStep) -> Any:
+    """Return the compiled context as the store has it: without secrets in ids and names, too.
+
+    A repeated request is answered with the same. Where retention stores no content, secrets are
+    cut out all the same.
+    """
+    if compiled.kept.result_ref:
+        return read_json(door, compiled.kept.result_ref, what="the compiled context")
+    plain = orjson.dumps(compiled.context.model_dump(mode="json"))
+    return orjson.loads(door.sidecar.outlet.redactor.redact_bytes(plain).data)
 
 
 def compiled_again(door: Door, kept: Json) -> Mapping[str, Any]:
