@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from hansard.cargo import Cargo
 from hansard.courier import Courier
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
 
     from hansard.config import Settings
-
-_REPLAY_S: Final = 0.5  # at the end of a program, for what dead ones left
 
 
 class Delivery:
@@ -126,10 +124,8 @@ class Delivery:
                 self._at.is_closing = True
                 patient_s = until_s - timeout_s + patience_s
                 self._at.wait_for(self._at.is_at_rest, patient_s)
-                # What dead processes left is worth a moment too: programs may all be short.
-                self._at.wait_for(
-                    self._at.is_replayed, min(patient_s, time.monotonic() + _REPLAY_S)
-                )
+                # Programs may all be short: what dead ones left has the rest of the time.
+                self._at.wait_for(self._at.is_replayed, patient_s)
             self._at.is_closed = True
             self._at.news.notify_all()
         self._keeping.keep_the_rest(until_s)

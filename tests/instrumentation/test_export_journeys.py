@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -44,6 +45,14 @@ until_s = time.monotonic() + 20
 while list(spool.glob("*/*-*.*")) and time.monotonic() < until_s:
     time.sleep(0.05)
 hansard.shutdown()
+"""
+_SHORT = """
+import hansard
+
+hansard.init()
+from opentelemetry import trace
+
+trace.get_tracer("program").start_span("own").end()
 """
 _FORKING = """
 import os, sys
@@ -267,3 +276,21 @@ def test_spawned_processes_send_their_own_spans(server: Serving, tmp_path: Path)
 
     assert (ended.stdout, ended.stderr) == ("[0, 0]\n", "")
     assert names(server, tmp_path) == ["worker 0", "worker 1"]
+
+
+def test_one_short_program_sends_what_hundreds_of_dead_ones_left(
+    server: Serving, tmp_path: Path
+) -> None:
+    away = settings(tmp_path, f"http://127.0.0.1:{closed_port()}")
+    assert run(_SHORT, away | {"HANSARD_EXIT_TIMEOUT_MS": "500"}).status == 0
+    [left] = [path for path in (tmp_path / "spool").iterdir() if len(path.name) == 32]
+    for number in range(300):
+        shutil.copytree(left, left.with_name(f"{number:032x}"))
+    torn = left.with_name("0" * 31 + "7")
+    next(torn.glob("*.traces")).write_bytes(b"torn")  # nothing else may wait for it
+
+    ended = run(_SHORT, settings(tmp_path, server.http))
+
+    assert ended.status == 0
+    assert spooled(tmp_path) == []
+    assert len(_runs_of(server, tmp_path)) == 2  # the copies are the same span
