@@ -3,6 +3,7 @@
     hansard.approvals.pending()                              # what waits
     hansard.approvals.approve(approval_id, by="ana")         # or reject, or revise with a note
     hansard.approvals.run(approval_id).result                # claimed, run once, its result told
+    (await hansard.approvals.arun(approval_id)).result       # the same in an event loop
 
 These are for programs; people have the page `/approvals`, `hansard approvals` and chat channels.
 Everything works on the gate that is current here. Raises GateError, see `hansard.gating.errors`.
@@ -16,8 +17,8 @@ from typing import Any
 
 from hansard.gating import calling, running, told
 from hansard.gating.arguments import Json
-from hansard.gating.errors import GateError, NoConfirmation, UnknownTool
-from hansard.gating.flow import adrive, drive, in_thread
+from hansard.gating.errors import NoConfirmation, UnknownTool
+from hansard.gating.flow import Flow, adrive, drive, in_thread
 from hansard.gating.gate import Gate, current_gate
 from hansard.gating.pending import Proposed
 from hansard.gating.port import Decisions, checked
@@ -25,8 +26,8 @@ from hansard.gating.running import Executed
 from hansard.gating.turns import note_pending
 
 __all__ = [
-    "Executed", "approve", "arun", "await_decision", "get", "pending", "reject", "repropose",
-    "revise", "run", "run_decided", "settle", "undo", "wait",
+    "Executed", "approve", "arepropose", "arun", "arun_decided", "await_decision", "get",
+    "pending", "reject", "repropose", "revise", "run", "run_decided", "settle", "undo", "wait",
 ]  # fmt: skip
 
 
@@ -79,26 +80,39 @@ def settle(approval_id: str, *, ran: bool, note: str, by: str = "", result_ref: 
 
 def repropose(approval_id: str, arguments: Mapping[str, Any], *, on: Any = None) -> Any:
     """Propose a call that was sent back again, with other arguments: answers like a call."""
-    gate = _gate()
-    approval = get(approval_id)
+    return drive(_reproposed(_gate(), get(approval_id), arguments, on))
+
+
+async def arepropose(approval_id: str, arguments: Mapping[str, Any], *, on: Any = None) -> Any:
+    """The same in an event loop."""
+    approval = await in_thread(lambda: get(approval_id))
+    return await adrive(_reproposed(_gate(), approval, arguments, on))
+
+
+def _reproposed(gate: Gate, approval: Json, arguments: Mapping[str, Any], on: Any) -> Flow[Any]:
     tool = gate.find_tool(str(approval["tool"]))
     if tool is None:
         raise UnknownTool(str(approval["tool"]))
     tool = tool if on is None or not tool.needs_receiver else tool.on(on)
     named = tool.shape.from_model(arguments)
-    return drive(calling.call(gate, tool, named, repropose=approval["approval_id"]))
+    return calling.call(gate, tool, named, repropose=approval["approval_id"])
 
 
 def run(approval_id: str, *, on: Any = None) -> Executed:
     """Claim and run an approved call: exactly what was approved, once, and its result told.
 
+    An async tool runs to its end in an event loop of this call, as with `asyncio.run`. Inside a
+    running loop it raises MustAwait, and the approval can still be run: `await arun(approval_id)`.
     `on` is the object whose method the tool is, where this process did not propose the call.
     """
     return drive(running.run(_gate(), approval_id, on=on))
 
 
 async def arun(approval_id: str, *, on: Any = None) -> Executed:
-    """The same in an event loop, for tools of both kinds."""
+    """The same in an event loop of asyncio or trio, for tools of both kinds.
+
+    What cancels it, or times it out, leaves an outcome that nobody knows: recorded as `unknown`.
+    """
     return await adrive(running.run(_gate(), approval_id, on=on))
 
 
@@ -106,20 +120,15 @@ def run_decided(*, channel: str | None = None, agent: str | None = None) -> list
     """Run what was approved and did not run yet, of tools that this process has.
 
     After a restart this goes on where the last process was: what it had begun is not run again.
-    What cannot run is left as it is.
+    What cannot run is left as it is. Async tools run one after the other in one event loop; inside
+    a running one MustAwait is raised where there is one to run: `await arun_decided()`.
     """
-    gate = _gate()
-    found = gate.decisions.approvals(
-        status="approved", execution="none", channel=channel, agent=agent, limit=500
-    )
-    done = []
-    for approval in reversed(found):
-        if gate.find_tool(str(approval["tool"])):
-            try:
-                done.append(run(approval["approval_id"]))
-            except GateError:
-                continue  # claimed by another process meanwhile, or not to be run from here
-    return done
+    return drive(running.run_decided(_gate(), channel=channel, agent=agent))
+
+
+async def arun_decided(*, channel: str | None = None, agent: str | None = None) -> list[Executed]:
+    """The same in an event loop, for tools of both kinds, one after the other."""
+    return await adrive(running.run_decided(_gate(), channel=channel, agent=agent))
 
 
 def undo(approval_id: str, *, by: str = "", on: Any = None) -> Json:

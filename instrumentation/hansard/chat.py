@@ -4,6 +4,9 @@
     chat.handle("Create a contact for Maria Garcia, maria@acme.com")   # asks
     chat.handle("yes")                                                 # runs it: "Done! …"
 
+Agent, tools, evaluator and the channel's methods may be async; in an event loop it is
+`await chat.ahandle(…)`.
+
 One action waits a channel, for five minutes; a newer one takes its place. The reply is looked at
 before anything else: yes runs what waits, no cancels it, and any other message cancels it and is
 then answered as usual. Whether that is typed or pressed on a button is the channel's affair.
@@ -12,21 +15,28 @@ then answered as usual. Whether that is typed or pressed on a button is the chan
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from functools import partial
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
 from hansard import approvals
 from hansard.capture import safe_str
 from hansard.gating.arguments import Json
-from hansard.gating.errors import DecisionConflict, GateError
+from hansard.gating.errors import DecisionConflict, GateError, MustAwait
+from hansard.gating.flow import Flow, Step, adrive, can_wait, drive, may_be_async
 from hansard.gating.gate import Gate, Tools
-from hansard.gating.turns import Evaluation, Turn, evaluate, tell_failure
+from hansard.gating.running import run, run_decided
+from hansard.gating.turns import Evaluation, Turn, evaluate, note_failure
+
+T = TypeVar("T")
 
 EXPIRES_S: Final = 300.0
 PROMPT: Final = '-- reply "yes" to confirm or "no" to cancel.'
 CANCELLED: Final = "Cancelled."
+
+_INSTEAD: Final = "`await chat.ahandle(…)`, `apress` or `aresume`"
 
 Verdict: TypeAlias = Literal["yes", "no", "other"]
 _YES, _NO = frozenset({"yes", "y"}), frozenset({"no", "n"})
@@ -51,14 +61,14 @@ class Question:
 
 
 class Channel(Protocol):
-    """Where a conversation takes place: a terminal, a messenger, a web page."""
+    """Where a conversation takes place: a terminal, a messenger, a web page; async or not."""
 
     name: str  # the channel's id, one a conversation
 
-    def send(self, text: str) -> None:
+    def send(self, text: str) -> Awaitable[None] | None:
         """Show a text."""
 
-    def ask(self, question: Question) -> None:
+    def ask(self, question: Question) -> Awaitable[None] | None:
         """Show a question: with its prompt to be answered in words, or with buttons."""
 
 
@@ -69,11 +79,17 @@ class TextChannel:
     name: str
     write: Callable[[str], object]
 
-    def send(self, text: str) -> None:
-        self.write(text)
+    def send(self, text: str) -> Awaitable[None] | None:
+        return _to_come(self.write(text))
 
-    def ask(self, question: Question) -> None:
-        self.write("\n\n".join(part for part in (question.text, question.prompt) if part))
+    def ask(self, question: Question) -> Awaitable[None] | None:
+        parts = (question.text, question.prompt)
+        return _to_come(self.write("\n\n".join(part for part in parts if part)))
+
+
+def _to_come(written: object) -> Awaitable[None] | None:
+    """Return what an async `write` returned, to be awaited."""
+    return written if isinstance(written, Awaitable) else None
 
 
 def verdict_of(reply: str) -> Verdict:
@@ -98,9 +114,9 @@ class ChatGate:
         self,
         channel: Channel,
         *,
-        agent: Callable[[str], str],
+        agent: Callable[[str], str | Awaitable[str]],
         tools: Tools = (),
-        evaluator: Callable[[str, str], bool] | None = None,
+        evaluator: Callable[[str, str], bool | Awaitable[bool]] | None = None,
         expires: float = EXPIRES_S,
         batch: bool = False,
         **options: Any,
@@ -118,32 +134,34 @@ class ChatGate:
     # ---- messages
 
     def handle(self, message: str, *, by: str = "") -> None:
-        """Take a message of a person: the answer to what waits, or something new."""
-        with self.gate:
-            try:
-                self._note("message.inbound", by=by, text=message)
-                if not self._is_answer(message, by):
-                    self._process(message)
-            except GateError as error:
-                self._say(f"Nothing was done: {error}")
+        """Take a message of a person: the answer to what waits, or something new.
+
+        Raises MustAwait inside a running event loop where something has to be awaited; an action
+        that waits goes on waiting then.
+        """
+        drive(self._handled(message, by))
+
+    async def ahandle(self, message: str, *, by: str = "") -> None:
+        """The same in an event loop."""
+        await adrive(self._handled(message, by))
 
     def press(self, approval_id: str, verdict: Literal["yes", "no"], *, by: str = "") -> None:
         """Take the answer of a button, which names what it is about."""
-        with self.gate:
-            try:
-                waiting = [one for one in self.pending() if one["approval_id"] == approval_id]
-                if waiting:
-                    self._answered(verdict, waiting, by)
-                else:
-                    self._came_late(approval_id, verdict)
-            except GateError as error:
-                self._say(f"Nothing was done: {error}")
+        drive(self._pressed(approval_id, verdict, by))
+
+    async def apress(
+        self, approval_id: str, verdict: Literal["yes", "no"], *, by: str = ""
+    ) -> None:
+        """The same in an event loop."""
+        await adrive(self._pressed(approval_id, verdict, by))
 
     def resume(self) -> None:
         """Run what was approved elsewhere, or before a restart, and tell of it."""
-        with self.gate:
-            for done in approvals.run_decided(channel=self.channel.name):
-                self._say(f"Done! {done.description}.")
+        drive(self._resumed())
+
+    async def aresume(self) -> None:
+        """The same in an event loop."""
+        await adrive(self._resumed())
 
     def pending(self) -> list[Json]:
         """Return what waits in this channel, in the order in which it is listed."""
@@ -152,127 +170,208 @@ class ChatGate:
         )
         return found[::-1]
 
+    # ---- the same as flows, which are driven or awaited
+
+    def _handled(self, message: str, by: str) -> Flow[None]:
+        with self.gate:
+            try:
+                yield from self._check_waiting(is_message=True)
+                yield from self._note("message.inbound", by=by, text=message)
+                if not (yield from self._is_answer(message, by)):
+                    yield from self._process(message)
+            except MustAwait:
+                raise
+            except GateError as error:
+                yield from self._say(f"Nothing was done: {error}")
+
+    def _pressed(self, approval_id: str, verdict: Literal["yes", "no"], by: str) -> Flow[None]:
+        with self.gate:
+            try:
+                yield from self._check_waiting(is_message=False)
+                pending = yield from self._pending()
+                waiting = [one for one in pending if one["approval_id"] == approval_id]
+                if waiting:
+                    yield from self._answered(verdict, waiting, by)
+                else:
+                    yield from self._came_late(approval_id, verdict)
+            except MustAwait:
+                raise
+            except GateError as error:
+                yield from self._say(f"Nothing was done: {error}")
+
+    def _resumed(self) -> Flow[None]:
+        with self.gate:
+            yield from self._check_waiting(is_message=False)
+            for done in (yield from run_decided(self.gate, channel=self.channel.name, agent=None)):
+                yield from self._say(f"Done! {done.description}.")
+
+    def _check_waiting(self, *, is_message: bool) -> Flow[None]:
+        """Refuse at once what a running event loop would have to wait for."""
+        asked: list[Any] = [self.channel.send, self.channel.ask]
+        if is_message:
+            asked += [self._agent, self._evaluator]
+        if any(map(may_be_async, asked)):
+            yield can_wait(MustAwait("this chat", _INSTEAD))
+
     # ---- answers
 
-    def _is_answer(self, message: str, by: str) -> bool:
+    def _is_answer(self, message: str, by: str) -> Flow[bool]:
         """Whether the message was all about what waits; whatever it was, that waits no more."""
-        waiting = self.pending()
+        waiting = yield from self._pending()
         if not waiting:
             return False
         verdict = verdict_of(message)
         if verdict == "yes" and not self._were_shown(waiting):
-            self._ask("There is something new, which was not shown yet.", waiting)
+            yield from self._ask("There is something new, which was not shown yet.", waiting)
             return True
-        if verdict == "other" and len(waiting) > 1 and self._is_removal(message, waiting, by):
-            return True
-        self._answered(verdict, waiting, by)
+        if verdict == "other" and len(waiting) > 1:
+            numbers = _removed(message, len(waiting))
+            if numbers:
+                yield from self._remove(numbers, waiting, by)
+                return True
+        yield from self._answered(verdict, waiting, by)
         return verdict != "other"
 
     def _were_shown(self, waiting: Sequence[Json]) -> bool:
         """Whether a person has seen all of it; what an earlier process asked counts as seen."""
         return self._asked is None or {one["approval_id"] for one in waiting} <= self._asked
 
-    def _answered(self, verdict: Verdict, waiting: Sequence[Json], by: str) -> None:
+    def _answered(self, verdict: Verdict, waiting: Sequence[Json], by: str) -> Flow[None]:
         if verdict == "yes":
+            yield from self._check_tools(waiting)
             for approval in waiting:
-                self._confirm(approval, by)
+                yield from self._confirm(approval, by)
             return
         reason = "cancelled" if verdict == "no" else "cancelled by another message"
-        told = [one for one in waiting if self._reject(one, by, reason)]
+        told: list[Json] = []
+        for one in waiting:
+            was_told = yield from self._reject(one, by, reason)
+            told += [one] if was_told else []
         if verdict == "no" and told:
-            self._say(CANCELLED)
+            yield from self._say(CANCELLED)
         elif told:
-            self._say(f"Cancelled: {'; '.join(_line(one) for one in told)}.")
+            yield from self._say(f"Cancelled: {'; '.join(_line(one) for one in told)}.")
 
-    def _came_late(self, approval_id: str, verdict: Verdict) -> None:
+    def _check_tools(self, waiting: Sequence[Json]) -> Flow[None]:
+        """Refuse a yes whose tools cannot be awaited here, before it is a decision."""
+        for approval in waiting:
+            tool = self.gate.find_tool(str(approval["tool"]))
+            if tool is not None and tool.may_wait:
+                yield can_wait(MustAwait(f"tool {tool.name!r}", _INSTEAD))
+
+    def _came_late(self, approval_id: str, verdict: Verdict) -> Flow[None]:
         """Tell whoever pressed a button that does nothing any more; not who pressed it twice."""
-        approval = approvals.get(approval_id)
+        approval = yield from self._stored(lambda: approvals.get(approval_id))
         done, stands = ("run", "approved") if verdict == "yes" else ("cancelled", "rejected")
         if approval.get("channel") == self.channel.name and approval["status"] != stands:
-            self._say(f"{_line(approval)} was not {done}: it is {approval['status']}.")
+            yield from self._say(f"{_line(approval)} was not {done}: it is {approval['status']}.")
 
-    def _confirm(self, approval: Json, by: str) -> None:
+    def _confirm(self, approval: Json, by: str) -> Flow[None]:
         """Approve and run one action: of two messages that say yes, one does."""
+        identity = approval["approval_id"]
         try:
-            approvals.approve(approval["approval_id"], by=by)
+            yield from self._stored(lambda: approvals.approve(identity, by=by))
         except DecisionConflict as error:
             if _stands(error) != "approved":  # else another message was first, and tells of it
-                self._say(f"{_line(approval)} was not run: {error}")
+                yield from self._say(f"{_line(approval)} was not run: {error}")
             return
         try:
-            done = self.gate.run(approval["approval_id"])
+            done = yield from run(self.gate, identity)
+        except MustAwait:
+            raise
         except DecisionConflict as error:
             if error.code not in ("already_claimed", "token_used"):
-                self._say(f"{_line(approval)} was not run: {error}")
+                yield from self._say(f"{_line(approval)} was not run: {error}")
+            return
+        except TimeoutError as error:
+            why = f"{type(error).__name__}: {safe_str(error)}"
+            yield from self._say(f"{_line(approval)} may have run, nobody knows: {why}")
             return
         except Exception as error:  # of the tool, or of the gate: either way the person is told
-            self._say(f"{_line(approval)} failed: {type(error).__name__}: {safe_str(error)}")
+            why = f"{type(error).__name__}: {safe_str(error)}"
+            yield from self._say(f"{_line(approval)} failed: {why}")
             return
-        self._say(f"Done! {done.description}.")
+        yield from self._say(f"Done! {done.description}.")
 
-    def _reject(self, approval: Json, by: str, reason: str) -> bool:
+    def _reject(self, approval: Json, by: str, reason: str) -> Flow[bool]:
+        identity = approval["approval_id"]
         try:
-            approvals.reject(approval["approval_id"], by=by, reason=reason)
+            yield from self._stored(lambda: approvals.reject(identity, by=by, reason=reason))
         except DecisionConflict as error:
             if _stands(error) != "rejected":  # whoever says no must learn that it was too late
-                self._say(f"{_line(approval)} was not cancelled: {error}")
+                yield from self._say(f"{_line(approval)} was not cancelled: {error}")
             return False
         return True
 
-    def _is_removal(self, message: str, waiting: Sequence[Json], by: str) -> bool:
+    def _remove(self, numbers: set[int], waiting: Sequence[Json], by: str) -> Flow[None]:
         """Take actions off a list that is confirmed together, by their numbers."""
-        found = _REMOVE.fullmatch(message.strip())
-        numbers = {int(one) for one in re.findall(r"\d+", found[1])} if found else set()
-        if not numbers or not numbers <= set(range(1, len(waiting) + 1)):
-            return False
         for number in sorted(numbers):
-            self._reject(waiting[number - 1], by, "removed from the list")
-        left = self.pending()
+            yield from self._reject(waiting[number - 1], by, "removed from the list")
+        left = yield from self._pending()
         if left:
-            self._ask("", left)
+            yield from self._ask("", left)
         else:
-            self._say(CANCELLED)
-        return True
+            yield from self._say(CANCELLED)
 
     # ---- the agent
 
-    def _process(self, message: str) -> None:
+    def _process(self, message: str) -> Flow[None]:
         self.gate.note(message)
         with self.gate.turn() as turn, self.gate.batch() if self._is_batching else nullcontext():
-            answer = self._agent(message)
-            if not self._is_good(turn, message, answer):
-                answer = self._agent(message)
-        waiting = self.pending() if turn.is_pending else []
+            answer = yield Step(partial(self._agent, message))
+            if not (yield from self._is_good(turn, message, answer)):
+                answer = yield Step(partial(self._agent, message))
+        waiting = (yield from self._pending()) if turn.is_pending else []
         if waiting:
-            self._ask(answer, waiting)
+            yield from self._ask(answer, waiting)
         else:
-            self._say(answer)
+            yield from self._say(answer)
 
-    def _is_good(self, turn: Turn, message: str, answer: str) -> bool:
+    def _is_good(self, turn: Turn, message: str, answer: str) -> Flow[bool]:
         if self._evaluator is None:
             return True
-        self.last_evaluation = evaluate(self.gate, turn, self._evaluator, message, answer)
-        return self.last_evaluation.verdict is not False
+        judged = yield from evaluate(self.gate, turn, self._evaluator, message, answer)
+        self.last_evaluation = judged
+        return judged.verdict is not False
 
     # ---- what is shown
 
-    def _ask(self, text: str, waiting: Sequence[Json]) -> None:
+    def _ask(self, text: str, waiting: Sequence[Json]) -> Flow[None]:
         question = Question(text, tuple(waiting))
-        self._note("message.outbound", text=f"{text}\n{question.prompt}")
+        yield from self._note("message.outbound", text=f"{text}\n{question.prompt}")
         self._asked = {one["approval_id"] for one in waiting}
-        self.channel.ask(question)
+        yield Step(lambda: self.channel.ask(question))
 
-    def _say(self, text: str) -> None:
+    def _say(self, text: str) -> Flow[None]:
         try:
-            self._note("message.outbound", text=text)
+            yield from self._note("message.outbound", text=text)
         except GateError as error:
-            tell_failure(self.gate, "message", error)  # the person is told all the same
-        self.channel.send(text)
+            # The person is told all the same.
+            yield from note_failure(self.gate, "message", error)
+        yield Step(lambda: self.channel.send(text))
 
-    def _note(self, kind: str, **told: str) -> None:
-        self.gate.decisions.note(
-            {"type": kind, "conversation": self.channel.name, **told, "agent": self.gate.agent}
-        )
+    # ---- what is kept
+
+    def _pending(self) -> Flow[list[Json]]:
+        return (yield from self._stored(self.pending))
+
+    def _note(self, kind: str, **told: str) -> Flow[None]:
+        event = {
+            "type": kind, "conversation": self.channel.name, **told, "agent": self.gate.agent,
+        }  # fmt: skip
+        yield from self._stored(lambda: self.gate.decisions.note(event))
+
+    def _stored(self, ask: Callable[[], T]) -> Flow[T]:
+        """Ask the store of decisions, in a thread where that is a server and a loop runs."""
+        made: T = yield Step(ask, not self.gate.decisions.is_local)
+        return made
+
+
+def _removed(message: str, most: int) -> set[int]:
+    """Return the numbers that a message takes off a list; none where it does not."""
+    found = _REMOVE.fullmatch(message.strip())
+    numbers = {int(one) for one in re.findall(r"\d+", found[1])} if found else set()
+    return numbers if numbers <= set(range(1, most + 1)) else set()
 
 
 def _stands(error: DecisionConflict) -> object:

@@ -7,7 +7,6 @@ let through is told to the fork and never run.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Callable
@@ -26,6 +25,7 @@ from hansard.gating.errors import (
     OutcomeUnknown,
     UnknownTool,
 )
+from hansard.gating.flow import is_looping
 from hansard.gating.gate import Gate, Tools, current_gate
 from hansard.gating.told import executed
 from hansard.gating.tools import ToolSet
@@ -86,8 +86,7 @@ def _answer(call: Json, gate: Gate, answers: Answers) -> None:
         if approval_id is None:
             result = _called(gate, call, answers)
         else:
-            done = _run(gate, str(call["name"]), lambda: gate.run(approval_id),
-                        lambda: gate.arun(approval_id))  # fmt: skip
+            done = _run(gate, str(call["name"]), lambda: gate.run(approval_id))
             result = executed(done) if done.changes else done.result
     except GateUnavailable:
         raise
@@ -112,8 +111,7 @@ _HELD: Final = object()
 def _called(gate: Gate, call: Json, answers: Answers) -> Any:
     name, arguments = str(call["name"]), call["arguments"]
     with gate.turn() as turn:
-        result = _run(gate, name, lambda: gate.call(name, arguments),
-                      lambda: gate.acall(name, arguments))  # fmt: skip
+        result = _run(gate, name, lambda: gate.call(name, arguments))
     # A call that waited, and was approved within that time, has run.
     waits = [one for one in turn.pending if _is_open(gate, str(one["approval_id"]))]
     if not waits:
@@ -128,13 +126,13 @@ def _is_open(gate: Gate, approval_id: str) -> bool:
     return gate.waiting.find(approval_id) is not None
 
 
-def _run(gate: Gate, name: str, plain: Callable[[], Any], waited: Callable[[], Any]) -> Any:
-    """Run a tool of either kind; one that is awaited has a loop and a thread of its own."""
+def _run(gate: Gate, name: str, run: Callable[[], Any]) -> Any:
+    """Run a tool of either kind; one that is awaited has a thread of its own inside a loop."""
     tool = gate.find_tool(name)
-    if tool is None or not tool.is_async:
-        return plain()
+    if tool is None or not tool.may_wait or not is_looping():
+        return run()
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(copy_context().run, asyncio.run, waited()).result()
+        return thread.submit(copy_context().run, run).result()
 
 
 def _give(

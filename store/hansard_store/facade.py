@@ -222,13 +222,13 @@ class Accountability(AuditDesk):
         self,
         claim: Claim | str,
         *,
-        ok: bool,
+        ok: bool | None,
         result_ref: str | None = None,
         error: str | None = None,
         undo: Action | None = None,
         approval_id: str | None = None,
     ) -> Approval:
-        """Tell how a claimed action ended, and how it could be undone."""
+        """Record how a claimed action ended (None: unknown), and how it could be undone."""
         claim_id = claim if isinstance(claim, str) else claim.claim_id
         return self._write(
             lambda work: running.finish(

@@ -19,6 +19,7 @@ from hansard_store.accounting import (
     token_of,
 )
 from hansard_store.approval_claims import (
+    ClaimRow,
     add_claim,
     end_claim,
     find_claim,
@@ -79,14 +80,15 @@ def finish(
     work: Work,
     claim_id: str,
     *,
-    is_ok: bool,
+    is_ok: bool | None,
     result_ref: str | None = None,
     error: str | None = None,
     undo: Action | None = None,
     approval_id: str | None = None,
 ) -> Approval | Refusal:
-    """Tell how an action ended; also one whose outcome was believed unknown.
+    """Record how an action ended; also one whose outcome was believed unknown.
 
+    With `is_ok` None its program does not know either: it was cut off half-way.
     Raises ClaimRefused for a claim that is none, or was told of before. What comes after a person
     settled it is logged and changes nothing.
     """
@@ -94,6 +96,8 @@ def finish(
     if found is None or (approval_id is not None and found.approval_id != approval_id):
         raise ClaimRefused("not_claimed", f"there is no claim {claim_id[:32]!r}")
     told = None if error is None else work.keeper.content_text("error", error)
+    if is_ok is None:
+        return _cut_off(work, found, told)
     ref = None if result_ref is None else work.keeper.name("result_ref", result_ref)
     is_first = end_claim(
         work.connection, claim_id, is_ok=is_ok, result_ref=ref, error=told, now_ns=work.now_ns
@@ -116,6 +120,23 @@ def finish(
     work.tell_of(EventType.ACTION_EXECUTED, who, approval, body=body, contents=contents)
     if not is_ok:
         work.tell_of(EventType.FAILURE, who, approval, body={"claim_id": claim_id})
+    return approvals.get(work.connection, found.approval_id)
+
+
+def _cut_off(work: Work, found: ClaimRow, told: str | None) -> Approval | Refusal:
+    """Mark the outcome of a claim as unknown, as its own program reports; once."""
+    approval = approvals.get(work.connection, found.approval_id)
+    if lose_claim(work.connection, approval.key):
+        contents = [] if told is None else [work.keeper.content("error", told)]
+        body = {"claimed_ns": str(found.claimed_ns)}
+        who = Who(Actor.TOOL, approval.tool)
+        work.tell_of(EventType.ACTION_UNKNOWN, who, approval, body=body, contents=contents)
+    elif approval.execution.state != "unknown":
+        raise ClaimRefused(
+            "already_finished",
+            f"how {approval.approval_id[:8]} ended was told already",
+            state=approval.execution.state,
+        )
     return approvals.get(work.connection, found.approval_id)
 
 

@@ -12,8 +12,8 @@ from hansard.gating import told
 from hansard.gating.arguments import Json
 from hansard.gating.call_ids import next_call_id
 from hansard.gating.describing import description_of
-from hansard.gating.errors import GateUnavailable, PolicyDenied
-from hansard.gating.flow import Flow, Step, pause
+from hansard.gating.errors import GateUnavailable, MustAwait, PolicyDenied
+from hansard.gating.flow import Flow, Step, can_wait, ending, may_be_async, pause
 from hansard.gating.judging import Judgement, judged
 from hansard.gating.mirror import Mirror
 from hansard.gating.pending import Proposed
@@ -60,6 +60,7 @@ class _Call:
 
     def made(self, repropose: str | None) -> Flow[Any]:
         judgement = judged(self._gate.policy, self._tool, self._arguments, agent=self._agent)
+        yield from self._check_waiting(judgement)
         if judgement.is_denied:
             denied = told.of_policy(judgement)
             yield from self._note("policy.blocked", arguments=self._arguments, **denied)
@@ -76,15 +77,26 @@ class _Call:
             )
         return (yield from self._let_through())
 
+    def _check_waiting(self, judgement: Judgement) -> Flow[None]:
+        """Refuse what has to be awaited and cannot be, as far as it shows before it begins."""
+        name, instead = self._tool.name, "`await gate.acall(…)`"
+        asks = judgement.needs_approval
+        if not judgement.is_denied and asks and may_be_async(self._tool.describe):
+            yield can_wait(MustAwait(f"describe= of tool {name!r}", instead), is_of_tool=False)
+        runs = not judgement.is_denied and (not asks or self._wait_s() > 0)
+        if runs and self._tool.may_wait:
+            yield can_wait(MustAwait(f"tool {name!r}", instead))
+
     # ---- what may run at once
 
     def _let_through(self) -> Flow[Any]:
         """Run a reading tool; without an event before it, it does not run."""
         yield from self._note("tool.called", arguments=self._arguments)
         try:
-            result = yield Step(lambda: self._tool.run(self._arguments))
+            result = yield from self._tool.run(self._arguments, within=self._mirror)
         except BaseException as error:
-            yield from self._note("tool.returned", ok=False, error=type(error).__name__)
+            event = self._event("tool.returned", ok=False, error=type(error).__name__)
+            yield from ending(error, lambda: self._decisions.note(event), is_slow=self._is_slow)
             raise
         yield from self._note("tool.returned", ok=True)
         if self._gate.seen:
@@ -111,7 +123,8 @@ class _Call:
         return executed.result if not executed.changes else told.executed(executed)
 
     def _proposed(self, judgement: Judgement, repropose: str | None) -> Flow[Json]:
-        proposal = self._proposal(judgement)
+        described = yield from description_of(self._tool.name, self._tool.describe, self._arguments)
+        proposal = self._proposal(judgement, described)
         if repropose is None:
             answer = yield Step(lambda: self._decisions.propose(proposal), self._is_slow)
         else:
@@ -138,14 +151,14 @@ class _Call:
         )
         return approval
 
-    def _proposal(self, judgement: Judgement) -> Json:
+    def _proposal(self, judgement: Judgement, description: str | None) -> Json:
         gate, tool = self._gate, self._tool
         missing = gate.seen.missing(tool.doubtful(self._arguments))
         run_id, step_id = self._mirror.step_id
         return {
             "tool": tool.name,
             "arguments": self._arguments,
-            "description": description_of(tool.name, tool.describe, self._arguments),
+            "description": description,
             "flags": dict.fromkeys(missing, "not_in_context"),
             "effect": tool.effect,
             "agent": self._agent,
@@ -168,8 +181,12 @@ class _Call:
     # ---- events
 
     def _note(self, kind: str, **more: Any) -> Flow[None]:
+        event = self._event(kind, **more)
+        yield Step(lambda: self._decisions.note(event), self._is_slow)
+
+    def _event(self, kind: str, **more: Any) -> Json:
         run_id, step_id = self._mirror.step_id
-        event = {
+        return {
             "type": kind,
             "tool": self._tool.name,
             "effect": self._tool.effect,
@@ -180,7 +197,6 @@ class _Call:
             "call_id": self._call_id,
             **more,
         }
-        yield Step(lambda: self._decisions.note(event), self._is_slow)
 
 
 def decided(gate: Gate, approval: Json, wait_s: float) -> Flow[Json]:

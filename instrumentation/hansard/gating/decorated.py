@@ -10,7 +10,7 @@ from hansard.decorators import _dressed
 from hansard.decorators import _wrapped as _observed
 from hansard.errors import NotDecoratable
 from hansard.gating import calling
-from hansard.gating.flow import adrive, drive
+from hansard.gating.flow import adrive, begin
 from hansard.gating.gate import gate_for
 from hansard.gating.tools import MARK, GatedTool, make_tool, register
 
@@ -54,7 +54,8 @@ def _plain(tool: GatedTool, observed: Callable[..., Any]) -> Callable[..., Any]:
         if gate is None:
             return observed(*args, **kwargs)
         bound, arguments = tool.called_with(args, kwargs)
-        return drive(calling.call(gate, bound, arguments))
+        # A plain function may return an awaitable: then so does this, and the rest is awaited.
+        return begin(calling.call(gate, bound, arguments))
 
     return wrapper
 

@@ -9,27 +9,36 @@ from __future__ import annotations
 import copy
 import string
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Final, TypeAlias
 
+from hansard.gating.errors import MustAwait
+from hansard.gating.flow import Flow, Step
 from hansard_compiler.canonical import canonical_json
 
-Describe: TypeAlias = str | Callable[..., str] | None
+Describe: TypeAlias = str | Callable[..., str | Awaitable[str]] | None
 
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"})
 
 
-def description_of(tool: str, describe: Describe, arguments: Mapping[str, Any]) -> str | None:
-    """Return what the tool says of a call, None where it says nothing. Never raises."""
+def description_of(tool: str, describe: Describe, arguments: Mapping[str, Any]) -> Flow[str | None]:
+    """Return what the tool says of a call, None where it says nothing; a function is awaited.
+
+    Raises nothing but MustAwait.
+    """
     if describe is None:
         return None
     try:
         if isinstance(describe, str):
             text = _filled(describe, arguments)
         else:
-            text = describe(**copy.deepcopy(dict(arguments)))
+            given = copy.deepcopy(dict(arguments))
+            text = yield Step(partial(describe, **given))
         if not isinstance(text, str) or not text.strip():
             raise TypeError("a description is a text")
+    except MustAwait:
+        raise
     except Exception as error:  # of the program's own function, or of a template that does not fit
         kind = type(error).__name__
         return f"{tool}: its description failed ({kind}), so every argument is listed"

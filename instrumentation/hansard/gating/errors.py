@@ -1,4 +1,4 @@
-"""What a gate refuses, and why. In every case but the last nothing ran.
+"""What a gate refuses, and why. In every case but the last two nothing ran.
 
 InstrumentationError
 └── GateError
@@ -12,6 +12,8 @@ InstrumentationError
     ├── UnknownApproval     no approval has this id
     ├── NotApproved         nobody approved, somebody rejected it, it expired or was replaced
     ├── DecisionConflict    somebody else was first, or the call is not the one that was approved
+    ├── MustAwait           an async function, called without await inside a running event loop
+    ├── LazyResult          a tool returned a generator: its body has not run
     └── OutcomeUnknown      it was claimed and no result was told: it may have run, and is not rerun
 """
 
@@ -122,6 +124,48 @@ class DecisionConflict(GateError):
         super().__init__(message)
         self.code = code
         self.details = dict(details or {})
+
+
+class MustAwait(GateError):
+    """What is async cannot be waited for on the thread of a running event loop.
+
+    It is raised before anything is claimed: the approval can still be run.
+    """
+
+    code = "must_await"
+
+    def __init__(self, what: str, instead: str) -> None:
+        super().__init__(
+            f"{what} is async, and this thread runs an event loop, which must not be held up; "
+            f"nothing ran: call {instead}"
+        )
+        self.instead = instead
+
+
+class AsyncPort(GateError, TypeError):
+    """What keeps the decisions is asked without await, and has an async method."""
+
+    code = "async_port"
+
+    def __init__(self, method: str) -> None:
+        super().__init__(
+            f"decisions= has an async method {method!r}: a store of decisions answers when it is "
+            "called, and an event loop asks it in a thread"
+        )
+        self.method = method
+
+
+class LazyResult(GateError):
+    """A tool returned a generator, whose body nobody has run."""
+
+    code = "lazy_result"
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(
+            f"tool {tool!r} returned a generator: what it would do has not been done, and a gate "
+            "lets a call run whole"
+        )
+        self.tool = tool
 
 
 class OutcomeUnknown(GateError):

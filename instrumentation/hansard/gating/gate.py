@@ -21,7 +21,7 @@ from hansard.gating import calling, running
 from hansard.gating.errors import NoConfirmation
 from hansard.gating.flow import adrive, drive
 from hansard.gating.pending import Waiting
-from hansard.gating.port import Decisions
+from hansard.gating.port import Decisions, refuse_async
 from hansard.gating.running import Executed
 from hansard.gating.seen import Seen
 from hansard.gating.tools import GatedTool, ToolSet, find_registered
@@ -60,6 +60,8 @@ class Gate(EnteredEitherWay):
         policy: PolicyLike | None = None,
         decisions: Decisions | None = None,
     ) -> None:
+        if decisions is not None:
+            refuse_async(decisions)
         self.tools = tools if isinstance(tools, ToolSet) else ToolSet(tools)
         self.channel = channel
         self.one_per_channel = one_per_channel
@@ -112,6 +114,7 @@ class Gate(EnteredEitherWay):
     ) -> Any:
         """Call a tool of the set: its result, or what it waits for. Raises CallRefused.
 
+        An async tool runs in an event loop of this call; MustAwait inside a running one.
         `repropose` is the id of an approval that was sent back with a note: this call is its new
         draft.
         """

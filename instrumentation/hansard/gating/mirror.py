@@ -80,6 +80,16 @@ class Mirror:
         if isinstance(error, GateError):
             self.event(semconv.EVENT_GATE_REFUSED, tool=tool.name, reason=error.code)
 
+    def pause(self) -> None:
+        """Leave the span: the rest of the call is awaited elsewhere."""
+        if self._observed is not None:
+            self._observed.pause()
+
+    def enter(self) -> None:
+        """Make the span the current one again."""
+        if self._observed is not None:
+            self._observed.enter()
+
     def done(self, result: Any) -> None:
         """End with what the caller gets."""
         observed = self._observed

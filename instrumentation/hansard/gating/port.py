@@ -6,14 +6,20 @@ Every call is a transaction of its own, on the caller's thread: nothing waits in
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from hansard.gating.arguments import Json
-from hansard.gating.errors import GateUnavailable
+from hansard.gating.errors import AsyncPort, GateUnavailable
 
 STATUSES: Final = frozenset({"awaiting", "revised", "approved", "rejected", "expired"})
 EXECUTIONS: Final = frozenset({"none", "claimed", "done", "failed", "unknown", "not_run"})
+
+
+_METHODS: Final = (
+    "propose", "approval", "approvals", "decide", "claim", "tell_result", "undo", "note", "close",
+)  # fmt: skip
 
 
 class Decisions(Protocol):
@@ -51,6 +57,13 @@ class Decisions(Protocol):
         """Keep an event of a gated call: it is on disk when this returns."""
 
     def close(self) -> None: ...
+
+
+def refuse_async(decisions: Decisions) -> None:
+    """Raise AsyncPort where a method of the place would return a coroutine: nobody awaits it."""
+    for name in _METHODS:
+        if inspect.iscoroutinefunction(getattr(decisions, name, None)):
+            raise AsyncPort(name)
 
 
 def checked(answer: object) -> Json:

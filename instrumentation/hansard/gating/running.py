@@ -1,7 +1,7 @@
 """Running what was approved: claimed first, exactly as it was shown, and once.
 
-Between the claim and the result a crash leaves the outcome unknown: it is shown as that, and the
-call is never run again.
+Between the claim and the result a crash leaves the outcome unknown, and so does a cancellation or a
+timeout: it is shown as that, and the call is never run again.
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ from hansard.gating.arguments import Json, plain_copy
 from hansard.gating.errors import (
     DecisionConflict,
     GateError,
+    MustAwait,
     NotApproved,
     OutcomeUnknown,
     PolicyDenied,
     UnknownTool,
 )
-from hansard.gating.flow import Flow, Step
+from hansard.gating.flow import Flow, Step, can_wait, ending
 from hansard.gating.judging import Judgement, judged
 from hansard.gating.mirror import Mirror
 from hansard.gating.pending import Proposed
 from hansard.gating.port import checked, execution_of
 from hansard.gating.tools import GatedTool, gated
 from hansard.gating.veil import is_veiled
+from hansard.observation import is_cancellation
 from hansard.trouble import warn_once
 
 if TYPE_CHECKING:
@@ -66,6 +68,34 @@ def run(gate: Gate, approval_id: str, *, on: Any = None) -> Flow[Executed]:
     return executed
 
 
+def run_decided(gate: Gate, *, channel: str | None, agent: str | None) -> Flow[list[Executed]]:
+    """Run what was approved and did not run yet, of tools that this process has.
+
+    Raises MustAwait before any of it runs, where one has to be awaited and cannot be.
+    """
+    ask = partial(
+        gate.decisions.approvals,
+        status="approved",
+        execution="none",
+        channel=channel,
+        agent=agent,
+        limit=500,
+    )
+    found = yield Step(ask, not gate.decisions.is_local)
+    runnable = [one for one in reversed(found) if gate.find_tool(str(one["tool"]))]
+    for approval in runnable:
+        tool = gate.find_tool(str(approval["tool"]))
+        if tool is not None and tool.may_wait:
+            yield can_wait(MustAwait(f"tool {tool.name!r}", "`await approvals.arun_decided()`"))
+    done: list[Executed] = []
+    for approval in runnable:
+        try:
+            done.append((yield from run(gate, approval["approval_id"])))
+        except GateError:
+            continue  # claimed by another process meanwhile, or not to be run from here
+    return done
+
+
 def run_approved(
     gate: Gate, approval: Json, *, mirror: Mirror, tool: GatedTool | None = None
 ) -> Flow[Executed]:
@@ -78,40 +108,79 @@ def run_approved(
     tool = tool or _tool_of(gate, approval, known, None)
     arguments = _arguments_of(approval, known)
     tool.shape.check(arguments)
+    if tool.may_wait:
+        yield can_wait(MustAwait(f"tool {tool.name!r}", f"`await approvals.arun({identity!r})`"))
     judgement = judged(gate.policy, tool, arguments, agent=approval.get("agent"))
     if judgement.is_denied:  # an edit, or newer rules
         yield Step(partial(decisions.note, _blocked(approval, arguments, judgement)), is_slow)
         raise PolicyDenied(tool.name, judgement.reason, judgement.json())
     claim = yield Step(
-        lambda: decisions.claim(identity, {"arguments": arguments, "proposal_key": key}), is_slow
+        lambda: decisions.claim(identity, {"arguments": arguments, "proposal_key": key}),
+        is_slow,
+        if_late=lambda late: _tell(gate, identity, _not_begun(late)),
     )
     # From here on it counts as begun.
     mirror.approval(approval)
     by = str(approval.get("decided_by") or "")
     mirror.event(semconv.EVENT_APPROVAL_CLAIMED, approval_id=identity, tool=tool.name, by=by)
-    result = yield from _run_claimed(gate, tool, arguments, identity, str(claim["claim_id"]))
+    claimed = _Claimed(gate, tool, arguments, identity, str(claim["claim_id"]), mirror)
+    result = yield from claimed.run()
     changes = _changes(approval, known, arguments)
     told = str(approval.get("description") or tool.name)
     return Executed(identity, tool.name, told, by, result, arguments, changes)
 
 
-def _run_claimed(
-    gate: Gate, tool: GatedTool, arguments: Json, identity: str, claim_id: str
-) -> Flow[Any]:
-    """Run what was claimed, and tell how it ended: also where it was cancelled half-way."""
-    is_slow = not gate.decisions.is_local
-    gate.waiting.forget(identity)
-    try:
-        result = yield Step(lambda: tool.run(arguments))
-    except BaseException as error:
-        failed = {"claim_id": claim_id, "ok": False, "error": type(error).__name__}
-        yield Step(lambda: _tell(gate, identity, failed), is_slow)
-        raise
-    done = {"claim_id": claim_id, "ok": True, "undo": _undo_of(tool, arguments, result)}
-    yield Step(lambda: _tell(gate, identity, done), is_slow)
-    if gate.seen:
-        gate.seen.add(result)
-    return result
+@dataclass(frozen=True, slots=True)
+class _Claimed:
+    """A call that counts as begun: whatever happens now, its end is recorded."""
+
+    gate: Gate
+    tool: GatedTool
+    arguments: Json
+    identity: str
+    claim_id: str
+    mirror: Mirror
+
+    def run(self) -> Flow[Any]:
+        """Run it to its end, and record that end once it is there."""
+        self.gate.waiting.forget(self.identity)
+        try:
+            result = yield from self.tool.run(self.arguments, within=self.mirror)
+        except BaseException as error:
+            yield from self._ends(error, ok=_ok_of(error), error=type(error).__name__)
+            raise
+        try:
+            undo = yield from _undo_of(self.tool, self.arguments, result)
+        except BaseException as error:  # cancelled meanwhile: the call itself has run
+            yield from self._ends(error, ok=True)
+            raise
+        yield Step(lambda: self._record(ok=True, undo=undo), self._is_slow, is_final=True)
+        if self.gate.seen:
+            self.gate.seen.add(result)
+        return result
+
+    @property
+    def _is_slow(self) -> bool:
+        return not self.gate.decisions.is_local
+
+    def _ends(self, raised: BaseException, /, **told: Any) -> Flow[None]:
+        yield from ending(raised, lambda: self._record(**told), is_slow=self._is_slow)
+
+    def _record(self, **told: Any) -> None:
+        _tell(self.gate, self.identity, {"claim_id": self.claim_id, **told})
+
+
+def _ok_of(error: BaseException) -> bool | None:
+    """Return False for a call that failed; None where nobody knows what it had done by then.
+
+    Cut off is not failed: the mail may be out, and the answer to it not yet here.
+    """
+    return None if is_cancellation(error) or isinstance(error, TimeoutError | MustAwait) else False
+
+
+def _not_begun(claim: Json) -> Json:
+    """Return the end of a claim that came when its caller had been cancelled."""
+    return {"claim_id": str(claim["claim_id"]), "ok": False, "error": "cancelled before it began"}
 
 
 def _blocked(approval: Json, arguments: Json, judgement: Judgement) -> Json:
@@ -177,16 +246,16 @@ def _tell(gate: Gate, identity: str, body: Json) -> None:
         )
 
 
-def _undo_of(tool: GatedTool, arguments: Json, result: Any) -> Json | None:
+def _undo_of(tool: GatedTool, arguments: Json, result: Any) -> Flow[Json | None]:
     """Return the call that takes this one back, as its tool declares it, or None."""
     if tool.undo is None:
         return None
     try:
-        back, with_arguments = tool.undo(dict(arguments), result)
+        back, with_arguments = yield Step(partial(tool.undo, dict(arguments), result))
         found = gated(back)
         name = found.name if found is not None else back
         return {
-            "tool": name if isinstance(name, str) else plans.name_of(back),  # type: ignore[arg-type]
+            "tool": name if isinstance(name, str) else plans.name_of(back),
             "arguments": plain_copy(dict(with_arguments)),
         }
     except Exception as error:

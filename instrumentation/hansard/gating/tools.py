@@ -12,7 +12,8 @@ from hansard import plans
 from hansard.errors import NotDecoratable
 from hansard.gating.arguments import Json, Shape
 from hansard.gating.describing import Describe
-from hansard.gating.errors import BadArguments, UnclassifiedTool, UnknownTool
+from hansard.gating.errors import BadArguments, LazyResult, UnclassifiedTool, UnknownTool
+from hansard.gating.flow import Flow, Step, Within, may_be_async
 from hansard.plans import Plan
 
 Effect: TypeAlias = Literal["read", "write"]
@@ -42,8 +43,14 @@ class GatedTool:
 
     @property
     def is_async(self) -> bool:
+        """Whether it is a coroutine function, so that its calls are awaited."""
         call = inspect.getattr_static(type(self.function), "__call__", None)
         return any(map(inspect.iscoroutinefunction, (self.function, call)))
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether a run of it may have to be awaited, as far as that shows beforehand."""
+        return may_be_async(self.function) or may_be_async(self.undo)
 
     @property
     def needs_receiver(self) -> bool:
@@ -63,8 +70,17 @@ class GatedTool:
             raise BadArguments(self.name, f"tool {self.name!r} is a method, called without object")
         return self.on(args[0]), self.shape.bound(args[1:], kwargs)
 
-    def run(self, arguments: Mapping[str, Any]) -> Any:
-        """Call the function: its result, or a coroutine. Raises BadArguments before it does."""
+    def run(self, arguments: Mapping[str, Any], *, within: Within | None = None) -> Flow[Any]:
+        """Run the function to its end: what it returns, awaited. Raises BadArguments before.
+
+        There is no other way to run it: a driver waits for whatever is still to come.
+        """
+        result = yield Step(lambda: self._called(arguments), within=within)
+        if inspect.isgenerator(result) or inspect.isasyncgen(result):
+            raise LazyResult(self.name)
+        return result
+
+    def _called(self, arguments: Mapping[str, Any]) -> Any:
         args, kwargs = self.shape.split(arguments)
         if self.needs_receiver:
             raise BadArguments(

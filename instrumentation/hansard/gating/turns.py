@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from hansard.capture import safe_repr
 from hansard.gating.arguments import Json
-from hansard.gating.errors import GateError
+from hansard.gating.errors import GateError, MustAwait
+from hansard.gating.flow import Flow, Step
 from hansard.trouble import warn_once
 
 if TYPE_CHECKING:
@@ -58,8 +60,10 @@ def note_pending(approval: Json) -> None:
         turn.pending.append(approval)
 
 
-def evaluate(gate: Gate, turn: Turn, evaluator: Callable[..., V], *given: Any) -> Evaluation[V]:
-    """Have an answer judged; never raises.
+def evaluate(
+    gate: Gate, turn: Turn, evaluator: Callable[..., V | Awaitable[V]], *given: Any
+) -> Flow[Evaluation[V]]:
+    """Have an answer judged; raises nothing but MustAwait.
 
     An answer that asks for a confirmation has not done what it was asked for, yet. Judged, it would
     fail and be tried again for ever, so it is not. Everything else is. A broken evaluator lets the
@@ -68,18 +72,19 @@ def evaluate(gate: Gate, turn: Turn, evaluator: Callable[..., V], *given: Any) -
     if turn.is_pending:
         return Evaluation(was_skipped=True)
     try:
-        return Evaluation(evaluator(*given))
+        return Evaluation((yield Step(partial(evaluator, *given))))
+    except MustAwait:
+        raise
     except Exception as error:
-        tell_failure(gate, "evaluator", error)
+        yield from note_failure(gate, "evaluator", error)
         return Evaluation(error=error)
 
 
-def tell_failure(gate: Gate, what: str, error: BaseException) -> None:
+def note_failure(gate: Gate, what: str, error: BaseException) -> Flow[None]:
     """Keep a failure as an event; where that fails too, the program is warned."""
+    event = {"type": "failure", "action": what, "error": type(error).__name__, "agent": gate.agent}
     try:
-        gate.decisions.note(
-            {"type": "failure", "action": what, "error": type(error).__name__, "agent": gate.agent}
-        )
+        yield Step(lambda: gate.decisions.note(event), not gate.decisions.is_local)
     except GateError as trouble:
         warn_once(
             f"gate {what}",

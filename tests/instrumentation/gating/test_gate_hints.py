@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from hansard.gating.describing import description_of, visible
+from hansard.gating.flow import drive
 from hansard.gating.seen import Seen
 
 
 def test_a_template_is_filled_with_the_arguments() -> None:
-    told = description_of("add", "Create contact {name}, {age}", {"name": "Maria", "age": 7})
+    text = "Create contact {name}, {age}"
+    told = drive(description_of("add", text, {"name": "Maria", "age": 7}))
 
     assert told == "Create contact Maria, 7"
 
@@ -23,7 +25,7 @@ def test_a_function_describes_from_a_copy_of_the_arguments() -> None:
 
     arguments = {"rows": [1]}
 
-    assert description_of("add", describe, arguments) == "Create rows"
+    assert drive(description_of("add", describe, arguments)) == "Create rows"
     assert arguments == {"rows": [1]}
 
 
@@ -43,7 +45,7 @@ def test_a_function_describes_from_a_copy_of_the_arguments() -> None:
     ],
 )
 def test_a_description_that_fails_says_so_and_never_raises(describe: Any) -> None:
-    told = description_of("add", describe, {"name": "Maria"})
+    told = drive(description_of("add", describe, {"name": "Maria"}))
 
     assert told is not None
     assert told.startswith("add: its description failed (")

@@ -190,7 +190,7 @@ class ClaimBody(_Body):
 
 class Result(_Body):
     claim_id: HexId
-    ok: bool
+    ok: bool | None = Field(description="null: it was cut off half-way, so nobody knows")
     result_ref: Name | None = None
     error: Text | None = None
     undo: GivenAction | None = Field(default=None, description="what would undo it")

@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
+import anyio
+
 from hansard_compiler.calls import Json
 from hansard_web.mcp_server.asking import Api, Refused
 
@@ -114,6 +116,11 @@ async def _run(api: Api, path: str, key: dict[str, str], action: Action, approva
         await api.post(
             f"{path}/result", {"claim_id": claim["claim_id"], "ok": False, "error": error}
         )
+        raise
+    except BaseException as error:  # cut off: what it had done by then nobody knows
+        cut_off = {"claim_id": claim["claim_id"], "ok": None, "error": type(error).__name__}
+        with anyio.CancelScope(shield=True):
+            await api.post(f"{path}/result", cut_off)
         raise
     ended = {"claim_id": claim["claim_id"], "ok": True}
     if isinstance(answer.get(action.result_key), str):
