@@ -17,6 +17,7 @@ import inspect
 import json
 import math
 import pathlib
+import sys
 import types
 import uuid
 from collections import deque
@@ -41,6 +42,7 @@ _SPELLED: Final = (
     *(complex, range, types.SimpleNamespace),
 )
 _DATED: Final = (datetime.date, datetime.time)  # a datetime is a date
+_THERE: Final = frozenset({str, int, float, bool, dict, list, tuple, bytes, type(None)})
 _NAMED: Final = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 
 
@@ -117,6 +119,25 @@ def type_name(kind: type) -> str:
     except Exception:
         return "type"
     return str(name) if module == "builtins" else f"{module}.{name}"
+
+
+def is_pending(value: object) -> bool:
+    """Whether a value is still to come: an awaitable, or a future. Never raises."""
+    if type(value) in _THERE:
+        return False
+    try:
+        return inspect.isawaitable(value) or is_future(value)
+    except Exception:  # a class that answers no question about itself
+        return False
+
+
+def is_future(value: object) -> bool:
+    """Whether a value is a future of asyncio or of a pool; what is not imported has made none."""
+    for name in ("asyncio.futures", "concurrent.futures"):
+        module = sys.modules.get(name)
+        if module is not None and issubclass(type(value), module.Future):
+            return True
+    return False
 
 
 def _shown(value: Any, *, note: str = "") -> dict[str, str]:
@@ -201,6 +222,8 @@ class _Walk:
         if kind in _SPELLED or issubclass(kind, pathlib.PurePath):
             return self._text(str(value))
         self._chars_left -= MAX_REPR_CHARS
+        if is_pending(value):
+            return _shown(value, note="not awaited: no result of anything")
         return _shown(value) if self._chars_left > 0 else f"‹{type_name(kind)}, not shown›"
 
     def _text(self, text: str) -> str:

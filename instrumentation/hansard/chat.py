@@ -74,22 +74,16 @@ class Channel(Protocol):
 
 @dataclass(slots=True)
 class TextChannel:
-    """A channel of plain text: the prompt says what to reply."""
+    """A channel of plain text: the prompt says what to reply. `write` may be async."""
 
     name: str
     write: Callable[[str], object]
 
-    def send(self, text: str) -> Awaitable[None] | None:
-        return _to_come(self.write(text))
+    def send(self, text: str) -> Any:
+        return self.write(text)
 
-    def ask(self, question: Question) -> Awaitable[None] | None:
-        parts = (question.text, question.prompt)
-        return _to_come(self.write("\n\n".join(part for part in parts if part)))
-
-
-def _to_come(written: object) -> Awaitable[None] | None:
-    """Return what an async `write` returned, to be awaited."""
-    return written if isinstance(written, Awaitable) else None
+    def ask(self, question: Question) -> Any:
+        return self.write("\n\n".join(part for part in (question.text, question.prompt) if part))
 
 
 def verdict_of(reply: str) -> Verdict:
@@ -208,6 +202,8 @@ class ChatGate:
     def _check_waiting(self, *, is_message: bool) -> Flow[None]:
         """Refuse at once what a running event loop would have to wait for."""
         asked: list[Any] = [self.channel.send, self.channel.ask]
+        if isinstance(self.channel, TextChannel):
+            asked.append(self.channel.write)
         if is_message:
             asked += [self._agent, self._evaluator]
         if any(map(may_be_async, asked)):

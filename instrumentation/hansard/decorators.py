@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from hansard import _state, plans
 from hansard._state import Recorder
+from hansard.capture import is_future, is_pending
 from hansard.errors import NotDecoratable
 from hansard.generators import ObservedAsyncGenerator, ObservedGenerator, begun
 from hansard.observation import Observation, begin, tell
@@ -236,6 +237,8 @@ def _wrapped_plain(function: Callable[..., Any], plan: Plan) -> Callable[..., An
             observed.fail(error)
             raise
         observed.leave()
+        if is_pending(result):
+            return _to_come(observed, plan, result)
         _finish(observed, plan, result)
         return result
 
@@ -260,6 +263,46 @@ def _wrapped_coroutine(function: Callable[..., Any], plan: Plan) -> Callable[...
         return result
 
     return wrapper
+
+
+def _to_come(observed: Observation, plan: Plan, result: Any) -> Any:
+    """Return what a plain function returned, its span open until that is there.
+
+    A coroutine comes back in another one, a future as it is. Of other awaitables nothing is known
+    but their type: the span ends, and its output says that it was not awaited.
+    """
+    if isinstance(result, Coroutine):
+        return _observed_coroutine(result, observed, plan)
+    if not is_future(result):
+        _finish(observed, plan, result)
+        return result
+
+    def done(future: Any) -> None:
+        if future.cancelled():
+            observed.cancel()
+            return
+        # Not `exception()`, after which asyncio does not tell of one that nobody looked at.
+        error = future._exception
+        if error is None:
+            _finish(observed, plan, future.result())
+        else:
+            observed.fail(error)
+
+    result.add_done_callback(done)
+    return result
+
+
+async def _observed_coroutine(made: Coroutine[Any, Any, Any], observed: Any, plan: Plan) -> Any:
+    observed.enter()
+    try:
+        result = await made
+    except BaseException as error:
+        observed.leave()
+        observed.fail(error)
+        raise
+    observed.leave()
+    _finish(observed, plan, result)
+    return result
 
 
 def _wrapped_generator(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:

@@ -10,12 +10,14 @@ from opentelemetry.trace import Span, get_current_span
 
 from hansard import semconv
 from hansard._state import active
+from hansard.capture import is_pending
 from hansard.metadata import text_of, text_or_none
 from hansard.open_span import OpenSpan, quietly
 from hansard.outcome import Ended, Outcome, outcome_of
 from hansard.step import Step
 from hansard.told import tool_attributes, tool_name
 from hansard.tool_calls import ToolCalls
+from hansard.trouble import warn_once
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -54,8 +56,20 @@ class ToolSteps:
         status: str | None,
         duration_ms: float | None,
     ) -> Step:
-        """End the step of the call this answers, or tell a step of its own."""
+        """End the step of the call this answers, or tell a step of its own.
+
+        What still has to be awaited is no result: the call goes on, and the program is warned.
+        """
         step = Step(text_or_none(name) or "", _KIND, made=None, call_id=text_or_none(call_id))
+        if is_pending(result):
+            warn_once(
+                f"pending result {step.name}",
+                "the result of tool %r is a %s, which nobody has awaited: it is not recorded; "
+                "await it first",
+                step.name,
+                type(result).__name__,
+            )
+            return step
         with quietly("tool result"):
             context = self._context()
             trace = _trace_of(context)

@@ -24,6 +24,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar, get_origin
 
+from hansard.capture import is_pending
 from hansard.gating.errors import GateError, MustAwait
 from hansard.trouble import warn_once
 
@@ -299,11 +300,6 @@ def _for_a_future(error: BaseException) -> BaseException:
 
 
 # ---- what is still to come
-
-
-def is_pending(made: object) -> bool:
-    """Whether a result is still to come: an awaitable, or a future of another thread."""
-    return inspect.isawaitable(made) or isinstance(made, Future)
 
 
 async def _settled(made: Any) -> Any:

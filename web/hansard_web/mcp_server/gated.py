@@ -7,6 +7,7 @@ be kept meanwhile, and a restart loses nothing.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import secrets
 from collections.abc import Awaitable, Callable
@@ -18,6 +19,7 @@ import anyio
 from hansard_compiler.calls import Json
 from hansard_web.mcp_server.asking import Api, Refused
 
+_CUT_OFF_S: Final = 5.0
 _KEY: Final = "Hansard-Proposal-Key"
 _CONFIRMATION: Final = re.compile(r"([0-9a-f]{32})\.([0-9a-f]{32})")
 _HOW: Final = (
@@ -117,9 +119,10 @@ async def _run(api: Api, path: str, key: dict[str, str], action: Action, approva
             f"{path}/result", {"claim_id": claim["claim_id"], "ok": False, "error": error}
         )
         raise
-    except BaseException as error:  # cut off: what it had done by then nobody knows
+    except (Exception, anyio.get_cancelled_exc_class()) as error:
+        # Cut off: what it had done by then nobody knows. Without this the lease says so, later.
         cut_off = {"claim_id": claim["claim_id"], "ok": None, "error": type(error).__name__}
-        with anyio.CancelScope(shield=True):
+        with anyio.move_on_after(_CUT_OFF_S, shield=True), contextlib.suppress(Refused):
             await api.post(f"{path}/result", cut_off)
         raise
     ended = {"claim_id": claim["claim_id"], "ok": True}
