@@ -94,7 +94,8 @@ class HttpDecisions:
         return answer
 
     def tell_result(self, approval_id: str, body: Json) -> Json:
-        ended = _taken(self._http.post(f"{_address(approval_id)}/result", _given(body)))
+        told = {**_given(body), "ok": body["ok"]}  # null is an outcome: nobody knows
+        ended = _taken(self._http.post(f"{_address(approval_id)}/result", told))
         self._keys.forget(approval_id)
         return ended
 

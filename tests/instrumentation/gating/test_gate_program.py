@@ -65,3 +65,62 @@ def test_a_gate_works_where_telemetry_is_switched_off(run: Run, data: Path, tmp_
     assert (tmp_path / "paid").read_text() == "7\n"
     with Accountability(data) as store:
         assert store.approval(asked.stdout).execution.state == "done"
+
+
+# ---- async tools
+
+WAYS = ("run", "arun", "run_decided", "arun_decided", "resume", "aresume")
+
+
+@pytest.fixture
+def act(data: Path, tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
+    def act(*arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.instrumentation.gating.async_program", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=environment(
+                HANSARD_DATA=str(data), PAID=str(tmp_path / "paid"), OTEL_SDK_DISABLED="true"
+            ),
+        )
+
+    return act
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_a_kill_half_way_is_unknown_after_a_restart_and_never_run_again(
+    act: Callable[..., subprocess.Popen[str]], data: Path, tmp_path: Path, kind: str, way: str
+) -> None:
+    identity, _ = act(kind, "ask").communicate(timeout=60)
+    killed = act(kind, way, identity, "killed")
+    killed.communicate(timeout=60)
+    again, _ = act(kind, "run", identity).communicate(timeout=60)
+
+    assert killed.returncode == -9
+    assert again == "outcome_unknown"
+    assert (tmp_path / "paid").read_text() == "begun\n"
+    with Accountability(data) as store:
+        assert store.approval(identity).execution.state == "unknown"
+        assert store.events(limit=1)[0].type == "action.unknown"
+        assert "action.executed" not in [one.type for one in store.events()]
+
+
+@pytest.mark.parametrize("ways", [("run", "arun"), ("arun_decided", "run_decided")])
+def test_of_two_processes_that_run_an_async_tool_at_once_one_does(
+    act: Callable[..., subprocess.Popen[str]],
+    data: Path,
+    tmp_path: Path,
+    ways: tuple[str, str],
+) -> None:
+    identity, _ = act("async", "ask").communicate(timeout=60)
+    both = [act("async", way, identity) for way in ways]
+    told = sorted(one.communicate(timeout=60)[0] for one in both)
+
+    assert told[1] == "ran"
+    assert told[0] in ("already_claimed", "nothing")
+    assert (tmp_path / "paid").read_text() == "begun\npaid\n"
+    with Accountability(data) as store:
+        assert store.approval(identity).execution.state == "done"
