@@ -35,7 +35,7 @@ def run(*command: str, folder: Path) -> str:
     return ended.stdout
 
 
-@pytest.mark.parametrize(("code", "output"), BLOCKS, ids=["one tool", "a tool set"])
+@pytest.mark.parametrize(("code", "output"), BLOCKS, ids=["one tool", "async", "a tool set"])
 def test_what_the_page_shows_is_what_happens(code: str, output: str, tmp_path: Path) -> None:
     assert run(sys.executable, "-c", code, folder=tmp_path) == output
 
