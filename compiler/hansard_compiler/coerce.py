@@ -69,7 +69,11 @@ def context_item_data(given: object, *, now: object, seen: Counter[str]) -> obje
 def _by_shape(fields: Json, *, now: object, seen: Counter[str]) -> Json:
     if "role" in fields or fields.get("type") in _ITEM_TYPES:
         message = normal_message(fields)
-        kind = _KIND_OF_ROLE.get(str(message["role"]), "other")
+        kind = _KIND_OF_ROLE.get(message["role"])
+        if kind is None:
+            known = ", ".join(_KIND_OF_ROLE)
+            what = f"is {message['role']!r:.60}; expected one of {known}"
+            raise InvalidItem(str(fields.get("id", "?"))[:512], field="role", what=what)
         return _made(kind, message, "message", now=now, seen=seen)
     if "path" in fields:
         path = str(fields["path"])

@@ -112,3 +112,17 @@ def test_a_server_that_only_shows_refuses_to_record(house: House) -> None:
         answer = client.post("/v1/runs/start", json={})
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "recording_off")
+
+
+def test_a_message_of_an_unknown_role_is_refused(agent: Agent) -> None:
+    run: dict[str, object] = {"run_id": agent.start(), "provider": "scripted", "model": "m"}
+    item = {"role": "wizard", "content": "abracadabra"}
+    message = {"role": "wizard", "parts": [{"type": "text", "text": "abracadabra"}]}
+
+    compiled = agent.post("/v1/compile", {**run, "token_budget": 1_000, "context_items": [item]})
+    called = agent.post("/v1/model/call", {**run, "messages": [message]})
+
+    for answer in (compiled, called):
+        assert answer.status_code == 400
+        assert "'wizard'" in answer.text
+        assert "expected one of" in answer.text

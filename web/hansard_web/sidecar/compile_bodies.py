@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from hansard_web.sidecar.bodies import Body, Name
+
+MESSAGE_ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
 class AskCompile(Body):
@@ -58,6 +60,16 @@ class AskModel(Body):
     )
     timeout_s: Annotated[float, Field(gt=0, le=600)] = 120.0  # of each wait of an attempt
     max_retries: Annotated[int, Field(ge=0, le=5)] = 2
+
+    @field_validator("messages")
+    @classmethod
+    def _roles(cls, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        for at, message in enumerate(messages):
+            if message.get("role", "user") not in MESSAGE_ROLES:
+                found = f"{message.get('role')!r:.60}"
+                expected = ", ".join(MESSAGE_ROLES)
+                raise ValueError(f"[{at}].role is {found}; expected one of {expected}")
+        return messages
 
     @model_validator(mode="after")
     def _asks_something(self) -> Self:
