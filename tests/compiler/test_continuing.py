@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -83,7 +84,8 @@ def test_what_was_sent_stays_and_the_answer_and_its_results_come_behind(
 ) -> None:
     body = {"model": "m", **request_body}
 
-    made = continued(form, body, response, [ToolResultPart("c1", {"at": "sea"}, "get")])
+    results = [ToolResultPart("c1", {"at": "sea"}, "get")]
+    made = json.loads(continued(form, json.dumps(body).encode(), response, results))
 
     before = body[key] if isinstance(body[key], list) else [{"type": "message", **ASKED}]
     assert {**made, key: None} == {**body, key: None}
@@ -103,11 +105,22 @@ def test_what_was_sent_stays_and_the_answer_and_its_results_come_behind(
 def test_signed_thinking_goes_back_as_it_came(
     form: WireFormat, body: Json, response: Json, block: Json
 ) -> None:
-    made = continued(form, {"model": "m", **body}, response, [ToolResultPart("c1", "x", "get")])
+    sent = json.dumps({"model": "m", **body}).encode()
+    made = json.loads(continued(form, sent, response, [ToolResultPart("c1", "x", "get")]))
 
     assert str(block) in str(made)
 
 
+def test_the_bytes_of_the_request_stay_as_the_sender_wrote_them() -> None:
+    sent = b'{"messages":[{"content":"gr\\u00fc\\u00df", "role":"user"}],"temperature":1.0,"x":1e3,"x":2}'
+
+    made = continued(OpenAIChat(), sent, CHAT, [ToolResultPart("c1", "x", "get")])
+
+    head, tail = sent.split(b"]")
+    assert made.startswith(head)
+    assert made.endswith(b"]" + tail)
+
+
 def test_a_request_that_holds_no_conversation_has_no_next_one() -> None:
     with pytest.raises(NotRenderable):
-        continued(OpenAIChat(), {"model": "m", "prompt": "Once"}, CHAT, [])
+        continued(OpenAIChat(), b'{"model": "m", "prompt": "Once"}', CHAT, [])

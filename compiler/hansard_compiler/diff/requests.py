@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from hansard_compiler.diff.byte_diff import byte_diff
 from hansard_compiler.diff.json_paths import JsonDiff, json_diff
 
 
@@ -21,11 +22,17 @@ class RequestDiff:
     right_ref: str | None
     first_difference: int | None  # offset of the first byte that differs; None: there is none
     json: JsonDiff | None  # None where a side is no JSON, or not here
+    unified: str | None = None  # the bytes, as a unified diff; None where `json` is
+    is_unified_cut: bool = False
 
 
 def request_diff(left: bytes | None, right: bytes | None) -> RequestDiff:
     """Compare two requests; two that are both not here are equal."""
     is_equal = left == right
+    by_path = None if left is None or right is None else _by_path(left, right)
+    text = None
+    if by_path is not None and left is not None and right is not None:
+        text = byte_diff(left, right)
     return RequestDiff(
         is_equal,
         None if left is None else len(left),
@@ -33,7 +40,9 @@ def request_diff(left: bytes | None, right: bytes | None) -> RequestDiff:
         _ref(left),
         _ref(right),
         None if is_equal or left is None or right is None else _first_difference(left, right),
-        None if left is None or right is None else _by_path(left, right),
+        by_path,
+        None if text is None else text.text,
+        text is not None and text.is_cut,
     )
 
 

@@ -6,8 +6,8 @@ rebuilt is never called exact: the sender's own request had fields that no telem
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hansard_compiler.calls import (
@@ -48,6 +48,7 @@ class Rebuilt:
     sampling: Sampling = _USUAL
     provider: str | None = None  # another than the call's own
     notes: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)  # fields of the request, as told
 
     def render_input(self, *, stream: bool = False) -> RenderInput:
         """Return what an adapter renders: system messages at the head are the instructions."""
@@ -61,6 +62,7 @@ class Rebuilt:
             tools=self.tools,
             sampling=self.sampling,
             stream=stream,
+            extra=self.extra,
         )
 
 
@@ -121,6 +123,13 @@ def _applied(given: Rebuilt, one: change.Mutation) -> Rebuilt:
 def resampled(sampling: Sampling, one: change.SetSampling) -> Sampling:
     """Return the sampling with what a change names; a null takes the setting away."""
     told = {name: getattr(one, name) for name in one.model_fields_set - {"op"}}
+    absent = [
+        name
+        for name, value in told.items()
+        if value in (None, []) and getattr(sampling, name) in (None, ())
+    ]
+    if absent:
+        raise NotReplayable(Reason.FIELD_ABSENT, f"the call sets no {', '.join(sorted(absent))}")
     if "stop" in told:
         told["stop"] = tuple(told["stop"] or ())
     return replace(sampling, **told)
@@ -140,10 +149,25 @@ def _edit(given: Rebuilt, one: change.EditMessage) -> Rebuilt:
             Reason.MUTATION_INVALID,
             f"message {one.position} is the result of a tool: results are recorded, not written",
         )
+    if one.part is not None:
+        return replace(
+            given, messages=_with(given.messages, one.position, _part_edited(message, one))
+        )
     others = tuple(part for part in message.parts if not isinstance(part, TextPart))
     said: tuple[Part, ...] = (TextPart(one.text),) if one.text else ()
     changed = replace(message, parts=(*said, *others))
     return replace(given, messages=_with(given.messages, one.position, changed))
+
+
+def _part_edited(message: Message, one: change.EditMessage) -> Message:
+    texts = [at for at, part in enumerate(message.parts) if isinstance(part, TextPart)]
+    if one.part is None or one.part >= len(texts):
+        detail = f"message {one.position} has {len(texts)} texts; part {one.part} is none of them"
+        raise NotReplayable(Reason.ITEM_UNKNOWN, detail)
+    at = texts[one.part]
+    return replace(
+        message, parts=(*message.parts[:at], TextPart(one.text), *message.parts[at + 1 :])
+    )
 
 
 def _with(messages: tuple[Message, ...], position: int, changed: Message) -> tuple[Message, ...]:

@@ -104,11 +104,15 @@ class RemoveItem(Model):
 
 
 class EditMessage(Model):
-    """Give a message other words; its tool calls and results stay."""
+    """Give a message other words; its tool calls and results stay.
+
+    Of a message with several texts, `part` (from 0) edits that one and leaves the others.
+    """
 
     op: Literal["edit_message"]
     position: Position
     text: str
+    part: Position | None = None
 
 
 class RemoveMessage(Model):
@@ -193,6 +197,11 @@ def parse_mutations(given: Sequence[Any]) -> list[Mutation]:
         raise NotReplayable(Reason.MUTATION_INVALID, f"{told}: {first['msg']}") from None
 
 
+def plain_change(one: Mutation) -> Json:
+    """Return a change as it was given: a null that takes something away is kept."""
+    return one.model_dump(mode="json", exclude_unset=True)
+
+
 def recipe_of(
     replay_id: str, run_id: str, step_id: str, mutations: Sequence[Mutation], notes: str | None
 ) -> ReplayRecipe:
@@ -211,7 +220,7 @@ def recipe_of(
         source_run_id=run_id,
         source_step_id=step_id,
         compile_overrides=compile_overrides,
-        context_mutations=[one.model_dump(mode="json", exclude_none=True) for one in mutations],
+        context_mutations=[plain_change(one) for one in mutations],
         notes=notes,
         **told,
     )

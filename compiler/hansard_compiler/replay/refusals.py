@@ -45,6 +45,10 @@ class Reason(StrEnum):
     NO_COMPILATION = "no_compilation", "this change needs a stored compile, and there is none"
     MUTATION_INVALID = "mutation_invalid", "the change cannot be meant"
     ITEM_UNKNOWN = "item_unknown", "the change names something that is not in the context"
+    FIELD_ABSENT = (
+        "field_absent",
+        "the change takes away or replaces a field that the request lacks",
+    )
     CONTEXT_EMPTY = "context_empty", "the changes leave nothing to send"
     BROKEN_PAIRS = "broken_pairs", "the changes part a tool call from its result"
     COMPILE_FAILED = "compile_failed", "the changed context cannot be compiled"

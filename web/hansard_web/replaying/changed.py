@@ -1,4 +1,5 @@
-"""A call with changes: compiled again where there is a compile, else rebuilt from telemetry."""
+"""A call with changes: its recorded request edited, compiled again where there is a compile, or
+rebuilt from telemetry where no bytes were recorded."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import Any, Final
 import apsw
 
 from hansard_compiler.calls import Json
+from hansard_compiler.compile import CompileResult
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.policy import Policy
 from hansard_compiler.providers.adapter import request_bytes
@@ -24,9 +26,11 @@ from hansard_compiler.providers.rebuilt import (
 )
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.replay import mutations as change
-from hansard_compiler.replay.recorded_order import in_recorded_order, says_the_same
+from hansard_compiler.replay.json_edit import JsonText, NotEditable
 from hansard_compiler.replay.refusals import NotReplayable, Reason
-from hansard_compiler.replay.turns import with_answer
+from hansard_compiler.replay.request_edits import api_of, edit_request, with_words
+from hansard_compiler.replay.request_fields import added_fields, lost_paths, unknown_note
+from hansard_compiler.replay.turns import calls_in, text_of, with_answer
 from hansard_web.replaying.asked import AskReplay
 from hansard_web.replaying.places import (
     Door,
@@ -41,7 +45,7 @@ from hansard_web.replaying.places import (
 from hansard_web.replaying.plain import PlainAnswers
 from hansard_web.replaying.recompile import Past, Remade, remake
 from hansard_web.replaying.source import Source, exact_request, is_withheld
-from hansard_web.replaying.turn import Turn, wire_of
+from hansard_web.replaying.turn import Basis, Turn, given_in, wire_of
 from hansard_web.replaying.wires import NoWire
 
 # Of the provider's own: another one has no form for them.
@@ -79,37 +83,151 @@ def changed_turn(
     provider = _provider(mutations, place)
     door, notes = _door(place, provider, making.reach, is_recorded=asked.recorded)
     remade = _remade(connection, source, mutations, making, past)
-    given, more = _input(source, place, mutations, remade, past)
-    if provider is not None:
-        given, dropped = _for_another(given, provider)
-        more += dropped
-        place = replace(place, headers={}, format_settings={})  # those of the first provider
-    form = format_for(door, place.format_settings)
-    wire, blocked = (NoWire(), None) if asked.recorded else wire_of(door, place, making.reach)
     recorded = _recorded(connection, source)
-    request = _rendered(form, given, recorded if provider is None else None)
-    is_recorded_one = request == recorded
+    is_edited = remade is None and provider is None and recorded is not None
+    form = format_for(door, {} if provider is not None else place.format_settings)
+    made = (
+        _edited(source, form, recorded, mutations, past)
+        if is_edited and recorded is not None and door.family != "scripted"
+        else _made_anew(source, place, form, mutations, remade, recorded, past, provider)
+    )
+    if provider is not None:
+        place = replace(place, headers={}, format_settings={})  # those of the first provider
+    wire, blocked = (NoWire(), None) if asked.recorded else wire_of(door, place, making.reach)
+    is_recorded_one = made.request == recorded
     return Turn(
         source=source,
         door=door,
         form=form,
         wire=wire,
-        request=request,
+        request=made.request,
         recorded=recorded,
-        given=given,
+        given=made.given,
         is_exact=is_recorded_one,
         is_recorded=asked.recorded,
-        is_rebuilt=remade is None and not is_recorded_one,
+        is_rebuilt=made.basis == "telemetry" and not is_recorded_one,
+        basis="recorded" if is_recorded_one else made.basis,
         remade=remade,
         notes=(
             *source.notes,
             *notes,
-            *more,
-            *_what_it_came_to(asked, is_recorded_one=is_recorded_one, is_changed=bool(mutations)),
+            *made.notes,
+            *_outcome(asked, is_recorded_one=is_recorded_one, is_changed=bool(mutations)),
         ),
         blocked=blocked,
         sends=not asked.recorded,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A changed request, what is read of it, and what must be noted."""
+
+    request: bytes
+    given: RenderInput
+    basis: Basis
+    notes: Sequence[str]
+
+
+def _edited(
+    source: Source,
+    form: WireFormat,
+    recorded: bytes,
+    mutations: Sequence[change.Mutation],
+    past: Past | None,
+) -> _Made:
+    """Return the recorded request with the changes made in its JSON, and nothing else."""
+    before, notes = recorded, []
+    for spoken in past or ():
+        if spoken.is_same:
+            continue
+        calls = [part.id for part in calls_in(spoken.recorded) if part.id]
+        told = with_words(
+            before, form.path, calls=calls, before=text_of(spoken.recorded),
+            after=text_of(spoken.found),
+        )  # fmt: skip
+        if told is None:
+            notes.append("an earlier answer is not in this request: its recorded words stay")
+        before = told or before
+    data, more = edit_request(before, form.path, mutations, skip_absent=past is not None)
+    _refuse_broken_pairs(form, data, recorded)
+    given = given_in(data, form.path) if source.call is not None else RenderInput(model="")
+    return _Made(data, given, "edited", [*notes, *more])
+
+
+def _refuse_broken_pairs(form: WireFormat, data: bytes, recorded: bytes) -> None:
+    """Raise where the changes parted a call from its result; what the sender sent is no matter."""
+    if data == recorded:
+        return
+    try:
+        problems = form.problems(read_json(data))
+        known = bool(problems) and bool(form.problems(read_json(recorded)))
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return  # of a shape that nobody checks: the provider says what is wrong with it
+    if problems and not known:
+        raise NotReplayable(Reason.BROKEN_PAIRS, "; ".join(problems[:5]))
+
+
+def _made_anew(
+    source: Source,
+    place: Recorded,
+    form: WireFormat,
+    mutations: Sequence[change.Mutation],
+    remade: Remade | None,
+    recorded: bytes | None,
+    past: Past | None,
+    provider: str | None,
+) -> _Made:
+    """Return a request rendered from a compile, or from telemetry, and what is not the same."""
+    given, notes = _input(source, place, form, mutations, remade, past, is_sent_there=not provider)
+    if provider is not None:
+        given, dropped = _for_another(given, provider)
+        notes += dropped
+        if recorded is not None and remade is None:
+            notes += _lost_there(source, place, recorded, provider)
+    request = _rendered(form, given, recorded if provider is None else None)
+    if remade is None and recorded is None and (api := api_of(form.path)) is not None:
+        notes.append(unknown_note(api.name, read_json(request)))
+    if remade is not None and recorded is not None and provider is None and request != recorded:
+        notes += _other_without_changes(source, remade, form, recorded)
+    return _Made(request, given, "telemetry" if remade is None else "compiled", notes)
+
+
+def _lost_there(source: Source, place: Recorded, recorded: bytes, provider: str) -> list[str]:
+    """Return which parts of a recorded request have no form for another provider."""
+    before = _json_of(recorded)
+    if not isinstance(before, dict) or source.call is None:
+        return []
+    form = format_for(offline_door(place), place.format_settings)
+    try:
+        again = form.render(rebuilt_from(source.call).render_input(stream=place.is_stream))
+    except (RequestRefused, ConfigError):
+        lost = sorted(before.keys() - {"model", "messages", "input", "tools"})
+    else:
+        lost = lost_paths(before, again)
+    if not lost:
+        return []
+    return [f"parts of the recorded request that the one to {provider} has not: {', '.join(lost)}"]
+
+
+def _other_without_changes(
+    source: Source, remade: Remade, form: WireFormat, recorded: bytes
+) -> list[str]:
+    """Return what of a request differs although no change asks for it."""
+    before = _json_of(recorded)
+    if remade.unchanged is None or not isinstance(before, dict):
+        return []
+    try:
+        again = form.render(_render_input(source, remade.unchanged, ()))
+    except (RequestRefused, ConfigError):
+        return []
+    lost = lost_paths(before, again)
+    if not lost:
+        return []
+    return [
+        "rendered again without changes the request is not the recorded one; it differs, besides "
+        f"the changes, at {', '.join(lost)}"
+    ]
 
 
 def _remade(
@@ -130,14 +248,20 @@ def _remade(
 def _input(
     source: Source,
     place: Recorded,
+    form: WireFormat,
     mutations: Sequence[change.Mutation],
     remade: Remade | None,
     past: Past | None,
+    *,
+    is_sent_there: bool,
 ) -> tuple[RenderInput, list[str]]:
-    """Return what is to be rendered, and what must be said of it."""
+    """Return what is to be rendered, and what must be noted of it."""
     if remade is not None:
-        return _render_input(source, remade, mutations), list(remade.notes)
+        return _render_input(source, remade.result, mutations), list(remade.notes)
     rebuilt = _rebuilt(source, mutations, past)
+    api = api_of(form.path)
+    if api is not None and is_sent_there and source.call is not None:
+        rebuilt = replace(rebuilt, extra=added_fields(source.call.parameters, api.name))
     return rebuilt.render_input(stream=place.is_stream), list(rebuilt.notes)
 
 
@@ -164,6 +288,7 @@ def compile_turn(
         request=b"",
         given=from_payload(remade.result.payload, model=remade.result.request.model),
         is_exact=not asked.mutations,
+        basis="compiled",
         remade=remade,
         notes=(*remade.notes, *told),
         sends=False,
@@ -226,7 +351,7 @@ def _rebuilt(source: Source, mutations: Sequence[change.Mutation], past: Past | 
 
 
 def _render_input(
-    source: Source, remade: Remade, mutations: Sequence[change.Mutation]
+    source: Source, result: CompileResult, mutations: Sequence[change.Mutation]
 ) -> RenderInput:
     """Return the compiled context with everything else that was said of the request."""
     recipe, call = source.recipe, source.call
@@ -244,8 +369,8 @@ def _render_input(
         if isinstance(one, change.SetSampling):
             sampling = resampled(sampling, one)
     return from_payload(
-        remade.result.payload,
-        model=remade.result.request.model,
+        result.payload,
+        model=result.request.model,
         sampling=sampling,
         stream=is_stream,
         **more,
@@ -270,15 +395,18 @@ def _for_another(given: RenderInput, provider: str) -> tuple[RenderInput, list[s
 def _rendered(form: WireFormat, given: RenderInput, recorded: bytes | None) -> bytes:
     """Return the request's bytes; raises NotReplayable where there are none.
 
-    What says the same as the recorded request is that request: its own bytes are sent.
+    Where the recorded bytes are known, they are edited to say what was rendered: a value that is
+    the same keeps its bytes and its place.
     """
-    before = None if recorded is None else _json_of(recorded)
     try:
         body = form.render(given)
-        if recorded is not None and says_the_same(body, before):
-            return recorded
-        body = in_recorded_order(body, before)
         data = request_bytes(body)
+        if recorded is not None:
+            text = JsonText(recorded)
+            text.rewrite(None, read_json(data))
+            data = text.bytes()
+    except NotEditable:
+        pass  # the recorded body is no JSON: the rendered one is sent as it is
     except (RequestRefused, ConfigError) as error:
         raise NotReplayable(Reason.NOT_RENDERABLE, str(error), code=error.code) from None
     problems = form.problems(body)
@@ -301,7 +429,7 @@ def _json_of(data: bytes) -> Any:
         return None  # an upload, say
 
 
-def _what_it_came_to(asked: AskReplay, *, is_recorded_one: bool, is_changed: bool) -> list[str]:
+def _outcome(asked: AskReplay, *, is_recorded_one: bool, is_changed: bool) -> list[str]:
     """Say whether the changes changed anything, and that nothing was sent where it was not."""
     notes = []
     if is_changed and is_recorded_one:

@@ -19,7 +19,6 @@ import apsw
 from hansard_collector.cost import computed_cost
 from hansard_compiler.calls import Json, Message, Tokens, ToolResultPart
 from hansard_compiler.errors import ConfigError
-from hansard_compiler.providers.adapter import request_bytes
 from hansard_compiler.providers.base import RenderInput
 from hansard_compiler.providers.continuing import continued
 from hansard_compiler.providers.exchange import Answer, read_json
@@ -183,11 +182,11 @@ def following_turn(at: Standing, calls: Sequence[LiveCall], source: Source) -> T
     said = at.answer.call.output
     parts = result_parts(calls, said)
     try:
-        body = continued(at.turn.form, read_json(at.turn.request), at.answer.response, parts)
+        data = continued(at.turn.form, at.turn.request, at.answer.response, parts)
     except (RequestRefused, ConfigError, ValueError) as error:
         raise NotReplayable(Reason.NOT_RENDERABLE, str(error)) from None
     given = replace(at.turn.given, messages=_talk(at.turn.given.messages, said, parts))
-    return _turn(at, source, body, given, remade=None)
+    return _turn(at, source, data, given, remade=None)
 
 
 def compiled_turn(
@@ -196,18 +195,14 @@ def compiled_turn(
     """Return the turn after an answered one, its context compiled again; raises NotReplayable."""
     parts = result_parts(calls, at.answer.call.output)
     said = at.turn.form.continuation(at.answer.response)
-    remade, given, body = context.after(at.turn, said, parts)
-    return _turn(at, source, body, given, remade=remade)
+    remade, given, data = context.after(at.turn, said, parts)
+    return _turn(at, source, data, given, remade=remade)
 
 
 def _turn(
-    at: Standing, source: Source, body: Json, given: RenderInput, *, remade: Remade | None
+    at: Standing, source: Source, data: bytes, given: RenderInput, *, remade: Remade | None
 ) -> Turn:
-    try:
-        data = request_bytes(body)
-    except (RequestRefused, ConfigError) as error:
-        raise NotReplayable(Reason.NOT_RENDERABLE, str(error)) from None
-    problems = at.turn.form.problems(body)
+    problems = at.turn.form.problems(read_json(data))
     if problems:
         raise NotReplayable(Reason.BROKEN_PAIRS, "; ".join(problems[:5]))
     return replace(
@@ -216,6 +211,7 @@ def _turn(
         request=data,
         given=given,
         is_exact=False,
+        basis="continued" if remade is None else "compiled",
         remade=remade,
         recorded=None,
         notes=(),

@@ -21,10 +21,11 @@ from hansard_compiler.compile_errors import CompileError, InvalidInput
 from hansard_compiler.diff.sides import CompileSide, side_of_result
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.models import CompilationRequest, ContextItem, parse
+from hansard_compiler.providers.adapter import request_bytes
 from hansard_compiler.providers.base import RenderInput, from_payload
 from hansard_compiler.providers.exchange import read_json
 from hansard_compiler.providers.failures import RequestRefused
-from hansard_compiler.replay.recorded_order import in_recorded_order, says_the_same
+from hansard_compiler.replay.json_edit import JsonText, NotEditable
 from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_web.replaying.recompile import Recompiler, Remade, stored_request
 from hansard_web.replaying.turn import Turn
@@ -43,18 +44,18 @@ class LiveContext:
 
     def after(
         self, turn: Turn, said: Message, results: Sequence[ToolResultPart]
-    ) -> tuple[Remade, RenderInput, Json]:
-        """Return the compile after an answered turn, what it renders, and the request's body.
+    ) -> tuple[Remade, RenderInput, bytes]:
+        """Return the compile after an answered turn, what it renders, and the request's bytes.
 
         Raises NotReplayable where it cannot be compiled, or leaves out what was just said.
         """
         request = _with(self.request, said, results)
         result = self.compiler.compiled(request)
-        given, body = _rendered(turn, result)
+        given, data = _rendered(turn, result)
         if not _calls(said.parts) <= {one for m in given.messages for one in _calls(m.parts)}:
             raise NotReplayable(Reason.CONTEXT_EMPTY, "its newest turn does not fit the budget")
         checks = self.compiler.decider.checks if self.compiler.decider else []
-        return Remade(result, self.compiler.given, checks, self.before), given, body
+        return Remade(result, self.compiler.given, checks, self.before), given, data
 
     def gone_on(self, remade: Remade) -> LiveContext:
         """Return it after another turn was compiled."""
@@ -70,10 +71,10 @@ def context_of(connection: apsw.Connection, turn: Turn, compiler: Recompiler) ->
             else turn.remade.result.request
         )
         result = compiler.compiled(request)
-        _, body = _rendered(turn, result)
+        _, data = _rendered(turn, result)
     except NotReplayable:
         return None
-    if not says_the_same(body, read_json(turn.request)):
+    if data != turn.request:
         return None
     return LiveContext(compiler, request, side_of_result(result))
 
@@ -92,9 +93,8 @@ def _with(
     return request.model_copy(update={"context_items": [*request.context_items, *items]})
 
 
-def _rendered(turn: Turn, result: CompileResult) -> tuple[RenderInput, Json]:
+def _rendered(turn: Turn, result: CompileResult) -> tuple[RenderInput, bytes]:
     """Return what a compile gives a turn, and the turn's request with that context in it."""
-    before: Json = read_json(turn.request)
     compiled = from_payload(result.payload, model=turn.given.model)
     given = replace(
         turn.given,
@@ -106,11 +106,13 @@ def _rendered(turn: Turn, result: CompileResult) -> tuple[RenderInput, Json]:
         volatile_suffix_hash=compiled.volatile_suffix_hash,
     )
     try:
-        body = turn.form.render(given)
-    except (RequestRefused, ConfigError) as error:
+        body = read_json(request_bytes(turn.form.render(given)))
+        text = JsonText(turn.request)
+    except (RequestRefused, ConfigError, NotEditable) as error:
         raise NotReplayable(Reason.NOT_RENDERABLE, str(error)) from None
-    whole = {**_only(before, has_context=False), **_only(body, has_context=True)}
-    return given, in_recorded_order(whole, before)
+    before: Json = read_json(turn.request)
+    text.rewrite(None, {**_only(before, has_context=False), **_only(body, has_context=True)})
+    return given, text.bytes()
 
 
 def _only(body: Mapping[str, Any], *, has_context: bool) -> Json:

@@ -9,7 +9,7 @@ from hansard_collector.cost import computed_cost
 from hansard_compiler.calls import Json, Tokens
 from hansard_compiler.providers.adapter import Count
 from hansard_compiler.redaction import Redactor
-from hansard_compiler.replay.mutations import parse_mutations
+from hansard_compiler.replay.mutations import parse_mutations, plain_change
 from hansard_compiler.replay.refusals import NotReplayable
 from hansard_web.api.values import Body
 from hansard_web.replaying.asked import AskReplay
@@ -36,12 +36,10 @@ def preview_body(turn: Turn, asked: AskReplay, redactor: Redactor) -> Body:
         "address": f"{(turn.door.base_url or '').rstrip('/')}{turn.door.path}",
         "is_exact": turn.is_exact,
         "is_rebuilt": turn.is_rebuilt,
+        "basis": turn.basis,
         "sends": turn.sends and not turn.is_recorded,
         "refusal": None if turn.blocked is None else refusal_body(turn.blocked),
-        "mutations": [
-            one.model_dump(mode="json", exclude_none=True)
-            for one in parse_mutations(asked.mutations)
-        ],
+        "mutations": [plain_change(one) for one in parse_mutations(asked.mutations)],
         "request": _request(turn),
         "compile": None if turn.remade is None else remade_body(turn.remade, redactor),
         "tokens": {"estimated_input": estimate.tokens, "estimated_by": estimate.counted_by},

@@ -60,6 +60,7 @@ class Remade:
     checks: Sequence[Any]
     before: CompileSide
     notes: tuple[str, ...] = ()
+    unchanged: CompileResult | None = None  # the stored request compiled again as it was
     step: CompiledStep | None = None  # once it is recorded
 
     @property
@@ -97,7 +98,7 @@ def remake(
     found = source.compilation
     assert found is not None
     compiler = Recompiler(found, redactor, policy)
-    before, notes = _before(connection, found, request, compiler)
+    before, unchanged, notes = _before(connection, found, request, compiler)
     for number, one in enumerate(mutations, 1):
         try:
             request = compiler.changed(request, one, number=number)
@@ -110,7 +111,9 @@ def remake(
     if not any(message["parts"] for message in result.payload["messages"]):
         raise NotReplayable(Reason.CONTEXT_EMPTY)
     checks = compiler.decider.checks if compiler.decider else []
-    return Remade(result, compiler.given, checks, before, (*notes, *compiler.notes))
+    return Remade(
+        result, compiler.given, checks, before, (*notes, *compiler.notes), unchanged=unchanged
+    )
 
 
 class Recompiler:
@@ -149,6 +152,9 @@ class Recompiler:
 
     def _about_item(self, request: CompilationRequest, one: Any, number: int) -> change.Mutation:
         """Return a change of a message as one of the item that is the message."""
+        if isinstance(one, change.EditMessage) and one.part is not None:
+            detail = f"change {number}: `part` is of recorded messages; edit the item of a compile"
+            raise NotReplayable(Reason.MUTATION_INVALID, detail)
         if isinstance(one, change.AddMessage):
             item = {"kind": _KINDS[one.role], "content": one.text, "id": f"replay:{number}"}
             return change.AddItem(op="add_item", item=item, position=one.position)
@@ -215,8 +221,8 @@ def _before(
     found: Compilation,
     request: CompilationRequest,
     compiler: Recompiler,
-) -> tuple[CompileSide, list[str]]:
-    """Return the original compile: as it was stored, held against what compiling it again gives."""
+) -> tuple[CompileSide, CompileResult | None, list[str]]:
+    """Return the original compile as it was stored, what compiling it again gives, and notes."""
     notes = []
     try:
         again = compiler.compiled(request)
@@ -230,10 +236,10 @@ def _before(
         again = None
     context = _stored_result(connection, found)
     if context is not None:
-        return side_of_context(context, request=request), notes
+        return side_of_context(context, request=request), again, notes
     if again is None:
         raise NotReplayable(Reason.NO_COMPILATION, "its result is not stored")
-    return side_of_result(again), notes
+    return side_of_result(again), again, notes
 
 
 def _stored_result(connection: apsw.Connection, found: Compilation) -> Any:

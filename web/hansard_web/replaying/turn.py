@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import apsw
 
 from hansard.compiled import CompiledStep, Kept
+from hansard_collector.dialects.chat import request_messages
+from hansard_collector.dialects.tool_lists import tools_of
+from hansard_compiler.calls import Json
 from hansard_compiler.providers.adapter import Adapter
-from hansard_compiler.providers.base import RenderInput, Wire, WireFormat
-from hansard_compiler.providers.exchange import Answer
+from hansard_compiler.providers.base import RenderInput, Sampling, Wire, WireFormat
+from hansard_compiler.providers.exchange import Answer, read_json
 from hansard_compiler.providers.rebuilt import rebuilt_from
 from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_compiler.replay.request_edits import api_of
 from hansard_store.compilations import Compilation
 from hansard_web.replaying.asked import AskReplay
 from hansard_web.replaying.places import (
@@ -31,6 +37,9 @@ from hansard_web.replaying.wires import AssertingWire, NoWire, RecordedWire
 from hansard_web.sidecar.recalled import RecalledStep
 
 _STATUS = "http.response.status_code"
+# What a request was made of: the recorded bytes, those bytes edited, a compile made again, the
+# request before it with an answer and results behind it, or what telemetry has of the call.
+Basis = Literal["recorded", "edited", "compiled", "continued", "telemetry"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,7 @@ class Turn:
     is_exact: bool  # the bytes are the recorded ones
     is_recorded: bool = False
     is_rebuilt: bool = False  # from telemetry, without a compile
+    basis: Basis = "recorded"
     remade: Remade | None = None  # compiled again, with changes
     notes: tuple[str, ...] = ()
     recorded: bytes | None = None  # the original request, where its bytes are here
@@ -119,6 +129,37 @@ def wire_of(door: Door, place: Recorded, reach: Reach) -> tuple[Wire, NotReplaya
         return wire_through(door, place.headers, reach), None
     except NotReplayable as why:
         return NoWire(), why
+
+
+def given_in(request: bytes, path: str) -> RenderInput:
+    """Return what a request says, read from its bytes: what the span of its call records."""
+    body = read_json(request)
+    said = request_messages(body)
+    head = next((at for at, one in enumerate(said) if one.role != "system"), len(said))
+    api = api_of(path)
+    sampling: Json = {}
+    for name, paths in (api.sampling if api is not None else {}).items():
+        found = [_inside(body, at) for at in paths]
+        value = next((one for one in found if isinstance(one, int | float | str | list)), None)
+        if value is not None and not isinstance(value, bool):
+            sampling[name] = value
+    if "stop" in sampling:
+        stop = sampling["stop"]
+        sampling["stop"] = tuple(map(str, stop if isinstance(stop, list) else [stop]))
+    return RenderInput(
+        model=str(body.get("model") or ""),
+        system=tuple(one.text for one in said[:head] if one.text),
+        messages=said[head:],
+        tools=tools_of(body.get("tools")),
+        sampling=Sampling(**sampling),
+        stream=body.get("stream") is True,
+    )
+
+
+def _inside(value: Any, path: Sequence[str]) -> Any:
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
 
 
 def told_of(source: Source, *, stream: bool) -> RenderInput:

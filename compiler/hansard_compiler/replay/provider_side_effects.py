@@ -1,0 +1,197 @@
+"""What a request makes its provider do besides answering: tools that it runs, state that it keeps.
+
+Sending a recorded request again does these again. Read from the request's bytes, duplicate keys
+included. A tool of a type that is not known counts as one that the provider runs: fail closed.
+Which tools the caller runs: types of `openai` 3.54 and `anthropic` 2.12.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+from hansard_compiler.calls import Json
+from hansard_compiler.replay.json_edit import (
+    Array,
+    JsonText,
+    Node,
+    NotEditable,
+    Object,
+    find,
+    text_at,
+    value_of,
+)
+from hansard_compiler.replay.request_edits import CHAT, MESSAGES, RESPONSES, api_of, tool_name
+
+Kind = Literal["tool", "state"]
+
+# Tools that the caller runs: the provider only asks for them.
+_OWN_TOOLS: Final = {
+    CHAT: re.compile(r"function|custom"),
+    RESPONSES: re.compile(r"function|custom|local_shell|apply_patch"),
+    MESSAGES: re.compile(r"custom|(?:bash|text_editor|memory|computer)_[0-9]{8}"),
+}
+# Members that give the provider tools, connections or code of its own to run.
+_GIVES_TOOLS: Final = {
+    "mcp_servers": "MCP servers that the provider calls",
+    "web_search_options": "a web search that the provider runs",
+    "search_parameters": "a search that the provider runs",
+    "data_sources": "data sources that the provider reads",
+    "plugins": "plugins that the provider runs",
+    "prompt": "a prompt that the provider holds, which may have tools of its own",
+    "agent_id": "an agent that the provider holds",
+}
+# Members that name state which the provider adds to.
+_KEEPS_STATE: Final = {
+    "conversation": "a conversation that the provider appends to",
+    "thread": "a thread that the provider continues",
+    "container": "a container that the provider keeps files and processes in",
+}
+_LONGEST: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class SideEffect:
+    """One thing that sending does at the provider. `path` is where the request asks for it."""
+
+    kind: Kind
+    name: str  # of a tool its type and name: `mcp wiki`; of state the member: `conversation`
+    path: str
+    text: str
+
+    def json(self) -> Json:
+        return asdict(self)
+
+
+def provider_side_effects(data: bytes, path: str) -> list[SideEffect]:
+    """Return what sending a request does at its provider, in the order of the request.
+
+    What cannot be read counts as a tool that the provider runs.
+    """
+    try:
+        root = JsonText(data).root
+    except NotEditable as error:
+        return [SideEffect("tool", "unreadable", "$", f"the request cannot be read: {error}")]
+    if not isinstance(root, Object):
+        return [SideEffect("tool", "unreadable", "$", "the request is no JSON object")]
+    return list(dict.fromkeys(_found(root, path)))
+
+
+def _found(root: Object, path: str) -> Iterator[SideEffect]:
+    api = api_of(path)
+    own = _OWN_TOOLS[CHAT] if api is None else _OWN_TOOLS[api.name]
+    for member in root.members:
+        value, key, at = member.value, member.key, f"$.{_cut(member.key)}"
+        if key == "tools":
+            yield from _tools(value, own, at)
+        elif key in _GIVES_TOOLS and _is_set(value):
+            yield SideEffect("tool", key, at, _GIVES_TOOLS[key])
+        elif key in _KEEPS_STATE and _is_set(value):
+            yield SideEffect("state", key, at, f"{_KEEPS_STATE[key]}{_named(value)}")
+        elif key == "background" and _is_true(value):
+            yield SideEffect("state", key, at, "a response that the provider makes in background")
+        elif key == "store" and _is_true(value):
+            yield SideEffect("state", key, at, "an answer that the provider stores")
+        elif key == "previous_response_id" and _is_set(value) and _stores(root):
+            text = "a response that continues a stored one, and is stored behind it"
+            yield SideEffect("state", key, at, text)
+        elif key in ("input", "messages"):
+            yield from _conversation(value, own, at)
+
+
+def _conversation(node: Node, own: re.Pattern[str], at: str) -> Iterator[SideEffect]:
+    """Yield tools that are handed over, and calls that are granted, within the conversation."""
+    if not isinstance(node, Array):
+        return
+    for number, element in enumerate(node.elements):
+        place = f"{at}[{number}]"
+        yield from _item(element.value, own, place)
+        content = find(element.value, "content")
+        if content is not None and isinstance(content.value, Array):
+            for inner, block in enumerate(content.value.elements):
+                yield from _item(block.value, own, f"{place}.content[{inner}]")
+
+
+def _item(node: Node, own: re.Pattern[str], at: str) -> Iterator[SideEffect]:
+    kind = text_at(node, "type")
+    if kind == "mcp_approval_response":
+        granted = find(node, "approve")
+        if granted is None or value_of(granted.value) is not False:
+            text = "a call of an MCP server that this answer lets the provider make"
+            yield SideEffect("tool", kind, at, text)
+    elif kind in ("additional_tools", "tool_search_output"):
+        tools = find(node, "tools")
+        yield from _tools(Array() if tools is None else tools.value, own, f"{at}.tools")
+    elif kind == "tool_addition":
+        tool = find(node, "tool")
+        yield from _tool(Object() if tool is None else tool.value, own, f"{at}.tool")
+    elif kind == "container_upload":
+        yield SideEffect("state", kind, at, "a file that the provider puts into its container")
+
+
+def _tools(node: Node, own: re.Pattern[str], at: str) -> Iterator[SideEffect]:
+    if not isinstance(node, Array):
+        if _is_set(node):
+            yield SideEffect("tool", "unknown", at, "tools in a form that is not known")
+        return
+    for number, element in enumerate(node.elements):
+        yield from _tool(element.value, own, f"{at}[{number}]")
+
+
+def _tool(node: Node, own: re.Pattern[str], at: str) -> Iterator[SideEffect]:
+    if not isinstance(node, Object):
+        yield SideEffect("tool", "unknown", at, "a tool in a form that is not known")
+        return
+    kinds = _kinds(node, own)
+    if kinds == ["namespace"]:
+        inner = find(node, "tools")
+        yield from _tools(Array() if inner is None else inner.value, own, f"{at}.tools")
+        return
+    for kind in kinds:
+        if own.fullmatch(kind) or (kind == "shell" and _is_local(node)):
+            continue
+        named = tool_name(value_of(node)) or ""
+        name = kind if named in ("", kind) else f"{kind} {_cut(named)}"
+        text = f"{name}: a tool that the provider runs, or of a type that is not known here"
+        yield SideEffect("tool", name, at, text)
+
+
+def _kinds(node: Object, own: re.Pattern[str]) -> Sequence[str]:
+    """Return every type that a tool names; Anthropic's own tools may leave it out."""
+    values = [value_of(one.value) for one in node.members if one.key == "type"]
+    if not values or values == [None]:
+        has_form = any(find(node, key) is not None for key in ("input_schema", "function"))
+        return ["custom" if has_form and own.fullmatch("custom") else "unknown"]
+    return [_cut(one) if isinstance(one, str) else "unknown" for one in values]
+
+
+def _is_local(node: Object) -> bool:
+    """Whether a shell tool is the caller's own: its environment says so."""
+    where = [one.value for one in node.members if one.key == "environment"]
+    return bool(where) and all(text_at(one, "type") == "local" for one in where)
+
+
+def _stores(root: Object) -> bool:
+    """Whether the answer is stored: the Responses API does, unless it is told not to."""
+    given = [value_of(one.value) for one in root.members if one.key == "store"]
+    return not given or any(one is not False for one in given)
+
+
+def _is_set(node: Node) -> bool:
+    return value_of(node) not in (None, [], "")
+
+
+def _is_true(node: Node) -> bool:
+    return value_of(node) not in (None, False)
+
+
+def _named(node: Node) -> str:
+    value: Any = value_of(node)
+    found = value.get("id") if isinstance(value, dict) else value
+    return f": {_cut(found)}" if isinstance(found, str) else ""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
