@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from hansard.gating.gate import Tools
 
 
+_MADE_WITH = ("elsewhere", "allow_provider_side_effects", "script", "timeout_s")
+
+
 class Replay:
     """A replay as it stands; `body` is what `GET /v1/replay/{id}` answers."""
 
@@ -69,6 +72,7 @@ def replay(
     mutations: Iterable[Mapping[str, Any]] = (),
     notes: str | None = None,
     elsewhere: bool = False,
+    allow_provider_side_effects: bool = False,
     script: Mapping[str, Any] | None = None,
     timeout_s: float = 600.0,
     live: bool = False,
@@ -87,6 +91,10 @@ def replay(
     `max_turns` further turns and `max_usd`. Calls that were recorded have their recorded results;
     for the others `tools` run behind the gate that is entered here, or one of their own: what reads
     runs, what writes waits for an approval, and the replay's state is `waiting`.
+
+    A request that has its provider run tools (MCP servers, web search, code) or keep state is
+    refused with `provider_side_effects`. With `allow_provider_side_effects` the replay is `waiting`
+    until its approval (`replay.ask["approval_id"]`) is granted; `continue_replay` then sends it.
 
     Raises NotReplayable with a reason, ReplayUnavailable where nobody can make it, NotFoundError.
     """
@@ -107,11 +115,12 @@ def replay(
         "n": n,
         "notes": notes,
         "elsewhere": elsewhere,
+        "allow_provider_side_effects": allow_provider_side_effects,
         "script": None if script is None else dict(script),
         "timeout_s": timeout_s,
     }
     found = Replay(make(body, timeout_s * n))
-    made_with = {name: body[name] for name in ("elsewhere", "script", "timeout_s")}
+    made_with = {name: body[name] for name in _MADE_WITH}
     return _answered(found, tools, made_with) if live else found
 
 
@@ -123,13 +132,15 @@ def continue_replay(
     max_turns: int | None = None,
     max_usd: float | None = None,
     elsewhere: bool = False,
+    allow_provider_side_effects: bool = False,
     script: Mapping[str, Any] | None = None,
     timeout_s: float = 600.0,
 ) -> Replay:
     """Have a fork that stopped go on live, and return it where it ends or waits again.
 
     `results` gives what calls came to by their call ids, by hand; `tools` run for the others as in
-    `replay`, approved ones among them. `max_turns` and `max_usd` are new bounds from here.
+    `replay`, approved ones among them. `max_turns` and `max_usd` are new bounds from here. A replay
+    that waits for the approval of what its provider does is sent, once that is granted.
 
     Raises NotReplayable, ReplayUnavailable, NotFoundError, and GateUnavailable where the gate
     cannot decide or record: then nothing was run that is not told.
@@ -139,6 +150,7 @@ def continue_replay(
     bounds = {"max_turns": max_turns, "max_usd": max_usd}
     made_with: Json = {
         "elsewhere": elsewhere,
+        "allow_provider_side_effects": allow_provider_side_effects,
         "script": None if script is None else dict(script),
         "timeout_s": timeout_s,
     }

@@ -112,7 +112,7 @@ def test_signed_thinking_goes_back_as_it_came(
 
 
 def test_the_bytes_of_the_request_stay_as_the_sender_wrote_them() -> None:
-    sent = b'{"messages":[{"content":"gr\\u00fc\\u00df", "role":"user"}],"temperature":1.0,"x":1e3,"x":2}'
+    sent = b'{"messages":[{"content":"gr\\u00fc\\u00df", "role":"user"}],"n":1.0,"x":1e3,"x":2}'
 
     made = continued(OpenAIChat(), sent, CHAT, [ToolResultPart("c1", "x", "get")])
 

@@ -104,7 +104,7 @@ def create_app(
     app.state.memory = MemoryBook(store, RetentionMode(settings.retention), door="api")
     app.state.annotations = AnnotationBook(store, RetentionMode(settings.retention))
     app.state.tasks = TaskBook(store, RetentionMode(settings.retention))
-    app.state.replays = make_replays(app.state.door, app.state.desk)
+    app.state.replays = make_replays(app.state.door, app.state.desk, app.state.accounts.store)
     if ingest is not None:
         app.router.routes[:0] = otlp_routes(
             ingest, HttpSettings(cors_origins=settings.cors_origins)

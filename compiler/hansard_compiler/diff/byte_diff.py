@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate, zip_longest
-from os.path import commonprefix
 from typing import Final
 
 _PIECE = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^",{\[])*[,{\[]?\s*', re.DOTALL)
@@ -129,9 +128,9 @@ def _beside(line: str, other: str | None) -> str:
     """Return a changed line, without most of what it shares with the one in its place."""
     if other is None:
         return _shown(line)
-    head = len(commonprefix((line, other)))
+    head = _shared(line, other)
     most = min(len(line), len(other)) - head
-    tail = min(len(commonprefix((line[::-1], other[::-1]))), most)
+    tail = min(_shared(line[::-1], other[::-1]), most)
     start = line[:head] if head <= 2 * _LONGEST_EQUAL else ""
     end = line[len(line) - tail :] if tail <= 2 * _LONGEST_EQUAL else ""
     if not start and head:
@@ -143,6 +142,15 @@ def _beside(line: str, other: str | None) -> str:
         cut = tail - 2 * _LONGEST_EQUAL
         end = f"{rest[:_LONGEST_EQUAL]}[… {cut:,} equal …]{rest[-_LONGEST_EQUAL:]}"
     return _shown(start + line[head : len(line) - tail] + end)
+
+
+def _shared(left: str, right: str) -> int:
+    """Return how many characters two texts begin with alike; halving compares slices in C."""
+    low, high = 0, min(len(left), len(right))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if left[low:middle] == right[low:middle] else (low, middle - 1)
+    return low
 
 
 def _shown(text: str) -> str:

@@ -7,12 +7,14 @@ Which tools the caller runs: types of `openai` 3.54 and `anthropic` 2.12.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from hansard_compiler.calls import Json
+from hansard_compiler.canonical import stable_hash
 from hansard_compiler.replay.json_edit import (
     Array,
     JsonText,
@@ -50,6 +52,8 @@ _KEEPS_STATE: Final = {
     "container": "a container that the provider keeps files and processes in",
 }
 _LONGEST: Final = 200
+_MOST_SHOWN: Final = 2_000
+_CREDENTIAL: Final = re.compile(r"authorization|token|secret|password|headers|api.?key", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +64,17 @@ class SideEffect:
     name: str  # of a tool its type and name: `mcp wiki`; of state the member: `conversation`
     path: str
     text: str
+    asks: str  # the request's own words, without credentials, at most 2,000 characters
+    digest: str  # of that part of the request, credentials included
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """What two requests have in common that ask for the same."""
+        return self.kind, self.name, self.digest
 
     def json(self) -> Json:
-        return asdict(self)
+        return {"kind": self.kind, "name": self.name, "path": self.path, "text": self.text,
+                "asks": self.asks}  # fmt: skip
 
 
 def provider_side_effects(data: bytes, path: str) -> list[SideEffect]:
@@ -73,10 +85,26 @@ def provider_side_effects(data: bytes, path: str) -> list[SideEffect]:
     try:
         root = JsonText(data).root
     except NotEditable as error:
-        return [SideEffect("tool", "unreadable", "$", f"the request cannot be read: {error}")]
+        return [_effect("tool", "unreadable", "$", f"the request cannot be read: {error}", None)]
     if not isinstance(root, Object):
-        return [SideEffect("tool", "unreadable", "$", "the request is no JSON object")]
+        return [_effect("tool", "unreadable", "$", "the request is no JSON object", root)]
     return list(dict.fromkeys(_found(root, path)))
+
+
+def _effect(kind: Kind, name: str, path: str, text: str, node: Node | None) -> SideEffect:
+    value = None if node is None else value_of(node)
+    asks = json.dumps(_without_credentials(value), ensure_ascii=False)
+    return SideEffect(kind, name, path, text, asks[:_MOST_SHOWN], stable_hash(value).hex())
+
+
+def _without_credentials(value: Any) -> Any:
+    """Return a value as a person may be shown it: tokens and headers are replaced."""
+    if isinstance(value, dict):
+        return {
+            key: "‹not shown›" if _CREDENTIAL.search(key) else _without_credentials(one)
+            for key, one in value.items()
+        }
+    return [_without_credentials(one) for one in value] if isinstance(value, list) else value
 
 
 def _found(root: Object, path: str) -> Iterator[SideEffect]:
@@ -87,16 +115,17 @@ def _found(root: Object, path: str) -> Iterator[SideEffect]:
         if key == "tools":
             yield from _tools(value, own, at)
         elif key in _GIVES_TOOLS and _is_set(value):
-            yield SideEffect("tool", key, at, _GIVES_TOOLS[key])
+            yield _effect("tool", key, at, _GIVES_TOOLS[key], value)
         elif key in _KEEPS_STATE and _is_set(value):
-            yield SideEffect("state", key, at, f"{_KEEPS_STATE[key]}{_named(value)}")
+            yield _effect("state", key, at, f"{_KEEPS_STATE[key]}{_named(value)}", value)
         elif key == "background" and _is_true(value):
-            yield SideEffect("state", key, at, "a response that the provider makes in background")
+            text = "a response that the provider makes in the background"
+            yield _effect("state", key, at, text, value)
         elif key == "store" and _is_true(value):
-            yield SideEffect("state", key, at, "an answer that the provider stores")
+            yield _effect("state", key, at, "an answer that the provider stores", value)
         elif key == "previous_response_id" and _is_set(value) and _stores(root):
             text = "a response that continues a stored one, and is stored behind it"
-            yield SideEffect("state", key, at, text)
+            yield _effect("state", key, at, text, value)
         elif key in ("input", "messages"):
             yield from _conversation(value, own, at)
 
@@ -120,7 +149,7 @@ def _item(node: Node, own: re.Pattern[str], at: str) -> Iterator[SideEffect]:
         granted = find(node, "approve")
         if granted is None or value_of(granted.value) is not False:
             text = "a call of an MCP server that this answer lets the provider make"
-            yield SideEffect("tool", kind, at, text)
+            yield _effect("tool", kind, at, text, node)
     elif kind in ("additional_tools", "tool_search_output"):
         tools = find(node, "tools")
         yield from _tools(Array() if tools is None else tools.value, own, f"{at}.tools")
@@ -128,13 +157,13 @@ def _item(node: Node, own: re.Pattern[str], at: str) -> Iterator[SideEffect]:
         tool = find(node, "tool")
         yield from _tool(Object() if tool is None else tool.value, own, f"{at}.tool")
     elif kind == "container_upload":
-        yield SideEffect("state", kind, at, "a file that the provider puts into its container")
+        yield _effect("state", kind, at, "a file that the provider puts into its container", node)
 
 
 def _tools(node: Node, own: re.Pattern[str], at: str) -> Iterator[SideEffect]:
     if not isinstance(node, Array):
         if _is_set(node):
-            yield SideEffect("tool", "unknown", at, "tools in a form that is not known")
+            yield _effect("tool", "unknown", at, "tools in a form that is not known", node)
         return
     for number, element in enumerate(node.elements):
         yield from _tool(element.value, own, f"{at}[{number}]")
@@ -142,7 +171,7 @@ def _tools(node: Node, own: re.Pattern[str], at: str) -> Iterator[SideEffect]:
 
 def _tool(node: Node, own: re.Pattern[str], at: str) -> Iterator[SideEffect]:
     if not isinstance(node, Object):
-        yield SideEffect("tool", "unknown", at, "a tool in a form that is not known")
+        yield _effect("tool", "unknown", at, "a tool in a form that is not known", node)
         return
     kinds = _kinds(node, own)
     if kinds == ["namespace"]:
@@ -155,7 +184,7 @@ def _tool(node: Node, own: re.Pattern[str], at: str) -> Iterator[SideEffect]:
         named = tool_name(value_of(node)) or ""
         name = kind if named in ("", kind) else f"{kind} {_cut(named)}"
         text = f"{name}: a tool that the provider runs, or of a type that is not known here"
-        yield SideEffect("tool", name, at, text)
+        yield _effect("tool", name, at, text, node)
 
 
 def _kinds(node: Object, own: re.Pattern[str]) -> Sequence[str]:

@@ -53,11 +53,18 @@ class Reason(StrEnum):
     BROKEN_PAIRS = "broken_pairs", "the changes part a tool call from its result"
     COMPILE_FAILED = "compile_failed", "the changed context cannot be compiled"
     NOT_RENDERABLE = "not_renderable", "the provider's API has no form for the changed request"
+    # what the provider would do besides answering
+    PROVIDER_SIDE_EFFECTS = (
+        "provider_side_effects",
+        "the request has its provider run tools or keep state, which a replay would do again",
+    )
+    POLICY_DENIED = "policy_denied", "a rule denies sending it"
+    APPROVAL_REFUSED = "approval_refused", "the approval to send it cannot be used"
     # a fork that goes on live
     NOT_WAITING = "not_waiting", "the replay is not one that can go on"
     RESULT_UNKNOWN = "result_unknown", "no tool call of the replay waits for this result"
     NEEDS_RESULTS = "needs_results", "the model asks for tools whose results were not recorded"
-    NEEDS_APPROVAL = "needs_approval", "a tool call is waiting for a decision"
+    NEEDS_APPROVAL = "needs_approval", "a tool call or the request itself is waiting for a decision"
     TURN_LIMIT = "turn_limit", "as many live turns were made as were allowed"
     SPEND_LIMIT = "spend_limit", "the next live turn could cost more than is allowed"
     # sent, and it came to nothing

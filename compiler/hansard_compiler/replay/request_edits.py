@@ -1,8 +1,9 @@
 """The changes of a replay, made on the recorded request itself: its JSON is edited, nothing else.
 
-Positions count the entries of the request: the system text beside the conversation (`system`,
-`instructions`), where there is one, is 0; then every entry of `messages` or `input`. An `input`
-that is a text is one entry.
+Positions count messages as a step shows them (`call.input`): the system text beside the
+conversation (`system`, `instructions`), where there is one, is 0; then the entries of `messages` or
+`input`, but for those with nothing to read (encrypted reasoning, a message without content). An
+`input` that is a text is one message.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ _TEXTS: Final = frozenset({"text", "input_text", "output_text"})
 _CALLS: Final = frozenset({"function_call", "custom_tool_call"})
 _RESULTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
 _THINKING: Final = frozenset({"thinking", "redacted_thinking"})  # refused without what follows
+# What of a message is read: its words, its calls, what else servers put beside them.
+_READ: Final = (
+    "content", "tool_calls", "function_call", "refusal", "reasoning_content", "reasoning",
+)  # fmt: skip
 _SYSTEM_ROLES: Final = ("system", "developer")
 
 
@@ -264,12 +269,30 @@ class Entry:
         return text_at(self.node, "type") or "message"
 
     @property
+    def is_shown(self) -> bool:
+        """Whether there is something to read in it."""
+        node = self.node
+        if not isinstance(node, Object):
+            return bool(value_of(node))
+        if self.kind == "reasoning":
+            pieces = [*elements_at(node, "summary"), *elements_at(node, "content")]
+            return any(text_at(one.value, "text") for one in pieces)
+        if self.kind != "message" or self.role == "tool":
+            return True
+        return any(_says_something(find(node, key)) for key in _READ)
+
+    @property
     def role(self) -> str:
         return "system" if self.is_system else text_at(self.node, "role") or "user"
 
 
 def entries_of(edit: RequestEdit) -> list[Entry]:
-    """Return the entries in the order that positions count them."""
+    """Return the entries that positions count, in order."""
+    return [one for one in every_entry(edit) if one.is_shown]
+
+
+def every_entry(edit: RequestEdit) -> list[Entry]:
+    """Return all entries in order, those with nothing to read among them."""
     api = edit.known
     found = []
     system = None if api.system is None else find(edit.root, api.system)
@@ -285,6 +308,17 @@ def entries_of(edit: RequestEdit) -> list[Entry]:
     return found
 
 
+def _says_something(member: Member | None) -> bool:
+    if member is None:
+        return False
+    if not isinstance(member.value, Array):
+        return bool(value_of(member.value))
+    return any(
+        text_at(one.value, "type") not in _TEXTS or bool(text_at(one.value, "text"))
+        for one in member.value.elements
+    )
+
+
 def _at(edit: RequestEdit, position: int) -> Entry:
     found = entries_of(edit)
     if position >= len(found):
@@ -298,7 +332,7 @@ def _has_words(edit: RequestEdit) -> bool:
     held = ("previous_response_id", "conversation", "prompt", "thread")
     if any(find(edit.root, name) is not None for name in held):
         return True
-    return any(one.role not in _SYSTEM_ROLES for one in entries_of(edit))
+    return any(one.role not in _SYSTEM_ROLES for one in every_entry(edit))
 
 
 def _content(entry: Entry) -> Member | Element | None:
@@ -423,10 +457,13 @@ def _add_message(edit: RequestEdit, one: change.AddMessage) -> None:
     if has_system and position == 0:
         detail = "the system text comes first: position 1 is right behind it"
         raise NotReplayable(Reason.MUTATION_INVALID, detail)
+    before = found[position] if position < len(found) else None
     entries = _entry_array(edit)
-    edit.text.insert(
-        entries, position - int(has_system), edit.text.node({"role": one.role, "content": one.text})
-    )
+    follower = None if before is None else before.at or 0  # None of a text: the first of the list
+    at = len(entries.elements) if follower is None else follower
+    while follower and at > 0 and _type(entries.elements[at - 1]) == "reasoning":
+        at -= 1  # it stays with what it led to
+    edit.text.insert(entries, at, edit.text.node({"role": one.role, "content": one.text}))
 
 
 def _refuse_parting(found: Sequence[Entry], position: int) -> None:
@@ -518,7 +555,7 @@ def _remove_message(edit: RequestEdit, position: int) -> None:
     calls, results = set(call_ids(entry)), set(result_ids(entry))
     array = _entry_array(edit)
     gone = [entry.at]
-    for one in entries_of(edit):
+    for one in every_entry(edit):
         if one.at is None or one.at == entry.at:
             continue
         if _without_pairs(one, calls=results, results=calls):
@@ -657,7 +694,7 @@ def with_words(
     one of both: servers give several calls one id. None where it is not in the request.
     """
     edit = opened(data, path)
-    found = [one for one in entries_of(edit) if one.role == "assistant" and one.kind == "message"]
+    found = [one for one in every_entry(edit) if one.role == "assistant" and one.kind == "message"]
     says = [one for one in found if _said(one) == before]
     makes = [one for one in found if calls and set(calls) <= set(call_ids(one))]
     both = [one for one in says if one in makes]

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import hansard
-from tests.instrumentation.clients.asking import CHAT, MESSAGES
 from tests.web.html import parse
 from tests.web.replay.stage import ITEMS, MEMORY, MODELS, SCRIPT, Stage, item
 
@@ -240,28 +239,6 @@ def test_offline_a_change_is_compiled_and_nothing_is_claimed_to_be_answered(
         "removed_by_replay"
     )
     assert told["comparison"]["compile"]["items"]
-
-
-@pytest.mark.parametrize("api", [CHAT, MESSAGES], ids=lambda api: api.name)
-def test_a_call_without_a_compile_is_rebuilt_from_telemetry_and_says_so(
-    api: Any, stage: Stage
-) -> None:
-    step_id = stage.http_call(api)
-    change = {"op": "edit_message", "position": 1, "text": "Grüß uns alle"}
-
-    shown = stage.preview(step_id, change)
-    told = stage.replay(step_id, mutations=[change])
-
-    body = json.dumps(stage.provider.received[-1].json, ensure_ascii=False)
-    assert shown["is_rebuilt"] is True
-    assert shown["compile"] is None
-    assert "Grüß uns alle" in body
-    assert "Grüß mich" not in body
-    assert "Be kind." in body
-    assert "get" in json.dumps(stage.provider.received[-1].json["tools"])
-    assert any("rebuilt from telemetry" in label for label in told["labels"])
-    made = stage.step(told["step_ids"][0])
-    assert made["attributes"]["hansard.replay.rebuilt"] is True
 
 
 def test_a_preview_estimates_tokens_and_money_for_every_repeat(stage: Stage) -> None:

@@ -149,7 +149,7 @@ def test_other_words_with_the_same_calls_go_on_in_the_later_turns(stage: Stage) 
     assert second[1]["tool_calls"][0]["id"] == second[2]["tool_call_id"] == "call_get_0"
     assert stage.provider.received[2].json["messages"][:3] == second
     assert [one["is_exact"] for one in told["steps"]] == [True, False, False]
-    assert [one["is_rebuilt"] for one in told["steps"]] == [False, True, True]
+    assert [one["is_rebuilt"] for one in told["steps"]] == [False, False, False]
 
 
 def test_a_change_goes_with_every_later_turn(stage: Stage) -> None:

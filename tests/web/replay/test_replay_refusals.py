@@ -16,6 +16,7 @@ import pytest
 
 import hansard
 from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_compiler.replay.request_fields import FIELDS
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database import open_for_maintenance, transaction
 from hansard_store.payloads import blob_path
@@ -123,15 +124,49 @@ def test_a_step_that_has_not_ended_does_not_replay(stage: Stage) -> None:
 
 
 @pytest.mark.covers("RP-03")
-def test_a_foreign_span_has_no_bytes_and_can_be_rebuilt(stage: Stage) -> None:
+def test_a_call_without_bytes_is_rebuilt_whole_and_every_field_that_it_lacks_is_named(
+    stage: Stage,
+) -> None:
     step_id = tell(stage, "5" * 16, attributes=FOREIGN)
+    change = {"op": "set_model", "model": "gpt-6-mini"}
 
     told = stage.refused(step_id)
-    changed = stage.replay(step_id, mutations=[{"op": "set_model", "model": "gpt-6-mini"}])
+    shown = stage.preview(step_id, change)
+    changed = stage.replay(step_id, mutations=[change])
 
     assert told["reason"] == "not_recorded"
-    assert changed["state"] == "done"
-    assert "And 8?" in stage.provider.received[-1].body.decode()
+    assert (changed["state"], shown["basis"], shown["is_rebuilt"]) == ("done", "telemetry", True)
+    assert any("rebuilt from telemetry" in label for label in changed["labels"])
+    sent = stage.provider.received[-1].json
+    assert sent == {
+        "model": "gpt-6-mini",
+        "input": [
+            {"type": "message", "role": "user",
+             "content": [{"type": "input_text", "text": "Where is 7?"}]},
+            {"type": "function_call", "call_id": "c1", "name": "get", "arguments": '{"k":7}'},
+            {"type": "function_call_output", "call_id": "c1", "output": "posted"},
+            {"type": "message", "role": "user",
+             "content": [{"type": "input_text", "text": "And 8?"}]},
+        ],
+        "tools": [{"type": "function", "name": "get", "description": "",
+                   "parameters": {"type": "object", "properties": {}}, "strict": False}],
+        "store": False,
+    }  # fmt: skip
+    [note] = [one for one in changed["notes"] if "they are not sent" in one]
+    assert shown["notes"] == changed["notes"]
+    for name in FIELDS["responses"] - sent.keys():
+        assert f" {name}," in note or f": {name}," in note or f" {name};" in note, name
+
+
+def test_what_telemetry_has_of_other_fields_is_sent_and_not_called_unknown(stage: Stage) -> None:
+    more = {"openai.request.service_tier": "flex", "gen_ai.request.top_k": "4"}
+    step_id = tell(stage, "6" * 16, attributes={**FOREIGN, **more})
+
+    shown = stage.preview(step_id, {"op": "set_model", "model": "gpt-6-mini"})
+    stage.replay(step_id, mutations=[{"op": "set_model", "model": "gpt-6-mini"}])
+
+    assert stage.provider.received[-1].json["service_tier"] == "flex"
+    assert not any("service_tier" in one for one in shown["notes"])
 
 
 # ---- its bytes

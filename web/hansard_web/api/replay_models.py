@@ -81,7 +81,14 @@ class Preview(Answer):
     address: str
     is_exact: bool
     is_rebuilt: bool
+    basis: Literal["recorded", "edited", "compiled", "continued", "telemetry"] = Field(
+        description="what the request is made of"
+    )
     sends: bool
+    provider_side_effects: list[dict[str, Any]] = Field(
+        description="tools that the provider runs itself, and state that it keeps"
+    )
+    needs_approval: bool = Field(description="it waits for an approval before it is sent")
     refusal: dict[str, Any] | None
     mutations: list[dict[str, Any]]
     request: dict[str, Any]

@@ -67,6 +67,11 @@ _SAME, _DIFFERENT, _REFUSED, _WAITS = 0, 1, 2, 3
 @click.option("--script", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Lines of the scripted model.")  # fmt: skip
 @click.option("--elsewhere", is_flag=True, help="To the address configured here, if it is another.")
+@click.option(
+    "--allow-provider-side-effects",
+    is_flag=True,
+    help="Tools that the provider runs, and state that it keeps: wait for an approval and send.",
+)
 @click.option("--preview", is_flag=True, help="Show what would be sent, and send nothing.")
 @click.option("--check", is_flag=True, help="Exit 1 unless the answer is the recorded one.")
 @click.option("--yes", is_flag=True, help="Send without asking.")
@@ -145,17 +150,23 @@ def _go_on(
     """Have a replay that stopped go on live; asks first, for it costs money."""
     changes = changes_from(told)
     if changes or any(told[name] for name in ("exact", "recorded", "forward", "preview", "live")):
-        raise Misused("--continue takes --result, --max-turns, --max-usd, --script and --elsewhere")
+        raise Misused(
+            "--continue takes --result, --max-turns, --max-usd, --script, --elsewhere and "
+            "--allow-provider-side-effects"
+        )
     asked = GoOn(
         results=[_result(one) for one in told["results"]],
         max_turns=told["max_turns"],
         max_usd=told["max_usd"],
         script=_script(told["script"]),
         elsewhere=told["elsewhere"],
+        allow_provider_side_effects=told["allow_provider_side_effects"],
     )
     row = replays.row(wanted)
     guess = ((row.report or {}).get("ask") or {}).get("estimate") or {}
-    if not told["yes"] and asked.script is None:
+    if not row.steps and row.state == "waiting":
+        click.echo("what was approved is sent now", err=True)
+    elif not told["yes"] and asked.script is None:
         usd = guess.get("usd")
         cost = "an unknown price" if usd is None else f"about ${usd:.6f}"
         click.echo(f"the next turn asks {guess.get('model', 'the model')}, {cost}", err=True)
@@ -224,6 +235,7 @@ def _asked(step_id: str, told: Mapping[str, Any]) -> AskReplay:
             n=told["n"],
             notes=told["notes"],
             elsewhere=told["elsewhere"],
+            allow_provider_side_effects=told["allow_provider_side_effects"],
             script=_script(told["script"]),
             live=told["live"],
             **bounds,

@@ -10,6 +10,7 @@ from hansard_compiler.calls import Json
 from hansard_web import format as fmt
 from hansard_web.api.values import Body
 from hansard_web.cli.tables import print_facts, print_lines
+from hansard_web.replaying.saying import BASES
 
 
 def print_preview(body: Body, *, err: bool = False) -> None:
@@ -23,6 +24,9 @@ def print_preview(body: Body, *, err: bool = False) -> None:
         ("input", f"{body['tokens']['estimated_input']:,} tokens "
                   f"({body['tokens']['estimated_by']})"),
         ("cost", _cost(cost)),
+        ("made of", BASES[body["basis"]]),
+        *(("at the provider", one["text"]) for one in body["provider_side_effects"]),
+        ("approval", "needed before it is sent" if body["needs_approval"] else ""),
         ("cannot be sent", refusal["message"] if refusal else ""),
     ]  # fmt: skip
     if err:
@@ -31,7 +35,20 @@ def print_preview(body: Body, *, err: bool = False) -> None:
                 click.echo(f"{name:>15}  {value}", err=True)
         return
     print_facts([(name, value) for name, value in facts if value])
-    print_lines([*_compile(body.get("compile")), *_noted(body["notes"], body["left_out"])])
+    changed = _byte_diff(request["diff"])
+    print_lines(
+        [*changed, *_compile(body.get("compile")), *_noted(body["notes"], body["left_out"])]
+    )
+
+
+def _byte_diff(diff: Json | None) -> Iterator[str]:
+    """Yield how the bytes differ from the recorded ones."""
+    if diff is None or not diff["unified"]:
+        return
+    yield "the bytes, recorded (-) and to be sent (+):"
+    yield from (f"  {line}" for line in diff["unified"].splitlines())
+    if diff["is_unified_cut"]:
+        yield "  … cut; --json has the changes by path"
 
 
 def print_replay(body: Body) -> None:
@@ -104,6 +121,12 @@ def _live(body: Body) -> Iterator[str]:
     live, ask = body["live"], body["ask"]
     if live is not None:
         yield f"live: {fmt.plural(live['turns'], 'turn')}, ${live['spent_usd']:.6f}"
+    if ask is not None and body["state"] == "waiting" and ask.get("needs") == "approval":
+        approval_id = ask.get("approval_id")
+        if approval_id:
+            then = f"hansard replay {body['short_id']} --continue"
+            yield f"needs approval {approval_id}, then: {then}"
+            return
     for call in [] if ask is None else ask["calls"]:
         held = f", {call['held_because']}" if call["held_because"] else ""
         yield f"  {call['call_id']} {call['name']}: {call['state']}{held}"

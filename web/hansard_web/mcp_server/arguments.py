@@ -125,6 +125,10 @@ class Replay(Arguments):
     mutations: list[Any] = Field(default=[], max_length=100, description="in order; docs/replay.md")
     recorded: bool = Field(default=False, description="answer from the recording, send nothing")
     preview: bool = Field(default=False, description="show what would be sent, send nothing")
+    allow_provider_side_effects: bool = Field(
+        default=False,
+        description="let the provider run its own tools and keep state, after a second approval",
+    )
     live: bool = Field(
         default=False, description="a fork that goes on past the recording; results may be needed"
     )

@@ -46,7 +46,7 @@ from hansard_web.site import Site, SiteDep
 
 router = APIRouter()
 
-_STATE_FIELDS: Final = frozenset({"act", "change", "n", "offline", "elsewhere", "edit"})
+_STATE_FIELDS: Final = frozenset({"act", "change", "n", "offline", "elsewhere", "edit", "allow"})
 _LONGEST_NOTE: Final = 10_000
 _NOT_SET_UP: Final = Reason.PROVIDER_NOT_CONFIGURED.value  # of a scripted model: without its script
 Pairs = Sequence[tuple[str, str]]
@@ -187,7 +187,7 @@ def _page(
         may_not=may_not(request),
         typed=typed or Typed(),
         needs_script=preview is not None and preview.needs_script,
-        send=_send_label(state),
+        send=_send_label(state, needs_approval=preview is not None and preview.needs_approval),
         replays=tuple(made),
     )
     return site.renderer.page(request, "replay.html", here="runs", page=page, status=status)
@@ -219,7 +219,9 @@ def _elsewhere(state: ReplayState, refusal: Refusal | None) -> str | None:
     return state.href(elsewhere=True)
 
 
-def _send_label(state: ReplayState) -> str:
+def _send_label(state: ReplayState, *, needs_approval: bool = False) -> str:
+    if needs_approval:
+        return "Ask for the approval"
     if state.act == "recorded":
         return "Answer from the recording"
     if state.act == "forward":

@@ -66,8 +66,8 @@ def look_at(replays: Replays, asked: AskReplay) -> Look:
         return Look(None, say_refusal(why))
     except HansardError as error:
         return Look(None, Refusal(error.code, str(error)))
-    if turn.blocked is None:
-        return Look(turn, None)
+    if turn.blocked is None or turn.blocked.reason is Reason.PROVIDER_SIDE_EFFECTS:
+        return Look(turn, None)  # it can be allowed: the preview shows what, and offers it
     if turn.door.family == _SCRIPTED and turn.blocked.reason is Reason.PROVIDER_NOT_CONFIGURED:
         return Look(turn, None, needs_script=True)
     return Look(turn, say_refusal(turn.blocked))
@@ -133,4 +133,6 @@ def _truth(name: str, turn: Turn | None) -> str:
     if turn is not None and turn.remade is not None:
         items = plural(len(turn.remade.before.items), "item")
         return f"From the stored compile request, {items}; you see what it does before it is sent."
+    if turn is not None and turn.recorded is not None:
+        return "The recorded bytes are edited where you say, and nowhere else."
     return "Rebuilt from telemetry: the sender's own request may have had more in it."

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hansard_collector.dialects.chat import request_messages
 from hansard_compiler.calls import Json, Message
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.diff import CompileSide, ItemSide
@@ -13,8 +15,10 @@ from hansard_compiler.errors import HansardError
 from hansard_compiler.items import from_tool
 from hansard_compiler.models import CompilationRequest
 from hansard_compiler.providers.base import Sampling
+from hansard_compiler.providers.exchange import read_json
 from hansard_compiler.providers.rebuilt import mutate_messages, rebuilt_from, sampling_from
 from hansard_compiler.replay.mutations import parse_mutations
+from hansard_compiler.replay.request_edits import edit_request
 from hansard_compiler.replay.requests import item_ids
 from hansard_web.api.values import plain
 from hansard_web.comparing.steps import said_text
@@ -247,11 +251,19 @@ def _messages(turn: Turn, state: ReplayState) -> Sequence[Message]:
     """Return the messages as the changes leave them: positions count through those."""
     if turn.source.call is None:
         return ()
+    if turn.recorded is not None and turn.door.family != "scripted":
+        return _recorded_messages(turn.recorded, turn.form.path, state)
     rebuilt = rebuilt_from(turn.source.call)
     try:
         return mutate_messages(rebuilt, parse_mutations(state.changes)).messages
     except HansardError:
         return rebuilt.messages
+
+
+def _recorded_messages(data: bytes, path: str, state: ReplayState) -> Sequence[Message]:
+    with suppress(HansardError):  # the preview says why: shown is what was recorded
+        data, _ = edit_request(data, path, parse_mutations(state.changes))
+    return request_messages(read_json(data))
 
 
 def _message_rows(messages: Sequence[Message], state: ReplayState) -> tuple[Row, ...]:

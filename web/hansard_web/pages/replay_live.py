@@ -74,6 +74,8 @@ class GoOnForm:
     may_not: str
     needs_script: bool
     button: str
+    may_allow: bool  # it was refused for what the provider does besides answering
+    approval_id: str | None  # what the next turn waits for
 
     @property
     def is_waiting(self) -> bool:
@@ -143,6 +145,8 @@ def go_on_form(
         may_not=may_not,
         needs_script=needs_script,
         button="Go on live" if not is_begun else "Go on",
+        may_allow="may_allow" in given,
+        approval_id=ask.get("approval_id"),
     )
 
 
@@ -213,7 +217,10 @@ def read_go_on(
     if problems or turns is None or usd is None:
         return None, problems
     after = fields.get("after") or None
-    asked = GoOn(results=results, after=after, max_turns=int(turns), max_usd=usd, script=script)
+    asked = GoOn(
+        results=results, after=after, max_turns=int(turns), max_usd=usd, script=script,
+        allow_provider_side_effects=fields.get("allow") == "1",
+    )  # fmt: skip
     return asked, []
 
 

@@ -11,8 +11,10 @@ from hansard_web.api.values import Body
 from hansard_web.format import count, file_size
 from hansard_web.pages.diff_detail import PathRow
 from hansard_web.pages.replay_words import Flip, path_rows, say_cost, say_flips, sentence
+from hansard_web.replaying.saying import BASES
 
 _MOST_FLIPS: Final = 60
+_MARKS: Final = {"@": "hunk", "-": "del", "+": "ins"}
 _SECTIONS: Final = (
     ("stable_prefix", "stable"), ("task_context", "task"), ("volatile_suffix", "volatile"),
 )  # fmt: skip
@@ -25,6 +27,14 @@ class BudgetRow:
     label: str
     used: str
     parts: tuple[tuple[str, float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """A line of a unified diff."""
+
+    kind: str  # hunk del ins same
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +56,12 @@ class PreviewView:
     hash: str
     notes: tuple[str, ...]
     is_rebuilt: bool
-    needs_script: bool  # a scripted model is asked, and whoever asks has to bring its script
+    needs_script: bool  # a scripted model is asked, and the caller has to bring its script
+    basis: str
+    bytes: tuple[DiffLine, ...]  # of the request, against the recorded one
+    is_bytes_cut: bool
+    effects: tuple[tuple[str, str], ...]  # path, what the provider does
+    needs_approval: bool
 
 
 def preview_view(body: Body) -> PreviewView:
@@ -71,7 +86,18 @@ def preview_view(body: Body) -> PreviewView:
         notes=tuple(map(sentence, (*body["notes"], *body["left_out"]))),
         is_rebuilt=body["is_rebuilt"],
         needs_script=body["provider"] == "scripted" and _is_not_set_up(body),
+        basis=BASES[body["basis"]],
+        bytes=diff_lines(diff),
+        is_bytes_cut=bool(diff and diff["is_unified_cut"]),
+        effects=tuple((one["path"], one["text"]) for one in body["provider_side_effects"]),
+        needs_approval=body["needs_approval"],
     )
+
+
+def diff_lines(diff: Json | None) -> tuple[DiffLine, ...]:
+    """Return the lines of a byte diff; none where the bytes are equal or not known."""
+    text = (diff or {}).get("unified") or ""
+    return tuple(DiffLine(_MARKS.get(one[:1], "same"), one) for one in text.splitlines())
 
 
 def _is_not_set_up(body: Body) -> bool:

@@ -20,7 +20,7 @@ from hansard_collector.read import read_step
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError, NotFoundError
 from hansard_compiler.providers.scripted import PROVIDER as SCRIPTED
-from hansard_compiler.replay.refusals import NotReplayable
+from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_store.replays import ReplayRow, get_replay
 from hansard_store.step_queries import StepSkeleton, get_step
 from hansard_web.accounts import person
@@ -75,6 +75,8 @@ class ResultPage:
     poll_href: str | None  # of one that is still being made
     live: LiveView | None
     go_on: GoOnForm | None  # of a fork that stopped
+    approval: Json | None  # what a first request waits for
+    may_not: str
     problems: tuple[str, ...]  # with what was asked of it
 
 
@@ -113,6 +115,8 @@ def _go_on(request: Request, site: Site, wanted: str, told: Mapping[str, str]) -
             return RedirectResponse(f"/replays/{row.replay_id}", HTTPStatus.SEE_OTHER)
         except NotReplayable as why:
             problems, status = [f"{why}."], HTTPStatus.CONFLICT
+            if why.reason is Reason.PROVIDER_SIDE_EFFECTS:
+                told = {**told, "may_allow": "1"}
         except (TooManyCalls, RecordingOff) as error:
             problems, status = [f"{error}."], HTTPStatus.SERVICE_UNAVAILABLE
         except ConfigError as error:  # a script that is none
@@ -189,8 +193,16 @@ def result_page(
         poll_href=f"/fragments/replays/{row.replay_id}" if row.state == "running" else None,
         live=live_view(body, form),
         go_on=form,
+        approval=_approval(body),
+        may_not=asking.may_not,
         problems=asking.problems,
     )
+
+
+def _approval(body: Body) -> Json | None:
+    ask: Json | None = body["ask"]
+    is_waiting = body["state"] == "waiting" and ask is not None and ask["kind"] == "approval"
+    return ask if is_waiting else None
 
 
 def _pair(row: ReplayRow, chosen: str) -> tuple[str, str | None, int]:

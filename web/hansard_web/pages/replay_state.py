@@ -33,6 +33,7 @@ class ReplayState:
     n: int = 1
     offline: bool = False  # with changes: compile and compare, and ask no model
     elsewhere: bool = False
+    allow: bool = False  # what the provider does besides answering
     editing: str = ""  # the item, or `message:N`, whose content is open
 
     @property
@@ -51,6 +52,7 @@ class ReplayState:
         pairs += [("change", change_text(one)) for one in self.changes]
         pairs += [("n", str(self.n))] if self.n > 1 else []
         pairs += [("offline", "1")] if self.offline else []
+        pairs += [("allow", "1")] if self.allow else []
         return pairs + ([("elsewhere", "1")] if self.elsewhere else [])
 
     def href(self, **changes: object) -> str:
@@ -70,6 +72,7 @@ class ReplayState:
             n=1 if self.act == "forward" else self.n,
             notes=notes or None,
             elsewhere=self.elsewhere,
+            allow_provider_side_effects=self.allow,
             script=script,
         )
 
@@ -96,6 +99,7 @@ def read_state(step_id: str, given: Iterable[tuple[str, str]]) -> tuple[ReplaySt
         n=_repeats(told.get("n", "")),
         offline=told.get("offline") == "1",
         elsewhere=told.get("elsewhere") == "1",
+        allow=told.get("allow") == "1",
         editing=told.get("edit", "")[:512],
     )
     return state, problems

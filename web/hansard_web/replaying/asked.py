@@ -19,6 +19,12 @@ LiveTurns = Annotated[int, Field(ge=1, le=MOST_LIVE)]
 LiveUsd = Annotated[float, Field(ge=0, le=1_000, allow_inf_nan=False)]
 
 
+_ALLOWS = (
+    "tools that the provider runs itself, and state that it keeps, are allowed for this replay: it "
+    "then waits for an approval before anything is sent; refused otherwise"
+)
+
+
 class AskReplay(Model):
     """One replay. `mode` left out: exact, or mutated where there are changes."""
 
@@ -48,6 +54,7 @@ class AskReplay(Model):
         default=False,
         description="send to the address configured here although the call went to another",
     )
+    allow_provider_side_effects: bool = Field(default=False, description=_ALLOWS)
     script: Json | None = Field(default=None, description="lines of the scripted model")
     wait_s: Annotated[float, Field(ge=0, le=60)] = Field(
         default=0, description="answer when it has ended, at the latest after so many seconds"
@@ -108,6 +115,7 @@ class GoOn(Model):
     by: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     script: Json | None = Field(default=None, description="lines of the scripted model")
     elsewhere: bool = False
+    allow_provider_side_effects: bool = Field(default=False, description=_ALLOWS)
     wait_s: Annotated[float, Field(ge=0, le=60)] = 0
     timeout_s: Annotated[float, Field(gt=0, le=3_600)] = 600.0
     max_retries: Annotated[int, Field(ge=0, le=10)] = 2

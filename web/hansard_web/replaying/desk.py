@@ -11,17 +11,23 @@ from hansard_compiler.policy import Policy
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database import DataFolder
+from hansard_store.facade import Accountability
+from hansard_store.policy_records import CheckKeeper
 from hansard_web.config import Config
 from hansard_web.policy_asking import PolicyDesk
 from hansard_web.policy_book import PolicyBook
+from hansard_web.policy_judging import policy_of
 from hansard_web.readers import Readers
+from hansard_web.replay_gate.gate import ReplayGate
 from hansard_web.replaying.engine import Replays
 from hansard_web.scripts import script_in
 from hansard_web.sidecar.door import Door
 from hansard_web.sidecar.recording import Outlet
 
 
-def make_replays(door: Door | None, desk: PolicyDesk | None) -> Replays | None:
+def make_replays(
+    door: Door | None, desk: PolicyDesk | None, store: Accountability | None = None
+) -> Replays | None:
     """Return what makes replays in an app; None where the app stores nothing."""
     if door is None:
         return None
@@ -31,6 +37,7 @@ def make_replays(door: Door | None, desk: PolicyDesk | None) -> Replays | None:
         model_server=door.site.settings.model_server,
         script=door.site.settings.script,
         policy=lambda: None if desk is None else _rules(desk.book),
+        gate=None if store is None else ReplayGate(store),
     )
 
 
@@ -45,17 +52,23 @@ def replaying(folder: DataFolder, config: Config) -> Iterator[tuple[Replays, Rea
         book = PolicyBook(folder, readers.read, config.policy)
         mode = RetentionMode(config.retention)
         outlet = Outlet(folder, pipeline, mode, Redactor(key))
+        keeper = CheckKeeper(mode, Redactor(key), key)
+        store = Accountability(
+            folder, retention=mode, policy=policy_of(book, keeper, folder), source="replay"
+        )
         replays = Replays(
             readers,
             outlet,
             model_server=config.model_server,
             script=script_in(config.script),
             policy=lambda: _rules(book),
+            gate=ReplayGate(store),
         )
         try:
             yield replays, readers, pipeline
         finally:
             replays.close()
+            store.close()
     finally:
         readers.close()
         pipeline.close()

@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -21,6 +21,7 @@ from hansard_compiler.replay.live import Live, RecordedResult
 from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_compiler.replay.turns import Divergence
 from hansard_compiler.retention import RetentionMode
+from hansard_store.approval_records import Claim
 from hansard_store.replays import (
     ReplayRow,
     State,
@@ -35,6 +36,8 @@ from hansard_store.step_queries import get_step
 from hansard_store.stored_json import json_of
 from hansard_web.api.values import Body, dump
 from hansard_web.readers import Readers
+from hansard_web.replay_gate.gate import ReplayGate, send_arguments
+from hansard_web.replay_gate.permission import permission_for, refusal_of
 from hansard_web.replaying.asked import AskReplay, GoOn
 from hansard_web.replaying.changed import Making, changed_turn, compile_turn
 from hansard_web.replaying.failing import error_body, reason_of
@@ -64,6 +67,7 @@ class _Work:
 
     row: ReplayRow
     report: Json
+    claim: Claim | None = None  # of the approval that it is sent under
     ended: threading.Event = field(default_factory=threading.Event)
 
     def add(self, step: Json, shortfall: BaseException | None = None) -> None:
@@ -81,6 +85,21 @@ class _Ending:
     reason: Reason | None = None
 
 
+def _approval_in(report: Json, found: Resumed) -> str | None:
+    """Return the approval that was proposed for the next turn of a fork; None for none."""
+    told = report.get("approval") or {}
+    return told.get("approval_id") if told.get("after") == found.at.step_id else None
+
+
+def _approval_ask(approval_id: str, arguments: Json) -> Json:
+    """Return what it takes to send a first request that needs an approval."""
+    return {
+        "kind": "approval", "needs": "approval", "approval_id": approval_id, "step_id": None,
+        "live_step_id": None, "calls": [], "estimate": None,
+        "side_effects": arguments["side_effects"],
+    }  # fmt: skip
+
+
 class Replays:
     """What makes replays: one for an app or a command. The lock guards what is made."""
 
@@ -92,12 +111,14 @@ class Replays:
         model_server: str | None = None,
         script: Json | None = None,
         policy: Callable[[], Policy | None] = lambda: None,
+        gate: ReplayGate | None = None,
     ) -> None:
         self._readers = readers
         self._outlet = outlet
         self._model_server = model_server
         self._script = script
         self._policy = policy
+        self._gate = gate  # None: nothing can be approved here, so nothing that needs it is sent
         self._lock = threading.Lock()
         self._works: dict[str, _Work] = {}
         self._holder = Holder(outlet.folder)
@@ -108,8 +129,16 @@ class Replays:
     def plan(self, asked: AskReplay) -> Turn:
         """Return the first call of a replay, ready to be sent. Nothing is written.
 
-        Raises NotReplayable, and NotFoundError or AmbiguousIdError for the step.
+        One that has side effects at its provider is blocked unless that is allowed. Raises
+        NotReplayable, and NotFoundError or AmbiguousIdError for the step.
         """
+        turn = self._plan(asked)
+        if turn.blocked is None and not asked.allow_provider_side_effects:
+            effects = turn.side_effects
+            return replace(turn, blocked=refusal_of(effects)) if effects else turn
+        return turn
+
+    def _plan(self, asked: AskReplay) -> Turn:
         making = Making(self._reach(asked), self._outlet.redactor, self._policy())
         with self._readers.read(timeout_ms=PLAN_MS) as connection:
             source = read_source(connection, asked.step_id, now_ns=time.time_ns())
@@ -140,6 +169,8 @@ class Replays:
             turn = self.plan(asked)
             if turn.blocked is not None:
                 raise turn.blocked
+            if turn.side_effects:
+                return self._wait_for_approval(replay_id, asked, turn)
         except NotReplayable as why:
             why.replay_id = self._refused(replay_id, asked, why)
             raise
@@ -152,21 +183,126 @@ class Replays:
         TooManyCalls.
         """
         self._refuse_more()
+        waiting = self.row(wanted)
+        if waiting.state == "waiting" and not waiting.steps:
+            return self._send_approved(waiting)
         with self._readers.read(timeout_ms=PLAN_MS) as connection:
             found = resumed(
                 connection, wanted, asked, by=by, outlet=self._outlet, reach=self._reach(asked)
             )
         report = {**(found.row.report or {}), "live": found.live.json()}
         report.pop("error", None)
-        holder = self._hold()
-        claimed = claim_replay(
-            self._outlet.folder, found.row, holder=holder, report=self._kept(report) or {}
-        )
-        if not claimed:
-            raise NotReplayable(Reason.NOT_WAITING, "somebody else goes on with it")
-        row = found.row._replace(state="running", reason=None, ended_ns=None, holder=holder)
-        self._run(_Work(row, report), found.run, partial(self._resume, found))
+        claim = None
+        if found.sends_at_once and (effects := found.at.turn.side_effects):
+            if not asked.allow_provider_side_effects and _approval_in(report, found) is None:
+                raise refusal_of(effects)
+            arguments = self._live_arguments(found)
+            approval_id = _approval_in(report, found)
+            if approval_id is None:
+                return self._wait_live(found, report, arguments)
+            claim = self._gated().claim(approval_id, arguments)
+            granted = permission_for(effects, requests=arguments["most_requests"])
+            found.permission.granted = granted.granted
+            found.permission.requests_left = granted.requests_left
+        report.pop("approval", None)
+        row = self._take(found.row, report, claim)
+        self._run(_Work(row, report, claim=claim), found.run, partial(self._resume, found))
         return row
+
+    # ---- approved
+
+    def _gated(self) -> ReplayGate:
+        if self._gate is None:
+            raise NotReplayable(Reason.APPROVAL_REFUSED, "nothing can be approved in this process")
+        if self._outlet.mode is RetentionMode.METADATA_ONLY:
+            detail = "a replay has to be kept while it waits for an approval"
+            raise NotReplayable(Reason.METADATA_ONLY, detail)
+        return self._gate
+
+    def _wait_for_approval(self, replay_id: str, asked: AskReplay, turn: Turn) -> ReplayRow:
+        """Propose to send a first request, and record the replay as waiting; nothing is sent."""
+        arguments = self._first_arguments(replay_id, asked, turn)
+        what = f"Replay of {turn.given.model} ({asked.kind})"
+        approval_id = self._gated().propose(arguments, what=what)
+        step = turn.source.step
+        row = new_row(replay_id, asked, step.run_id, step.step_id, time.time_ns())._replace(
+            state="waiting", reason=Reason.NEEDS_APPROVAL.value, request_hash=turn.ref,
+            ended_ns=time.time_ns(),
+        )  # fmt: skip
+        self._add(
+            row,
+            {
+                "notes": list(turn.notes),
+                **recipe_in(row, asked, strict=True),
+                "asked": asked.model_dump(mode="json", exclude={"script"}),
+                "approval": {"approval_id": approval_id, "after": None},
+                "ask": _approval_ask(approval_id, arguments),
+            },
+        )
+        return row
+
+    def _first_arguments(self, replay_id: str, asked: AskReplay, turn: Turn) -> Json:
+        if asked.kind != "forward":
+            return send_arguments(replay_id, turn, requests=asked.n)
+        bounds = {"max_turns": asked.max_turns, "max_usd": asked.max_usd} if asked.live else {}
+        requests = MOST_TURNS + (asked.max_turns if asked.live else 0)
+        return send_arguments(replay_id, turn, requests=requests, live=asked.live, **bounds)
+
+    def _live_arguments(self, found: Resumed) -> Json:
+        live = found.live
+        return send_arguments(
+            found.row.replay_id, found.at.turn, requests=live.turns_left, live=True,
+            after=found.at.step_id, max_turns=live.turns_left, max_usd=live.usd_left,
+        )  # fmt: skip
+
+    def _send_approved(self, row: ReplayRow) -> ReplayRow:
+        """Send what waited for its approval: planned again, and held against what was approved."""
+        report = row.report or {}
+        if "approval" not in report or "asked" not in report:
+            raise NotReplayable(Reason.NOT_WAITING, "it waits for no approval")
+        asked = AskReplay.model_validate(report["asked"])
+        turn = self.plan(asked)
+        if turn.blocked is not None:
+            raise turn.blocked
+        arguments = self._first_arguments(row.replay_id, asked, turn)
+        claim = self._gated().claim(report["approval"]["approval_id"], arguments)
+        report = {name: one for name, one in report.items() if name not in ("approval", "ask")}
+        taken = self._take(row, report, claim)
+        run = ReplayRun(
+            self._outlet, row.replay_id, turn.source, mode=row.mode, is_recorded=False,
+            permission=permission_for(turn.side_effects, requests=arguments["most_requests"]),
+        )  # fmt: skip
+        taken = taken._replace(run_id=run.trace_id)
+        work = _Work(taken, report, claim=claim)
+        self._run(work, run, lambda work: self._ask(work, asked, turn, run))
+        return taken
+
+    def _wait_live(self, found: Resumed, report: Json, arguments: Json) -> ReplayRow:
+        """Propose the next live turns of a fork; what was given for it is kept meanwhile."""
+        live = found.live
+        what = f"Up to {live.turns_left} live turns of {found.at.turn.given.model}"
+        approval_id = self._gated().propose(arguments, what=what)
+        report["approval"] = {"approval_id": approval_id, "after": found.at.step_id}
+        report["ask"] = ask_again(report.get("ask"), live, found.row.steps) | {
+            "needs": "approval", "approval_id": approval_id,
+        }  # fmt: skip
+        row = self._take(found.row, report, None)
+        row = row._replace(
+            state="waiting", reason=Reason.NEEDS_APPROVAL.value, ended_ns=time.time_ns(),
+            report=self._kept(report),
+        )  # fmt: skip
+        change_replay(self._outlet.folder, row)
+        return row
+
+    def _take(self, row: ReplayRow, report: Json, claim: Claim | None) -> ReplayRow:
+        """Return a stopped replay as running here; raises where somebody else took it."""
+        holder = self._hold()
+        kept = self._kept(report) or {}
+        if not claim_replay(self._outlet.folder, row, holder=holder, report=kept):
+            if claim is not None and self._gate is not None:
+                self._gate.finish(claim, replay_id=row.replay_id, error="not sent: taken already")
+            raise NotReplayable(Reason.NOT_WAITING, "somebody else goes on with it")
+        return row._replace(state="running", reason=None, ended_ns=None, holder=holder)
 
     def wait(self, replay_id: str, *, seconds: float) -> None:
         """Wait until a replay of this process has ended; at once for every other."""
@@ -204,7 +340,8 @@ class Replays:
         return Reach(
             model_server=self._model_server,
             timeout_s=asked.timeout_s,
-            max_retries=asked.max_retries,
+            # What the provider does besides answering was approved so many times: no retry.
+            max_retries=0 if asked.allow_provider_side_effects else asked.max_retries,
             script=self._script if asked.script is None else asked.script,
             elsewhere=asked.elsewhere,
         )
@@ -296,6 +433,16 @@ class Replays:
             run.end(error)
         finally:
             change_replay(self._outlet.folder, row._replace(ended_ns=time.time_ns()))
+            self._finish(work, ending)
+
+    def _finish(self, work: _Work, ending: _Ending) -> None:
+        """Record how what was approved ended; last, so that the receipt is of what happened."""
+        if work.claim is None or self._gate is None:
+            return
+        error = None
+        if ending.state == "failed":
+            error = str((work.report.get("error") or {}).get("message") or ending.reason)[:2_000]
+        self._gate.finish(work.claim, replay_id=work.row.replay_id, error=error)
 
     def _ask(self, work: _Work, asked: AskReplay, turn: Turn, run: ReplayRun) -> _Ending:
         """Make the calls of a replay, and return how it ended."""

@@ -25,6 +25,8 @@ def preview_body(turn: Turn, asked: AskReplay, redactor: Redactor) -> Body:
     """Return a preview: the request, the compile beside the original's, tokens and cost."""
     estimate = turn.adapter.estimate(turn.given)
     source = turn.source.step
+    effects = turn.side_effects
+    is_allowed = asked.allow_provider_side_effects
     return {
         "preview": True,
         "mode": asked.kind,
@@ -37,7 +39,9 @@ def preview_body(turn: Turn, asked: AskReplay, redactor: Redactor) -> Body:
         "is_exact": turn.is_exact,
         "is_rebuilt": turn.is_rebuilt,
         "basis": turn.basis,
-        "sends": turn.sends and not turn.is_recorded,
+        "sends": turn.sends and not turn.is_recorded and (is_allowed or not effects),
+        "provider_side_effects": [one.json() for one in effects],
+        "needs_approval": bool(effects) and is_allowed,
         "refusal": None if turn.blocked is None else refusal_body(turn.blocked),
         "mutations": [plain_change(one) for one in parse_mutations(asked.mutations)],
         "request": _request(turn),

@@ -14,6 +14,7 @@ from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_compiler.retention import RetentionMode
 from hansard_store.replays import ReplayRow, get_replay
 from hansard_store.step_queries import get_step
+from hansard_web.replay_gate.permission import Permission
 from hansard_web.replaying.asked import GoOn
 from hansard_web.replaying.forward import recorded_results
 from hansard_web.replaying.live import Standing, standing_at
@@ -33,6 +34,15 @@ class Resumed:
     pool: Sequence[RecordedResult]
     at: Standing
     run: ReplayRun
+    permission: Permission  # of its run; given before it goes on, where it needs one
+
+    @property
+    def sends_at_once(self) -> bool:
+        """Whether the next turn is sent, as nothing is missing for it."""
+        calls = self.live.of_turn(self.at.number)
+        return bool(calls) and self.live.turns_left > 0 and all(
+            one.state == "answered" for one in calls
+        )  # fmt: skip
 
 
 def resumed(
@@ -52,15 +62,16 @@ def resumed(
     rebuilt = bool(row.steps[-1]["is_rebuilt"])
     at = replace(at, turn=replace(at.turn, is_rebuilt=rebuilt))
     first = get_step(connection, row.steps[0]["step_id"], now_ns=now_ns)
+    permission = Permission()
     run = ReplayRun(
         outlet, row.replay_id, source, mode=row.mode, is_recorded=False,
-        under=f"{row.run_id}-{first.parent_span_id}",
+        under=f"{row.run_id}-{first.parent_span_id}", permission=permission,
     )  # fmt: skip
     pool = recorded_results(connection, source)
     live = live_from((row.report or {}).get("live") or {}).asked(
         at.answer.call.output, at.number, pool
     )
-    return Resumed(row, _told(live, asked, by), source, pool, at, run)
+    return Resumed(row, _told(live, asked, by), source, pool, at, run, permission)
 
 
 def _parting(row: ReplayRow, mode: RetentionMode) -> Json:

@@ -28,6 +28,15 @@ _LABELS: Final[Mapping[str, str]] = {
     "remove_tool": "Leave out tool",
 }
 
+# What a request is made of, by the `basis` of a preview.
+BASES: Final = {
+    "recorded": "the recorded bytes",
+    "edited": "the recorded bytes, edited where the changes say and nowhere else",
+    "compiled": "the compile made again, written over the recorded bytes",
+    "continued": "the request before it, with the answer and the results behind",
+    "telemetry": "rebuilt from telemetry: no bytes were recorded",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class SaidChange:

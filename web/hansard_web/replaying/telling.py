@@ -30,6 +30,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.providers.exchange import Answer, watching
 from hansard_compiler.replay.live import LiveCall
 from hansard_store.errors import StoreBusyError
+from hansard_web.replay_gate.permission import Permission
 from hansard_web.replaying.source import Source
 from hansard_web.replaying.turn import Turn, compiled_of
 from hansard_web.sidecar.recording import Outlet, remote
@@ -82,10 +83,11 @@ class ReplayRun:
 
     def __init__(
         self, outlet: Outlet, replay_id: str, source: Source, *, mode: str, is_recorded: bool,
-        under: str | None = None,
+        under: str | None = None, permission: Permission | None = None,
     ) -> None:  # fmt: skip
         """Begin a trace; with `under`, a step of one that was begun before, go on with that one."""
         self.trace_id = os.urandom(16).hex() if under is None else under.partition("-")[0]
+        self._permission = permission or Permission()
         self._recording = outlet.recording(_resource())
         self._marks: dict[str, str | bool] = {
             semconv.REPLAY_ID: replay_id,
@@ -171,6 +173,7 @@ class ReplayRun:
         It is shown from before it is sent. A recorded answer is told as a second span of one call:
         nothing was spent on it, so it does not count.
         """
+        self._permission.spend(turn.side_effects)
         adapter = turn.adapter
         with entered(context_of(None, self.parent_id)):
             span = CallSpan.begin(self._recording.recorder, turn.given, adapter, compiled_of(turn))

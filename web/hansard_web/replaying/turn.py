@@ -17,6 +17,7 @@ from hansard_compiler.providers.adapter import Adapter
 from hansard_compiler.providers.base import RenderInput, Sampling, Wire, WireFormat
 from hansard_compiler.providers.exchange import Answer, read_json
 from hansard_compiler.providers.rebuilt import rebuilt_from
+from hansard_compiler.replay.provider_side_effects import SideEffect, provider_side_effects
 from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_compiler.replay.request_edits import api_of
 from hansard_store.compilations import Compilation
@@ -36,6 +37,7 @@ from hansard_web.replaying.source import Source, exact_request, recorded_answer
 from hansard_web.replaying.wires import AssertingWire, NoWire, RecordedWire
 from hansard_web.sidecar.recalled import RecalledStep
 
+_SCRIPTED = "scripted"
 _STATUS = "http.response.status_code"
 # What a request was made of: the recorded bytes, those bytes edited, a compile made again, the
 # request before it with an answer and results behind it, or what telemetry has of the call.
@@ -65,6 +67,13 @@ class Turn:
     @property
     def ref(self) -> str:
         return f"sha256:{hashlib.sha256(self.request).hexdigest()}"
+
+    @property
+    def side_effects(self) -> list[SideEffect]:
+        """What sending does at the provider besides answering; nothing where nothing is sent."""
+        if self.is_recorded or not self.sends or self.door.family == _SCRIPTED or not self.request:
+            return []
+        return provider_side_effects(self.request, self.door.path)
 
     @property
     def adapter(self) -> Adapter:
