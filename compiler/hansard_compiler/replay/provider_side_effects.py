@@ -154,10 +154,27 @@ def _item(node: Node, own: re.Pattern[str], at: str) -> Iterator[SideEffect]:
         tools = find(node, "tools")
         yield from _tools(Array() if tools is None else tools.value, own, f"{at}.tools")
     elif kind == "tool_addition":
-        tool = find(node, "tool")
-        yield from _tool(Object() if tool is None else tool.value, own, f"{at}.tool")
+        yield from _addition(node, own, f"{at}.tool")
+    elif kind == "compaction":
+        changes = find(node, "tool_changes")
+        if changes is not None:
+            yield from _conversation(changes.value, own, f"{at}.tool_changes")
     elif kind == "container_upload":
         yield _effect("state", kind, at, "a file that the provider puts into its container", node)
+
+
+def _addition(node: Node, own: re.Pattern[str], at: str) -> Iterator[SideEffect]:
+    """Yield a tool that is made available later on; a reference names one that is judged there."""
+    tool = find(node, "tool")
+    inner: Node = Object() if tool is None else tool.value
+    kind = text_at(inner, "type")
+    definition = find(inner, "definition")
+    if kind == "tool_reference":
+        return
+    if kind == "tool_definition" and definition is not None:
+        yield from _tool(definition.value, own, f"{at}.definition")
+    else:
+        yield from _tool(inner, own, at)
 
 
 def _tools(node: Node, own: re.Pattern[str], at: str) -> Iterator[SideEffect]:
@@ -181,7 +198,7 @@ def _tool(node: Node, own: re.Pattern[str], at: str) -> Iterator[SideEffect]:
     for kind in kinds:
         if own.fullmatch(kind) or (kind == "shell" and _is_local(node)):
             continue
-        named = tool_name(value_of(node)) or ""
+        named = "" if kind == "unknown" else tool_name(value_of(node)) or ""
         name = kind if named in ("", kind) else f"{kind} {_cut(named)}"
         text = f"{name}: a tool that the provider runs, or of a type that is not known here"
         yield _effect("tool", name, at, text, node)
