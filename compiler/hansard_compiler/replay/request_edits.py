@@ -451,8 +451,10 @@ def _add_message(edit: RequestEdit, one: change.AddMessage) -> None:
     _refuse_parting(found, position)
     has_system = bool(found) and found[0].is_system
     is_head = position <= int(has_system)
-    if one.role == "system" and is_head and edit.known.system is not None:
-        _add_system(edit, edit.known.system, one.text, is_first=position == 0)
+    key = edit.known.system
+    is_free = not has_system or edit.known.name == MESSAGES  # a list of texts takes another one
+    if one.role == "system" and is_head and is_free and key is not None:
+        _add_system(edit, key, one.text, is_first=position == 0)
         return
     if has_system and position == 0:
         detail = "the system text comes first: position 1 is right behind it"
@@ -481,9 +483,6 @@ def _add_system(edit: RequestEdit, key: str, text: str, *, is_first: bool) -> No
         _set(edit, edit.root, key, text)
         return
     if not isinstance(member.value, Array):
-        if edit.known.name != MESSAGES:
-            detail = f"{key} holds one text: edit message 0, or add behind it"
-            raise NotReplayable(Reason.NOT_RENDERABLE, detail)
         block = edit.text.node({"type": "text", "text": ""})
         assert isinstance(block, Object)
         block.members[-1].value = member.value
