@@ -160,7 +160,7 @@ def test_a_call_without_bytes_is_rebuilt_whole_and_every_field_that_it_lacks_is_
 
 def test_what_telemetry_has_of_other_fields_is_sent_and_not_called_unknown(stage: Stage) -> None:
     more = {"openai.request.service_tier": "flex", "gen_ai.request.top_k": "4"}
-    step_id = tell(stage, "6" * 16, attributes={**FOREIGN, **more})
+    step_id = tell(stage, "6a" * 8, attributes={**FOREIGN, **more})
 
     shown = stage.preview(step_id, {"op": "set_model", "model": "gpt-6-mini"})
     stage.replay(step_id, mutations=[{"op": "set_model", "model": "gpt-6-mini"}])
