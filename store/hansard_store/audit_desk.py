@@ -21,6 +21,7 @@ from hansard_store.approval_records import PolicyNote
 from hansard_store.argument_keeping import Keeper
 from hansard_store.audit.acceptance import acceptance, accepted_heads
 from hansard_store.audit.anchors import Anchor, Anchors, Chain, copy_folder
+from hansard_store.audit.clock import Measure, measure_uptime, notice, unknown_uptime
 from hansard_store.database import DataFolder, store_errors, transaction
 from hansard_store.errors import StoreError
 from hansard_store.event_types import (
@@ -53,9 +54,11 @@ class AuditDesk:
         source: str = "embedded",
         open_log: OpenLog = SqliteEventLog,
         heads_copy: str | None = None,
+        uptime: Measure | None = None,
     ) -> None:
         """Make it; the store is opened with the first call. `clock` gives Unix nanoseconds.
 
+        `uptime` goes with the clock; None takes the machine's, where the clock is the machine's.
         `heads_copy`: the setting of that name; None asks the environment, then the platform.
         """
         self.folder = folder if isinstance(folder, DataFolder) else DataFolder(folder)
@@ -68,6 +71,8 @@ class AuditDesk:
         self.source = source
         self.anchors = Anchors(self.folder, key, copy=copy_folder(heads_copy))
         self._clock = clock
+        own_clock = clock is time.time_ns
+        self._uptime = uptime or (measure_uptime if own_clock else unknown_uptime)
         self._open_log = open_log
         self._connections = OwnConnections(self.folder)
 
@@ -274,6 +279,8 @@ class AuditDesk:
         connection = self._connections.get(in_full=in_full)
         with transaction(connection):
             work = Work(connection, self._log(connection), self.keeper, self._clock(), self.source)
+            if in_full:  # what a reading tool logs has no deadline
+                notice(work, self._uptime())
             done = do(work)
         if isinstance(done, Refusal):
             raise done.error
@@ -289,6 +296,7 @@ class AuditDesk:
             with transaction(connection):
                 log = self._log(connection)
                 work = Work(connection, log, self.keeper, self._clock(), self.source)
+                notice(work, self._uptime())
                 done = do(work)
                 keeping.prepare(self._chain(connection, log), accepts=accepts)
             keeping.keep()

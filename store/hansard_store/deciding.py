@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import apsw
+
 from hansard_store import approvals
 from hansard_store.accounting import SYSTEM, Refusal, Who, Work, hash_of_secret, token_of
 from hansard_store.approval_errors import (
@@ -16,34 +18,43 @@ from hansard_store.approval_errors import (
 )
 from hansard_store.approval_records import Approval, PolicyNote
 from hansard_store.approval_states import Status
+from hansard_store.audit import clock
 from hansard_store.event_types import EventType
 from hansard_store.proposing import end, repropose, require
 
 # A record from the future by more than this: the clock was set back, and would give more time.
 _CLOCK_SLACK_NS = 60 * 1_000_000_000
+_ASKED = (EventType.ACTION_CREATED, EventType.ACTION_REPROPOSED)  # a pending action's time begins
 
 
-def is_over(approval: Approval, now_ns: int) -> bool:
+def is_over(connection: apsw.Connection, approval: Approval, now_ns: int) -> bool:
     """Say whether a pending action's time is over, whoever has noticed."""
     if not approval.is_pending:
         return False
-    was_set_back = approval.updated_ns > now_ns + _CLOCK_SLACK_NS
-    return now_ns >= approval.expires_ns or was_set_back
+    lost_ns = clock.lost_ns(connection, approval.key, _ASKED)
+    return now_ns + lost_ns >= approval.expires_ns or is_from_the_future(approval, now_ns)
+
+
+def is_from_the_future(approval: Approval, now_ns: int) -> bool:
+    """Say whether a record was written later than now: then no deadline of it can be judged."""
+    return approval.updated_ns > now_ns + _CLOCK_SLACK_NS
 
 
 def settle(work: Work, approval: Approval) -> Approval:
     """Do what the time demands: expire an action, or ask the next person about it."""
-    if is_over(approval, work.now_ns):
+    if is_over(work.connection, approval, work.now_ns):
         return end(work, approval, Status.EXPIRED, who=SYSTEM, reason="expired")
-    while approval.escalates_ns is not None and approval.escalates_ns <= work.now_ns:
+    now_ns = work.now_ns + clock.lost_ns(work.connection, approval.key, _ASKED)
+    while approval.escalates_ns is not None and approval.escalates_ns <= now_ns:
         approval = _escalate(work, approval)
     return approval
 
 
 def settle_due(work: Work, *, limit: int) -> list[Approval]:
     """Settle everything whose time has come, and return it."""
-    due = approvals.due_ids(work.connection, now_ns=work.now_ns, limit=limit)
-    later = approvals.ids_to_escalate(work.connection, now_ns=work.now_ns, limit=limit)
+    now_ns = work.now_ns + clock.most_lost_ns(work.connection)
+    due = approvals.due_ids(work.connection, now_ns=now_ns, limit=limit)
+    later = approvals.ids_to_escalate(work.connection, now_ns=now_ns, limit=limit)
     wanted = dict.fromkeys([*due, *later])
     return [settle(work, approvals.get(work.connection, one)) for one in wanted]
 

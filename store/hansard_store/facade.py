@@ -30,6 +30,7 @@ from hansard_store.approval_records import (
     Proposed,
 )
 from hansard_store.approval_states import Status
+from hansard_store.audit import clock
 from hansard_store.audit_desk import AuditDesk
 from hansard_store.database import DataFolder, store_errors
 from hansard_store.errors import StoreBusyError, StoreError
@@ -281,7 +282,7 @@ class Accountability(AuditDesk):
         """Return an approval by its id, or 8 digits or more of it; one out of time has expired."""
         with self._reading() as connection:
             found = approvals.get(connection, approval_id)
-            if deciding.is_over(found, self._clock()):
+            if deciding.is_over(connection, found, self._clock()):
                 found = self._expired(found)
             if not with_drafts:
                 return found
@@ -311,8 +312,8 @@ class Accountability(AuditDesk):
 
     def settle_quietly(self) -> None:
         """Expire what is due, if the store can be written to now."""
-        now_ns = self._clock()
         with self._reading() as connection:
+            now_ns = self._clock() + clock.most_lost_ns(connection)
             is_due = approvals.due_ids(connection, now_ns=now_ns, limit=1)
             is_due = is_due or approvals.ids_to_escalate(connection, now_ns=now_ns, limit=1)
         if is_due:
@@ -322,7 +323,8 @@ class Accountability(AuditDesk):
     def recover_quietly(self) -> list[Approval]:
         """Recover where there is something to recover; nothing is written otherwise."""
         with self._reading() as connection:
-            is_lost = lost_claims(connection, now_ns=self._clock())
+            now_ns = self._clock() + clock.most_lost_ns(connection)
+            is_lost = lost_claims(connection, now_ns=now_ns)
         return self.recover() if is_lost else []
 
     def history(self, approval_id: str) -> list[StoredEvent]:
@@ -381,10 +383,12 @@ class Accountability(AuditDesk):
         """Read a list; what no index finds to be over, as a clock was set back, is so by then."""
         self.settle_quietly()
         with self._reading() as connection:
-            found = read(connection)
-        late = [self._expired(one) for one in found if deciding.is_over(one, self._clock())]
-        if not late:
+            found, now_ns = read(connection), self._clock()
+            over = [one for one in found if deciding.is_over(connection, one, now_ns)]
+        if not over:
             return found
+        for one in over:
+            self._expired(one)
         with self._reading() as connection:
             return read(connection)
 

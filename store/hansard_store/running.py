@@ -31,10 +31,13 @@ from hansard_store.approval_claims import (
 from hansard_store.approval_errors import BadProposal, ClaimRefused, OutcomeKnown
 from hansard_store.approval_records import Action, Approval, Claim, Outcome
 from hansard_store.approval_states import Status
-from hansard_store.deciding import decision_of, settle
+from hansard_store.audit import clock
+from hansard_store.deciding import decision_of, is_from_the_future, settle
 from hansard_store.event_types import Actor, EventType
 from hansard_store.policy_port import RECEIPT
 from hansard_store.proposing import kept_undo
+
+_GRANTED, _CLAIMED = EventType.ACTION_APPROVED, EventType.ACTION_CLAIMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +146,11 @@ def _cut_off(work: Work, found: ClaimRow, told: str | None) -> Approval | Refusa
 def recover(work: Work) -> list[Approval]:
     """Mark claims as of unknown outcome whose process is gone; nothing is ever run again."""
     lost = []
-    for one in lost_claims(work.connection, now_ns=work.now_ns):
+    most_ns = work.now_ns + clock.most_lost_ns(work.connection)
+    for one in lost_claims(work.connection, now_ns=most_ns):
         approval = approvals.get(work.connection, one.approval_id)
+        if one.lease_ns is not None and _now_ns(work, approval, _CLAIMED) < one.lease_ns:
+            continue
         if lose_claim(work.connection, approval.key):
             body = {"claimed_ns": str(one.claimed_ns)}
             work.tell_of(EventType.ACTION_UNKNOWN, SYSTEM, approval, body=body)
@@ -214,6 +220,11 @@ def granted_token(key: bytes, approval: Approval, *, now_ns: int) -> str | None:
     return token_of(key, approval)
 
 
+def _now_ns(work: Work, approval: Approval, began: EventType) -> int:
+    """Return the time as a deadline of an approval has it: no earlier for a clock set back."""
+    return work.now_ns + clock.lost_ns(work.connection, approval.key, (began,))
+
+
 def _refuse(work: Work, approval: Approval, bringing: Claiming) -> ClaimRefused | None:
     token = token_of(work.keeper.key, approval)
     is_token = bringing.token is not None and hmac.compare_digest(
@@ -239,7 +250,8 @@ def _refuse(work: Work, approval: Approval, bringing: Claiming) -> ClaimRefused 
         return ClaimRefused("bad_token", "this is not the key of this proposal")
     if not bringing.is_trusted and bringing.token is None and bringing.proposal_key is None:
         return ClaimRefused("bad_token", "the token, or the key of the proposal, is needed")
-    if approval.token_ends_ns is None or work.now_ns >= approval.token_ends_ns:
+    now_ns, ends_ns = _now_ns(work, approval, _GRANTED), approval.token_ends_ns
+    if ends_ns is None or now_ns >= ends_ns or is_from_the_future(approval, work.now_ns):
         return ClaimRefused("token_expired", f"approval {short} was not run in time")
     return None
 

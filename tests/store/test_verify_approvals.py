@@ -143,7 +143,11 @@ def test_what_was_altered_is_named_by_its_row_and_column(lives: Lives, name: str
     assert message in " ".join(one.message for one in found)
 
 
-def test_an_action_that_ran_twice_behind_a_deleted_claim_is_named(lives: Lives) -> None:
+def test_an_action_that_ran_twice_behind_a_deleted_claim_is_named(tmp_path: Path) -> None:
+    desk = account(tmp_path, clock=Clock())
+    lives = Lives(desk, {"done": desk.propose(proposal()).approval.approval_id})
+    desk.approve(lives.ids["done"], by="ann")
+    desk.finish(desk.claim(lives.ids["done"]), ok=True)
     lives.alter(f"DELETE FROM approval_claim {OF_APPROVAL}", "done")
     again = account(lives.desk.folder.path.parent, clock=Clock())
     again.finish(again.claim(lives.ids["done"]), ok=True)
