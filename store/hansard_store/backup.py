@@ -6,14 +6,17 @@ out like the data folder itself, so a folder can be used in its place as it is.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import platform
+import re
 import shutil
 import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -29,7 +32,7 @@ from hansard_store.database import (
     schema_version,
     snapshot,
 )
-from hansard_store.disk import disk_use, folder_bytes, need_space
+from hansard_store.disk import disk_use, folder_bytes, need_space, sync
 from hansard_store.errors import NotABackupError, NotEmptyError, StoreError, StoreNewerError
 from hansard_store.events import head
 from hansard_store.payloads import blob_path
@@ -68,7 +71,8 @@ def back_up(
     """Copy a store, in use or not, into a new folder, or an archive if `target` ends so.
 
     Raises NotEmptyError when there is something already, NoSpaceError before anything is written.
-    What was begun is removed again when it fails.
+    The backup is made beside the target, and gets its name when it is whole and on the disk. What
+    a failed or killed one left is removed: by itself, or by the next backup into the same folder.
     """
     is_archive = target.name.endswith(ARCHIVE_SUFFIX)
     if target.exists() and (is_archive or not target.is_dir() or any(target.iterdir())):
@@ -76,13 +80,78 @@ def back_up(
     with _reading(folder) as reader:
         size = disk_use(folder, reader).total_bytes
         need_space("the backup", target, size_bytes=size * (2 if is_archive else 1))
-        if not is_archive:
-            return _fill(folder, reader, target, with_key=with_key, progress=progress)
-        # The archive is made of a copy: a database that is written to cannot be streamed.
-        with tempfile.TemporaryDirectory(prefix=".backup-", dir=target.parent) as name:
-            made = _fill(folder, reader, Path(name), with_key=with_key, progress=progress)
-            _pack(Path(name), target)
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _working_folder(target.parent, "backup") as working:
+            # An archive is made of a copy, too: what is written to meanwhile cannot be streamed.
+            copy, packed = working / "copy", working / "packed"
+            made = _fill(folder, reader, copy, with_key=with_key, progress=progress)
+            if is_archive:
+                _pack(copy, packed, progress)
+            _publish(packed if is_archive else copy, target)
             return made
+
+
+_LEFT_OVER_S = 86_400.0  # a working folder of another machine, or of an older version
+
+
+@contextmanager
+def _working_folder(parent: Path, what: str) -> Iterator[Path]:
+    """Make a private folder for work in progress; it is gone afterwards, whatever happens.
+
+    Its name says which process on which machine works in it, so that another one can tell what a
+    killed process left: a whole copy of the store, with its key.
+    """
+    _remove_leftovers(parent, what)
+    prefix = f".{what}-{_machine()}-{os.getpid()}-"
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=parent) as name:
+        yield Path(name)
+
+
+def _remove_leftovers(parent: Path, what: str) -> None:
+    for path in parent.glob(f".{what}-*"):
+        machine, _, rest = path.name.removeprefix(f".{what}-").rpartition("-")[0].rpartition("-")
+        is_dead = machine == _machine() and rest.isdigit() and not _is_alive(int(rest))
+        with suppress(OSError):
+            if is_dead or time.time() - path.stat().st_mtime > _LEFT_OVER_S:
+                shutil.rmtree(path)
+
+
+def _machine() -> str:
+    return re.sub(r"[^A-Za-z0-9]", "_", platform.node())[:64] or "local"
+
+
+def _is_alive(pid: int) -> bool:
+    if pid == os.getpid():
+        return False  # this process has just begun, and has no such folder
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # somebody else's
+    return True
+
+
+def _publish(made: Path, target: Path) -> None:
+    """Give what is whole its name, never over something else. Raises NotEmptyError."""
+    try:
+        if made.is_dir():
+            for path in made.rglob("*"):
+                if path.is_file():
+                    sync(path)
+            made.rename(target)  # over an empty folder at most
+        else:
+            sync(made)
+            os.link(made, target)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise NotEmptyError(str(target)) from error
+    except OSError as error:
+        if error.errno == errno.ENOTEMPTY:
+            raise NotEmptyError(str(target)) from error
+        if made.is_dir() or target.exists():
+            raise
+        made.rename(target)  # a file system without hard links
+    sync(target.parent)
 
 
 def _fill(
@@ -94,38 +163,22 @@ def _fill(
     progress: Progress,
 ) -> Backup:
     copy = DataFolder(target)
-    with _whole_or_nothing(target):
-        copy.create()
-        _copy_database(reader, copy.database, progress)
-        with _writing(copy) as connection:
-            blobs = _copy_blobs(folder, copy, connection, progress)
-            made = Backup(
-                created_ns=time.time_ns(),
-                schema=schema_version(connection),
-                spans=int(connection.execute(_SPANS).get),
-                blobs=blobs,
-                has_key=with_key,
-                event_head=head(connection).text,
-            )
-        if with_key:
-            _copy_file(folder.key_file, copy.key_file)
-        _write_private(target / MANIFEST, json.dumps(asdict(made)).encode())
+    copy.create()
+    _copy_database(reader, copy.database, progress)
+    with _writing(copy) as connection:
+        blobs = _copy_blobs(folder, copy, connection, progress)
+        made = Backup(
+            created_ns=time.time_ns(),
+            schema=schema_version(connection),
+            spans=int(connection.execute(_SPANS).get),
+            blobs=blobs,
+            has_key=with_key,
+            event_head=head(connection).text,
+        )
+    if with_key:
+        _copy_file(folder.key_file, copy.key_file)
+    _write_private(target / MANIFEST, json.dumps(asdict(made)).encode())
     return made
-
-
-@contextmanager
-def _whole_or_nothing(folder: Path) -> Iterator[None]:
-    """Fill a folder; what was begun is removed when the block fails, by whatever."""
-    with ExitStack() as undo:
-        undo.callback(_clear, folder, was_there=folder.exists())
-        yield
-        undo.pop_all()
-
-
-def _clear(folder: Path, *, was_there: bool) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    if was_there:
-        folder.mkdir(mode=0o700)
 
 
 def _copy_database(reader: apsw.Connection, target: Path, progress: Progress) -> None:
@@ -182,19 +235,17 @@ def _write_private(path: Path, content: bytes | IO[bytes]) -> None:
             shutil.copyfileobj(content, file)
 
 
-def _pack(source: Path, target: Path) -> None:
+def _pack(source: Path, target: Path, progress: Progress) -> None:
+    paths = [path for path in sorted(source.rglob("*")) if path.is_file()]
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with ExitStack() as undo:
-        undo.callback(target.unlink)
-        with (
-            open(descriptor, "wb") as file,
-            zstandard.ZstdCompressor(level=3).stream_writer(file) as packed,
-            tarfile.open(fileobj=packed, mode="w|") as archive,
-        ):
-            for path in sorted(source.rglob("*")):
-                if path.is_file():
-                    archive.add(path, arcname=path.relative_to(source).as_posix())
-        undo.pop_all()
+    with (
+        open(descriptor, "wb") as file,
+        zstandard.ZstdCompressor(level=3).stream_writer(file) as packed,
+        tarfile.open(fileobj=packed, mode="w|") as archive,
+    ):
+        for done, path in enumerate(paths, start=1):
+            archive.add(path, arcname=path.relative_to(source).as_posix())
+            progress("files", done, len(paths))
 
 
 # ---- and back
@@ -209,21 +260,47 @@ def restore(
     """Put a backup into an empty data folder; returns what it says of itself.
 
     Raises NotEmptyError rather than overwrite anything, NotABackupError for what is none or is
-    damaged, StoreNewerError for one of a newer version. What was begun is removed when it fails.
+    damaged, StoreNewerError for one of a newer version. What was begun is removed when it fails,
+    and what a killed restore left by the next one; the database comes last, whole.
     """
-    if folder.path.exists() and any(folder.path.iterdir()):
-        raise NotEmptyError(str(folder.path))
     if not source.exists():
         raise NotABackupError(f"there is no {str(source)!r}")
-    with _whole_or_nothing(folder.path):
-        folder.create()
-        if source.is_dir():
-            _restore_folder(source, folder, progress)
-        else:
-            _restore_archive(source, folder, progress)
-        made = _check(source, folder)
-        (folder.path / MANIFEST).unlink()
+    _refuse_used(folder.path)
+    with ExitStack() as undo:
+        if not folder.path.exists():
+            undo.callback(shutil.rmtree, folder.path, ignore_errors=True)
+        folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _working_folder(folder.path, "restore") as working:
+            restored = DataFolder(working / "data")
+            restored.create()
+            if source.is_dir():
+                _restore_folder(source, restored, progress)
+            else:
+                _restore_archive(source, restored, progress)
+            made = _check(source, restored)
+            (restored.path / MANIFEST).unlink()
+            folder.create()
+            folder.blobs.rmdir()
+            for path in sorted(restored.path.iterdir(), key=lambda path: path == restored.database):
+                path.rename(folder.path / path.name)
+            sync(folder.path)
+        undo.pop_all()
     return made
+
+
+def _refuse_used(path: Path) -> None:
+    """Raise NotEmptyError for a folder with anything in it but what a killed restore left."""
+    if not path.exists():
+        return
+    names = {one.name for one in path.iterdir()}
+    begun = {name for name in names if name.startswith(".restore-")}
+    # They are put in place before the database; without a restore they are somebody's.
+    parts = {"blobs", "key"} if begun else set()
+    if not path.is_dir() or names - begun - parts:
+        raise NotEmptyError(str(path))
+    for name in names & parts:
+        entry = path / name
+        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
 
 def _restore_folder(source: Path, folder: DataFolder, progress: Progress) -> None:

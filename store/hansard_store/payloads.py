@@ -22,6 +22,7 @@ import apsw
 
 from hansard_compiler.errors import NotFoundError
 from hansard_store.database import DataFolder, open_for_accountability, transaction
+from hansard_store.disk import sync
 from hansard_store.errors import (
     BadDigestError,
     BadQueryError,
@@ -263,7 +264,7 @@ def _write_blob(path: Path, data: bytes) -> None:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         _write_synced(temporary, data)
         temporary.replace(path)
-        _sync_folder(path.parent)
+        sync(path.parent)
     except OSError as error:
         with suppress(OSError):
             temporary.unlink()
@@ -276,12 +277,3 @@ def _write_synced(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(descriptor)
-
-
-def _sync_folder(path: Path) -> None:
-    # The rename itself must survive a power cut before a row may point at the file.
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -5,9 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
+import re
 import shutil
+import signal
 import stat
+import subprocess
+import sys
 import tarfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -329,3 +335,104 @@ def test_a_backup_holds_the_end_of_the_audit_log_and_is_held_to_it(
         restore(tmp_path / "backup", DataFolder(tmp_path / "cut"))
 
     assert made.event_head == kept
+
+
+# ---- killed half-way
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from hansard_store.backup import back_up, restore
+from hansard_store.database import DataFolder
+
+def progress(what, done, total):
+    if what == sys.argv[4]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+work, source, target = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+if work == "back_up":
+    back_up(DataFolder(source), target, progress=progress)
+else:
+    restore(source, DataFolder(target), progress=progress)
+"""
+
+
+def killed(work: str, source: Path, target: Path, at: str) -> None:
+    """Do something in a process that is killed when it reports this kind of progress."""
+    arguments = [sys.executable, "-c", _KILLED, work, str(source), str(target), at]
+    assert subprocess.run(arguments, timeout=60).returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("name", "at"),
+    [("backup", "pages"), ("backup", "blobs"), ("backup.tar.zst", "pages"),
+     ("backup.tar.zst", "blobs"), ("backup.tar.zst", "files")],
+)  # fmt: skip
+def test_a_backup_that_was_killed_has_no_name_and_the_next_one_removes_it(
+    ingesting: Ingesting, tmp_path: Path, name: str, at: str
+) -> None:
+    fill(ingesting)
+    place = tmp_path / "backups"
+    place.mkdir()
+
+    killed("back_up", ingesting.folder.path, place / name, at)
+
+    assert not (place / name).exists()
+    assert len(list(place.glob(".backup-*"))) == 1
+    back_up(ingesting.folder, place / name)
+    assert [path.name for path in place.iterdir()] == [name]
+    restored = DataFolder(tmp_path / "restored")
+    restore(place / name, restored)
+    assert verify_store(restored).findings == []
+
+
+@TARGETS
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_restore_that_was_killed_is_done_again_without_tidying_up(
+    ingesting: Ingesting, tmp_path: Path, name: str, is_there: bool
+) -> None:
+    fill(ingesting)
+    back_up(ingesting.folder, tmp_path / name)
+    target = tmp_path / "restored"
+    if is_there:
+        target.mkdir()
+
+    killed("restore", tmp_path / name, target, "files")
+
+    assert not (target / "hansard.db").exists()
+    (target / "blobs").mkdir()  # as if it was killed while the parts were put in place
+    restore(tmp_path / name, DataFolder(target))
+    assert sorted(path.name for path in target.iterdir()) == ["blobs", "hansard.db", "key"]
+    assert verify_store(DataFolder(target)).findings == []
+
+
+def test_a_folder_of_somebody_is_not_restored_into(ingesting: Ingesting, tmp_path: Path) -> None:
+    fill(ingesting)
+    back_up(ingesting.folder, tmp_path / "backup")
+    target = tmp_path / "mine"
+    (target / "blobs").mkdir(parents=True)
+    (target / "blobs" / "mine").write_text("mine")
+
+    with pytest.raises(NotEmptyError):
+        restore(tmp_path / "backup", DataFolder(target))
+
+    assert (target / "blobs" / "mine").read_text() == "mine"
+
+
+def test_a_backup_in_progress_is_not_taken_for_a_leftover(
+    ingesting: Ingesting, tmp_path: Path
+) -> None:
+    fill(ingesting)
+    other = tmp_path / f".backup-{re.sub('[^A-Za-z0-9]', '_', platform.node())}-{os.getppid()}-abc"
+    elsewhere = tmp_path / ".backup-another_machine-1-abc"
+    for path in (other, elsewhere):
+        path.mkdir()
+
+    back_up(ingesting.folder, tmp_path / "backup")
+
+    assert other.exists()
+    assert elsewhere.exists()
+    long_ago_s = time.time() - 2 * 86_400
+    os.utime(elsewhere, (long_ago_s, long_ago_s))
+    back_up(ingesting.folder, tmp_path / "second")
+    assert not elsewhere.exists()
