@@ -10,24 +10,35 @@ Lists show a run of many thousand spans without some of its numbers for the seco
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+import apsw
+
+from hansard.locks import try_lock
 from hansard_collector.derive import DERIVED_VERSION
 from hansard_collector.messages import MessageCache
 from hansard_collector.rederive import read_span, rederive_span, rederive_stored
 from hansard_collector.sessions.again import settle_again
+from hansard_compiler.errors import HansardError
 from hansard_store import rebuilding
-from hansard_store.database import DataFolder, open_for_ingest
+from hansard_store.database import DataFolder, open_for_ingest, transaction
+from hansard_store.errors import RebuildRunningError, StoppedError
 from hansard_store.slices import Pace
 from hansard_store.writer import Batch, IngestWriter
 
 # Shorter than for deletion: the index rows of a slice are written at its end, on top.
 _PACE = Pace(hold_s=0.005)
+_LOCK_FOLDER = "rebuilding"  # in the data folder; locked by the process that rebuilds
+_RETRY_S = 60.0
+_log = logging.getLogger("hansard.rebuild")
 
 Progress = Callable[[int, int], None]  # runs done, runs in all
 
@@ -53,6 +64,41 @@ class _State:
         return json.dumps([self.only_old, self.after, self.making, self.logs])
 
 
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A rebuild that has begun: until it ends, search and lists may miss steps of some runs."""
+
+    runs_left: int
+    is_running: bool  # a process works on it now
+
+
+def unfinished_rebuild(folder: DataFolder, connection: apsw.Connection) -> Unfinished | None:
+    """Return how far a rebuild is that has begun and not ended; None where there is none."""
+    found = rebuilding.read_progress(connection)
+    if found is None:
+        return None
+    with _held(folder) as is_mine:
+        state = _State(*json.loads(found))
+        left = rebuilding.count_runs_after(connection, state.after)
+        return Unfinished(left, is_running=not is_mine)
+
+
+@contextmanager
+def _held(folder: DataFolder) -> Iterator[bool]:
+    """Hold the lock of rebuilds in this block; False where another process has it."""
+    path = folder.path / _LOCK_FOLDER
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+        lock = try_lock(path)
+    except OSError:  # a full or read-only disk: nothing can be rebuilt there either
+        lock = None
+    try:
+        yield lock is not None
+    finally:
+        if lock is not None:
+            lock.release()
+
+
 def is_rebuild_due(folder: DataFolder) -> bool:
     """Return whether an older version derived something here, or a rebuild was cut off."""
     connection = open_for_ingest(folder)
@@ -73,10 +119,53 @@ def rebuild(
     """Derive all runs again, or only those that an older version derived.
 
     On a connection of its own: beside ingest, in any process. Raises StoppedError when `pace` is
-    told to stop; the next rebuild goes on from there.
+    to stop; the next rebuild, or the next server, goes on from there. Raises RebuildRunningError
+    while another process rebuilds.
     """
-    with _writing(folder) as writer:
+    with _held(folder) as is_mine, _writing(folder) as writer:
+        if not is_mine:
+            raise RebuildRunningError
         return _Rebuild(writer, pace or _PACE, progress).run(only_old=only_old)
+
+
+class RebuildContinuation:
+    """Finishes a rebuild that was interrupted, in a thread of its own beside ingest."""
+
+    def __init__(self, folder: DataFolder) -> None:
+        self._folder = folder
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="hansard-rebuild", daemon=True)
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Look for an interrupted rebuild now, and every minute for as long as the block lasts."""
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self._continue()
+            except StoppedError:
+                return
+            except RebuildRunningError:
+                pass  # that process finishes it, or leaves it to the next look
+            except (HansardError, apsw.Error) as error:
+                _log.warning("the interrupted rebuild is put off: %s", error)
+            if self._stop.wait(_RETRY_S):
+                return
+
+    def _continue(self) -> None:
+        with contextlib.closing(open_for_ingest(self._folder)) as connection:
+            if rebuilding.read_progress(connection) is None:
+                return
+        _log.warning("a rebuild was interrupted; it is continued beside ingest")
+        rebuilt = rebuild(self._folder, pace=Pace(hold_s=_PACE.hold_s, stop=self._stop))
+        _log.warning("the interrupted rebuild is finished: %d runs", rebuilt.runs)
 
 
 @contextmanager
@@ -102,6 +191,8 @@ class _Rebuild:
     def run(self, *, only_old: bool) -> Rebuilt:
         found = rebuilding.read_progress(self._connection)
         self._state = _State(*json.loads(found)) if found else _State(only_old)
+        with transaction(self._connection):  # before anything is taken back
+            self._write(self._state)
         wanted = self._runs()
         for done, trace_id in enumerate(wanted):
             self._progress(done, len(wanted))

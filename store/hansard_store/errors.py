@@ -81,6 +81,15 @@ class NotABackupError(StoreError):
     code = "no_backup"
 
 
+class RebuildRunningError(StoreError):
+    """Another process derives the store again; two at once would do the same work twice."""
+
+    code = "rebuild_running"
+
+    def __init__(self) -> None:
+        super().__init__("another process rebuilds this store now; /health says how far it is")
+
+
 class StoppedError(StoreError):
     """Maintenance was told to end."""
 

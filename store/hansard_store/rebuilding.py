@@ -23,6 +23,7 @@ _WRITE_STATE = """
 INSERT INTO setting (name, value) VALUES ('rebuild', ?)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value
 """
+_RUNS_LEFT = "SELECT count(*) FROM run WHERE id > ?"
 _DROP_STATE = "DELETE FROM setting WHERE name = 'rebuild'"
 
 
@@ -62,6 +63,11 @@ def read_progress(connection: apsw.Connection) -> str | None:
     """Return what was last written of an unfinished rebuild."""
     found: str | None = connection.execute(_READ_STATE).get
     return found
+
+
+def count_runs_after(connection: apsw.Connection, run: int) -> int:
+    """Return how many runs come after one."""
+    return int(connection.execute(_RUNS_LEFT, (run,)).get)
 
 
 def write_progress(connection: apsw.Connection, state: str) -> None:

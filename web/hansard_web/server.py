@@ -27,6 +27,7 @@ from anyio import create_task_group, to_thread
 from fastapi import FastAPI
 
 from hansard_collector.pipeline import Pipeline
+from hansard_collector.rebuild import RebuildContinuation
 from hansard_collector.receivers.grpc import (
     NO_TOKEN,
     NOT_FOR_SENDING,
@@ -156,6 +157,7 @@ class Server:
             opened.callback(self._grpc.stop)
             pipeline.start()
             opened.enter_context(SilenceWatch(folder).working())
+            opened.enter_context(RebuildContinuation(folder).working())
             limits = Limits(config.keep, config.max_disk)
             opened.enter_context(Janitor(folder, limits).working())
         self.doors = self._doors()

@@ -19,6 +19,7 @@ import apsw
 from hansard.clients import instrumentations
 from hansard.config import SETTINGS as SDK_SETTINGS
 from hansard.config import load_settings
+from hansard_collector.rebuild import unfinished_rebuild
 from hansard_compiler.errors import HansardError
 from hansard_store.audit.anchors import copy_folder, store_id
 from hansard_store.database import DataFolder
@@ -178,6 +179,28 @@ def check_store(folder: DataFolder) -> Iterator[Finding]:
             "refused",
             f"last at {fmt.day_time(last.time_ns)} UTC: {last.message} (/health lists more)",
         )
+
+
+def check_rebuild(folder: DataFolder) -> Iterator[Finding]:
+    """Whether a rebuild has begun and not ended."""
+    if not folder.database.exists():
+        return
+    try:
+        connection = open_store(folder)
+    except HansardError:
+        return  # reported by check_store
+    try:
+        found = unfinished_rebuild(folder, connection)
+    finally:
+        connection.close()
+    if found is None:
+        return
+    left = f"{found.runs_left:,} runs left; until it ends, search and lists may miss steps"
+    if found.is_running:
+        yield Finding(Level.WARN, "rebuild", f"in progress: {left}")
+    else:
+        advice = "`hansard serve` or `hansard rebuild` continues it"
+        yield Finding(Level.WARN, "rebuild", f"interrupted: {left}; {advice}")
 
 
 def check_transcripts(folder: DataFolder) -> Iterator[Finding]:

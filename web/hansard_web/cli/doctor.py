@@ -28,6 +28,7 @@ from hansard_web.cli.checks import (
     check_heads,
     check_instrumentors,
     check_offline,
+    check_rebuild,
     check_sdk,
     check_store,
     check_transcripts,
@@ -76,6 +77,7 @@ def _examine(
     yield from check_folder(folder)
     yield from check_disk(folder)
     yield from check_store(folder)
+    yield from check_rebuild(folder)
     yield from check_heads(folder, config.heads_copy)
     yield from check_transcripts(folder)
     yield from check_doors(config, doors)

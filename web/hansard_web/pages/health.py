@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from hansard_collector.pipeline import Pipeline
+from hansard_collector.rebuild import Unfinished, unfinished_rebuild
 from hansard_store.database import schema_version
 from hansard_store.ledger_periods import PeriodLine, ledger_lines
 from hansard_store.ledger_queries import SIGNALS, LedgerCount, LedgerRefusal, list_refusals
@@ -84,6 +85,7 @@ class Gauge:
 @dataclass(frozen=True, slots=True)
 class HealthPage:
     problem: str  # why nothing can be written, "" when all is well
+    rebuild: Unfinished | None  # search and lists may miss steps until it ends
     up: str
     version: str
     periods: tuple[Period, ...]
@@ -122,8 +124,10 @@ def _health_page(site: Site, period: str) -> HealthPage:
         refusals = list_refusals(connection, limit=_REFUSALS)
         losses = list_losses(connection, limit=_LOSSES)
         facts = _facts(site, connection)
+        unfinished = unfinished_rebuild(site.folder, connection)
     return HealthPage(
         problem=why_not_writable(site.folder) or "",
+        rebuild=unfinished,
         up=_up(now_ns - site.started_ns),
         version=version("hansard"),
         periods=tuple(
