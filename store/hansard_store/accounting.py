@@ -15,6 +15,7 @@ from hansard_store.approval_errors import ApprovalConflict
 from hansard_store.approval_records import Approval
 from hansard_store.argument_keeping import Keeper
 from hansard_store.event_types import Actor, Content, Event, EventLog, EventType
+from hansard_store.principals.model import Principal
 from hansard_store.pulses import touch_run
 
 _TOKEN_WORD = b"hansard approval token\0"
@@ -22,14 +23,30 @@ _TOKEN_WORD = b"hansard approval token\0"
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """Who acts: the kind, and a name where one is known."""
+    """Who acts: the kind, a name where one is known, and how it is known."""
 
     actor: Actor
     name: str = ""
+    principal: Principal | None = None  # None: not asked for
+    stated: str = ""  # the name that was given, where the principal has another
 
     @property
     def text(self) -> str:
         return f"{self.actor}:{self.name}" if self.name else str(self.actor)
+
+    @property
+    def method(self) -> str | None:
+        """How the principal was authenticated, as records keep it."""
+        return None if self.principal is None else self.principal.method
+
+    @property
+    def proof(self) -> dict[str, str]:
+        """What an event's body says of the principal: its name only where it was proved."""
+        if self.principal is None:
+            return {}
+        name = {"principal": self.principal.name} if self.principal.is_authenticated else {}
+        stated = {"stated_by": self.stated} if self.stated else {}
+        return {**name, **stated, "auth_method": self.principal.method}
 
 
 SYSTEM = Who(Actor.SYSTEM, "hansard")
@@ -51,6 +68,7 @@ class Work:
     keeper: Keeper
     now_ns: int
     source: str
+    is_open: bool = False  # anyone decides about anything, as the setting `decide` says
 
     def tell(
         self,
@@ -84,7 +102,11 @@ class Work:
                 approval_id=None if approval is None else approval.key,
                 trace_id=bytes.fromhex(run_id) if run_id else None,
                 span_id=bytes.fromhex(span) if span else None,
-                body={name: value for name, value in body.items() if value is not None},
+                body={
+                    name: value
+                    for name, value in {**body, **who.proof}.items()
+                    if value is not None
+                },
                 contents=tuple(contents),
             )
         )

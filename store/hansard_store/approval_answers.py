@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from hansard_compiler.calls import Json
+from hansard_store.accounting import SYSTEM
 from hansard_store.approval_records import Approval, Draft, Execution, Field
 from hansard_store.approval_states import Status
 from hansard_store.event_types import ChainReport, Head, StoredEvent
+from hansard_store.principals.model import CLAIMED
 from hansard_store.stored_json import json_of
 from hansard_store.times import time_text
 
@@ -43,12 +45,25 @@ def approval_json(approval: Approval) -> Json:
         "created_at": time_text(approval.created_ns),
         "updated_at": time_text(approval.updated_ns),
         "expires_at": time_text(approval.expires_ns),
+        "requested_by": list(approval.requested_by),
+        "requested_method": approval.requested_method,
         "decided_by": approval.decided_by,
+        "decided_method": decided_method(approval),
         "decided_at": time_text(approval.decided_ns),
         "approvers": _approvers(approval),
         "policy": _policy(approval),
         "execution": _execution(approval),
     }
+
+
+def decided_method(approval: Approval) -> str | None:
+    """Return how the person who decided is known; None where no person did.
+
+    Nobody was authenticated by what a record from before has: those names were claimed.
+    """
+    if approval.decided_by is None or approval.decided_by == SYSTEM.name:
+        return None
+    return approval.decided_method or CLAIMED.method
 
 
 def event_json(event: StoredEvent) -> Json:
@@ -161,6 +176,7 @@ def _settled(ran: Execution) -> Json | None:
         return None
     return {
         "by": ran.settled_by,
+        "method": ran.settled_method or CLAIMED.method,
         "at": time_text(ran.settled_ns),
         "outcome": "ran" if ran.state == "done" else "did_not_run",
         "note": ran.settled_note,

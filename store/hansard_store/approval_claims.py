@@ -25,7 +25,8 @@ WHERE claim_id = :claim AND state IN ('claimed', 'unknown')
 """
 _SETTLE = """
 UPDATE approval_claim
-SET state = :state, result_ref = :result, settled_ns = :now, settled_by = :by, settled_note = :note
+SET state = :state, result_ref = :result, settled_ns = :now, settled_by = :by, settled_note = :note,
+  settled_method = :method
 WHERE approval_id = :approval AND state = 'unknown'
 """
 _LOSE = "UPDATE approval_claim SET state = 'unknown' WHERE approval_id = ? AND state = 'claimed'"
@@ -106,6 +107,7 @@ def settle_claim(
     has_run: bool,
     result_ref: str | None,
     by: str,
+    method: str | None,
     note: str,
     now_ns: int,
 ) -> bool:
@@ -116,6 +118,7 @@ def settle_claim(
         "result": result_ref,
         "now": now_ns,
         "by": by,
+        "method": method,
         "note": note,
     }
     connection.execute(_SETTLE, told)

@@ -80,6 +80,7 @@ class Proposal:
     told: PolicyNote | None = None  # what the proposer's own rules said
     proposal_key: str | None = None  # sent again, it is the same proposal
     facts: Mapping[str, str] = field(default_factory=dict)  # for policy (policy_port.FACTS)
+    requested_by: tuple[str, ...] = ()  # of what undoes an action: who requested the action
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ class Execution:
     settled_ns: int | None = None
     settled_by: str | None = None  # the person who said so, where its program could not
     settled_note: str | None = None
+    settled_method: str | None = None  # how that person is known; None: not on record
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,9 @@ class Approval:
     proposal_key: bytes  # its hash
     token: bytes | None  # its hash
     token_ends_ns: int | None
+    requested_by: tuple[str, ...] = ()  # the principals that requested it; empty: unknown
+    requested_method: str | None = None  # how they are known; None: not on record
+    decided_method: str | None = None  # how `decided_by` is known; None: not on record
     execution: Execution = Execution()
     drafts: tuple[Draft, ...] | None = None  # None: not asked for
 

@@ -32,12 +32,13 @@ from hansard_store.stored_json import json_of
 
 _FIXED = (
     "approval_id", "tool", "effect", "agent", "trace_id", "span_id", "channel", "batch_id",
-    "undo_of", "created_ns", "lifetime_ns", "approvers", "proposal_key",
+    "undo_of", "created_ns", "lifetime_ns", "approvers", "proposal_key", "requested_method",
 )  # fmt: skip
 _CHANGING = (
     "status", "revision", "version", "arguments", "arguments_hash", "is_redacted", "is_exact",
     "description", "fields", "undo", "note", "reason", "updated_ns", "expires_ns", "decided_by",
-    "decided_ns", "asked", "escalates_ns", "policy", "token", "token_ends_ns",
+    "decided_ns", "asked", "escalates_ns", "policy", "token", "token_ends_ns", "requested_by",
+    "decided_method",
 )  # fmt: skip
 _ALL = (*_FIXED, *_CHANGING)
 _ADD = f"""
@@ -51,7 +52,7 @@ WHERE approval_id = :approval_id AND version = :version - 1
 _COLUMNS = f"""
 approval.number, {", ".join(f"approval.{one}" for one in _ALL)},
 claim.state, claim.claimed_ns, claim.finished_ns, claim.result_ref, claim.error, claim.holder,
-claim.settled_ns, claim.settled_by, claim.settled_note
+claim.settled_ns, claim.settled_by, claim.settled_note, claim.settled_method
 """
 _FROM = "FROM approval {index} LEFT JOIN approval_claim AS claim USING (approval_id)"
 _NO_INDEX = _FROM.format(index="")
@@ -325,6 +326,7 @@ def _row(approval: Approval) -> dict[str, Any]:
         "undo": None if approval.undo is None else canonical_json(approval.undo),
         "approvers": canonical_json([[one.name, one.within_ns] for one in approval.approvers]),
         "policy": canonical_json(dataclasses.asdict(approval.policy)),
+        "requested_by": canonical_json(list(approval.requested_by)),
     }
 
 
@@ -362,6 +364,7 @@ def _approval(row: Sequence[Any]) -> Approval:
             "undo_of": told["undo_of"].hex() if told["undo_of"] else None,
             "undo": None if told["undo"] is None else json_of(told["undo"]),
             "approvers": tuple(Approver(*one) for one in json_of(told["approvers"])),
+            "requested_by": tuple(json_of(told["requested_by"] or "[]")),
         },
         run_id=run_id,
         step_id=f"{run_id}-{span_id.hex()}" if span_id else None,

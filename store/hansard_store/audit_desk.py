@@ -37,6 +37,8 @@ from hansard_store.events import SqliteEventLog
 from hansard_store.kept_heads import keep_head, read_heads, verify_with_heads
 from hansard_store.own_connections import OwnConnections
 from hansard_store.policy_port import DENY, PolicyQuestion
+from hansard_store.principals.authority import Authority, DecideMode
+from hansard_store.principals.model import Principal
 
 _T = TypeVar("_T")
 OpenLog = Callable[[apsw.Connection], EventLog]
@@ -55,11 +57,13 @@ class AuditDesk:
         open_log: OpenLog = SqliteEventLog,
         heads_copy: str | None = None,
         uptime: Measure | None = None,
+        decide: DecideMode = "claimed",
     ) -> None:
         """Make it; the store is opened with the first call. `clock` gives Unix nanoseconds.
 
         `uptime` goes with the clock; None takes the machine's, where the clock is the machine's.
         `heads_copy`: the setting of that name; None asks the environment, then the platform.
+        `decide` says who may decide: see `Authority`.
         """
         self.folder = folder if isinstance(folder, DataFolder) else DataFolder(folder)
         try:
@@ -70,6 +74,7 @@ class AuditDesk:
         self.keeper = Keeper(retention, Redactor(key), key)
         self.source = source
         self.anchors = Anchors(self.folder, key, copy=copy_folder(heads_copy))
+        self._authority = Authority.of(decide)
         self._clock = clock
         own_clock = clock is time.time_ns
         self._uptime = uptime or (measure_uptime if own_clock else unknown_uptime)
@@ -80,6 +85,12 @@ class AuditDesk:
         """Return the same store, with another word for where events come from."""
         other = object.__new__(type(self))
         other.__dict__ = {**self.__dict__, "source": source}
+        return other
+
+    def acting(self, principal: Principal | None) -> Self:
+        """Return the same store as a principal uses it; None: a request without a credential."""
+        other = object.__new__(type(self))
+        other.__dict__ = {**self.__dict__, "_authority": self._authority.acting(principal)}
         return other
 
     def close(self) -> None:
@@ -143,7 +154,7 @@ class AuditDesk:
                 said = work.keeper.words("note", note) if note else None
                 work.tell(
                     EventType.HEAD_ACCEPTED,
-                    self._person(by),
+                    self._decider(by),
                     action="accept_head",
                     subject="store",
                     body=body,
@@ -257,6 +268,12 @@ class AuditDesk:
     def _agent(self, name: str | None) -> Who:
         return Who(Actor.AGENT, self.keeper.brief(name or ""))
 
+    def _requester(self, name: str | None) -> Who:
+        return self._authority.requester(self.keeper.brief(name or ""))
+
+    def _decider(self, stated: str) -> Who:
+        return self._authority.decider(self.keeper.brief(stated))
+
     @contextmanager
     def _reading(self) -> Iterator[apsw.Connection]:
         """Lend this thread's connection; what it cannot read is a StoreError."""
@@ -278,7 +295,14 @@ class AuditDesk:
         """Run one compound write; what it refuses is raised once its findings are committed."""
         connection = self._connections.get(in_full=in_full)
         with transaction(connection):
-            work = Work(connection, self._log(connection), self.keeper, self._clock(), self.source)
+            work = Work(
+                connection,
+                self._log(connection),
+                self.keeper,
+                self._clock(),
+                self.source,
+                is_open=self._authority.is_open,
+            )
             if in_full:  # what a reading tool logs has no deadline
                 notice(work, self._uptime())
             done = do(work)

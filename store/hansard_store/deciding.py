@@ -20,6 +20,8 @@ from hansard_store.approval_records import Approval, PolicyNote
 from hansard_store.approval_states import Status
 from hansard_store.audit import clock
 from hansard_store.event_types import EventType
+from hansard_store.principals.errors import OwnRequest
+from hansard_store.principals.model import is_same
 from hansard_store.proposing import end, repropose, require
 
 # A record from the future by more than this: the clock was set back, and would give more time.
@@ -78,7 +80,7 @@ def approve(
     is_mine = approval.status is Status.APPROVED and approval.decided_by == _name(who)
     if is_mine and edited_hash in (None, approval.arguments_hash):
         return approval
-    if refusal := _refusal(approval, Status.APPROVED, who, revision):
+    if refusal := _refusal(work, approval, Status.APPROVED, who, revision):
         return refusal
     is_edit = edited is not None and edited_hash != approval.arguments_hash
     if edited is not None and is_edit:
@@ -89,6 +91,7 @@ def approve(
         approval,
         status=Status.APPROVED,
         decided_by=_name(who),
+        decided_method=who.method,
         decided_ns=work.now_ns,
         updated_ns=work.now_ns,
         escalates_ns=None,
@@ -118,7 +121,7 @@ def reject(
     approval = settle(work, approvals.get(work.connection, approval_id))
     if approval.status is Status.REJECTED and approval.decided_by == _name(who):
         return approval
-    if refusal := _refusal(approval, Status.REJECTED, who, revision):
+    if refusal := _refusal(work, approval, Status.REJECTED, who, revision):
         return refusal
     told = None if not reason else work.keeper.words("reason", reason)
     return end(work, approval, Status.REJECTED, who=who, reason=told)
@@ -135,7 +138,7 @@ def revise(
     is_same = (approval.decided_by, approval.note) == (_name(who), told)
     if approval.status is Status.REVISED and is_same:
         return approval
-    if refusal := _refusal(approval, Status.REVISED, who, revision):
+    if refusal := _refusal(work, approval, Status.REVISED, who, revision):
         return refusal
     return _send_back(work, approval, who, told)
 
@@ -148,6 +151,7 @@ def _send_back(work: Work, approval: Approval, who: Who, note: str) -> Approval:
         status=Status.REVISED,
         note=note,
         decided_by=_name(who),
+        decided_method=who.method,
         decided_ns=work.now_ns,
         updated_ns=work.now_ns,
         escalates_ns=None,
@@ -171,7 +175,9 @@ def _edit(
     return repropose(work, back, edited, note, who=who)
 
 
-def _refusal(approval: Approval, wanted: Status, who: Who, revision: int | None) -> Refusal | None:
+def _refusal(
+    work: Work, approval: Approval, wanted: Status, who: Who, revision: int | None
+) -> Refusal | None:
     """Return why a decision is not taken; what time decided meanwhile is kept."""
     if approval.status is Status.EXPIRED:
         return refuse_expired(approval)
@@ -190,11 +196,21 @@ def _refusal(approval: Approval, wanted: Status, who: Who, revision: int | None)
                 revision=approval.revision,
             )
         )
+    require_other(work, approval, who)
     asked = [one.name for one in approval.approvers[: approval.asked]]
     if asked and _name(who) not in asked:
         return Refusal(NotAsked(f"{_name(who)!r} is not asked about this one", asked=asked))
     require(approval, wanted)
     return None
+
+
+def require_other(work: Work, approval: Approval, who: Who) -> None:
+    """Raise OwnRequest where the principal that requested an action decides about it."""
+    principal = who.principal
+    if work.is_open or principal is None or not principal.is_authenticated:
+        return
+    if any(is_same(principal.name, one) for one in approval.requested_by):
+        raise OwnRequest(principal.name)
 
 
 def refuse_expired(approval: Approval) -> Refusal:
@@ -212,6 +228,7 @@ def decision_of(approval: Approval) -> dict[str, Any]:
     return {
         "status": str(approval.status),
         "decided_by": approval.decided_by,
+        "decided_method": approval.decided_method,
         "decided_ns": None if approval.decided_ns is None else str(approval.decided_ns),
         "revision": approval.revision,
         "reason": approval.reason,

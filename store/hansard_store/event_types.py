@@ -34,6 +34,9 @@ class EventType(StrEnum):
     MEMORY_INVALIDATED = "memory.invalidated"
     TRANSCRIPT_FOLDED = "transcript.folded"
     HEAD_ACCEPTED = "head.accepted"  # a person took an older state of the store for valid
+    TASK_DECIDED = "task.decided"
+    TOKEN_ADDED = "token.added"
+    TOKEN_REVOKED = "token.revoked"
 
 
 class Actor(StrEnum):

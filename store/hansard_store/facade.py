@@ -39,8 +39,7 @@ from hansard_store.memory_queries import written_under
 from hansard_store.memory_types import Memory
 from hansard_store.policy_port import DENY, AskPolicy, PolicyQuestion, StoredPolicy
 from hansard_store.policy_records import CheckKeeper
-
-ME = "me"
+from hansard_store.principals.authority import ME
 
 
 class Accountability(AuditDesk):
@@ -81,7 +80,7 @@ class Accountability(AuditDesk):
         """Bring a revised action back with a new draft, which passes policy like the first."""
         before = self.approval(approval_id)
         running.require_proposer(before, proposal_key)
-        note = self._ask(_question(before, arguments), who=self._agent(by or before.agent))
+        note = self._ask(_question(before, arguments), who=self._requester(by or before.agent))
 
         def do(work: Work) -> Approval | Refusal:
             approval = deciding.settle(work, approvals.get(work.connection, before.approval_id))
@@ -92,7 +91,7 @@ class Accountability(AuditDesk):
                 approval,
                 arguments,
                 note,
-                who=self._agent(by or approval.agent),
+                who=self._requester(by or approval.agent),
                 description=description,
                 flags=flags,
             )
@@ -104,7 +103,7 @@ class Accountability(AuditDesk):
         proposal = self._write(
             lambda work: proposing.undoing(work, approvals.get(work.connection, approval_id))
         )
-        who = self._person(by)
+        who = self._decider(by)
         note = self._ask(proposal_checks.question_of(proposal), who=who)
         return self._write(lambda work: proposing.propose(work, proposal, note, who=who))
 
@@ -122,7 +121,7 @@ class Accountability(AuditDesk):
 
         Raises AlreadyDecided with the first decision, unless it was the same one by the same.
         """
-        who, note = self._person(by), None
+        who, note = self._decider(by), None
         if arguments is not None:
             before = self.approval(approval_id)
             revision = before.revision if revision is None else revision
@@ -151,7 +150,7 @@ class Accountability(AuditDesk):
                 if revisions is not None and approval_id not in revisions:
                     continue
                 seen = None if revisions is None else revisions[approval_id]
-                one = deciding.approve(work, approval_id, self._person(by), revision=seen)
+                one = deciding.approve(work, approval_id, self._decider(by), revision=seen)
                 if isinstance(one, Refusal):
                     raise one.error  # undoes what was granted before it
                 granted.append(one)
@@ -168,7 +167,7 @@ class Accountability(AuditDesk):
         revision: int | None = None,
     ) -> Approval:
         """End an action; nothing runs."""
-        who = self._person(by)
+        who = self._decider(by)
         return self._decide(
             lambda work: deciding.reject(work, approval_id, who, reason=reason, revision=revision)
         )
@@ -177,7 +176,7 @@ class Accountability(AuditDesk):
         self, approval_id: str, *, note: str, by: str = ME, revision: int | None = None
     ) -> Approval:
         """Send an action back to its agent with a note."""
-        who = self._person(by)
+        who = self._decider(by)
         return self._decide(
             lambda work: deciding.revise(work, approval_id, who, note=note, revision=revision)
         )
@@ -256,7 +255,7 @@ class Accountability(AuditDesk):
 
         Raises OutcomeKnown where it is not unknown, BadProposal without a note.
         """
-        who = self._person(by)
+        who = self._decider(by)
         return self._decide(
             lambda work: running.settle_outcome(
                 work, approval_id, who, outcome=outcome, note=note, result_ref=result_ref
@@ -346,12 +345,16 @@ class Accountability(AuditDesk):
         for one in checked:
             self.keeper.keep(one.arguments)  # refused before policy is asked about it
         notes = [
-            self._ask(proposal_checks.question_of(one), who=self._agent(one.agent))
+            self._ask(proposal_checks.question_of(one), who=self._requester(one.agent))
             for one in checked
         ]
 
         pairs = list(zip(checked, notes, strict=True))
-        return self._write(lambda work: [proposing.propose(work, *one) for one in pairs])
+        return self._write(
+            lambda work: [
+                proposing.propose(work, *one, who=self._requester(one[0].agent)) for one in pairs
+            ]
+        )
 
     def _ask(self, asked: PolicyQuestion, *, who: Who) -> PolicyNote:
         """Ask policy outside of any transaction: it records its check in one of its own."""

@@ -22,8 +22,9 @@ from hansard_store.approval_records import (
     PolicyNote,
     Proposal,
 )
-from hansard_store.facade import ME, Accountability, open_accountability
+from hansard_store.facade import Accountability, open_accountability
 from hansard_store.noting import note_event
+from hansard_store.principals.authority import ME
 
 _SECOND_NS: Final = 1_000_000_000
 _PLACE: Final = ("run_id", "step_id")

@@ -59,7 +59,8 @@ UPDATE memory SET freshness_ns = max(freshness_ns, :fresh_ns),
   expires_ns = coalesce(:expires_ns, expires_ns) WHERE id = :id
 """
 _END = """
-UPDATE memory SET state = :state, ended_ns = :ended_ns, ended_by = :by, ended_reason = :reason
+UPDATE memory SET state = :state, ended_ns = :ended_ns, ended_by = :by, ended_reason = :reason,
+  ended_method = :method
 WHERE id = :id
 """
 _DUE = """
@@ -289,6 +290,7 @@ def _end(connection: apsw.Connection, found: Found, state: str, ended: Ended) ->
         "state": state,
         "ended_ns": ended.time_ns,
         "by": ended.by,
+        "method": ended.method,
         "reason": ended.reason,
     }
     connection.execute(_END, told)

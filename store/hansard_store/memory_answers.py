@@ -5,6 +5,7 @@ from __future__ import annotations
 from hansard_compiler.calls import Json
 from hansard_compiler.memory_models import as_compile_record
 from hansard_store.memory_types import Access, Memory
+from hansard_store.principals.model import CLAIMED
 from hansard_store.times import time_text
 
 
@@ -42,7 +43,12 @@ def memory_json(one: Memory) -> Json:
         "contests": one.contests,
         "ended": None
         if one.ended is None
-        else {"at": time_text(one.ended.time_ns), "by": one.ended.by, "reason": one.ended.reason},
+        else {
+            "at": time_text(one.ended.time_ns),
+            "by": one.ended.by,
+            "method": one.ended.method or CLAIMED.method,
+            "reason": one.ended.reason,
+        },
         "removed": list(one.removed),
         "content_hash": one.content_hmac,
         "freshness_ns": str(one.freshness_ns),

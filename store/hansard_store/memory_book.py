@@ -23,6 +23,7 @@ from hansard_compiler.models import parse
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store import memories
+from hansard_store.accounting import Who
 from hansard_store.database import DataFolder, open_for_ingest, transaction
 from hansard_store.event_types import Actor, Event, EventType
 from hansard_store.events import append
@@ -35,9 +36,12 @@ from hansard_store.memory_reads import get_memory, memories_by_number
 from hansard_store.memory_recall import read_durable, read_working
 from hansard_store.memory_types import AccessKind, Door, Ended, Memory, NewMemory, Toucher
 from hansard_store.own_connections import OwnConnections
+from hansard_store.principals.authority import Authority, DecideMode
+from hansard_store.principals.model import Principal
 
 _AT_ONCE = 200
 _ENDED = ("invalidated", "purged")
+_NOBODY = Who(Actor.SYSTEM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,9 @@ class MemoryBook:
         *,
         door: Door = "sdk",
         clock: Callable[[], int] = time.time_ns,
+        decide: DecideMode = "claimed",
     ) -> None:
+        self._authority = Authority.of(decide)
         self._folder = folder
         self._door: Door = door
         self._clock = clock
@@ -76,6 +82,12 @@ class MemoryBook:
         """Return the same book as it is used through another door."""
         other = copy(self)
         other._door = door
+        return other
+
+    def acting(self, principal: Principal | None) -> MemoryBook:
+        """Return the same book as a principal uses it; None: a request without a credential."""
+        other = copy(self)
+        other._authority = self._authority.acting(principal)
         return other
 
     def close(self) -> None:
@@ -102,7 +114,11 @@ class MemoryBook:
         return written
 
     def accept(self, asked: AcceptMemory) -> Memory:
-        """Let a record that waits for a review stand. Raises NotFoundError, NotCurrent."""
+        """Let a record that waits for a review stand; a decision.
+
+        Raises NotFoundError, NotCurrent, CredentialNeeded.
+        """
+        by = self._decider(asked.by)
         with self._transaction() as connection:
             found = self._found(connection, asked.memory_id)
             if found.state != "review":
@@ -113,15 +129,20 @@ class MemoryBook:
                 "superseded": [one.hex() for one in superseded],
                 "reason_hash": self._keeper.hash_text(asked.reason),
             }
-            return self._changed(connection, "accept", found, asked, asked.by, body)
+            return self._changed(connection, "accept", found, asked, by, body)
 
     def invalidate(self, asked: EndMemory) -> Memory:
-        """Say that a record does not hold. Raises NotFoundError; NotCurrent where it ended."""
-        return self._end("invalidate", asked, memories.end, _ENDED)
+        """Say that a record does not hold; a decision.
+
+        Raises NotFoundError; NotCurrent where it ended; CredentialNeeded.
+        """
+        return self._end("invalidate", asked, self._decider(asked.by), memories.end, _ENDED)
 
     def purge(self, asked: EndMemory) -> Memory:
         """Remove a record's content for good; that it was there, who and why stay."""
-        return self._end("purge", asked, memories.purge, ("purged",))
+        principal = self._authority.principal
+        by = Who(Actor.ME, principal.name or self._keeper.clean_text(asked.by), principal)
+        return self._end("purge", asked, by, memories.purge, ("purged",))
 
     def expire_due(self) -> int:
         """Mark what is past its time, and return how much; reads leave it out before that."""
@@ -131,7 +152,7 @@ class MemoryBook:
                 gone = memories.expire(connection, now_ns=now_ns, most=_AT_ONCE)
                 for number, memory_id in gone:
                     record(connection, "expire", [number], who, now_ns=now_ns)
-                    self._tell(connection, "expire", memory_id, who, "", {})
+                    self._tell(connection, "expire", memory_id, who, _NOBODY, {})
             total += len(gone)
             if len(gone) < _AT_ONCE:
                 return total
@@ -196,9 +217,9 @@ class MemoryBook:
             "stands": stands,
             "approval_id": new.approval_id,
         }
-        name = asked.by or asked.agent or ""
+        by = Who(Actor.AGENT, self._keeper.clean_text(asked.by or asked.agent or ""))
         key = None if permit is None else permit.key
-        self._tell(connection, kind, made.memory_id, who, name, body, approval_key=key)
+        self._tell(connection, kind, made.memory_id, who, by, body, approval_key=key)
         memory = self._one(connection, made.id, now_ns=now_ns)
         return WrittenMemory(memory, made.outcome, superseded, stands)
 
@@ -206,6 +227,7 @@ class MemoryBook:
         self,
         kind: AccessKind,
         asked: EndMemory,
+        by: Who,
         change: Callable[[apsw.Connection, memories.Found, Ended], None],
         refused: Sequence[str],
     ) -> Memory:
@@ -214,10 +236,10 @@ class MemoryBook:
             found = self._found(connection, asked.memory_id)
             if found.state in refused:
                 raise NotCurrent(found.memory_id.hex(), state=found.state, wanted="current")
-            ended = Ended(self._clock(), self._keeper.clean_text(asked.by), reason)
+            ended = Ended(self._clock(), by.name, reason, by.method)
             change(connection, found, ended)
             body = {"was": found.state, "reason_hash": self._keeper.hash_text(reason)}
-            return self._changed(connection, kind, found, asked, asked.by, body)
+            return self._changed(connection, kind, found, asked, by, body)
 
     def _changed(
         self,
@@ -225,7 +247,7 @@ class MemoryBook:
         kind: AccessKind,
         found: memories.Found,
         asked: Told,
-        by: str,
+        by: Who,
         body: Json,
     ) -> Memory:
         """Record a change by a person or program, and return the record as it is now."""
@@ -240,7 +262,7 @@ class MemoryBook:
         kind: AccessKind,
         memory_id: bytes,
         who: Toucher,
-        name: str,
+        by: Who,
         body: Json,
         *,
         approval_key: bytes | None = None,
@@ -252,7 +274,7 @@ class MemoryBook:
         event = Event(
             type=EventType.MEMORY_WRITTEN if is_written else EventType.MEMORY_INVALIDATED,
             actor=actor,
-            who=self._keeper.clean_text(name),
+            who=by.name,
             action=f"memory.{kind}",
             source=who.door,
             subject=f"memory:{memory_id.hex()}",
@@ -260,7 +282,11 @@ class MemoryBook:
             approval_id=approval_key,
             trace_id=who.trace_id,
             span_id=who.span_id,
-            body={key: value for key, value in body.items() if value not in (None, [], "")},
+            body={
+                key: value
+                for key, value in {**body, **by.proof}.items()
+                if value not in (None, [], "")
+            },
         )
         append(connection, event)
 
@@ -272,6 +298,9 @@ class MemoryBook:
 
     def _one(self, connection: apsw.Connection, number: int, *, now_ns: int) -> Memory:
         return memories_by_number(connection, [number], now_ns=now_ns)[number]
+
+    def _decider(self, stated: str) -> Who:
+        return self._authority.decider(self._keeper.clean_text(stated))
 
     def _toucher(self, asked: Told) -> Toucher:
         agent = None if asked.agent is None else self._keeper.clean_text(asked.agent)

@@ -17,7 +17,7 @@ memory.user, memory.agent, memory.trace_id, memory.chain, memory.slot, memory.st
 memory.confidence, memory.freshness_ns, memory.expires_ns, memory.created_ns, memory.writer,
 memory.written_by, memory.source_trace, memory.source_steps, memory.approval_id,
 memory.superseded_by, memory.contests, memory.ended_ns, memory.ended_by, memory.ended_reason,
-memory.content_hmac, memory.reads, memory.last_read_ns
+memory.content_hmac, memory.reads, memory.last_read_ns, memory.ended_method
 """
 _BY_NUMBER = f"SELECT {COLUMNS} FROM memory WHERE id IN (SELECT value FROM json_each(?))"
 _BODIES = """
@@ -136,7 +136,7 @@ def _memory(
         approval_id=row[20],
         superseded_by=others.get(row[21]),
         contests=others.get(row[22]),
-        ended=None if row[23] is None else Ended(row[23], row[24] or "", row[25] or ""),
+        ended=None if row[23] is None else Ended(row[23], row[24] or "", row[25] or "", row[29]),
         content_hmac=f"hmac-sha256:{row[26].hex()}",
         reads=row[27],
         last_read_ns=row[28],

@@ -63,6 +63,7 @@ class Ended:
     time_ns: int
     by: str
     reason: str
+    method: str | None = None  # how `by` is known; None: not on record
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,15 +86,16 @@ def propose(
         return Proposed(known, key)
     replaced = _replace_pending(work, proposal)
     note = joined(note, proposal.told)
-    made = _new(work, proposal, note, key=key)
-    approval = approvals.add(work.connection, made)
     who = who or Who(Actor.AGENT, proposal.agent or "")
+    made = _new(work, proposal, note, key=key, who=who)
+    approval = approvals.add(work.connection, made)
     body: dict[str, Any] = {
         "arguments": approval.arguments_hash,
         "expires_ns": str(approval.expires_ns),
         "batch_id": approval.batch_id,
         "undo_of": approval.undo_of,
         "replaces": list(replaced) or None,
+        "requested_by": list(approval.requested_by) or None,
     }
     work.tell_of(
         EventType.ACTION_CREATED, who, approval, body=body, contents=[draft_content(work, approval)]
@@ -128,7 +129,9 @@ def repropose(
         **{
             "note": None,
             "decided_by": None,
+            "decided_method": None,
             "decided_ns": None,
+            "requested_by": requesters(approval.requested_by, who),
             "policy": _of_draft(note, approval.policy),
             "updated_ns": work.now_ns,
             "expires_ns": work.now_ns + lifetime,
@@ -137,7 +140,11 @@ def repropose(
             **keep,
         },
     )
-    body = {"arguments": changed.arguments_hash, "expires_ns": str(changed.expires_ns)}
+    body: dict[str, Any] = {
+        "arguments": changed.arguments_hash,
+        "expires_ns": str(changed.expires_ns),
+        "requested_by": list(changed.requested_by) or None,
+    }
     content = [draft_content(work, changed)]
     work.tell_of(EventType.ACTION_REPROPOSED, who, changed, body=body, contents=content)
     _note_gate(work, changed, note)
@@ -182,6 +189,7 @@ def undoing(work: Work, approval: Approval) -> Proposal:
         undo_of=approval.approval_id,
         approvers=approval.approvers,
         facts=approval.policy.facts,
+        requested_by=approval.requested_by,
     )
 
 
@@ -220,7 +228,7 @@ def draft_content(work: Work, approval: Approval) -> Content:
     return work.keeper.content("draft", draft)
 
 
-def _new(work: Work, proposal: Proposal, note: PolicyNote, *, key: str) -> Approval:
+def _new(work: Work, proposal: Proposal, note: PolicyNote, *, key: str, who: Who) -> Approval:
     kept = work.keeper.keep(proposal.arguments)
     lifetime = _lifetime(proposal)
     undo_of = None
@@ -257,7 +265,17 @@ def _new(work: Work, proposal: Proposal, note: PolicyNote, *, key: str) -> Appro
         proposal_key=hash_of_secret(key),
         token=None,
         token_ends_ns=None,
+        requested_by=requesters(proposal.requested_by, who),
+        requested_method=who.method,
     )
+
+
+def requesters(before: Sequence[str], who: Who) -> tuple[str, ...]:
+    """Return the principals that requested an action, with the one that does so now."""
+    principal = who.principal
+    if who.actor is not Actor.AGENT or principal is None or not principal.is_authenticated:
+        return tuple(before)
+    return tuple(dict.fromkeys((*before, principal.name)))
 
 
 def _draft(
@@ -328,6 +346,7 @@ def end(
         status=status,
         reason=reason,
         decided_by=who.name or str(who.actor),
+        decided_method=who.method,
         decided_ns=work.now_ns,
         updated_ns=work.now_ns,
         escalates_ns=None,

@@ -32,7 +32,7 @@ from hansard_store.approval_errors import BadProposal, ClaimRefused, OutcomeKnow
 from hansard_store.approval_records import Action, Approval, Claim, Outcome
 from hansard_store.approval_states import Status
 from hansard_store.audit import clock
-from hansard_store.deciding import decision_of, is_from_the_future, settle
+from hansard_store.deciding import decision_of, is_from_the_future, require_other, settle
 from hansard_store.event_types import Actor, EventType
 from hansard_store.policy_port import RECEIPT
 from hansard_store.proposing import kept_undo
@@ -176,6 +176,7 @@ def settle_outcome(
         raise BadProposal("note", "say how you know: what you looked at, and what was there")
     ref = None if result_ref is None else work.keeper.name("result_ref", result_ref)
     approval = approvals.get(work.connection, approval_id)
+    require_other(work, approval, who)
     by, has_run = who.name or str(who.actor), outcome == "ran"
     is_settled = settle_claim(
         work.connection,
@@ -183,6 +184,7 @@ def settle_outcome(
         has_run=has_run,
         result_ref=ref,
         by=by,
+        method=who.method,
         note=note,
         now_ns=work.now_ns,
     )

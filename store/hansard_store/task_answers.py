@@ -13,6 +13,7 @@ import apsw
 from hansard_compiler.calls import Json
 from hansard_store.detecting.rules import Finding, Rule
 from hansard_store.detecting.scan import Scan
+from hansard_store.principals.model import CLAIMED
 from hansard_store.task_book import Recorded, decision_of
 from hansard_store.tasks import Evidence, Task
 from hansard_store.times import time_text
@@ -70,7 +71,12 @@ def task_json(connection: apsw.Connection, task: Task) -> Json:
         "decision": decision,
         "done": None
         if task.done_ns is None
-        else {"by": task.done_by or None, "at": time_text(task.done_ns), "ns": str(task.done_ns)},
+        else {
+            "by": task.done_by or None,
+            "method": task.done_method or CLAIMED.method,
+            "at": time_text(task.done_ns),
+            "ns": str(task.done_ns),
+        },
     }
 
 

@@ -25,11 +25,16 @@ from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_compiler.task_models import Decide
 from hansard_store import tasks
+from hansard_store.accounting import Who
 from hansard_store.database import DataFolder, snapshot, transaction
 from hansard_store.detecting.rules import Finding, Occurrence
+from hansard_store.event_types import Event, EventType
+from hansard_store.events import append
 from hansard_store.own_connections import OwnConnections
+from hansard_store.principals.authority import Authority, DecideMode
+from hansard_store.principals.model import CLAIMED, Principal
 from hansard_store.task_errors import BadDecision, NoteNotKept, TaskDecided, TaskNotApproved
-from hansard_store.tasks import Decided, Door, Evidence, Task, get_task
+from hansard_store.tasks import Decided, Door, Evidence, State, Task, get_task
 
 MOST_EVIDENCE: Final = 20  # ids that a task keeps: the first one and the newest
 _PATTERN_BYTES: Final = 16
@@ -60,6 +65,7 @@ class _Weighed:
     fresh: Sequence[Occurrence]
 
 
+_VERBS: Final = {"approved": "approve", "dismissed": "dismiss", "done": "done"}
 _WOULD: Final[Mapping[Outcome, Outcome]] = {"opened": "would_open", "counted": "would_count"}
 
 
@@ -73,7 +79,9 @@ class TaskBook:
         *,
         door: Door = "api",
         clock: Callable[[], int] = time.time_ns,
+        decide: DecideMode = "claimed",
     ) -> None:
+        self._authority = Authority.of(decide)
         self.mode = mode
         self._door: Door = door
         self._clock = clock
@@ -85,6 +93,12 @@ class TaskBook:
         """Return the same book as it is used through another door."""
         other = copy(self)
         other._door = door
+        return other
+
+    def acting(self, principal: Principal | None) -> TaskBook:
+        """Return the same book as a principal uses it; None: a request without a credential."""
+        other = copy(self)
+        other._authority = self._authority.acting(principal)
         return other
 
     def close(self) -> None:
@@ -110,9 +124,11 @@ class TaskBook:
     def decide(self, task_id: str, asked: Decide, *, by: str = "") -> Task:
         """Approve or dismiss a blocked task, or close an approved one as done.
 
-        The same decision by the same person changes nothing. Raises NotFoundError, TaskRefused.
+        The same decision by the same person changes nothing. Raises NotFoundError, TaskRefused,
+        CredentialNeeded.
         """
-        author, note = self._name(asked.by or by), self._note(asked.note)
+        author = self._authority.decider(self._name(asked.by or by))
+        note = self._note(asked.note)
         connection = self._connections.get()
         with transaction(connection):
             task = get_task(connection, task_id)
@@ -169,22 +185,41 @@ class TaskBook:
         return hmac.digest(self._key, canonical_bytes(told), hashlib.sha256)[:_PATTERN_BYTES]
 
     def _decide(
-        self, connection: apsw.Connection, task: Task, state: Decided, *, by: str, note: str | None
+        self, connection: apsw.Connection, task: Task, state: Decided, *, by: Who, note: str | None
     ) -> None:
-        was_set = tasks.set_decided(
-            connection, task, state, by=by, door=self._door, note=note, now_ns=self._clock()
-        )
-        if not was_set and (task.state, task.decided_by) != (state, by):
+        now_ns = self._clock()
+        if tasks.set_decided(
+            connection, task, state, by=by, door=self._door, note=note, now_ns=now_ns
+        ):
+            self._tell(connection, task, state, by)
+        elif (task.state, task.decided_by) != (state, by.name):
             raise _decided_already(task)
 
-    def _finish(self, connection: apsw.Connection, task: Task, *, by: str) -> None:
-        if tasks.set_done(connection, task, by=by, now_ns=self._clock()) or task.state == "done":
+    def _finish(self, connection: apsw.Connection, task: Task, *, by: Who) -> None:
+        if tasks.set_done(connection, task, by=by, now_ns=self._clock()):
+            self._tell(connection, task, "done", by)
+            return
+        if task.state == "done":
             return
         if task.state == "blocked":
             raise TaskNotApproved(
                 f"task {task.task_id[:8]} is blocked until a person approves it", state=task.state
             )
         raise _decided_already(task)
+
+    def _tell(self, connection: apsw.Connection, task: Task, state: State, by: Who) -> None:
+        """Append the event of a decision, in its transaction."""
+        event = Event(
+            type=EventType.TASK_DECIDED,
+            actor=by.actor,
+            who=by.name,
+            action=f"task.{_VERBS[state]}",
+            source=self._door,
+            subject=f"task:{task.task_id}",
+            time_ns=self._clock(),
+            body={"state": state, "rule": task.rule, **by.proof},
+        )
+        append(connection, event)
 
     def _note(self, note: str | None) -> str | None:
         if note is None or self.mode is RetentionMode.FULL_PAYLOADS:
@@ -206,6 +241,7 @@ def decision_of(task: Task) -> Json | None:
     return {
         "decision": "dismiss" if task.state == "dismissed" else "approve",
         "by": task.decided_by or None,
+        "method": task.decided_method or CLAIMED.method,
         "ns": str(task.decided_ns),
         "door": task.decided_door,
         "note": task.note,

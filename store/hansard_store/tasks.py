@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 import apsw
 
+from hansard_store.accounting import Who
 from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.detecting.rules import EvidenceKind, Level
 from hansard_store.prefixes import find_row
@@ -61,6 +62,8 @@ class Task:
     note: str | None = None
     done_by: str | None = None
     done_ns: int | None = None
+    decided_method: str | None = None  # how `decided_by` is known; None: not on record
+    done_method: str | None = None
 
     @property
     def is_open(self) -> bool:
@@ -106,11 +109,12 @@ WHERE id = :id AND state IN ('blocked', 'approved')
 # Compare and set: of two who decide at once, one finds the state that it saw.
 _DECIDE: Final = """
 UPDATE task SET state = :state, review = 0, decided_by = :by, decided_ns = :now,
-  decided_door = :door, note = :note, updated_ns = :now
+  decided_door = :door, decided_method = :method, note = :note, updated_ns = :now
 WHERE id = :id AND state = 'blocked'
 """
 _FINISH: Final = """
-UPDATE task SET state = 'done', done_by = :by, done_ns = :now, updated_ns = :now
+UPDATE task SET state = 'done', done_by = :by, done_method = :method, done_ns = :now,
+  updated_ns = :now
 WHERE id = :id AND state = 'approved'
 """
 # Which index serves a list, and what it asks; a level beside a state is asked of the rows.
@@ -195,20 +199,22 @@ def set_decided(
     task: Task,
     state: Decided,
     *,
-    by: str,
+    by: Who,
     door: Door,
     note: str | None,
     now_ns: int,
 ) -> bool:
     """Decide about a blocked task; False where it is blocked no more."""
-    given = {"id": task.id, "state": state, "by": by, "door": door, "note": note, "now": now_ns}
+    given = {"id": task.id, "state": state, "door": door, "note": note, "now": now_ns}
+    given |= {"by": by.name, "method": by.method}
     connection.execute(_DECIDE, given)
     return bool(connection.changes())
 
 
-def set_done(connection: apsw.Connection, task: Task, *, by: str, now_ns: int) -> bool:
+def set_done(connection: apsw.Connection, task: Task, *, by: Who, now_ns: int) -> bool:
     """Close an approved task; False where it is not approved."""
-    connection.execute(_FINISH, {"id": task.id, "by": by, "now": now_ns})
+    given = {"id": task.id, "by": by.name, "method": by.method, "now": now_ns}
+    connection.execute(_FINISH, given)
     return bool(connection.changes())
 
 

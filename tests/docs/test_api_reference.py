@@ -17,6 +17,7 @@ from hansard_web.settings import WebSettings
 from tests.docs.api_examples import BODIES, QUERIES
 from tests.docs.api_reference import COMMAND, Reference, reference_of
 from tests.docs.write_reference import API
+from tests.signing import People
 from tests.store.empty import empty_store
 
 MISUNDERSTOOD = {400, 405, 415, 422, 500}
@@ -30,6 +31,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     with TestClient(
         create_app(folder, pipeline, WebSettings()), base_url="http://localhost"
     ) as client:
+        client.auth = People(folder)
         yield client
     pipeline.close()
 

@@ -15,6 +15,7 @@ import pytest
 from playwright._impl._driver import compute_driver_executable
 
 from tests.journeys.processes import Serving, hosting, patient
+from tests.signing import credential
 from tests.store.empty import empty_store
 
 ROOT = Path(__file__).parents[2]
@@ -92,9 +93,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 
 
 def post(server: Serving, path: str, body: dict[str, Any]) -> None:
-    request = urllib.request.Request(
-        f"{server.http}{path}", json.dumps(body).encode(), {"content-type": "application/json"}
-    )
+    headers = {"content-type": "application/json", **credential(server.data, path)}
+    request = urllib.request.Request(f"{server.http}{path}", json.dumps(body).encode(), headers)
     urllib.request.urlopen(request, timeout=10).close()
 
 

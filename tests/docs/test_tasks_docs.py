@@ -20,6 +20,7 @@ from hansard_web.api.tasks import router
 from hansard_web.app import create_app
 from hansard_web.reviewing.words import span_of_time
 from hansard_web.settings import WebSettings
+from tests.signing import People
 from tests.store.empty import empty_store
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
@@ -55,9 +56,11 @@ def test_the_errors_that_it_calls_one_are_one() -> None:
 def test_the_request_that_it_shows_is_understood(tmp_path: Path) -> None:
     found = re.search(r"4318(\S+) -H .+ -d '(\{.+?\})'", PAGE, re.DOTALL)
     assert found
-    app = create_app(empty_store(tmp_path / "data"), None, WebSettings())
+    folder = empty_store(tmp_path / "data")
+    app = create_app(folder, None, WebSettings())
 
     with TestClient(app, base_url="http://localhost") as client:
+        client.auth = People(folder)
         answer = client.post(found[1], json=json.loads(found[2]))
 
     assert answer.status_code == 404  # no task is there: what it says was understood

@@ -210,7 +210,9 @@ WRITES: dict[str, BookWrite] = {
     "open a task": BookWrite(_nothing, lambda made, _: made.tasks.record(_finding())),
     "count more on a task": BookWrite(_task, lambda made, _: made.tasks.record(_finding(6))),
     "decide about a task": BookWrite(
-        _task, lambda made, one: made.tasks.decide(one, Decide(decision="approve"), by="noor")
+        _task,
+        lambda made, one: made.tasks.decide(one, Decide(decision="approve"), by="noor"),
+        (_T.TASK_DECIDED,),
     ),
     "keep a story with its note": BookWrite(
         _interest, lambda made, one: made.stories.record(_judged(one), one), _WRITTEN

@@ -19,6 +19,9 @@ OF_OTHERS = {
     EventType.MEMORY_WRITTEN,
     EventType.MEMORY_INVALIDATED,
     EventType.TRANSCRIPT_FOLDED,
+    EventType.TASK_DECIDED,
+    EventType.TOKEN_ADDED,
+    EventType.TOKEN_REVOKED,
 }
 
 

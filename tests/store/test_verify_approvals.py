@@ -75,6 +75,12 @@ ALTERED = {
     "who decided": (
         f"UPDATE approval SET decided_by = 'ceo' {OF_APPROVAL}", "done",
         "has decided_by ceo, and ann by event"),
+    "how it is known who decided": (
+        f"UPDATE approval SET decided_method = 'token' {OF_APPROVAL}", "done",
+        "has decided_method token, and claimed by event"),
+    "who requested it": (
+        f"UPDATE approval SET requested_by = '[]', requested_method = 'none' {OF_APPROVAL}",
+        "awaiting", "has requested_method none, and claimed by event"),
     "when it was decided": (
         f"UPDATE approval SET decided_ns = decided_ns - 1 {OF_APPROVAL}", "done", "decided_ns"),
     "the tool": (f"UPDATE approval SET tool = 'wire_money' {OF_APPROVAL}", "done", "has tool"),
@@ -108,7 +114,8 @@ ALTERED = {
         " arguments_hash, is_redacted, is_exact, description, fields, effect, agent, trace_id,"
         " span_id, channel, batch_id, undo_of, undo, note, reason, created_ns, updated_ns,"
         " lifetime_ns, expires_ns, decided_by, decided_ns, approvers, asked, escalates_ns, policy,"
-        f" zeroblob(32), token, token_ends_ns FROM approval {OF_APPROVAL}", "open",
+        " zeroblob(32), token, token_ends_ns, requested_by, requested_method,"
+        f" decided_method FROM approval {OF_APPROVAL}", "open",
         "the audit log knows nothing of it"),
     "a claim is gone": (
         f"DELETE FROM approval_claim {OF_APPROVAL}", "done", "by the audit log its action is done"),

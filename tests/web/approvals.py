@@ -7,6 +7,7 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from hansard_store.approval_records import Approval, Proposal
+from hansard_store.database import DataFolder
 from hansard_store.facade import Accountability
 from tests.web.html import Element, parse
 
@@ -17,9 +18,9 @@ DEAL = {"title": "Shop fit-out", "amount": 22632, "owner": "Noor Haddad"}
 
 
 def store_of(client: TestClient) -> Accountability:
-    """Return the accountability of the app that a client speaks with."""
-    store: Accountability = client.app.state.accounts.store  # type: ignore[attr-defined]
-    return store
+    """Return the store of a client's app, as a program with its folder has it."""
+    folder: DataFolder = client.app.state.site.folder  # type: ignore[attr-defined]
+    return Accountability(folder, source="api")
 
 
 def say(arguments: dict[str, Any]) -> str:

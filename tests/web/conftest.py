@@ -21,6 +21,7 @@ from hansard_compiler.redaction import Redactor
 from hansard_web.app import create_app
 from hansard_web.settings import WebSettings
 from tests.browser import LAUNCH_ARGUMENTS, chromium_path
+from tests.signing import People, session_of
 from tests.web.comparisons import World, made_world
 from tests.web.makers import RunMaker
 
@@ -51,13 +52,16 @@ def make_client(runs: RunMaker) -> Iterator[MakeClient]:
     with ExitStack() as clients:
 
         def make(settings: WebSettings | None = None, ingest: Ingest | None = None) -> TestClient:
-            app = create_app(runs.folder, ingest, settings or WebSettings())
+            chosen = settings or WebSettings()
+            app = create_app(runs.folder, ingest, chosen)
             client = TestClient(
                 app,
                 base_url="http://localhost",
                 follow_redirects=False,
                 raise_server_exceptions=False,
             )
+            if not chosen.tokens:
+                client.auth = People(runs.folder)
             return clients.enter_context(client)
 
         yield make
@@ -65,8 +69,10 @@ def make_client(runs: RunMaker) -> Iterator[MakeClient]:
 
 @pytest.fixture
 def client(make_client: MakeClient) -> TestClient:
-    """A client of an app without tokens."""
-    return make_client()
+    """A browser at an app without tokens of its configuration, in which a person is signed in."""
+    made = make_client()
+    made.cookies.update(session_of(made.app.state.site.folder))  # type: ignore[attr-defined]
+    return made
 
 
 @pytest.fixture(scope="session")
@@ -137,6 +143,12 @@ def page(browser: Browser, served: Served) -> Iterator[Page]:
     """A tab whose console must stay silent and which may ask nobody but the server."""
     complaints: list[str] = []
     context = browser.new_context(base_url=served.url, viewport={"width": 1440, "height": 900})
+    context.add_cookies(
+        [
+            {"name": name, "value": value, "url": served.url}
+            for name, value in session_of(served.app.state.site.folder).items()
+        ]
+    )
     tab = context.new_page()
     tab.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
     tab.on("pageerror", lambda error: complaints.append(f"uncaught: {error}"))

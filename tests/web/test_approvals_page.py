@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from hansard_compiler.memory_models import WriteMemory
@@ -19,6 +22,7 @@ from hansard_store.facade import Accountability
 from hansard_store.memory_book import MemoryBook
 from hansard_store.policy_port import DENY, PolicyQuestion
 from hansard_web.settings import Scope, Token, WebSettings
+from tests.signing import session_of
 from tests.web.approvals import DEAL, MINUTE, RUN, STEP, ask, read, redraft, send, store_of
 from tests.web.conftest import MakeClient
 from tests.web.makers import RunMaker
@@ -119,7 +123,7 @@ def test_a_form_decides_and_the_log_has_it(
     decided = store.approval(asked.approval_id)
     assert (decided.status, decided.reason or decided.note or "") == (status, note)
     last = store.history(asked.approval_id)[-1]
-    assert (last.type, last.actor, last.who, last.source) == (event, "me", "me", "page")
+    assert (last.type, last.actor, last.who, last.source) == (event, "me", "ana", "page")
     assert note in read(client, address).text
 
 
@@ -134,7 +138,7 @@ def test_a_decision_sent_twice_is_one_and_another_tab_is_told_the_first(
     late = send(client, address, "reject", note="No!", revision=1)
 
     assert (codes, late.status_code) == ([303, 303], 409)
-    assert "is approved already, by me" in late.text
+    assert "is approved already, by ana" in late.text
     assert "What was decided first stands" in late.text
     decisions = [one.type for one in store.history(asked.approval_id)]
     assert decisions == ["action.created", "action.approved"]
@@ -286,11 +290,11 @@ def test_a_person_settles_an_outcome_that_nobody_knew(client: TestClient) -> Non
     page = read(client, address)
     assert page.all("form", id="settle") == []
     way = [one.text for one in page.one("ol", class_="states").all("li")]
-    assert way == ["requested", "approved by me", "began", "did not run, as me found"]
+    assert way == ["requested", "approved by me (claimed)", "began", "did not run, as ana found"]
     shown = page.one("article", class_="ask").text
-    assert "It did not run, as me found at" in shown
+    assert "It did not run, as ana found at" in shown
     assert "the deal is not in the list" in shown
-    assert "me looked, and settled that it did not run" in page.one("ol", class_="drafts").text
+    assert "ana looked, and settled that it did not run" in page.one("ol", class_="drafts").text
     assert read(client, "/approvals").all("h2", id="g-unknown") == []
 
 
@@ -347,7 +351,7 @@ def test_edited_arguments_are_shown_as_a_difference_and_then_approved(client: Te
 def test_an_edit_that_is_no_json_or_that_policy_denies_is_refused_with_its_text(
     client: TestClient,
 ) -> None:
-    store = store_of(client)
+    store, app = store_of(client), cast(FastAPI, client.app)
     asked = ask(store)
     address = f"/approvals/{asked.approval_id}"
     broken = send(client, address, "preview", arguments='{"amount": 1, "amount": 2', revision=1)
@@ -357,7 +361,7 @@ def test_an_edit_that_is_no_json_or_that_policy_denies_is_refused_with_its_text(
     def deny(asked: PolicyQuestion) -> PolicyNote:
         return PolicyNote(effect=DENY, rule_ids=("no-gifts",), reason="not for nothing")
 
-    store._policy = deny
+    app.state.accounts.store._policy = deny
     denied = send(client, address, "approve", arguments='{"amount": 0}', revision=1)
     assert denied.status_code == 403
     assert "not for nothing" in denied.text
@@ -458,11 +462,15 @@ def test_whoever_is_asked_decides_under_their_name(client: TestClient) -> None:
     store = store_of(client)
     asked = ask(store, approvers=(Approver("noor", MINUTE), Approver("iris")))
     address = f"/approvals/{asked.approval_id}"
-    choice = read(client, address).one("select", name="by")
-    assert [one.text for one in choice.all("option")] == ["noor"]
+    client.cookies.clear()
+    client.cookies.update(session_of(store.folder, "iris"))
+    assert "as iris" in read(client, address).one("form", class_="ask-bar").text
 
-    assert send(client, address, "approve", revision=1, by="iris").status_code == 409
-    assert send(client, address, "approve", revision=1, by="noor").status_code == 303
+    # What the form says does not count: who is signed in does.
+    assert send(client, address, "approve", revision=1, by="noor").status_code == 409
+    client.cookies.clear()
+    client.cookies.update(session_of(store.folder, "noor"))
+    assert send(client, address, "approve", revision=1).status_code == 303
     assert store.approval(asked.approval_id).decided_by == "noor"
 
 

@@ -15,9 +15,8 @@ from tests.web.conftest import Served
 
 @pytest.fixture
 def store(served: Served) -> Accountability:
-    """Return the accountability of the app that is served."""
-    found: Accountability = served.app.state.accounts.store
-    return found
+    """Return the store of the app that is served, as a program with its folder has it."""
+    return Accountability(served.app.state.site.folder, source="api")
 
 
 def is_live(page: Page) -> None:

@@ -80,7 +80,9 @@ CHANGES: Final = {
     "POST /v1/traces": "ingest",
 }
 # Of those that only read: all others take `read`.
-OPEN_READS: Final = frozenset({"/healthz", "/signin", "/static/{build}/{path:path}"})
+OPEN_READS: Final = frozenset(
+    {"/healthz", "/signin", "/signin/link/{code}", "/static/{build}/{path:path}"}
+)
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 

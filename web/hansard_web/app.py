@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,6 +28,7 @@ from hansard_compiler.retention import RetentionMode
 from hansard_store.annotation_book import AnnotationBook
 from hansard_store.database import DataFolder
 from hansard_store.memory_book import MemoryBook
+from hansard_store.principals.service import Principals
 from hansard_store.task_book import TaskBook
 from hansard_web.accounts import make_accounts
 from hansard_web.api.described import openapi_of
@@ -41,12 +43,13 @@ from hansard_web.mcp_server.door import mcp_route
 from hansard_web.mcp_server.sessions import keeping_sessions
 from hansard_web.pages import page_routers
 from hansard_web.policy_asking import make_desk
+from hansard_web.principals.attempts import Attempts
 from hansard_web.problems import Problem, add_handlers, answer_problem, is_for_programs
 from hansard_web.readers import Readers
 from hansard_web.render import Renderer, make_environment
 from hansard_web.replaying.desk import make_replays
 from hansard_web.security import Refuse, Refused, Security
-from hansard_web.sessions import Sessions
+from hansard_web.sessions import FormTokens
 from hansard_web.settings import WebSettings
 from hansard_web.sidecar.door import make_door
 from hansard_web.site import Site
@@ -54,10 +57,16 @@ from hansard_web.statics import static_router
 
 
 def create_app(
-    store: DataFolder, ingest: Ingest | None, settings: WebSettings, *, shows: bool = True
+    store: DataFolder,
+    ingest: Ingest | None,
+    settings: WebSettings,
+    *,
+    shows: bool = True,
+    link: str | None = None,
 ) -> FastAPI:
     """Return the application over a migrated store; `ingest` None makes it read-only.
 
+    `link`: the code of an address that signs the server's own user in, as long as it runs.
     Where it does not show anything, only health and the ledger are left beside OTLP.
 
     It follows the store from now on: close `app.state.site` when it is not run by a server.
@@ -67,10 +76,16 @@ def create_app(
         settings=settings,
         readers=Readers(store),
         renderer=Renderer(make_environment(package_assets())),
-        sessions=Sessions(store.key(), settings.tokens),
+        form_tokens=FormTokens(store.key()),
+        principals=Principals(
+            store, configured=((one.secret, one.scopes) for one in settings.tokens)
+        ),
+        attempts=Attempts(),
         feed=RunFeed(store),
         started_ns=time.time_ns(),
+        instance=secrets.token_hex(8),
         ingest=ingest,
+        link=link,
     )
 
     @asynccontextmanager
@@ -101,9 +116,10 @@ def create_app(
     outlet = None if app.state.door is None else app.state.door.sidecar.outlet
     app.state.accounts = make_accounts(site, app.state.desk, outlet)
     app.state.chains = Chains()
-    app.state.memory = MemoryBook(store, RetentionMode(settings.retention), door="api")
-    app.state.annotations = AnnotationBook(store, RetentionMode(settings.retention))
-    app.state.tasks = TaskBook(store, RetentionMode(settings.retention))
+    mode, decide = RetentionMode(settings.retention), settings.decide_mode
+    app.state.memory = MemoryBook(store, mode, door="api", decide=decide)
+    app.state.annotations = AnnotationBook(store, mode)
+    app.state.tasks = TaskBook(store, mode, decide=decide)
     app.state.replays = make_replays(app.state.door, app.state.desk, app.state.accounts.store)
     if ingest is not None:
         app.router.routes[:0] = otlp_routes(
@@ -116,7 +132,9 @@ def create_app(
     app.add_middleware(
         Security,
         settings=settings,
-        sessions=site.sessions,
+        principals=site.principals,
+        attempts=site.attempts,
+        form_tokens=site.form_tokens,
         is_otlp=is_otlp_path,
         refuse=_refuse_with(app, ingest, settings),
     )

@@ -22,6 +22,7 @@ from hansard_web.settings import Token, parse_token
 RETENTIONS: Final = ("metadata_only", "redacted_payloads", "full_payloads")
 DURABILITIES: Final = ("normal", "full")
 SWITCHES: Final = ("on", "off")
+DECIDERS: Final = ("principals", "anyone")
 CONFIG_FILE: Final = "hansard.toml"
 
 _DURATION: Final = re.compile(r"(\d+)\s*(s|m|h|d|w)")
@@ -74,6 +75,7 @@ class Config:
     script: Path | None = None
     mcp: str = "on"
     outbound: str = "off"
+    decide: str = "principals"
     keep: int | None = None  # nanoseconds
     max_disk: int | None = None  # bytes
     heads_copy: str | None = None  # a folder, or off
@@ -271,6 +273,14 @@ SETTINGS: Final = (
         "off",
         " | ".join(SWITCHES),
         "Whether `hansard scan` may ask a source outside; nothing else looks at this.",
+    ),
+    Setting(
+        "decide",
+        _one_of(*DECIDERS),
+        "principals",
+        " | ".join(DECIDERS),
+        "Who may decide about approvals, tasks and memory: holders of a token, or anyone who "
+        "reaches the server.",
     ),
     Setting(
         "keep",

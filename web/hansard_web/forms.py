@@ -23,7 +23,7 @@ _OWN_ADDRESS = re.compile(r"/(?![/\\])[^\x00-\x1f\x7f\\]*")
 
 async def own_form(request: Request, site: SiteDep, csrf: Annotated[str, Form()] = "") -> None:
     """Let only forms pass that this site gave to this browser."""
-    if not site.sessions.is_form_token(csrf, request.state.session):
+    if not site.form_tokens.is_of(csrf, request.state.session):
         raise HTTPException(
             HTTPStatus.FORBIDDEN, "this form is not of this page any more; go back and try again"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_ENDLESS = "/live/"  # streams have no head without their body
+_NO_HEAD = ("/live/", "/signin/link/")  # endless streams, and what a GET uses up
 
 
 class AnswerHead:
@@ -15,7 +15,7 @@ class AnswerHead:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_head = scope["type"] == "http" and scope["method"] == "HEAD"
-        if not is_head or scope["path"].startswith(_ENDLESS):
+        if not is_head or scope["path"].startswith(_NO_HEAD):
             await self._app(scope, receive, send)
             return
 

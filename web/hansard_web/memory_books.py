@@ -27,6 +27,7 @@ from hansard_compiler.errors import HansardError
 from hansard_compiler.memory_models import EndMemory, ReadMemory, Told, WriteMemory
 from hansard_store.memory_answers import memory_json
 from hansard_store.memory_book import MemoryBook, read_answer
+from hansard_web.principals.requests import principal_of
 from hansard_web.sidecar.door import Door
 
 _T = TypeVar("_T", bound=Told)
@@ -126,9 +127,9 @@ class _Step:
 
 # async: see `site_of`.
 async def book_of(request: Request) -> MemoryBook:
-    """Return the memory of the app that serves a request."""
+    """Return the memory of the app, as the principal of a request uses it."""
     book: MemoryBook = request.app.state.memory
-    return book
+    return book.acting(principal_of(request))
 
 
 async def recorder_of(request: Request) -> Door | None:

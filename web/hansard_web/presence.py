@@ -9,7 +9,7 @@ import json
 import os
 import ssl
 import urllib.request
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +26,8 @@ class Doors:
     grpc: str | None  # "127.0.0.1:4317"; None: this process has no gRPC door
     socket: Path | None
     data: Path
+    instance: str = ""  # names this run of the server; no secret
+    link: str = field(default="", repr=False)  # path that signs its user in; "" where none does
 
 
 def announce(doors: Doors) -> None:
@@ -51,7 +53,8 @@ def find_server(data: Path) -> Doors | None:
     except (OSError, ValueError):
         return None
     unix = told["socket"]
-    doors = Doors(told["http"], told["grpc"], Path(unix) if unix else None, data)
+    instance = str(told.get("instance", ""))
+    doors = Doors(told["http"], told["grpc"], Path(unix) if unix else None, data, instance)
     return doors if answers(doors.http) else None
 
 
@@ -72,4 +75,5 @@ def answers(http: str) -> bool:
 
 
 def _text(doors: Doors) -> str:
-    return json.dumps({**asdict(doors), "pid": os.getpid()}, default=str)
+    told = {name: value for name, value in asdict(doors).items() if name != "link"}
+    return json.dumps({**told, "pid": os.getpid()}, default=str)

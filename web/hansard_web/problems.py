@@ -33,6 +33,7 @@ from hansard_store.errors import (
     StoreBusyError,
     VersionConflictError,
 )
+from hansard_store.principals import errors as principal_errors
 from hansard_web.errors import EncodedPayloadError, PayloadTooLargeError
 from hansard_web.security import HEADERS
 from hansard_web.sidecar.answers import SIDECAR_STATUSES, sidecar_details
@@ -54,6 +55,10 @@ _TASKS: Final = (
     (task_errors.BadDecision, HTTPStatus.BAD_REQUEST),
     (task_errors.TaskRefused, HTTPStatus.CONFLICT),
 )
+_PRINCIPALS: Final = (
+    (principal_errors.CredentialNeeded, HTTPStatus.UNAUTHORIZED),
+    (principal_errors.OwnRequest, HTTPStatus.FORBIDDEN),
+)
 # The first class that fits an error counts.
 _STATUSES: Final = (
     (NotFoundError, HTTPStatus.NOT_FOUND),
@@ -71,6 +76,7 @@ _STATUSES: Final = (
     (ActionBlocked, HTTPStatus.FORBIDDEN),
     (BadProposal, HTTPStatus.BAD_REQUEST),
     (NotReplayable, HTTPStatus.CONFLICT),
+    *_PRINCIPALS,
     *_MEMORY,
     *_ANNOTATIONS,
     *_TASKS,

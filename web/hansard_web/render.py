@@ -15,11 +15,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from hansard_compiler.retention import RetentionMode
+from hansard_store.principals.model import Scope
 from hansard_web import format as figures
 from hansard_web.approving.waiting import Badge, read_badge
 from hansard_web.assets import Assets, package_assets
 from hansard_web.markdown import to_html
-from hansard_web.settings import Scope, Token
+from hansard_web.principals.requests import principal_of
 from hansard_web.template_cache import TemplateCache
 
 THEMES: Final = ("system", "light", "dark")
@@ -66,6 +67,8 @@ class Shell:
     places: tuple[Place, ...] = PLACES
     badge: Callable[[], Badge] = lambda: Badge(0)  # asked by whole pages only
     may_decide: bool = True  # whether the reader's token may say something in a person's name
+    principal: str = ""  # the name that decisions of this reader are kept under; "" for none
+    is_open: bool = False  # anyone may decide, as the setting `decide` says
     keeps_text: bool = True  # whether what a person writes is kept
 
 
@@ -184,15 +187,17 @@ def shell_of(request: Request) -> Shell:
     """Return the shell for a request: its theme, its address, its form token."""
     theme = request.cookies.get(THEME_COOKIE, "system")
     query = f"?{request.url.query}" if request.url.query else ""
-    token: Token | None = request.scope.get("state", {}).get("token")
+    principal = principal_of(request)
     site = request.app.state.site
     return Shell(
         theme=theme if theme in THEMES else "system",
         here=request.url.path + query,
         csrf=getattr(request.state, "csrf", ""),
         signed_in=getattr(request.state, "signed_in", False),
+        principal="" if principal is None else principal.name,
+        is_open=not site.settings.needs_principal,
         now_ns=time.time_ns(),
         badge=lambda: read_badge(site.readers),
-        may_decide=token is None or token.allows(Scope.DECIDE),
+        may_decide=principal is None or principal.allows(Scope.DECIDE),
         keeps_text=site.settings.retention != RetentionMode.METADATA_ONLY,
     )

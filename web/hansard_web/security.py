@@ -9,21 +9,28 @@ and people each need another body.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
+import anyio
+from anyio import to_thread
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from hansard_compiler.errors import HansardError
+from hansard_store.principals.errors import CredentialNeeded
+from hansard_store.principals.model import Principal
+from hansard_store.principals.model import Scope as TokenScope
+from hansard_store.principals.service import Principals
+from hansard_store.principals.tokens import PREFIX
 from hansard_web.forms import MAX_BYTES, MAX_OPEN_BYTES, bounded, is_form
-from hansard_web.sessions import SESSION_COOKIE, Sessions
-from hansard_web.settings import Scope as TokenScope
-from hansard_web.settings import Token, WebSettings, find_token
+from hansard_web.principals.attempts import Attempts
+from hansard_web.sessions import SESSION_COOKIE, FormTokens
+from hansard_web.settings import WebSettings
 
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
@@ -39,7 +46,8 @@ HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-_OPEN_PATHS: Final = re.compile(r"/(?:healthz|signin|static/.*)")
+_OPEN_PATHS: Final = re.compile(r"/(?:healthz|signin(?:/link/[^/]+)?|static/.*)")
+_PUBLIC_PATHS: Final = re.compile(r"/(?:healthz|static/.*)")  # the same for everybody
 _HEALTH_PATH: Final = "/healthz"
 
 # What a request needs, first match counts. Anything else that is not a read needs `admin`.
@@ -82,6 +90,19 @@ _SCOPES: Final = (
     ("POST", re.compile(r"/replay/[^/]+/preview"), TokenScope.READ),
 )
 
+# Decisions: they need a credential, also where nothing else does (docs/security.md).
+_DECISIONS: Final = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"/v1/approvals/[^/]+/(?:approve|reject|revise|settle|undo)",
+        r"/approvals/[^/]+",
+        r"/v1/tasks/[^/]+/decide",
+        r"/tasks/[^/]+",
+        r"/v1/memory/(?:invalidate|accept)",
+        r"/memory/[^/]+/(?:invalidate|accept)",
+    )
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Refused:
@@ -91,6 +112,7 @@ class Refused:
     code: str  # short and stable
     message: str
     is_link: bool = False  # a person followed a link from another site
+    was_sent: bool = False  # a credential came along, and it was wrong
 
 
 Refuse = Callable[[Scope, Refused], Response]
@@ -98,20 +120,24 @@ IsOtlp = Callable[[str, str], bool]  # (path, method)
 
 
 class Security:
-    """The middleware. It also sets `state.csrf`, `state.signed_in` and `state.token`."""
+    """The middleware. It also sets `state.csrf`, `state.signed_in` and `state.principal`."""
 
     def __init__(
         self,
         app: ASGIApp,
         *,
         settings: WebSettings,
-        sessions: Sessions,
+        principals: Principals,
+        attempts: Attempts,
+        form_tokens: FormTokens,
         is_otlp: IsOtlp,
         refuse: Refuse,
     ) -> None:
         self._app = app
         self._settings = settings
-        self._sessions = sessions
+        self._principals = principals
+        self._attempts = attempts
+        self._form_tokens = form_tokens
         self._is_otlp = is_otlp
         self._refuse = refuse
         self._names = _LOOPBACK_NAMES | {
@@ -127,23 +153,30 @@ class Security:
             return
         headers = Headers(scope=scope)
         session = cookie_parser(headers.get("cookie", "")).get(SESSION_COOKIE, "")
-        token = self._token_of(headers, session)
         state: MutableMapping[str, Any] = scope.setdefault("state", {})
-        state["csrf"] = self._sessions.form_token(session)
-        state["session"] = session
-        state["token"] = token
-        state["signed_in"] = token is not None and "authorization" not in headers
-
+        state["csrf"], state["session"] = self._form_tokens.of(session), session
+        state["principal"], state["signed_in"] = None, False
+        refused, principal = None, None
+        try:
+            principal = await self._principal_of(headers, session)
+        except HansardError as error:  # the store cannot be read now: nobody is let in for that
+            refused = Refused(HTTPStatus.SERVICE_UNAVAILABLE, error.code, str(error))
+        state["principal"] = principal
+        state["signed_in"] = principal is not None and principal.method == "session"
         if is_form(headers.get("content-type", "")):
-            is_open = token is None and bool(self._settings.tokens)
+            is_open = principal is None and bool(self._settings.tokens)
             receive = bounded(receive, MAX_OPEN_BYTES if is_open else MAX_BYTES)
-        refused = self._judge(scope, headers, token)
+        refused = refused or self._judge(scope, headers, principal)
+        if refused is not None and refused.was_sent:
+            await hold_back(self._attempts, address_of(scope))
         answer = self._refuse(scope, refused) if refused else self._app
-        await answer(scope, receive, _with_headers(send))
+        is_private = principal is not None or bool(self._settings.tokens)
+        is_private = is_private and not _PUBLIC_PATHS.fullmatch(scope["path"])
+        await answer(scope, receive, _with_headers(send, is_private=is_private))
 
-    def _judge(self, scope: Scope, headers: Headers, token: Token | None) -> Refused | None:
+    def _judge(self, scope: Scope, headers: Headers, principal: Principal | None) -> Refused | None:
         """Return why a request is refused; None lets it pass."""
-        may_skip_host = token is not None or scope["path"] == _HEALTH_PATH
+        may_skip_host = principal is not None or scope["path"] == _HEALTH_PATH
         if not may_skip_host and (refused := self._judge_host(scope, headers)):
             return refused
         is_exporter = self._is_allowed_exporter(scope, headers)
@@ -151,7 +184,7 @@ class Security:
             return refused
         if is_exporter and scope["method"] == "OPTIONS":
             return None  # browsers send no token with a preflight
-        return self._judge_token(scope, headers, token)
+        return self._judge_token(scope, headers, principal)
 
     def _judge_host(self, scope: Scope, headers: Headers) -> Refused | None:
         hosts = headers.getlist("host")
@@ -167,25 +200,23 @@ class Security:
             "use localhost, start the server with --allow-host NAME, or send a token",
         )
 
-    def _judge_token(self, scope: Scope, headers: Headers, token: Token | None) -> Refused | None:
-        if not self._settings.tokens or _OPEN_PATHS.fullmatch(scope["path"]):
+    def _judge_token(
+        self, scope: Scope, headers: Headers, principal: Principal | None
+    ) -> Refused | None:
+        method, path = scope["method"], scope["path"]
+        is_decision = self._settings.needs_principal and is_a_decision(method, path)
+        if _OPEN_PATHS.fullmatch(path) or not (self._settings.tokens or is_decision):
             return None
-        if token is None:
-            was_sent = "authorization" in headers
-            return Refused(
-                HTTPStatus.UNAUTHORIZED,
-                "unauthenticated",
-                "the token is wrong; send Authorization: Bearer TOKEN"
-                if was_sent
-                else "a token is needed; send Authorization: Bearer TOKEN",
-            )
-        needed = self._scope_needed(scope["method"], scope["path"])
-        if token.allows(needed):
+        if principal is None:
+            return _unknown(is_decision=is_decision, was_sent="authorization" in headers)
+        needed = self._scope_needed(method, path)
+        if principal.allows(needed):
             return None
         return Refused(
             HTTPStatus.FORBIDDEN,
             "scope_missing",
-            f"this token has the scopes {', '.join(sorted(token.scopes))}; {needed} is needed here",
+            f"this token has the scopes {', '.join(sorted(principal.scopes))}; "
+            f"{needed} is needed here",
         )
 
     def _scope_needed(self, method: str, path: str) -> TokenScope:
@@ -198,11 +229,16 @@ class Security:
                 return needed
         return TokenScope.ADMIN
 
-    def _token_of(self, headers: Headers, session: str) -> Token | None:
+    async def _principal_of(self, headers: Headers, session: str) -> Principal | None:
         kind, _, presented = headers.get("authorization", "").partition(" ")
+        presented = presented.strip()
         if kind.lower() == "bearer":
-            return find_token(self._settings.tokens, presented.strip())
-        return self._sessions.find(session, now_s=int(time.time())) if session else None
+            if not presented.startswith(PREFIX):  # of the configuration: known without the store
+                return self._principals.authenticate(presented)
+            return await to_thread.run_sync(self._principals.authenticate, presented)
+        if not session:
+            return None
+        return await to_thread.run_sync(self._principals.of_cookie, session)
 
     def _is_allowed_exporter(self, scope: Scope, headers: Headers) -> bool:
         """Whether a page of an origin from --cors-origin sends telemetry, and nothing else."""
@@ -212,6 +248,44 @@ class Security:
             and origins[0] in self._settings.cors_origins
             and self._is_otlp(scope["path"], scope["method"])
         )
+
+
+def is_a_decision(method: str, path: str) -> bool:
+    """Whether a request decides about an approval, a task or memory."""
+    return method == "POST" and any(pattern.fullmatch(path) for pattern in _DECISIONS)
+
+
+def address_of(scope: Scope) -> str:
+    """Return the address of a sender, without its port."""
+    client = scope.get("client")
+    return str(client[0]) if client else "unix"
+
+
+async def hold_back(attempts: Attempts, address: str) -> None:
+    """Note a failed attempt to authenticate, and wait before it is answered."""
+    wait_s = attempts.failed(address)
+    if not wait_s:
+        return
+    attempts.waits(1)
+    try:
+        await anyio.sleep(wait_s)
+    finally:
+        attempts.waits(-1)
+
+
+def _unknown(*, is_decision: bool, was_sent: bool) -> Refused:
+    """Return that nobody knows who asks."""
+    if is_decision:
+        needed = CredentialNeeded(was_sent=was_sent)
+        return Refused(HTTPStatus.UNAUTHORIZED, needed.code, str(needed), was_sent=was_sent)
+    return Refused(
+        HTTPStatus.UNAUTHORIZED,
+        "unauthenticated",
+        "the token is wrong; send Authorization: Bearer TOKEN"
+        if was_sent
+        else "a token is needed; send Authorization: Bearer TOKEN",
+        was_sent=was_sent,
+    )
 
 
 def _judge_origin(scope: Scope, headers: Headers) -> Refused | None:
@@ -237,12 +311,14 @@ def _judge_origin(scope: Scope, headers: Headers) -> Refused | None:
     return None
 
 
-def _with_headers(send: Send) -> Send:
+def _with_headers(send: Send, *, is_private: bool) -> Send:
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
+            if is_private:
+                headers["Cache-Control"] = "no-store"
         await send(message)
 
     return send_with_headers

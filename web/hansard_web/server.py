@@ -16,12 +16,14 @@ import ssl
 import stat
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 
+import apsw
 import uvicorn
 from anyio import create_task_group, to_thread
 from fastapi import FastAPI
@@ -39,9 +41,12 @@ from hansard_collector.receivers.grpc import (
 from hansard_collector.receivers.status import STORE_WAIT_S, Refusal
 from hansard_collector.redact import RetentionPolicy
 from hansard_collector.silence import SilenceWatch
-from hansard_compiler.errors import ConfigError
+from hansard_compiler.errors import ConfigError, HansardError
 from hansard_compiler.redaction import Redactor
 from hansard_store.database import DataFolder, open_for_ingest
+from hansard_store.principals.links import new_code
+from hansard_store.principals.model import Scope
+from hansard_store.principals.service import Principals
 from hansard_web.app import create_app
 from hansard_web.config import Config
 from hansard_web.connections import BoundedConnection
@@ -49,7 +54,8 @@ from hansard_web.heap import settle_heap
 from hansard_web.janitor import Janitor, Limits
 from hansard_web.presence import Doors, announce, withdraw
 from hansard_web.scripts import script_in
-from hansard_web.settings import Scope, Token, WebSettings, find_token
+from hansard_web.settings import WebSettings
+from hansard_web.site import Site
 
 _BACKLOG = 2048
 # Accepted requests wait at most STORE_WAIT_S for the store; whoever still uploads then is cut off.
@@ -151,8 +157,12 @@ class Server:
             retention = RetentionPolicy(config.retention, Redactor(folder.key()))
             pipeline = Pipeline(folder, retention, durability=config.durability)
             opened.callback(pipeline.close)
+            principals = Principals(
+                folder, configured=((one.secret, one.scopes) for one in config.token)
+            )
+            opened.callback(principals.close)
             self._grpc = GrpcReceiver(
-                pipeline, _grpc_settings(config), authorise=authorise_with(config.token)
+                pipeline, _grpc_settings(config), authorise=authorise_with(principals)
             )
             opened.callback(self._grpc.stop)
             pipeline.start()
@@ -162,7 +172,13 @@ class Server:
             opened.enter_context(Janitor(folder, limits).working())
         self.doors = self._doors()
         shows = self._half is not Half.COLLECTOR
-        app = create_app(folder, pipeline, self._web_settings(), shows=shows)
+        # Others who reach the address may read what this process prints: then it has no link.
+        link = new_code() if shows and config.is_local else None
+        app = create_app(folder, pipeline, self._web_settings(), shows=shows, link=link)
+        site: Site = app.state.site
+        path = "" if link is None else f"/signin/link/{link}"
+        self.doors = replace(self.doors, instance=site.instance, link=path)
+        opened.callback(_end_links, site)
         opened.enter_context(app.state.accounts.working())
         self._http = HttpServer(app, config, on_ready=self._tell_ready, on_stop=self._stop_grpc)
         self._on_ready: Callable[[Doors], None] = lambda _: None
@@ -192,6 +208,7 @@ class Server:
             script=script_in(config.script),
             mcp=config.mcp == "on",
             heads_copy=config.heads_copy,
+            decide=config.decide,
         )
 
     def run(self, *, on_ready: Callable[[Doors], None] = lambda _: None) -> None:
@@ -246,17 +263,26 @@ def running(config: Config, *, half: Half = Half.BOTH) -> Iterator[Server]:
 # ---- the parts
 
 
-def authorise_with(tokens: Sequence[Token]) -> Authorise:
-    """Let gRPC calls in that carry a token which may send telemetry; all, without tokens."""
-    if not tokens:
+def _end_links(site: Site) -> None:
+    """End the links that `hansard open` made for this run of the server."""
+    with contextlib.suppress(HansardError, apsw.Error):  # nobody takes them any more either way
+        site.principals.end_links(site.instance)
+
+
+def authorise_with(principals: Principals) -> Authorise:
+    """Let gRPC calls in that carry a token which may send telemetry; all, without tokens.
+
+    Only tokens of the configuration close the port; then named ones open it too.
+    """
+    if not principals.configured():
         return allow_all
 
     def authorise(authorization: str) -> Refusal | None:
         kind, _, presented = authorization.partition(" ")
-        token = find_token(tokens, presented.strip()) if kind.lower() == "bearer" else None
-        if token is None:
+        found = principals.authenticate(presented.strip()) if kind.lower() == "bearer" else None
+        if found is None:
             return NO_TOKEN
-        return None if token.allows(Scope.INGEST) else NOT_FOR_SENDING
+        return None if found.allows(Scope.INGEST) else NOT_FOR_SENDING
 
     return authorise
 

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
+from hansard_store.principals.authority import DecideMode
+from hansard_store.principals.model import ALL_SCOPES, Scope
 
 _SCOPED = re.compile(
     r"(?P<scopes>(?:ingest|read|decide|admin)(?:\+(?:ingest|read|decide|admin))*):"
 )
 _SHORTEST_TOKEN = 8
-
-
-class Scope(StrEnum):
-    """What a token may do. A sender's token cannot read or approve."""
-
-    INGEST = "ingest"
-    READ = "read"
-    DECIDE = "decide"
-    ADMIN = "admin"
-
-
-ALL_SCOPES = frozenset(Scope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +45,6 @@ def parse_token(text: str) -> Token:
     return Token(secret, frozenset(Scope(name) for name in match["scopes"].split("+")))
 
 
-def find_token(tokens: Iterable[Token], presented: str) -> Token | None:
-    """Return the token that was presented, in time that does not depend on how much of it fits."""
-    # Digests are compared, so that not even the length of a secret can be measured.
-    wanted = hashlib.sha256(presented.encode("utf-8", "surrogateescape")).digest()
-    found = None
-    for token in tokens:
-        if hmac.compare_digest(hashlib.sha256(token.secret.encode()).digest(), wanted):
-            found = token
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class WebSettings:
     """Everything `create_app` needs to know beside the store and the pipeline."""
@@ -88,3 +63,14 @@ class WebSettings:
     script: Json | None = None  # of the scripted model, where whoever asks brings none
     mcp: bool = True  # whether /mcp answers
     heads_copy: str | None = None  # folder for second copies of heads, or off
+    decide: str = "principals"  # who may decide: principals, or anyone as in 0.1
+
+    @property
+    def decide_mode(self) -> DecideMode:
+        """Who may decide, as the store has it."""
+        return "principals" if self.needs_principal else "anyone"
+
+    @property
+    def needs_principal(self) -> bool:
+        """Whether a decision needs a credential."""
+        return self.decide != "anyone"

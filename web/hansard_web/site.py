@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -10,10 +11,13 @@ from starlette.requests import Request
 
 from hansard_collector.ingest import Ingest
 from hansard_store.database import DataFolder
+from hansard_store.principals.service import Principals, SignedIn
+from hansard_web.cli.user import user_name
 from hansard_web.live import RunFeed
+from hansard_web.principals.attempts import Attempts
 from hansard_web.readers import Readers
 from hansard_web.render import Renderer
-from hansard_web.sessions import Sessions
+from hansard_web.sessions import FormTokens
 from hansard_web.settings import WebSettings
 from hansard_web.trees.pictures import Pictures, Recent
 
@@ -28,17 +32,32 @@ class Site:
     settings: WebSettings
     readers: Readers
     renderer: Renderer
-    sessions: Sessions
+    form_tokens: FormTokens
+    principals: Principals
+    attempts: Attempts
     feed: RunFeed
     started_ns: int
+    instance: str  # names this run of the server: links that sign in are for it alone
     pictures: Pictures = field(default_factory=Pictures)
     comparisons: Recent[Any] = field(default_factory=lambda: Recent(_KEPT_COMPARISONS))
     ingest: Ingest | None = None  # None: this process only reads
+    link: str | None = None  # code of the link that this server printed; None: it printed none
+
+    def use_link(self, code: str) -> SignedIn | None:
+        """Begin the session of a link of this server; None where the code is of none."""
+        if self.link is not None and hmac.compare_digest(self.link.encode(), _bytes(code)):
+            return self.principals.sign_in_user(user_name())
+        return self.principals.use_link(code, server=self.instance)
 
     def close(self) -> None:
         """End live streams and close idle connections; nothing can be read afterwards."""
         self.feed.close()
         self.readers.close()
+        self.principals.close()
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 # async: FastAPI would otherwise hop to a worker thread and back to read one attribute.

@@ -23,7 +23,8 @@ _AT_ONCE = 200  # approvals whose events are in memory at a time
 _OF_APPROVAL = (
     "number", "approval_id", "status", "revision", "tool", "arguments", "arguments_hash",
     "description", "trace_id", "span_id", "batch_id", "undo_of", "note", "reason", "created_ns",
-    "expires_ns", "decided_by", "decided_ns", "token_ends_ns",
+    "expires_ns", "decided_by", "decided_method", "decided_ns", "token_ends_ns", "requested_by",
+    "requested_method",
 )  # fmt: skip
 _APPROVALS = f"""
 SELECT {", ".join(_OF_APPROVAL)} FROM approval WHERE number > ? ORDER BY number LIMIT ?
@@ -39,7 +40,7 @@ WHERE event IN (SELECT value FROM json_each(?))
 """
 _OF_CLAIM = (
     "approval_id", "claim_id", "state", "claimed_ns", "finished_ns", "result_ref", "error",
-    "settled_ns", "settled_by", "settled_note",
+    "settled_ns", "settled_by", "settled_method", "settled_note",
 )  # fmt: skip
 _CLAIMS = f"""
 SELECT {", ".join(_OF_CLAIM)} FROM approval_claim
@@ -113,7 +114,10 @@ def _page(connection: apsw.Connection, rows: Sequence[dict[str, Any]]) -> Found:
             yield "approval", key.hex(), message
             continue
         expected = expected_of(told)
-        row = row | {"arguments": _as_content(row["arguments"])}
+        row = row | {
+            "arguments": _as_content(row["arguments"]),
+            "requested_by": _json(row["requested_by"] or "[]"),
+        }
         yield from (("approval", key.hex(), one) for one in expected.problems)
         yield from _differences("approval", key, row, expected.approval, expected.seqs)
         yield from _claim_problems(key, claims.get(key), expected)
@@ -138,7 +142,8 @@ def _draft(expected: _Expected, event: _Event) -> None:
     revision = event.body.get("revision")
     _set(
         expected, event, status="awaiting", revision=revision, tool=event.tool, note=None,
-        decided_by=None, decided_ns=None, arguments_hash=event.body.get("arguments"),
+        decided_by=None, decided_method=None, decided_ns=None,
+        requested_by=event.body.get("requested_by", []), arguments_hash=event.body.get("arguments"),
         expires_ns=_number(event.body.get("expires_ns")), token_ends_ns=None, reason=None,
     )  # fmt: skip
     draft = event.contents.get("draft")
@@ -155,6 +160,7 @@ def _created(expected: _Expected, event: _Event) -> None:
     _draft(expected, event)
     _set(
         expected, event, created_ns=event.time_ns, trace_id=event.trace_id, span_id=event.span_id,
+        requested_method=event.body.get("auth_method"),
         batch_id=_bytes(event.body.get("batch_id")), undo_of=_bytes(event.body.get("undo_of")),
     )  # fmt: skip
 
@@ -162,8 +168,9 @@ def _created(expected: _Expected, event: _Event) -> None:
 def _decided(status: str, content: str | None = None, **more: Any) -> Any:
     def change(expected: _Expected, event: _Event) -> None:
         _set(
-            expected, event, status=status, decided_by=event.name, decided_ns=event.time_ns, **more
-        )
+            expected, event, status=status, decided_by=event.name, decided_ns=event.time_ns,
+            decided_method=event.body.get("auth_method"), **more,
+        )  # fmt: skip
         if content is not None:
             _set(expected, event, **{content: event.contents.get(content)})
 
@@ -185,7 +192,7 @@ def _claimed(expected: _Expected, event: _Event) -> None:
     expected.claim = {
         "claim_id": _bytes(event.body.get("claim_id")), "state": "claimed",
         "claimed_ns": event.time_ns, "finished_ns": None, "result_ref": None, "error": None,
-        "settled_ns": None, "settled_by": None, "settled_note": None,
+        "settled_ns": None, "settled_by": None, "settled_method": None, "settled_note": None,
     }  # fmt: skip
 
 
@@ -213,7 +220,7 @@ def _settled(expected: _Expected, event: _Event) -> None:
     _outcome(
         expected, event, state="done" if has_run else "not_run", settled_ns=event.time_ns,
         result_ref=event.body.get("result_ref"), settled_by=event.name,
-        settled_note=event.contents.get("note"),
+        settled_method=event.body.get("auth_method"), settled_note=event.contents.get("note"),
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import threading
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,6 @@ from typing import Any
 import pytest
 
 import hansard
-from hansard import approvals
 from hansard.config import load_settings
 from hansard.gating.errors import DecisionConflict, GateUnavailable, NotApproved
 from hansard.gating.gate import Gate
@@ -23,6 +23,7 @@ from hansard.gating.http_decisions import HttpDecisions
 from tests.instrumentation.gating.gates import restarted, state_of
 from tests.journeys.processes import Serving, environment, hosting
 from tests.journeys.processes import hansard as run_command
+from tests.signing import credential
 
 SECRET = "sk-proj-" + "z9Y8x7W6v5U4t3S2" * 3
 
@@ -64,12 +65,19 @@ def gate(decisions: HttpDecisions, ran: list[Any]) -> Gate:
 
 
 def post(server: Serving, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    request = urllib.request.Request(
-        f"{server.http}{path}", json.dumps(body).encode(), {"content-type": "application/json"}
-    )
+    headers = {"content-type": "application/json", **credential(server.data, path)}
+    request = urllib.request.Request(f"{server.http}{path}", json.dumps(body).encode(), headers)
     with urllib.request.urlopen(request, timeout=10) as response:
         found: dict[str, Any] = json.load(response)
         return found
+
+
+def refusal(server: Serving, path: str, body: dict[str, Any]) -> str:
+    """Return why a request is refused with 409."""
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        post(server, path, body)
+    assert refused.value.code == 409
+    return str(json.load(refused.value)["error"]["message"])
 
 
 def approve(server: Serving, identity: str, **more: Any) -> None:
@@ -219,13 +227,15 @@ def test_how_a_call_is_undone_is_told_with_its_result(server: Serving, gate: Gat
 def test_a_lost_call_is_settled_over_http(server: Serving, gate: Gate, ran: list[Any]) -> None:
     identity = gate.call("send", {"to": "maria@acme.com"})["approval_id"]
     approve(server, identity)
-    with gate:
-        with pytest.raises(DecisionConflict, match="has not begun"):
-            approvals.settle(identity, ran=False, note="looked")
-        gate.decisions.claim(identity, {"arguments": {"to": "maria@acme.com", "body": "Hello"}})
-        with pytest.raises(DecisionConflict, match="is claimed"):
-            approvals.settle(identity, ran=False, note="looked")
+    address = f"/v1/approvals/{identity}/settle"
+    told = {"outcome": "did_not_run", "note": "looked"}
 
+    early = refusal(server, address, told)
+    gate.decisions.claim(identity, {"arguments": {"to": "maria@acme.com", "body": "Hello"}})
+    running = refusal(server, address, told)
+
+    assert "has not begun" in early
+    assert "is claimed" in running
     assert ran == []
 
 

@@ -24,6 +24,7 @@ from hansard_web.api.described import model_of
 from hansard_web.api.routes import api_routes
 from hansard_web.app import create_app
 from hansard_web.settings import WebSettings
+from tests.signing import People
 from tests.store.empty import empty_store
 
 Json = dict[str, Any]
@@ -96,6 +97,7 @@ def make_api(path: Path, *, retention: str = "full_payloads") -> Iterator[Api]:
     pipeline.start()
     app = create_app(folder, pipeline, WebSettings(retention=retention))
     with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client:
+        client.auth = People(folder)
         yield Api(folder, client, pipeline)
     pipeline.close()
 

@@ -30,6 +30,7 @@ from hansard_web.settings import WebSettings
 from hansard_web.sidecar.recording import Outlet
 from tests.instrumentation.clients.asking import Api
 from tests.instrumentation.clients.provider import Provider, providing
+from tests.signing import People
 
 Json = dict[str, Any]
 NOW = "2026-11-22T12:00:00Z"
@@ -111,6 +112,8 @@ class Stage:
         self.outlet = Outlet(self.folder, pipeline, mode, redactor)
         self.app = create_app(self.folder, pipeline, chosen)
         client = TestClient(self.app, base_url="http://localhost", raise_server_exceptions=False)
+        if not chosen.tokens:
+            client.auth = People(self.folder)
         self.client = self._open.enter_context(client)
         return self.client
 

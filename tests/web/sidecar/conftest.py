@@ -17,6 +17,7 @@ from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_web.app import create_app
 from hansard_web.settings import WebSettings
+from tests.signing import People
 from tests.store.empty import empty_store
 
 Json = dict[str, Any]
@@ -76,6 +77,8 @@ class House:
             base_url="http://localhost",
             raise_server_exceptions=False,
         )
+        if not chosen.tokens:
+            client.auth = People(self.folder)
         return Agent(self._open.enter_context(client))
 
     def stop(self) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from hansard_store.principals.model import Method
 from hansard_web.api.models import Answer, Body, Page
 
 Status = Literal["awaiting", "revised", "approved", "rejected", "expired"]
@@ -56,6 +57,7 @@ class Settled(Body):
     """What a person found of an outcome that nobody knew."""
 
     by: str
+    method: Method
     at: str
     outcome: Literal["ran", "did_not_run"]
     note: str = Field(description="how they know")
@@ -98,7 +100,10 @@ class ApprovalItem(Body):
     created_at: str
     updated_at: str
     expires_at: str
+    requested_by: list[str] = Field(description="principals that requested it; none decides")
+    requested_method: Method | None
     decided_by: str | None
+    decided_method: Method | None = Field(description="how `decided_by` is known")
     decided_at: str | None
     approvers: list[Approver]
     policy: PolicyNote

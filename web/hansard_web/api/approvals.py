@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 from anyio import to_thread
 from fastapi import Depends, Header, Query
-from starlette.requests import Request
 
 from hansard_compiler.calls import Json
 from hansard_store.approval_answers import approval_json
@@ -24,8 +23,9 @@ from hansard_store.approval_records import (
 from hansard_store.approval_states import PENDING, Status
 from hansard_store.approvals import cursor_after, read_cursor, version_of
 from hansard_store.errors import BadQueryError
+from hansard_store.principals.authority import ME
 from hansard_store.run_queries import find_trace_id
-from hansard_web.accounts import Accounts, AccountsDep, person
+from hansard_web.accounts import Accounts, AccountsDep
 from hansard_web.api import approval_bodies as bodies
 from hansard_web.api.answers import Answer
 from hansard_web.api.described import answers
@@ -136,11 +136,9 @@ async def get_approval(
     response_class=Answer,
     responses=answers("approval_models.Approval", "approval_models.ApprovedBatch"),
 )
-def approve(
-    accounts: AccountsDep, request: Request, approval_id: str, given: bodies.Approve
-) -> Answer:
+def approve(accounts: AccountsDep, approval_id: str, given: bodies.Approve) -> Answer:
     """Grant an action; 409 with the first decision where somebody was first."""
-    by = person(request, given.by)
+    by = given.by or ME
     if given.batch:
         batch_id = accounts.store.approval(approval_id).batch_id
         if batch_id is None:
@@ -160,11 +158,9 @@ def approve(
 @router.post(
     _PATH + "/reject", response_class=Answer, responses=answers("approval_models.Approval")
 )
-def reject(
-    accounts: AccountsDep, request: Request, approval_id: str, given: bodies.Reject
-) -> Answer:
+def reject(accounts: AccountsDep, approval_id: str, given: bodies.Reject) -> Answer:
     """End an action; nothing runs."""
-    by = person(request, given.by)
+    by = given.by or ME
     return _told(
         accounts,
         accounts.store.reject(approval_id, by=by, reason=given.reason, revision=given.revision),
@@ -174,11 +170,9 @@ def reject(
 @router.post(
     _PATH + "/revise", response_class=Answer, responses=answers("approval_models.Approval")
 )
-def revise(
-    accounts: AccountsDep, request: Request, approval_id: str, given: bodies.Revise
-) -> Answer:
+def revise(accounts: AccountsDep, approval_id: str, given: bodies.Revise) -> Answer:
     """Send an action back to its agent with a note."""
-    by = person(request, given.by)
+    by = given.by or ME
     return _told(
         accounts,
         accounts.store.revise(approval_id, by=by, note=given.note, revision=given.revision),
@@ -259,9 +253,7 @@ def tell_result(accounts: AccountsDep, approval_id: str, given: bodies.Result) -
 @router.post(
     _PATH + "/settle", response_class=Answer, responses=answers("approval_models.Approval")
 )
-def settle(
-    accounts: AccountsDep, request: Request, approval_id: str, given: bodies.Settle
-) -> Answer:
+def settle(accounts: AccountsDep, approval_id: str, given: bodies.Settle) -> Answer:
     """Say whether an action of unknown outcome had run; nothing runs by that.
 
     409 `outcome_known` where it is not unknown, or somebody was first.
@@ -270,7 +262,7 @@ def settle(
         approval_id,
         given.outcome,
         note=given.note,
-        by=person(request, given.by),
+        by=given.by or ME,
         result_ref=given.result_ref,
     )
     return _told(accounts, settled)
@@ -282,9 +274,9 @@ def settle(
     status_code=201,
     responses=answers("approval_models.Proposed", status=201),
 )
-def undo(accounts: AccountsDep, request: Request, approval_id: str, given: bodies.Undo) -> Answer:
+def undo(accounts: AccountsDep, approval_id: str, given: bodies.Undo) -> Answer:
     """Propose the action that undoes an executed one; it is approved like any other."""
-    made = accounts.store.undo(approval_id, by=person(request, given.by))
+    made = accounts.store.undo(approval_id, by=given.by or ME)
     return Answer(_proposed(made), status_code=HTTPStatus.CREATED)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from hansard_compiler.memory_models import Standing, Writer
+from hansard_store.principals.model import Method
 from hansard_web.api.models import Answer, Body, Page
 
 
@@ -15,6 +16,7 @@ class Ended(Body):
 
     at: str
     by: str
+    method: Method
     reason: str
 
 

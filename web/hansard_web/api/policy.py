@@ -34,7 +34,7 @@ from hansard_web.policy_answers import (
 from hansard_web.policy_asking import PolicyDeskDep
 from hansard_web.policy_bodies import AskPolicy, PutRules
 from hansard_web.policy_book import InForce, given_sets
-from hansard_web.settings import Token
+from hansard_web.principals.requests import principal_of
 from hansard_web.sidecar.errors import VersionNeeded
 from hansard_web.site import SiteDep
 
@@ -165,7 +165,7 @@ def _expected(if_match: str | None, version: int | None) -> int | None:
 
 def _actor(request: Request) -> str:
     """Say who changes the rules, as far as a token tells: its scopes, never the token."""
-    token: Token | None = request.scope["state"].get("token")
+    token = principal_of(request)
     return "api" if token is None else f"api, token for {'+'.join(sorted(token.scopes))}"
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from hansard_store.principals.model import Method
 from hansard_web.api.models import Answer, Body, Page
 
 
@@ -30,6 +31,7 @@ class TaskDecision(Body):
 
     decision: Literal["approve", "dismiss"]
     by: str | None
+    method: Method
     at: str
     ns: str
     door: str | None = Field(description="page, api, cli")
@@ -40,6 +42,7 @@ class TaskDone(Body):
     """Who said that it is done."""
 
     by: str | None
+    method: Method
     at: str
     ns: str
 

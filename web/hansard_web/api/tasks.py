@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Final, Literal
 
 from fastapi import Depends, Query
-from starlette.requests import Request
 
 from hansard_compiler.task_models import Decide
 from hansard_store.detecting.rules import LEVELS, Level
 from hansard_store.errors import BadQueryError
 from hansard_store.task_answers import task_json
 from hansard_store.tasks import STATES, State, get_task, list_tasks
-from hansard_web.accounts import person
 from hansard_web.api.answers import Answer
 from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute
@@ -61,13 +59,13 @@ def task(site: SiteDep, task_id: str) -> Answer:
     response_class=Answer,
     responses=answers("task_models.TaskAnswer"),
 )
-def decide(request: Request, site: SiteDep, book: TasksDep, task_id: str, asked: Decide) -> Answer:
+def decide(site: SiteDep, book: TasksDep, task_id: str, asked: Decide) -> Answer:
     """Approve or dismiss a blocked task, or say that an approved one is done.
 
     Nothing acts on a task by itself: to approve it says that somebody may. The same decision again
     changes nothing; another one than the first is answered with 409 and the first.
     """
-    made = book.decide(task_id, asked, by=person(request, None))
+    made = book.decide(task_id, asked)
     with site.readers.read() as connection:
         return Answer({"task": task_json(connection, made)})
 

@@ -13,6 +13,7 @@ from hansard_compiler.transcript_ids import BranchId, ConversationId, LogId, par
 from hansard_compiler.transcript_reading import active, cache_effect, check_summary, cost_of
 from hansard_compiler.transcript_views import prefix_hash
 from hansard_store.cursors import decode_cursor, encode_cursor
+from hansard_store.principals.model import Scope
 from hansard_store.transcript_queries import list_transcripts, transcript_size
 from hansard_store.transcripts import SqliteTranscripts
 from hansard_web.api.answers import Answer
@@ -21,7 +22,7 @@ from hansard_web.api.json_bodies import JsonRoute
 from hansard_web.api.params import read_limit
 from hansard_web.api.routing import noun_router
 from hansard_web.api.values import Body
-from hansard_web.settings import Scope, Token
+from hansard_web.principals.requests import principal_of
 from hansard_web.site import SiteDep
 from hansard_web.transcript_answers import (
     branch_body,
@@ -277,7 +278,7 @@ def end_branch(kept: TranscriptsDep, branch_id: str, told: EndBranch) -> Answer:
 
 def need_admin(request: Request) -> None:
     """Refuse a token that may not see what was redacted."""
-    token: Token | None = request.scope["state"].get("token")
+    token = principal_of(request)
     if token is not None and not token.allows(Scope.ADMIN):
         raise HTTPException(
             HTTPStatus.FORBIDDEN, "what was redacted is for tokens with the scope admin"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hansard_store.approval_answers import decided_method
 from hansard_store.approval_records import (
     EXECUTION_STATES,
     Approval,
@@ -155,9 +156,9 @@ def read_ask(store: Accountability, approval_id: str) -> Ask:
         step_href=f"/steps/{approval.step_id}" if approval.step_id else None,
         rules=tuple(clean(one) for one in approval.policy.rule_ids),
         rule_reason=clean(approval.policy.reason or ""),
-        decided_by=clean(approval.decided_by or "somebody"),
+        decided_by=clean(decider_text(approval.decided_by, decided_method(approval))),
         error=clean(approval.execution.error or ""),
-        settled_by=clean(approval.execution.settled_by or ""),
+        settled_by=clean(_settled_by(approval)),
         settled_note=clean(approval.execution.settled_note or ""),
         may_undo=approval.execution.state == "done" and approval.undo is not None,
         no_edit=_no_edit(approval),
@@ -228,6 +229,18 @@ def _approvers(approval: Approval) -> tuple[tuple[str, str], ...]:
         word = "is asked" if is_asked else "is asked next" if number == approval.asked else "later"
         told.append((clean(one.name), word))
     return tuple(told)
+
+
+def decider_text(name: str | None, method: str | None) -> str:
+    """Return who decided, and that nobody checked the name where nobody did."""
+    return f"{name or 'somebody'} (claimed)" if method == "claimed" else name or "somebody"
+
+
+def _settled_by(approval: Approval) -> str:
+    ran = approval.execution
+    if ran.settled_by is None:
+        return ""
+    return decider_text(ran.settled_by, ran.settled_method or "claimed")
 
 
 def _no_edit(approval: Approval) -> str:

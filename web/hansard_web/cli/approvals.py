@@ -8,7 +8,7 @@ from typing import Any
 import click
 from rich.text import Text
 
-from hansard_store.approval_answers import approval_json, event_json
+from hansard_store.approval_answers import approval_json, decided_method, event_json
 from hansard_store.approval_records import (
     EXECUTION_STATES,
     Approval,
@@ -252,12 +252,19 @@ def _tell(changed: list[Approval], *, as_json: bool) -> None:
         print_json(told[0] if len(told) == 1 else {"items": told})
         return
     for one in changed:
-        by = f" by {one.decided_by}" if one.decided_by else ""
+        by = f" by {_decided_by(one)}" if one.decided_by else ""
         head = f"{one.approval_id[:8]} is {status_word(one.status)}{by}"
         lines = [f"{head}: {shorten(one.description, 200)}"]
         if one.status == Status.APPROVED and one.execution.state == "none":
             lines.append("not run yet: the program that asked runs it, with wait= or run_decided()")
         print_lines(lines)
+
+
+def _decided_by(found: Approval) -> str:
+    if found.decided_by is None:
+        return ""
+    method = decided_method(found)
+    return f"{found.decided_by} ({method})" if method else found.decided_by
 
 
 def _to_run(found: Approval, *, now_ns: int) -> str:
@@ -289,7 +296,8 @@ def _print(found: Approval, events: list[StoredEvent], memories: list[str]) -> N
             ("policy", found.policy.reason or ""),
             ("rules", ", ".join(found.policy.rule_ids)),
             ("expires", day_time(found.expires_ns) if found.is_pending else ""),
-            ("decided by", found.decided_by or ""),
+            ("requested by", ", ".join(found.requested_by)),
+            ("decided by", _decided_by(found)),
             ("note", found.note or ""),
             ("reason", found.reason or ""),
             ("ran", "" if found.execution.state == "none" else found.execution.state),

@@ -124,6 +124,7 @@ def _introduce(doors: Doors, *, is_temporary: bool) -> None:
     fate = "  (deleted when the demo ends)" if is_temporary else ""
     click.echo("A coding agent, a failing test, and a person who decides.\n")
     click.echo(f"  Browser    {doors.http}/")
+    click.echo(f"  Sign in    {doors.http}{doors.link}")
     click.echo(f"  OTLP/gRPC  {doors.grpc}")
     click.echo(f"  OTLP/HTTP  {doors.http}")
     click.echo(f"  Data       {doors.data}{fate}\n")

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from hansard_compiler.errors import NotFoundError
 from hansard_store.database import DataFolder, open_reader
+from hansard_store.principals.model import Scope
 from hansard_store.run_queries import get_run
 from hansard_web.cli.base import (
     Command,
@@ -37,7 +38,6 @@ from hansard_web.cli.checks import (
 from hansard_web.cli.tables import console, plain
 from hansard_web.config import Config
 from hansard_web.presence import Doors, find_server
-from hansard_web.settings import Scope
 
 _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
 

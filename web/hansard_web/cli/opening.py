@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import time
 import webbrowser
+from urllib.parse import urlencode
 
 import click
 
+from hansard_store.database import DataFolder
+from hansard_store.principals.service import Principals
 from hansard_store.run_queries import get_run
 from hansard_web.cli.base import Command, Failed, setting_options
 from hansard_web.cli.store import reading
+from hansard_web.cli.user import user_name
 from hansard_web.config import data_folder
-from hansard_web.presence import find_server
+from hansard_web.presence import Doors, find_server
 
 
 @click.command("open", cls=Command)
@@ -22,7 +26,8 @@ from hansard_web.presence import find_server
 def open_(*, run_id: str | None, data: str | None, only_print: bool) -> None:
     """Open the pages of a running server in the browser.
 
-    With RUN_ID (its first eight digits suffice) the page of that run.
+    With RUN_ID (its first eight digits suffice) the page of that run. The browser is signed in as
+    the user of this terminal; with --print the address can be used until the server stops.
 
     Example: hansard open 4bf92f35
     """
@@ -30,10 +35,24 @@ def open_(*, run_id: str | None, data: str | None, only_print: bool) -> None:
     doors = find_server(folder)
     if doors is None:
         raise Failed(f"no server is running on {folder}: start `hansard serve`")
-    address = f"{doors.http}/"
+    there = "/"
     if run_id is not None:
         with reading(data) as connection:
-            address += f"runs/{get_run(connection, run_id, now_ns=time.time_ns()).run_id}"
-    click.echo(address)
+            there += f"runs/{get_run(connection, run_id, now_ns=time.time_ns()).run_id}"
+    address = _signing_in(doors, there, is_once=not only_print)
+    click.echo(address if only_print else f"{doors.http}{there}")
     if not only_print:
         webbrowser.open(address)
+
+
+def _signing_in(doors: Doors, there: str, *, is_once: bool) -> str:
+    """Return an address that opens a page signed in; good for one use where others could see it."""
+    if not doors.instance:  # a server of an earlier version
+        return f"{doors.http}{there}"
+    principals = Principals(DataFolder(doors.data))
+    try:
+        code = principals.add_link(user_name(), server=doors.instance, is_once=is_once)
+    finally:
+        principals.close()
+    onward = f"?{urlencode({'next': there})}" if there != "/" else ""
+    return f"{doors.http}/signin/link/{code}{onward}"

@@ -31,7 +31,7 @@ _HTTP = (
     "cors_origin",
     "allow_host",
 )
-_SHOWN = ("policy", "mcp", "heads_copy")
+_SHOWN = ("policy", "mcp", "heads_copy", "decide")
 _INGEST = ("grpc_port", "retention", "durability", "keep", "max_disk")
 
 
@@ -92,7 +92,9 @@ def _run(half: str, arguments: dict[str, str], *, as_json: bool) -> None:
 def _announce(doors: Doors, *, half: Half, as_json: bool) -> None:
     """Say where the doors are, one line each."""
     if as_json:
-        found = dataclasses.asdict(doors)
+        found = {**dataclasses.asdict(doors), "link": f"{doors.http}{doors.link}"}
+        if not doors.link:
+            del found["link"]
         shown = {name: str(value) for name, value in found.items() if value is not None}
         # One line, unlike other commands': whoever reads it waits for the line to end.
         click.echo(json.dumps(shown))
@@ -102,6 +104,7 @@ def _announce(doors: Doors, *, half: Half, as_json: bool) -> None:
         ("OTLP/HTTP", doors.http if half.value != "web" else None),
         ("Socket", doors.socket),
         ("Browser", f"{doors.http}/" if half.value != "collector" else None),
+        ("Sign in", f"{doors.http}{doors.link}" if doors.link else None),
         ("Data", doors.data),
     ]
     for label, value in lines:

@@ -13,15 +13,19 @@ from starlette.responses import RedirectResponse, Response
 
 from hansard_compiler.errors import HansardError
 from hansard_store.approval_errors import ActionBlocked, ApprovalConflict, BadProposal
+from hansard_store.approval_records import Approval
 from hansard_store.facade import Accountability
-from hansard_web.accounts import AccountsDep, person
+from hansard_store.principals.authority import ME
+from hansard_store.principals.errors import PrincipalError
+from hansard_store.principals.model import is_same
+from hansard_web.accounts import AccountsDep
 from hansard_web.approving.ask import Ask, read_ask
 from hansard_web.approving.decide import Decision, decide, read_seen
 from hansard_web.approving.editing import Edit, edit_of, looked_at
 from hansard_web.approving.inbox import Inbox, read_inbox
 from hansard_web.approving.state import InboxState, read_state
 from hansard_web.forms import OwnForm, way_back
-from hansard_web.settings import Scope, Token
+from hansard_web.principals.requests import may_not_decide, must_sign_in, principal_of
 from hansard_web.site import Site, SiteDep
 
 router = APIRouter()
@@ -46,6 +50,7 @@ class ApprovalsPage:
     edit: Edit | None
     refused: Refused | None
     may_not: str  # why this reader cannot decide; "" who can
+    must_sign_in: bool  # and it is that nobody is signed in
     here: str  # the address of what is shown
     next_href: str | None  # what waits beside this one
     stream_href: str
@@ -106,7 +111,7 @@ def take_decision(
         return _answer(request, site, store, state, approval_id, edit=looked, status=status)
     given = Decision(
         kind=decision,
-        by=person(request, by.strip() or None),
+        by=by.strip() or ME,
         note=note,
         result_ref=result_ref.strip(),
         revision=revision,
@@ -115,7 +120,7 @@ def take_decision(
     )
     try:
         found = decide(store, approval_id, given)
-    except (ApprovalConflict, BadProposal, ActionBlocked) as error:
+    except (ApprovalConflict, BadProposal, ActionBlocked, PrincipalError) as error:
         status, refused = _refusal(error, note)
         edit = looked_at(store.approval(approval_id), arguments) if arguments else None
         return _answer(
@@ -127,6 +132,7 @@ def take_decision(
 
 def page_of(
     request: Request,
+    site: Site,
     store: Accountability,
     state: InboxState,
     approval_id: str | None,
@@ -151,20 +157,23 @@ def page_of(
         ask=ask,
         edit=edit,
         refused=refused,
-        may_not=may_not(request),
+        may_not=may_not(request, site, shown),
+        must_sign_in=must_sign_in(request, site.settings),
         here=state.address("" if shown is None else shown.approval_id),
         next_href=following[0].href if following else None,
         stream_href=_stream_href(state, ask, is_busy=edit is not None),
     )
 
 
-def may_not(request: Request) -> str:
-    """Return why the reader of a request cannot decide, "" for one who can."""
-    token: Token | None = request.scope["state"].get("token")
-    if token is None or token.allows(Scope.DECIDE):
-        return ""
-    scopes = ", ".join(sorted(token.scopes))
-    return f"Your token may {scopes}, and not decide. Sign in with one that has the scope decide."
+def may_not(request: Request, site: Site, approval: Approval | None) -> str:
+    """Return why the reader of a request cannot decide about an approval, "" for one who can."""
+    principal = principal_of(request)
+    refused = may_not_decide(request, site.settings)
+    if refused or principal is None or approval is None or not site.settings.needs_principal:
+        return refused
+    if any(is_same(principal.name, one) for one in approval.requested_by):
+        return f"{principal.name} requested this: another principal decides about it."
+    return ""
 
 
 def _answer(
@@ -181,7 +190,7 @@ def _answer(
 ) -> Response:
     if is_edit and approval_id is not None:
         edit = edit_of(store.approval(approval_id))
-    page = page_of(request, store, state, approval_id, edit=edit, refused=refused)
+    page = page_of(request, site, store, state, approval_id, edit=edit, refused=refused)
     return site.renderer.page(request, "approvals.html", here="approvals", page=page, status=status)
 
 
@@ -189,6 +198,8 @@ def _refusal(error: HansardError, note: str) -> tuple[HTTPStatus, Refused]:
     text = str(error)
     if isinstance(error, ApprovalConflict):
         return HTTPStatus.CONFLICT, Refused("Nothing was changed:", text, note)
+    if isinstance(error, PrincipalError):
+        return HTTPStatus.FORBIDDEN, Refused("Not by you:", text, note)
     if isinstance(error, ActionBlocked):
         return HTTPStatus.FORBIDDEN, Refused("Policy does not let this run:", text, note)
     return HTTPStatus.UNPROCESSABLE_ENTITY, Refused("Not yet:", text, note)

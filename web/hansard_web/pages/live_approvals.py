@@ -88,7 +88,7 @@ class _Stream:
         if not self._may_be_new():
             return None
         try:
-            page = page_of(self._request, self._store, self._state, self._id or None)
+            page = page_of(self._request, self._site, self._store, self._state, self._id or None)
         except (NotFoundError, apsw.Error):
             return None
         text = self._render("approvals/_live.html", page)

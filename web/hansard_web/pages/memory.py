@@ -15,9 +15,10 @@ from starlette.responses import RedirectResponse, Response
 from hansard_compiler.memory_models import AcceptMemory, EndMemory
 from hansard_store.memory_errors import MemoryRefused
 from hansard_store.memory_reads import get_memory
-from hansard_web.accounts import person
+from hansard_store.principals.authority import ME
 from hansard_web.forms import OwnForm
 from hansard_web.memory_books import BookDep
+from hansard_web.principals.requests import may_not_decide, must_sign_in
 from hansard_web.remembering.listing import Listing, read_listing
 from hansard_web.remembering.record import Record, read_record
 from hansard_web.remembering.state import MemoryState, read_state
@@ -33,6 +34,8 @@ class MemoryPage:
     record: Record | None
     problem: str  # of a decision that was not taken
     reason: str  # what was written with it
+    may_not: str  # why this reader cannot decide; "" who can
+    must_sign_in: bool  # and it is that nobody is signed in
 
 
 @router.get("/memory")
@@ -62,8 +65,7 @@ def invalidate(
     """Say that a record does not hold, and come back to it."""
     state = read_state(request.query_params)
     try:
-        who = person(request, by.strip())
-        asked = EndMemory(memory_id=memory_id, reason=reason.strip(), by=who)
+        asked = EndMemory(memory_id=memory_id, reason=reason.strip(), by=by.strip() or ME)
         book.through("page").invalidate(asked)
     except ValidationError:
         return _page(
@@ -89,7 +91,7 @@ def accept(
     """Let a record that waits for a person stand, and come back to it."""
     state = read_state(request.query_params)
     try:
-        asked = AcceptMemory(memory_id=memory_id, by=person(request, by.strip()))
+        asked = AcceptMemory(memory_id=memory_id, by=by.strip() or ME)
         book.through("page").accept(asked)
     except (MemoryRefused, ValidationError) as error:
         status = HTTPStatus.CONFLICT
@@ -111,5 +113,6 @@ def _page(
     with site.readers.read() as connection:
         listing = read_listing(connection, state, selected=memory_id, now_ns=now_ns)
         one = read_record(connection, memory_id, now_ns=now_ns) if memory_id else None
-    page = MemoryPage(listing, one, problem, reason)
+    refused, is_out = may_not_decide(request, site.settings), must_sign_in(request, site.settings)
+    page = MemoryPage(listing, one, problem, reason, refused, is_out)
     return site.renderer.page(request, "memory.html", here="memory", page=page, status=status)

@@ -20,6 +20,7 @@ from starlette.responses import RedirectResponse, Response
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError, HansardError
 from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_store.principals.model import Scope
 from hansard_store.run_queries import RunItem, get_run
 from hansard_store.step_queries import StepSkeleton, get_step
 from hansard_web.api.replay import apart, replays_of
@@ -36,10 +37,10 @@ from hansard_web.pages.replay_words import (
     blocked_refusal,
     say_refusal,
 )
+from hansard_web.principals.requests import principal_of
 from hansard_web.replaying.answers import replays_of_step
 from hansard_web.replaying.engine import Replays
 from hansard_web.replaying.saying import SaidChange, say_change
-from hansard_web.settings import Scope, Token
 from hansard_web.sidecar.door import MayRead
 from hansard_web.sidecar.errors import RecordingOff, TooManyCalls
 from hansard_web.site import Site, SiteDep
@@ -234,7 +235,7 @@ def _send_label(state: ReplayState, *, needs_approval: bool = False) -> str:
 
 def may_not(request: Request) -> str:
     """Return why the reader of a request cannot send a replay, "" for one who can."""
-    token: Token | None = request.scope["state"].get("token")
+    token = principal_of(request)
     if token is None or token.allows(Scope.DECIDE):
         return ""
     scopes = ", ".join(sorted(token.scopes))

@@ -15,10 +15,10 @@ import orjson
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.replay.live import TURNS, USD
+from hansard_store.principals.model import Principal, Scope
 from hansard_web.api.values import Body
 from hansard_web.format import WAITS, count, money, plural, shorten
 from hansard_web.replaying.asked import MOST_LIVE, GivenResult, GoOn
-from hansard_web.settings import Scope, Token
 
 _NANO: Final = 1_000_000_000
 _LONGEST: Final = 2_000
@@ -241,7 +241,7 @@ def _result(text: str) -> Any:
     return found if isinstance(found, dict | list) else text
 
 
-def may_not_go_on(token: Token | None) -> str:
+def may_not_go_on(token: Principal | None) -> str:
     """Return why the holder of a token cannot have a fork go on, "" for who can."""
     if token is None or token.allows(Scope.DECIDE):
         return ""

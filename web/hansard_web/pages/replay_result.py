@@ -41,6 +41,7 @@ from hansard_web.pages.replay_live import (
 )
 from hansard_web.pages.replay_state import ReplayState
 from hansard_web.pages.replay_words import sentence
+from hansard_web.principals.requests import principal_of
 from hansard_web.replaying.answers import compared_steps, replay_body
 from hansard_web.replaying.engine import PLAN_MS
 from hansard_web.replaying.saying import SaidChange, say_change
@@ -137,7 +138,7 @@ def _answer(
     problems: tuple[str, ...] = (),
     typed: Mapping[str, str] | None = None,
 ) -> Response:
-    may_not = may_not_go_on(request.scope["state"].get("token"))
+    may_not = may_not_go_on(principal_of(request))
     asking = Asking(may_not, problems, typed or {}, site.settings.script is not None)
     with site.readers.read(timeout_ms=PLAN_MS) as connection:
         row = get_replay(connection, wanted)

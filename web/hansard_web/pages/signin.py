@@ -1,55 +1,92 @@
-"""Signing in with a token, for browsers, which cannot send one themselves."""
+"""Signing in, for browsers, which cannot send a token themselves: by a form, or by a link."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Final
 
+from anyio import to_thread
 from fastapi import APIRouter, Form, Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from hansard_store.principals.service import SignedIn
+from hansard_store.principals.sessions import SESSION_S
 from hansard_web.forms import OwnForm, way_back
-from hansard_web.sessions import SESSION_COOKIE, SESSION_S
-from hansard_web.settings import find_token
-from hansard_web.site import SiteDep
+from hansard_web.security import address_of, hold_back
+from hansard_web.sessions import SESSION_COOKIE
+from hansard_web.site import Site, SiteDep
 
 router = APIRouter()
+_WRONG_TOKEN: Final = "That is not a token of this server."
+_WRONG_LINK: Final = (
+    "This link is used up, or is of a server that has stopped. `hansard open` makes a new one."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class SignInPage:
     next: str
+    needs_token: bool  # nothing is shown before, as the server was started with a token
     problem: str = ""
 
 
 @router.get("/signin")
 def sign_in_page(request: Request, site: SiteDep, next: Annotated[str, Query()] = "/") -> Response:
-    if not site.settings.tokens or request.state.signed_in:
+    if request.state.signed_in:
         return RedirectResponse(way_back(next), HTTPStatus.SEE_OTHER)
-    page = SignInPage(way_back(next))
-    return site.renderer.page(request, "signin.html", here="", page=page)
+    return _page(request, site, way_back(next))
 
 
 @router.post("/signin", dependencies=[OwnForm])
-def sign_in(
+async def sign_in(
     request: Request,
     site: SiteDep,
     token: Annotated[str, Form()] = "",
     next: Annotated[str, Form()] = "/",
 ) -> Response:
-    found = find_token(site.settings.tokens, token.strip())
+    """Begin a session for the holder of a token; a wrong one is answered ever more slowly."""
+    found = await to_thread.run_sync(site.principals.sign_in, token.strip())
     if found is None:
-        page = SignInPage(way_back(next), "That is not a token of this server.")
-        return site.renderer.page(
-            request, "signin.html", here="", page=page, status=HTTPStatus.UNPROCESSABLE_ENTITY
-        )
-    answer = RedirectResponse(way_back(next), HTTPStatus.SEE_OTHER)
+        await hold_back(site.attempts, address_of(request.scope))
+        return await to_thread.run_sync(_page, request, site, way_back(next), _WRONG_TOKEN)
+    return _begun(site, found, way_back(next))
+
+
+@router.get("/signin/link/{code}")
+async def sign_in_by_link(
+    request: Request, site: SiteDep, code: str, next: Annotated[str, Query()] = "/"
+) -> Response:
+    """Begin a session by a link of this server, and leave the address with the code in it."""
+    found = await to_thread.run_sync(site.use_link, code)
+    if found is None:
+        await hold_back(site.attempts, address_of(request.scope))
+        answer = await to_thread.run_sync(_page, request, site, way_back(next), _WRONG_LINK)
+    else:
+        answer = _begun(site, found, way_back(next))
+    # What is asked for next must not tell where it came from.
+    answer.headers["Referrer-Policy"] = "no-referrer"
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
+@router.post("/signout", dependencies=[OwnForm])
+def sign_out(request: Request, site: SiteDep) -> Response:
+    """End the session: its cookie opens nothing any more, wherever it was copied to."""
+    site.principals.sign_out(request.state.session)
+    answer = RedirectResponse("/signin", HTTPStatus.SEE_OTHER)
+    answer.delete_cookie(
+        SESSION_COOKIE, secure=site.settings.secure_cookies, httponly=True, samesite="strict"
+    )
+    return answer
+
+
+def _begun(site: Site, found: SignedIn, there: str) -> Response:
+    answer = RedirectResponse(there, HTTPStatus.SEE_OTHER)
     answer.set_cookie(
         SESSION_COOKIE,
-        site.sessions.cookie_for(found, now_s=int(time.time())),
+        found.cookie,
         max_age=SESSION_S,
         secure=site.settings.secure_cookies,
         httponly=True,
@@ -58,10 +95,7 @@ def sign_in(
     return answer
 
 
-@router.post("/signout", dependencies=[OwnForm])
-def sign_out(site: SiteDep) -> Response:
-    answer = RedirectResponse("/signin", HTTPStatus.SEE_OTHER)
-    answer.delete_cookie(
-        SESSION_COOKIE, secure=site.settings.secure_cookies, httponly=True, samesite="strict"
-    )
-    return answer
+def _page(request: Request, site: Site, there: str, problem: str = "") -> Response:
+    page = SignInPage(there, bool(site.settings.tokens), problem)
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if problem else HTTPStatus.OK
+    return site.renderer.page(request, "signin.html", here="", page=page, status=status)

@@ -11,9 +11,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from hansard_store.task_errors import BadDecision, TaskRefused
-from hansard_web.accounts import person
 from hansard_web.forms import OwnForm
-from hansard_web.pages.approvals import may_not
+from hansard_web.principals.requests import may_not_decide, must_sign_in
 from hansard_web.reviewing.books import TasksDep
 from hansard_web.reviewing.detail import Detail, read_detail
 from hansard_web.reviewing.listing import Listing, read_listing, read_state
@@ -31,6 +30,7 @@ class TasksPage:
     problem: str  # why a decision was not taken
     note: str  # what was written with it
     may_not: str  # why this reader cannot decide; "" who can
+    must_sign_in: bool  # and it is that nobody is signed in
 
 
 @router.get("/tasks")
@@ -56,9 +56,7 @@ def decide(
     """Decide, and come back to the task; 409 with how it stands where somebody was first."""
     told = {"decision": decision, "note": note.strip() or None}
     try:
-        made = book.through("page").decide_json(
-            task_id, told, by=person(request, by.strip() or None)
-        )
+        made = book.through("page").decide_json(task_id, told, by=by.strip())
     except TaskRefused as error:
         is_bad = isinstance(error, BadDecision)
         status = HTTPStatus.BAD_REQUEST if is_bad else HTTPStatus.CONFLICT
@@ -80,5 +78,7 @@ def _page(
         listing = read_listing(connection, read_state(request.query_params))
         wanted = task_id or listing.first_id
         detail = read_detail(connection, wanted) if wanted else None
-    page = TasksPage(listing, detail, problem, note, may_not(request))
+    refused = may_not_decide(request, site.settings)
+    is_out = must_sign_in(request, site.settings)
+    page = TasksPage(listing, detail, problem, note, refused, is_out)
     return site.renderer.page(request, "tasks.html", here="tasks", page=page, status=status)

@@ -8,13 +8,14 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from hansard_store.task_book import TaskBook
+from hansard_web.principals.requests import principal_of
 
 
 # async: see `site_of`.
 async def tasks_of_app(request: Request) -> TaskBook:
-    """Return the tasks of the app that serves a request."""
+    """Return the tasks of the app, as the principal of a request uses them."""
     book: TaskBook = request.app.state.tasks
-    return book
+    return book.acting(principal_of(request))
 
 
 TasksDep = Annotated[TaskBook, Depends(tasks_of_app)]

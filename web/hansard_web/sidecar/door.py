@@ -12,7 +12,8 @@ from starlette.requests import Request
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.asked import AskedRequests
-from hansard_web.settings import Scope, Token
+from hansard_store.principals.model import Scope
+from hansard_web.principals.requests import principal_of
 from hansard_web.sidecar.errors import RecordingOff
 from hansard_web.sidecar.ids import Ids
 from hansard_web.sidecar.once import Once
@@ -59,7 +60,7 @@ async def door_of(request: Request) -> Door:
 
 def may_read(request: Request) -> None:
     """Refuse a token that may tell and not read: the answer holds content."""
-    token: Token | None = request.scope["state"].get("token")
+    token = principal_of(request)
     if token is not None and not token.allows(Scope.READ):
         raise HTTPException(
             HTTPStatus.FORBIDDEN, "this token may not read, and the answer holds content"

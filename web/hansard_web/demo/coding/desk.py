@@ -19,8 +19,9 @@ _LONGEST_S: Final = 30.0
 class Api:
     """The JSON API, as any program would use it."""
 
-    def __init__(self, doors: Doors) -> None:
+    def __init__(self, doors: Doors, *, token: str = "") -> None:
         self._base = doors.http
+        self._headers = {"authorization": f"Bearer {token}"} if token else {}
         # A proxy of this machine has no part in this.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -34,7 +35,9 @@ class Api:
         return self._ask(path, json.dumps(body).encode())
 
     def _ask(self, path: str, body: bytes | None) -> dict[str, Any]:
-        headers = {"content-type": "application/json"} if body is not None else {}
+        headers = dict(self._headers)
+        if body is not None:
+            headers["content-type"] = "application/json"
         request = urllib.request.Request(self._base + path, data=body, headers=headers)
         try:
             with self._opener.open(request, timeout=_LONGEST_S) as response:

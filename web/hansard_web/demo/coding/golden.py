@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from hansard_web.demo.coding.coder import AGENT
 from hansard_web.demo.coding.desk import Api
-from hansard_web.demo.coding.reviewer import Reviewer
+from hansard_web.demo.coding.reviewer import Reviewer, token_for
 from hansard_web.demo.coding.settings import Settings
 from hansard_web.demo.story import DemoFailed
 from hansard_web.presence import Doors
@@ -54,7 +54,8 @@ def play(doors: Doors, settings: Settings, tell: Tell) -> Golden:
     def on_decision(word: str, approval: dict[str, Any]) -> None:
         tell(f"      {word} by rosa  {doors.http}/approvals/{approval['approval_id']}")
 
-    reviewer = Reviewer(api, pace_s=settings.pace_s, on_decision=on_decision)
+    rosa = Api(doors, token=token_for(doors.data))
+    reviewer = Reviewer(rosa, pace_s=settings.pace_s, on_decision=on_decision)
     if not settings.asks:
         reviewer.start()
     try:

@@ -1,12 +1,18 @@
-"""The person of the demo: reads what a call would do, and decides through the API."""
+"""The person of the demo: reads what a call would do, and decides through the API as rosa."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import Any, Final
 
+from hansard_store.database import DataFolder
+from hansard_store.principals.errors import UnknownToken
+from hansard_store.principals.model import CLAIMED, Scope
+from hansard_store.principals.service import Principals
 from hansard_web.demo.coding.desk import Api
 from hansard_web.demo.story import DemoFailed
 
@@ -15,6 +21,14 @@ NOTE: Final = (
     "This hides the cent instead of finding it. Round once, at the end: CONVENTIONS.md says so."
 )
 _LOOK_S: Final = 0.1
+
+
+def token_for(data: Path) -> str:
+    """Return a new token of the reviewer; one of an earlier demo on the same folder is revoked."""
+    with closing(Principals(DataFolder(data))) as principals:
+        with suppress(UnknownToken):
+            principals.revoke(NAME, by=CLAIMED, who="demo")
+        return principals.add(NAME, frozenset({Scope.DECIDE}), by=CLAIMED, who="demo")
 
 
 class Reviewer(threading.Thread):
@@ -50,7 +64,7 @@ class Reviewer(threading.Thread):
         patch = approval["arguments"].get("new")
         is_good = patch is None or "round_cents(" in patch or approval["revision"] > 1
         if is_good:
-            decided = self._api.post(f"{path}/approve", {"by": NAME})
+            decided = self._api.post(f"{path}/approve", {})
         else:
-            decided = self._api.post(f"{path}/revise", {"by": NAME, "note": NOTE})
+            decided = self._api.post(f"{path}/revise", {"note": NOTE})
         self._on_decision("approved" if is_good else "sent back", decided)

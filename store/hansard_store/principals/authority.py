@@ -1,0 +1,57 @@
+"""In whose name a store is used: what becomes of the name that somebody gives with a decision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from hansard_store.accounting import Who
+from hansard_store.event_types import Actor
+from hansard_store.principals.errors import CredentialNeeded
+from hansard_store.principals.model import CLAIMED, NOBODY, Principal
+
+ME: Final = "me"  # a person without a name
+DecideMode = Literal["claimed", "principals", "anyone"]
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """Who may decide in a store, and who uses it now.
+
+    A program with the data folder at hand decides in the name that it gives, `claimed`. A server
+    knows its callers, as `principals`, unless its setting lets `anyone` decide.
+    """
+
+    mode: DecideMode = "claimed"
+    principal: Principal = CLAIMED
+
+    @classmethod
+    def of(cls, mode: DecideMode) -> Authority:
+        """Return the authority of a mode before anybody is known."""
+        return cls(mode, CLAIMED if mode == "claimed" else NOBODY)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anyone decides about anything, also about what they requested."""
+        return self.mode == "anyone"
+
+    def acting(self, principal: Principal | None) -> Authority:
+        """Return the same for a caller; None: a request without a credential."""
+        return replace(self, principal=principal or NOBODY)
+
+    def requester(self, agent: str) -> Who:
+        """Return who requests an action: an agent by name, as a principal."""
+        return Who(Actor.AGENT, agent, self.principal)
+
+    def decider(self, stated: str) -> Who:
+        """Return who decides: the principal, whatever name was given beside it.
+
+        Raises CredentialNeeded where a principal is needed and there is none.
+        """
+        principal = self.principal
+        if principal.is_authenticated:
+            is_other = stated not in ("", ME, principal.name)
+            return Who(Actor.ME, principal.name, principal, stated if is_other else "")
+        if self.mode == "principals":
+            raise CredentialNeeded
+        return Who(Actor.ME, stated, CLAIMED if stated not in ("", ME) else principal)

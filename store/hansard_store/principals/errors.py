@@ -1,0 +1,74 @@
+"""What is refused because of who asks.
+
+PrincipalError
+├── CredentialNeeded    a decision without a credential                          (HTTP 401)
+├── OwnRequest          the principal that requested an action decides about it  (HTTP 403)
+├── BadTokenName        a name that no token may have                            (exit 2)
+├── TokenExists         a token of this name is in force
+└── UnknownToken        no token of this name is in force
+"""
+
+from __future__ import annotations
+
+from hansard_compiler.errors import ConfigError
+from hansard_store.errors import StoreError
+
+HOW_TO_SIGN_IN = (
+    "make one with `hansard tokens add NAME --scope decide` and send it as "
+    "`Authorization: Bearer TOKEN`, or run `hansard open` for a browser that is signed in"
+)
+
+
+class PrincipalError(StoreError):
+    """Refused because of who asks."""
+
+    code = "principal_refused"
+
+
+class CredentialNeeded(PrincipalError):
+    """A decision needs to know who decides."""
+
+    code = "credential_needed"
+
+    def __init__(self, *, was_sent: bool = False) -> None:
+        found = "the token is wrong or revoked" if was_sent else "a decision needs a token"
+        super().__init__(f"{found}: {HOW_TO_SIGN_IN}")
+
+
+class OwnRequest(PrincipalError):
+    """Nobody decides about what they requested themselves."""
+
+    code = "own_request"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name!r} requested this action and cannot decide about it: another principal must; "
+            f"{HOW_TO_SIGN_IN}"
+        )
+        self.name = name
+
+
+class BadTokenName(ConfigError):
+    """A name that no token may have."""
+
+    code = "bad_token_name"
+
+
+class TokenExists(PrincipalError):
+    """A token of this name is in force."""
+
+    code = "token_exists"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"there is a token of the name {name!r}; revoke it first: hansard tokens revoke {name}"
+        )
+
+
+class UnknownToken(PrincipalError):
+    """No token of this name is in force."""
+
+    code = "unknown_token"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no token of the name {name[:80]!r} is in force: see hansard tokens list")

@@ -1,0 +1,292 @@
+"""Principals of one store: the one way to authenticate, and to manage tokens, sessions and links.
+
+Every write is one transaction on the caller's thread. What is revoked in another process is refused
+with the next request: nothing of it is kept in memory.
+"""
+
+from __future__ import annotations
+
+import hmac
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import apsw
+
+from hansard_store.database import DataFolder, store_errors, transaction
+from hansard_store.event_types import Actor, Event, EventType
+from hansard_store.events import append
+from hansard_store.own_connections import OwnConnections
+from hansard_store.principals import links, sessions, tokens
+from hansard_store.principals.errors import TokenExists, UnknownToken
+from hansard_store.principals.model import (
+    ALL_SCOPES,
+    Principal,
+    Scope,
+    as_name,
+    check_name,
+    scopes_text,
+)
+from hansard_store.principals.tokens import NamedToken
+
+_CONFIGURED_WORD: Final = b"hansard configured token v1\0"
+_MINUTE_NS: Final = 60 * 1_000_000_000
+_SHOWN_DIGITS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Configured:
+    """A token of the configuration: its keyed hash, and the principal that it is."""
+
+    hash: bytes
+    principal: Principal
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """A session that has begun: the cookie's value is known to the browser alone."""
+
+    cookie: str
+    principal: Principal
+
+
+class Principals:
+    """Who may do what in one store. Threads share it, each with a connection of its own."""
+
+    def __init__(
+        self,
+        folder: DataFolder,
+        *,
+        configured: Iterable[tuple[str, frozenset[Scope]]] = (),
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        """Make it; `configured` are secrets and scopes of the server's configuration."""
+        self._key = folder.key()
+        self._clock = clock
+        self._connections = OwnConnections(folder)
+        self._configured = [self._of_configuration(*one) for one in configured]
+        # Guards when which token was used; threads that authenticate add, the flush takes.
+        self._lock = threading.Lock()
+        self._used: dict[int, int] = {}
+
+    def close(self) -> None:
+        """Close all connections; no thread may be using one."""
+        self._connections.close()
+
+    # ---- authenticating
+
+    def authenticate(self, secret: str) -> Principal | None:
+        """Return whose token this is; None where it is of nobody, or revoked."""
+        if found := self._find_configured(secret):
+            return found.principal
+        if (token := self._find_token(secret)) is None:
+            return None
+        self._note_use(token)
+        return Principal(token.name, token.scopes, "token")
+
+    def of_cookie(self, cookie: str) -> Principal | None:
+        """Return whose session this is; None where it ended, or never was one."""
+        hash = sessions.session_hash(self._key, cookie)
+        with self._reading() as connection:
+            found = sessions.find_session(connection, hash, now_ns=self._clock())
+        if found is None or not self._is_in_force(found):
+            return None
+        return Principal(found.name, found.scopes, "session")
+
+    def sign_in(self, secret: str) -> SignedIn | None:
+        """Begin a session for the holder of a token; None where it is none."""
+        if known := self._find_configured(secret):
+            one = known.principal
+            return self._begin(sessions.Session(one.name, one.scopes, None, known.hash))
+        if (token := self._find_token(secret)) is None:
+            return None
+        self._note_use(token)
+        return self._begin(sessions.Session(token.name, token.scopes, token.id, None))
+
+    def sign_in_user(self, user: str) -> SignedIn:
+        """Begin a session for the user who runs the server, and may do everything with it."""
+        with self._writing() as connection:
+            token = self._token_of_user(connection, user)
+        return self._begin(sessions.Session(token.name, ALL_SCOPES, token.id, None))
+
+    def sign_out(self, cookie: str) -> None:
+        """End a session: its cookie opens nothing any more."""
+        with self._writing() as connection:
+            sessions.end_session(connection, sessions.session_hash(self._key, cookie))
+
+    # ---- links
+
+    def add_link(self, user: str, *, server: str, is_once: bool) -> str:
+        """Return the code of a link that signs a user in at one running server."""
+        code, now_ns = links.new_code(), self._clock()
+        with self._writing() as connection:
+            token = self._token_of_user(connection, user)
+            links.add_link(
+                connection,
+                links.link_hash(self._key, code),
+                server=server,
+                token_id=token.id,
+                is_once=is_once,
+                now_ns=now_ns,
+            )
+        return code
+
+    def use_link(self, code: str, *, server: str) -> SignedIn | None:
+        """Begin the session that a link is for; None where it is none of this server."""
+        with self._writing() as connection:
+            token_id = links.take_link(connection, links.link_hash(self._key, code), server=server)
+            found = [one for one in tokens.list_tokens(connection) if one.id == token_id]
+        if not found or not found[0].is_in_force:
+            return None
+        return self._begin(sessions.Session(found[0].name, ALL_SCOPES, found[0].id, None))
+
+    def end_links(self, server: str) -> None:
+        """End the links of a server that stops."""
+        with self._writing() as connection:
+            links.remove_links_of_server(connection, server)
+
+    # ---- managing tokens
+
+    def add(self, name: str, scopes: frozenset[Scope], *, by: Principal, who: str = "") -> str:
+        """Add a token and return its secret, which is kept nowhere.
+
+        Who may decide may read too: nobody decides about what they cannot see. Raises BadTokenName,
+        TokenExists.
+        """
+        name, now_ns = check_name(name), self._clock()
+        if Scope.DECIDE in scopes:
+            scopes |= {Scope.READ}
+        secret = tokens.new_secret()
+        hash = tokens.token_hash(self._key, secret)
+        with self._writing() as connection:
+            known = tokens.find_by_name(connection, name)
+            if known is not None and known.has_secret:
+                raise TokenExists(name)
+            if known is not None:  # of links alone: from now on the name has a secret too
+                self._end(connection, known, by=by.name or who, now_ns=now_ns)
+            tokens.add_token(connection, name, scopes, hash=hash, by=by.name or who, now_ns=now_ns)
+            body = {"scopes": scopes_text(scopes)}
+            self._tell(connection, EventType.TOKEN_ADDED, name, by, who, body)
+        return secret
+
+    def revoke(self, name: str, *, by: Principal, who: str = "") -> NamedToken:
+        """End a token with its sessions and links. Raises UnknownToken."""
+        now_ns = self._clock()
+        with self._writing() as connection:
+            token = tokens.find_by_name(connection, name)
+            if token is None:
+                raise UnknownToken(name)
+            self._end(connection, token, by=by.name or who, now_ns=now_ns)
+            self._tell(connection, EventType.TOKEN_REVOKED, token.name, by, who, {})
+        return token
+
+    def tokens(self) -> list[NamedToken]:
+        """Return all named tokens, revoked ones too, in the order of adding."""
+        self.flush_uses()
+        with self._reading() as connection:
+            return tokens.list_tokens(connection)
+
+    def configured(self) -> list[Principal]:
+        """Return the principals of the configuration's tokens."""
+        return [one.principal for one in self._configured]
+
+    def flush_uses(self) -> None:
+        """Write down which tokens were used; kept in memory meanwhile, one id a token."""
+        with self._lock:
+            used, self._used = self._used, {}
+        if not used:
+            return
+        with self._writing() as connection:
+            for token_id, used_ns in used.items():
+                tokens.note_use(connection, token_id, now_ns=used_ns)
+
+    # ---- inside
+
+    def _of_configuration(self, secret: str, scopes: frozenset[Scope]) -> _Configured:
+        hash = tokens.keyed(self._key, _CONFIGURED_WORD, secret)
+        # No name of a token has a colon, so it is nobody else's.
+        name = f"config:{scopes_text(scopes)}:{hash.hex()[:_SHOWN_DIGITS]}"
+        return _Configured(hash, Principal(name, scopes, "token"))
+
+    def _find_configured(self, secret: str) -> _Configured | None:
+        wanted, found = tokens.keyed(self._key, _CONFIGURED_WORD, secret), None
+        for one in self._configured:
+            if hmac.compare_digest(one.hash, wanted):
+                found = one
+        return found
+
+    def _find_token(self, secret: str) -> NamedToken | None:
+        if not secret.startswith(tokens.PREFIX):
+            return None
+        with self._reading() as connection:
+            return tokens.find_by_hash(connection, tokens.token_hash(self._key, secret))
+
+    def _is_in_force(self, session: sessions.Session) -> bool:
+        """Say whether the configuration still has the token; one of a named token ends with it."""
+        known = [one.hash for one in self._configured]
+        return session.token_id is not None or session.configured in known
+
+    def _begin(self, session: sessions.Session) -> SignedIn:
+        cookie = sessions.new_cookie()
+        hash = sessions.session_hash(self._key, cookie)
+        with self._writing() as connection:
+            sessions.add_session(connection, hash, session, now_ns=self._clock())
+        return SignedIn(cookie, Principal(session.name, session.scopes, "session"))
+
+    def _token_of_user(self, connection: apsw.Connection, user: str) -> NamedToken:
+        """Return the token of a name, made without a secret where there is none."""
+        name = as_name(user)
+        found = tokens.find_by_name(connection, name)
+        if found is None:
+            now_ns = self._clock()
+            tokens.add_token(connection, name, ALL_SCOPES, hash=None, by=name, now_ns=now_ns)
+            found = tokens.find_by_name(connection, name)
+            assert found is not None
+        return found
+
+    def _end(self, connection: apsw.Connection, token: NamedToken, *, by: str, now_ns: int) -> None:
+        tokens.revoke_token(connection, token, by=by, now_ns=now_ns)
+        sessions.end_sessions_of(connection, token.id)
+        links.remove_links_of_token(connection, token.id)
+
+    def _tell(
+        self,
+        connection: apsw.Connection,
+        type: EventType,
+        name: str,
+        by: Principal,
+        who: str,
+        body: dict[str, str],
+    ) -> None:
+        principal = {"principal": by.name} if by.is_authenticated else {}
+        event = Event(
+            type=type,
+            actor=Actor.ME,
+            who=by.name or who,
+            action=str(type),
+            source="cli",
+            subject=f"token:{name}",
+            time_ns=self._clock(),
+            body={**body, **principal, "auth_method": by.method},
+        )
+        append(connection, event)
+
+    def _note_use(self, token: NamedToken) -> None:
+        now_ns = self._clock()
+        if now_ns - token.used_ns >= _MINUTE_NS:
+            with self._lock:
+                self._used[token.id] = now_ns
+
+    @contextmanager
+    def _reading(self) -> Iterator[apsw.Connection]:
+        with store_errors():
+            yield self._connections.get()
+
+    @contextmanager
+    def _writing(self) -> Iterator[apsw.Connection]:
+        connection = self._connections.get()
+        with transaction(connection):
+            yield connection

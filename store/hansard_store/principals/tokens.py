@@ -1,0 +1,117 @@
+"""Named tokens in SQLite: of each a keyed hash, never the secret."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass
+from typing import Any, Final
+
+import apsw
+
+from hansard_store.principals.model import Scope, read_scopes, scopes_text
+
+PREFIX: Final = "hst_"  # tells a named token from one of the configuration
+_WORD: Final = b"hansard principal token v1\0"
+_SECRET_BYTES: Final = 32
+_COLUMNS = (
+    "id, name, scopes, hash IS NOT NULL, created_ns, created_by, revoked_ns, revoked_by, used_ns"
+)
+_ADD = """
+INSERT INTO principal_token (name, scopes, hash, created_ns, created_by)
+VALUES (:name, :scopes, :hash, :now, :by) RETURNING id
+"""
+_BY_HASH = f"SELECT {_COLUMNS} FROM principal_token WHERE hash = ? AND revoked_ns IS NULL"
+_BY_NAME = f"""
+SELECT {_COLUMNS} FROM principal_token INDEXED BY principal_token_name
+WHERE lower(name) = lower(?) AND revoked_ns IS NULL
+"""
+_LIST = f"SELECT {_COLUMNS} FROM principal_token ORDER BY id"
+_REVOKE = """
+UPDATE principal_token SET revoked_ns = :now, revoked_by = :by
+WHERE id = :id AND revoked_ns IS NULL
+"""
+_USED = "UPDATE principal_token SET used_ns = max(used_ns, :now) WHERE id = :id"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedToken:
+    """A named token; the secret is known to its holder alone."""
+
+    id: int
+    name: str
+    scopes: frozenset[Scope]
+    has_secret: bool  # False: only links of a server sign in with this name
+    created_ns: int
+    created_by: str
+    revoked_ns: int | None
+    revoked_by: str | None
+    used_ns: int  # 0: never; to the minute
+
+    @property
+    def is_in_force(self) -> bool:
+        return self.revoked_ns is None
+
+
+def new_secret() -> str:
+    """Return a secret of 256 random bits."""
+    return PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
+
+
+def keyed(key: bytes, word: bytes, secret: str) -> bytes:
+    """Return what is stored of a secret: without the store's key no guess can be tested."""
+    return hmac.digest(key, word + secret.encode("utf-8", "surrogateescape"), hashlib.sha256)
+
+
+def token_hash(key: bytes, secret: str) -> bytes:
+    """Return what is stored of a token."""
+    return keyed(key, _WORD, secret)
+
+
+def add_token(
+    connection: apsw.Connection,
+    name: str,
+    scopes: frozenset[Scope],
+    *,
+    hash: bytes | None,
+    by: str,
+    now_ns: int,
+) -> int:
+    """Add a token in the caller's transaction; None for a name that only links sign in with."""
+    given = {"name": name, "scopes": scopes_text(scopes), "hash": hash, "now": now_ns, "by": by}
+    return int(connection.execute(_ADD, given).get)
+
+
+def find_by_hash(connection: apsw.Connection, hash: bytes) -> NamedToken | None:
+    """Return the token in force that a hash belongs to."""
+    return _token(connection.execute(_BY_HASH, (hash,)).fetchone())
+
+
+def find_by_name(connection: apsw.Connection, name: str) -> NamedToken | None:
+    """Return the token in force of a name, in letters of either case."""
+    return _token(connection.execute(_BY_NAME, (name,)).fetchone())
+
+
+def list_tokens(connection: apsw.Connection) -> list[NamedToken]:
+    """Return all tokens, revoked ones too, in the order of adding."""
+    rows: Any = connection.execute(_LIST)
+    return [token for row in rows if (token := _token(row)) is not None]
+
+
+def revoke_token(connection: apsw.Connection, token: NamedToken, *, by: str, now_ns: int) -> bool:
+    """End a token; False where it had ended already."""
+    connection.execute(_REVOKE, {"id": token.id, "now": now_ns, "by": by})
+    return connection.changes() == 1
+
+
+def note_use(connection: apsw.Connection, token_id: int, *, now_ns: int) -> None:
+    """Write down that a token was used."""
+    connection.execute(_USED, {"id": token_id, "now": now_ns})
+
+
+def _token(row: Any) -> NamedToken | None:
+    if row is None:
+        return None
+    number, name, scopes, has_secret, *times = row
+    return NamedToken(number, name, read_scopes(scopes), bool(has_secret), *times)

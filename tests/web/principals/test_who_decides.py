@@ -1,0 +1,219 @@
+"""Who decides: every way to decide, with and without a credential, as the record has it then."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+from starlette.testclient import TestClient
+
+from hansard_collector.pipeline import Pipeline
+from hansard_store.database import DataFolder
+from hansard_store.principals.model import Scope
+from hansard_web.security import is_a_decision
+from hansard_web.settings import Token, WebSettings
+from tests.signing import add_token, bearer, session_of
+from tests.web.conftest import MakeClient
+from tests.web.test_scopes import CHANGES, routes_of
+
+# What needs a credential on a server that is open otherwise: the issue's list, and nothing else.
+DECISIONS: Final = {
+    "POST /approvals/{approval_id}",
+    "POST /memory/{memory_id}/accept",
+    "POST /memory/{memory_id}/invalidate",
+    "POST /tasks/{task_id}",
+    "POST /v1/approvals/{approval_id}/approve",
+    "POST /v1/approvals/{approval_id}/reject",
+    "POST /v1/approvals/{approval_id}/revise",
+    "POST /v1/approvals/{approval_id}/settle",
+    "POST /v1/approvals/{approval_id}/undo",
+    "POST /v1/memory/accept",
+    "POST /v1/memory/invalidate",
+    "POST /v1/tasks/{task_id}/decide",
+}
+WIRE: Final = {"tool": "wire_money", "arguments": {"to": "me"}, "agent": "bot"}
+
+
+@pytest.fixture
+def agent(make_client: MakeClient, pipeline: Pipeline) -> TestClient:
+    """A program without a credential, at a server on loopback without any configured token."""
+    made = make_client(WebSettings(), pipeline)
+    made.auth = None
+    return made
+
+
+def folder_of(client: TestClient) -> DataFolder:
+    folder: DataFolder = client.app.state.site.folder  # type: ignore[attr-defined]
+    return folder
+
+
+def propose(client: TestClient, **headers: str) -> str:
+    answer = client.post("/v1/approvals", json=WIRE, headers=headers)
+    assert answer.status_code == 201
+    return str(answer.json()["approval_id"])
+
+
+def events(client: TestClient, approval_id: str) -> list[dict[str, Any]]:
+    found = client.get("/v1/events", params={"approval": approval_id}).json()["items"]
+    return list(reversed(found))
+
+
+def test_exactly_the_decisions_need_a_credential_on_an_open_server(agent: TestClient) -> None:
+    routes = set(routes_of(agent.app.router.routes))  # type: ignore[attr-defined]
+    filled = {f"{method} {path}": path for method, path in routes if f"{method} {path}" in CHANGES}
+    refused = set()
+    for route, path in filled.items():
+        method = route.partition(" ")[0]
+        for name in ("approval_id", "memory_id", "task_id", "annotation_id", "step_id"):
+            path = path.replace(f"{{{name}}}", "0" * 32)
+        answer = agent.request(method, path, headers={"Accept": "application/json"})
+        is_page_refused = answer.headers.get("location", "").startswith("/signin?next=")
+        if answer.status_code == 401 or is_page_refused:
+            refused.add(route)
+
+    assert refused == DECISIONS
+    assert {one for one in CHANGES if is_a_decision(*one.split(" ", 1))} == DECISIONS
+
+
+def test_the_agent_cannot_approve_its_own_action_in_anybodys_name(agent: TestClient) -> None:
+    approval_id = propose(agent)
+
+    answer = agent.post(f"/v1/approvals/{approval_id}/approve", json={"by": "kim"})
+
+    assert answer.status_code == 401
+    assert answer.json()["error"]["code"] == "credential_needed"
+    assert "hansard tokens add" in answer.json()["error"]["message"]
+    assert agent.get(f"/v1/approvals/{approval_id}").json()["status"] == "awaiting"
+
+
+def test_a_decision_is_kept_under_the_name_of_its_token_whatever_the_body_says(
+    agent: TestClient,
+) -> None:
+    approval_id = propose(agent)
+    secret = add_token(folder_of(agent), "ana")
+
+    answer = agent.post(
+        f"/v1/approvals/{approval_id}/approve", json={"by": "kim"}, headers=bearer(secret)
+    )
+
+    found = answer.json()
+    assert (found["status"], found["decided_by"], found["decided_method"]) == (
+        "approved", "ana", "token",
+    )  # fmt: skip
+    assert (found["requested_by"], found["requested_method"]) == ([], "none")
+    last = events(agent, approval_id)[-1]
+    assert (last["type"], last["who"]) == ("action.approved", "ana")
+    assert last["body"].items() >= {
+        "principal": "ana", "auth_method": "token", "stated_by": "kim",
+    }.items()  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", ["approve", "reject", "revise"])
+def test_who_requested_an_action_cannot_decide_about_it_whatever_its_scopes(
+    agent: TestClient, verb: str
+) -> None:
+    secret = add_token(folder_of(agent), "bot", *Scope)
+    approval_id = propose(agent, **bearer(secret))
+
+    answer = agent.post(
+        f"/v1/approvals/{approval_id}/{verb}", json={"note": "x"} if verb == "revise" else {},
+        headers=bearer(secret),
+    )  # fmt: skip
+
+    assert answer.status_code == 403
+    assert answer.json()["error"]["code"] == "own_request"
+    assert "hansard tokens add" in answer.json()["error"]["message"]
+    other = add_token(folder_of(agent), "ana")
+    path = f"/v1/approvals/{approval_id}/approve"
+    assert agent.post(path, json={}, headers=bearer(other)).status_code == 200
+
+
+def test_a_configured_token_is_a_principal_and_cannot_approve_what_it_requested(
+    make_client: MakeClient,
+) -> None:
+    client = make_client(WebSettings(tokens=(Token("one-token-for-all"), Token("another-one"))))
+    mine, other = bearer("one-token-for-all"), bearer("another-one")
+    approval_id = propose(client, **mine)
+    path = f"/v1/approvals/{approval_id}/approve"
+
+    own = client.post(path, json={}, headers=mine)
+    granted = client.post(path, json={}, headers=other)
+
+    assert (own.status_code, own.json()["error"]["code"]) == (403, "own_request")
+    assert granted.status_code == 200
+    assert granted.json()["decided_by"].startswith("config:admin+decide+ingest+read:")
+    assert granted.json()["decided_by"] not in granted.json()["requested_by"]
+
+
+def test_a_token_is_known_at_once_and_refused_at_once_when_revoked(agent: TestClient) -> None:
+    path = f"/v1/approvals/{propose(agent)}/revise"
+    secret = add_token(folder_of(agent), "ana")
+    assert agent.post(path, json={"note": "less"}, headers=bearer(secret)).status_code == 200
+
+    add_token(folder_of(agent), "ana")  # which revokes the one before
+
+    answer = agent.post(path, json={"note": "less"}, headers=bearer(secret))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "credential_needed")
+
+
+def test_no_secret_of_a_token_is_in_the_store(agent: TestClient) -> None:
+    folder = folder_of(agent)
+    secret = add_token(folder, "ana")
+    cookie = next(iter(session_of(folder, "kim").values()))
+    agent.post(f"/v1/approvals/{propose(agent)}/approve", json={}, headers=bearer(secret))
+
+    stored = b"".join(one.read_bytes() for one in folder.path.glob("hansard.db*"))
+
+    assert secret.encode() not in stored
+    assert cookie.encode() not in stored
+
+
+def test_a_session_ends_on_the_server_at_sign_out(agent: TestClient) -> None:
+    cookies = session_of(folder_of(agent), "ana")
+    agent.cookies.update(cookies)
+    csrf = agent.get("/approvals").text.partition('name="csrf" value="')[2][:64]
+    path = f"/v1/approvals/{propose(agent)}/reject"
+
+    assert agent.post("/signout", data={"csrf": csrf}).is_redirect
+    agent.cookies.clear()
+    agent.cookies.update(cookies)  # the old value, as somebody has copied it
+
+    assert agent.post(path, json={}).status_code == 401
+    assert "Sign out" not in agent.get("/approvals").text
+
+
+def test_anyone_decides_where_the_setting_says_so_and_every_page_says_it(
+    make_client: MakeClient,
+) -> None:
+    client = make_client(WebSettings(decide="anyone"))
+    client.auth = None
+    first, second = propose(client), propose(client)
+
+    named = client.post(f"/v1/approvals/{first}/approve", json={"by": "kim"}).json()
+    nameless = client.post(f"/v1/approvals/{second}/approve", json={}).json()
+
+    assert (named["decided_by"], named["decided_method"]) == ("kim", "claimed")
+    assert (nameless["decided_by"], nameless["decided_method"]) == ("me", "none")
+    for path in ("/", "/approvals", "/tasks", "/memory", "/health"):
+        assert "Anyone who reaches this server decides" in client.get(path).text
+
+
+def test_a_browser_that_is_not_signed_in_sees_the_action_and_how_to_sign_in(
+    agent: TestClient,
+) -> None:
+    text = agent.get(f"/approvals/{propose(agent)}").text
+
+    assert "wire_money" in text
+    assert "<code>hansard open</code>" in text
+    assert 'value="approve"' not in text
+
+
+def test_private_answers_are_kept_by_no_cache_where_a_token_is_set(
+    make_client: MakeClient,
+) -> None:
+    client = make_client(WebSettings(tokens=(Token("one-token-for-all"),)))
+    client.headers.update(bearer("one-token-for-all"))
+
+    for path in ("/", "/approvals", "/v1/runs", "/v1/approvals", "/v1/ledger", "/signin"):
+        assert client.get(path).headers["cache-control"] == "no-store", path
+    assert client.get("/healthz").headers.get("cache-control") != "no-store"
