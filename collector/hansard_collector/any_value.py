@@ -19,6 +19,10 @@ from hansard_store.records import Leaf, add_leaves
 # `claude_code.api_request`, `codex.tool_result`: the only bodies that are names.
 _NAME_BODY = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)+", re.ASCII)
 _LONGEST_NAME = 128
+# What the conventions call an event by. Tracing libraries put a place in the code there instead
+# (`event otel/src/events.rs:1089`, of Rust's appender), and the name into an attribute.
+_DOTTED = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)+", re.ASCII)
+_PLAIN = re.compile(r"[\w-]+", re.ASCII)
 
 _NO_VALUES: Mapping[str, Value] = {}
 _SCALARS = frozenset({"int_value", "double_value", "bool_value"})  # that hold no text or bytes
@@ -125,7 +129,7 @@ def log_view(
     attributes = attributes_dict(record.attributes)
     body = python_value(record.body)
     return LogView(
-        event_name=record.event_name or _event_name(attributes, body),
+        event_name=_event_name(record.event_name, attributes, body),
         time_ns=record.time_unix_nano or record.observed_time_unix_nano,
         severity_number=record.severity_number,
         body=body,
@@ -138,12 +142,20 @@ def log_view(
     )
 
 
-def _event_name(attributes: Mapping[str, Value], body: Value) -> str:
-    """The name where the record's own field is empty, as senders older than OTLP 1.5 put it."""
+def _event_name(own: str, attributes: Mapping[str, Value], body: Value) -> str:
+    """The record's own name where it is a dotted one, else the best of all places for it.
+
+    Senders older than OTLP 1.5 put it into an attribute or the body. An attribute is preferred to
+    an own name without dots, and a body that is a name to an own name that cannot be one.
+    """
+    if len(own) <= _LONGEST_NAME and _DOTTED.fullmatch(own):
+        return own
     for key in ("event.name", "event_name"):
         name = attributes.get(key)
         if isinstance(name, str) and name:
             return name
+    if own and _PLAIN.fullmatch(own):
+        return own
     if isinstance(body, str) and len(body) <= _LONGEST_NAME and _NAME_BODY.fullmatch(body):
         return body
-    return ""
+    return own

@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from hansard_collector.dialects.vocabulary import host_in, seller_of_model
 from hansard_compiler.calls import Cost, Tokens
 
 if TYPE_CHECKING:
@@ -120,11 +121,28 @@ def _prices(provider: str | None, model: str) -> Callable[[int], PriceCard] | No
     if not model or len(model) > _LONGEST_MODEL_NAME:
         return None
     listed = None if provider is None else _PRICED_AS.get(provider, provider)
+    info = _listed_model(model, listed)
+    if info is None and provider is not None and _may_pass_on(provider, listed):
+        # A proxy, or the client of one maker that is pointed at another's models.
+        seller = seller_of_model(model)
+        if seller is not None:
+            name = model.strip().rpartition("/")[2]
+            info = _listed_model(name, _PRICED_AS.get(seller, seller))
+    return None if info is None else _by_time(info)
+
+
+def _listed_model(model: str, listed: str | None) -> ModelInfo | None:
     try:
-        _, info = _price_list().find_provider_model(model, None, listed, None)
+        return _price_list().find_provider_model(model, None, listed, None)[1]
     except LookupError:
         return None
-    return _by_time(info)
+
+
+def _may_pass_on(provider: str, listed: str | None) -> bool:
+    """Whether a provider's name says only who was called: an address, or a maker of clients."""
+    return host_in(provider) is not None or any(
+        known.id == listed for known in _price_list().providers
+    )
 
 
 def _by_time(info: ModelInfo) -> Callable[[int], PriceCard]:

@@ -26,7 +26,7 @@ from hansard_store.projections import (
 )
 
 # Raise it when a dialect reads more than before: `hansard rebuild` then makes old rows again.
-DERIVED_VERSION = 6
+DERIVED_VERSION = 7
 
 _PAYLOAD_REF = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 _SUMMARY_CHARS = 120
@@ -96,6 +96,8 @@ def _flags(view: SpanView, normal: Normalised) -> int:
     flags = 0
     if normal.duplicate:
         flags |= SpanFlag.DUPLICATE
+    if normal.call is not None and _is_usage_alone(normal.call):
+        flags |= SpanFlag.USAGE_ALONE
     if normal.cancelled:
         flags |= SpanFlag.CANCELLED
     elif view.status_code == _STATUS_ERROR or normal.error is not None:
@@ -107,6 +109,12 @@ def _flags(view: SpanView, normal: Normalised) -> int:
     if view.events:
         flags |= SpanFlag.HAS_EVENTS
     return flags
+
+
+def _is_usage_alone(call: Call) -> bool:
+    if call.operation or call.response_id or call.finish_reason_raw or call.error is not None:
+        return False
+    return not (call.input or call.output)
 
 
 def _usage_of(call: Call) -> Usage:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hansard_collector.cost import computed_cost
-from hansard_collector.dialects import call_ids, claude_code, vocabulary
-from hansard_collector.dialects.failure import error_of
+from hansard_collector.dialects import call_ids, claude_code, failure, vocabulary
 from hansard_collector.dialects.fields import join, merge, take
 from hansard_collector.dialects.plan import Plan, plan_for
 from hansard_collector.dialects.reading import Reading, start_reading
@@ -47,8 +46,10 @@ def normalise(view: SpanView, messages: MessageCache) -> Normalised:
     reading.role = role
     every = take(reading, plan.group("every"), sources)
     merged = merge(reading, plan.group("merged"))
-    error = error_of(reading, take(reading, plan.group("failure")))
+    error = failure.error_of(reading, take(reading, plan.group("failure")))
     call = _call(reading, plan, merged=merged, error=error) if role in _CALL_ROLES else None
+    if call is not None:
+        error = call.error
     content = _content(reading, plan, call, sources=sources)
     search = take(reading, plan.group("retrieval"), sources) if role in _SEARCH_ROLES else {}
     return Normalised(
@@ -110,7 +111,7 @@ def _call(
             reported_by=sources.get("cost.reported", ""),
             reported_lines=merged.get("cost.lines", {}),
         ),
-        error=error,
+        error=failure.error_of_reason(reason, raw_reason, error),
         response_id=found.get("response_id"),
         time_to_first_token_ms=found.get("time_to_first_token"),
         input_is_delta=claude_code.is_delta(reading),
@@ -132,8 +133,8 @@ def _conversation(
         said["input"] = (*(m for m in system if m.text not in known), *spoken)
     if "input" in said:
         said["input"] = call_ids.complete_input(reading, said["input"])
-    if "output" in said:
-        said["output"] = call_ids.complete_output(reading, said["output"])
+    if answer := call_ids.complete_output(reading, said.get("output", ())):
+        said["output"] = answer
     return said
 
 

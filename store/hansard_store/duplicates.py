@@ -12,6 +12,8 @@ from typing import Any
 
 import apsw
 
+from hansard_store.flags import SpanFlag
+
 OURS = "hansard"  # the dialect of our own spans
 
 
@@ -29,6 +31,8 @@ class CallFacts:
     end_ns: int | None
     scope: int
     dialect: str
+    is_usage_alone: bool = False  # it says nothing but a model and what was used
+    has_messages: bool = False
 
     @property
     def has_tokens(self) -> bool:
@@ -48,7 +52,12 @@ def judge(outer: CallFacts, inner: CallFacts) -> Verdict:
         return Verdict.INDEPENDENT
     if not _same_call(outer, inner):
         return Verdict.OUTER_SUMS if inner.has_tokens else Verdict.INDEPENDENT
+    if outer.is_usage_alone and not inner.is_usage_alone:
+        return Verdict.OUTER_REPEATS
     if inner.has_tokens and not outer.has_tokens:
+        return Verdict.OUTER_REPEATS
+    is_fuller = inner.has_messages and not outer.has_messages
+    if is_fuller and not outer.has_tokens:  # a failed call: the words tell which span is it
         return Verdict.OUTER_REPEATS
     return Verdict.INNER_REPEATS
 
@@ -75,6 +84,21 @@ def are_twins(one: CallFacts, other: CallFacts) -> bool:
     )
     same_usage = (one.tokens_input, one.tokens_output) == (other.tokens_input, other.tokens_output)
     return overlap and same_usage
+
+
+def is_usage_of(usage: CallFacts, call: CallFacts) -> bool:
+    """Return whether usage alone is what a call beside it used: an accounting record, no call.
+
+    It is written when the call has ended, and has the same numbers.
+    """
+    if not usage.is_usage_alone or call.is_usage_alone or usage.role != call.role:
+        return False
+    if not _same_model(usage.model, call.model) or not usage.has_tokens:
+        return False
+    written_ns = usage.start_ns
+    latest_ns = (call.end_ns or call.start_ns) + _USAGE_WITHIN_NS
+    same = (usage.tokens_input, usage.tokens_output) == (call.tokens_input, call.tokens_output)
+    return same and call.start_ns <= written_ns <= latest_ns
 
 
 def _same_output(one: CallFacts, other: CallFacts) -> bool:
@@ -105,9 +129,11 @@ def _same_model(one: str | None, other: str | None) -> bool:
     return long.startswith(short) or long.endswith(short)
 
 
-_COLUMNS = """
+_ALONE = int(SpanFlag.USAGE_ALONE)
+_COLUMNS = f"""
 span.id, span.role, span.model, call.response_id, call.tokens_input, call.tokens_output,
-span.sort_ns, span.end_ns, span.scope, span.dialect
+span.sort_ns, span.end_ns, span.scope, span.dialect, span.flags & {_ALONE} <> 0,
+call.input_prefix IS NOT NULL OR call.output_prefix IS NOT NULL
 """
 # An instrumentor that wraps an SDK which records itself, where the wrapper gives no context (a
 # streamed call): two scopes, one parent, begun at nearly the same time.
@@ -120,6 +146,21 @@ WHERE mine.id = :span AND other.scope <> mine.scope AND other.role = mine.role
 LIMIT 8
 """
 _TWINS_BEGIN_WITHIN_NS = 1_000_000_000
+# Usage alone and the calls that it may be of; a call is looked for that began up to an hour before.
+_USAGE_AND_CALLS = f"""
+SELECT other.id
+FROM span AS mine CROSS JOIN span AS other
+  ON other.trace_id = mine.trace_id AND other.parent_span_id = mine.parent_span_id
+  AND other.sort_ns
+    BETWEEN mine.sort_ns - iif(mine.flags & {_ALONE}, :call_ns, 0)
+    AND iif(mine.flags & {_ALONE}, mine.sort_ns, coalesce(mine.end_ns, mine.sort_ns) + :usage_ns)
+WHERE mine.id = :span AND other.role = mine.role
+  AND other.flags & {_ALONE} <> mine.flags & {_ALONE}
+  AND (other.tokens_input, other.tokens_output) IS (mine.tokens_input, mine.tokens_output)
+LIMIT 8
+"""
+_CALL_WITHIN_NS = 3_600_000_000_000
+_USAGE_WITHIN_NS = 10_000_000_000
 _FACTS = f"""
 SELECT {_COLUMNS} FROM span JOIN call ON call.span = span.id WHERE span.id = ? AND candidate = 1
 """
@@ -135,4 +176,11 @@ def near_beside(connection: apsw.Connection, span: int) -> list[int]:
     """Return the spans of a call's role that another scope began beside it at about its time."""
     bindings = {"span": span, "window_ns": _TWINS_BEGIN_WITHIN_NS}
     rows: list[Any] = connection.execute(_BESIDE, bindings).fetchall()
+    return [row[0] for row in rows]
+
+
+def usage_and_calls(connection: apsw.Connection, span: int) -> list[int]:
+    """Return the calls beside usage alone with its numbers; of a call, what may be its usage."""
+    bindings = {"span": span, "call_ns": _CALL_WITHIN_NS, "usage_ns": _USAGE_WITHIN_NS}
+    rows: list[Any] = connection.execute(_USAGE_AND_CALLS, bindings).fetchall()
     return [row[0] for row in rows]

@@ -26,3 +26,4 @@ class SpanFlag:
     PARENT_REMOTE = 8192  # the sender says that the parent is in another process
     SYNTHETIC = 16384  # made from log records
     CANCELLED = 32768  # ended before it was done, and nothing failed
+    USAGE_ALONE = 65536  # a model call by nothing but what it used: no operation, words or id

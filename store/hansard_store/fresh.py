@@ -62,6 +62,7 @@ class FreshRun:
         self._response_of: dict[int, str] = {}
         self._marks: set[bytes] = set()
         self._sums: set[int] = set()
+        self.has_usage_alone = False  # whether a step says of a call nothing but its usage
 
     # ---- the tree
 

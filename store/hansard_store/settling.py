@@ -20,8 +20,10 @@ from hansard_store.duplicates import (
     Verdict,
     are_twins,
     call_facts,
+    is_usage_of,
     judge,
     near_beside,
+    usage_and_calls,
 )
 from hansard_store.flags import SpanFlag
 from hansard_store.near import REACH, Near, near_above, near_below
@@ -161,7 +163,12 @@ def _settle_twins(connection: apsw.Connection, run: RunState, span: int) -> None
         return
     for other in others:
         facts = call_facts(connection, other)
-        if facts is not None and are_twins(mine, facts):
+        if facts is None:
+            continue
+        if is_usage_of(mine, facts) or is_usage_of(facts, mine):
+            usage = mine if mine.is_usage_alone else facts
+            counting.set_call_counted(connection, run, usage.span, counted=False)
+        elif are_twins(mine, facts):
             repeat = max(mine, facts, key=_order)
             counting.set_call_counted(connection, run, repeat.span, counted=False)
 
@@ -173,6 +180,8 @@ def _order(call: CallFacts) -> tuple[bool, int, int]:
 def _possible_twins(connection: apsw.Connection, run: RunState, span: int) -> list[int]:
     same = _same_response(connection, run, span)
     beside = near_beside(connection, span) if run.call_scope == MANY_SCOPES else []
+    if run.fresh is None or run.fresh.has_usage_alone:
+        beside += usage_and_calls(connection, span)
     return list(dict.fromkeys([*same, *beside]))
 
 

@@ -284,6 +284,8 @@ class SpanWriter:
         marked = counting.is_marked(self._connection, run, span.span_id)
         if made.call is not None:
             run.tell_call_scope(span.scope)
+            if run.fresh is not None and made.flags & SpanFlag.USAGE_ALONE:
+                run.fresh.has_usage_alone = True
             self._add_call(number, made.call, run, flags=span.flags | made.flags)
         if made.usage_sum is not None:
             counting.add_sum(

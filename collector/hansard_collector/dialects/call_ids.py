@@ -7,13 +7,15 @@ answer the calls before them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from hansard_collector.dialects import chat, wire
+from hansard_collector.dialects.parts import arguments_of
 from hansard_collector.dialects.reading import Reading
-from hansard_collector.dialects.values import text
+from hansard_collector.dialects.values import first, opened, printed, text
 from hansard_compiler.calls import Message, Part, TextPart, ToolCallPart, ToolResultPart
 
 # Responses items have an id of their own beside the call's: some instrumentors write the wrong one.
@@ -33,13 +35,58 @@ def complete_input(reading: Reading, messages: tuple[Message, ...]) -> tuple[Mes
 
 
 def complete_output(reading: Reading, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return the messages of an answer with the ids that can be told."""
+    """Return the messages of an answer with the ids that can be told.
+
+    An answer without a call gets those that the span tells beside it.
+    """
+    if not any(isinstance(part, ToolCallPart) for part in _joined(messages)):
+        messages = (*messages, *_told_beside(reading))
     if not _lacks_ids(messages):
         return messages
     ids = _recorded_ids(reading, messages, wire.RESPONSES, chat.response_messages)
     if ids == [None]:  # OpenLIT tells a single call's id on the span
         ids = [text(reading.view.attributes.get("gen_ai.tool.call.id"))]
     return _with_ids(messages, ids)
+
+
+def _told_beside(reading: Reading) -> tuple[Message, ...]:
+    """Calls that an answer asks for, as attributes of the call's own span (OpenLIT before 1.35).
+
+    Names and ids stand with commas between, arguments as one JSON object after the other.
+    """
+    attributes = reading.view.attributes
+    told = text(attributes.get("gen_ai.tool.name"))
+    given = text(first(attributes, _ARGUMENTS))
+    if not told or given is None or reading.role != "llm":
+        return ()
+    names, ids = told.split(", "), (text(attributes.get("gen_ai.tool.call.id")) or "").split(", ")
+    arguments = [given] if len(names) == 1 else _one_by_one(given)
+    if len(arguments) != len(names):
+        return ()
+    ids = ids if len(ids) == len(names) else [""] * len(names)
+    parts = (
+        ToolCallPart(call_id or None, name, arguments_of(printed(opened(sent))))
+        for call_id, name, sent in zip(ids, names, arguments, strict=True)
+    )
+    return (Message("assistant", tuple(parts)),)
+
+
+_ARGUMENTS = ("gen_ai.tool.args", "gen_ai.tool.call.arguments")
+_decode_one = json.JSONDecoder().raw_decode
+
+
+def _one_by_one(source: str) -> list[Any]:
+    """The JSON values of a text that has commas between them; none where it is cut off."""
+    found: list[Any] = []
+    at = 0
+    try:
+        while at < len(source):
+            value, end = _decode_one(source, at)
+            found.append(value)
+            at = end + len(source[end:]) - len(source[end:].lstrip(", "))
+    except (ValueError, RecursionError):
+        return []
+    return found
 
 
 def _lacks_ids(messages: Iterable[Message]) -> bool:

@@ -48,6 +48,18 @@ def error_of(reading: Reading, found: Mapping[str, Any]) -> CallError | None:
     )
 
 
+def error_of_reason(
+    reason: str | None, sent: str | None, error: CallError | None
+) -> CallError | None:
+    """Return the error of a call that ended for `reason`, as it was `sent`.
+
+    A model that stopped with an error has failed, whatever the status of the span says.
+    """
+    if error is not None or reason != "error":
+        return error
+    return CallError(type=sent, message=f"the model call ended with finish reason {sent!r}")
+
+
 def _last(records: list[Record]) -> Mapping[str, Any]:
     return records[-1].attributes if records else {}
 

@@ -10,6 +10,7 @@ from hansard_collector.dialects.reading import Reading
 from hansard_collector.dialects.sources import Source
 from hansard_collector.dialects.values import (
     count,
+    first,
     is_content,
     opened,
     real,
@@ -88,6 +89,21 @@ def _streamed(reading: Reading) -> tuple[Message, ...]:
 
 def tools(reading: Reading, key: str) -> tuple[Json, ...] | None:
     return tool_lists.tools_of(decode(reading, key)) or None
+
+
+def _model_of_parameters(reading: Reading, key: str) -> str | None:
+    sent = decode(reading, key)
+    return text(first(sent, _MODEL_PARAMETERS)) if isinstance(sent, dict) else None
+
+
+# A failed call has no answer that names its model: the parameters of the request do.
+_MODEL_PARAMETERS = ("model", "model_name", "modelId", "model_id")
+ASKED_MODEL = (
+    Source("invocation_params", _model_of_parameters, needs="mlflow"),
+    Source("model", _read_text, needs="mlflow"),
+    Source("model_name", _read_text, needs="mlflow"),
+    Source("mlflow.spanInputs", _model_of_parameters, label="mlflow.spanInputs{modelId}"),
+)
 
 
 def cost_lines(reading: Reading, key: str) -> Mapping[str, float] | None:

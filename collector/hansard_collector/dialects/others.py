@@ -10,6 +10,7 @@ from hansard_collector.dialects import chat, tool_lists
 from hansard_collector.dialects.gen_ai import document
 from hansard_collector.dialects.reading import Reading
 from hansard_collector.dialects.values import (
+    first,
     inside,
     is_content,
     mapping,
@@ -52,6 +53,8 @@ SPAN_ROLES: Mapping[str, Mapping[str, str]] = {
         "span Turn ": "task",
         "span Guardrail ": "guardrail",
     },
+    # Around each call, `llm_request`, stand the turn's part in it and each attempt.
+    "livekit": {"span llm_node": "task", "span llm_request_run": "task"},
     "openlit": {"span chat ": "llm", "span embeddings ": "embedding"},  # a failed call has no more
     "pydantic_ai": {
         "span agent run": "agent",  # format 2
@@ -147,19 +150,52 @@ def response(reading: Reading, key: str) -> tuple[Message, ...] | None:
     return chat.response_messages(reading.opened(key)) or None
 
 
+def counts_only(reading: Reading, key: str) -> str | None:
+    """A request that has tokens counted, and no model asked."""
+    path = text(reading.view.attributes[key]) or ""
+    return "other" if path.lower().rstrip("/").endswith(_COUNTING) else None
+
+
+_COUNTING = ("count_tokens", "counttokens", "count-tokens", "/tokenize", "token-counting")
+
+
+def names_model(reading: Reading, _: str) -> str | None:
+    """A span that only names a model calls it, unless its own name says that it counts tokens."""
+    return None if reading.view.name.lower().endswith(_COUNTING) else "llm"
+
+
+def sdk_request(reading: Reading, _: str) -> str | None:
+    """Anthropic's SDK says the operation of what asks a model; all else asks the API."""
+    return "other" if "gen_ai.operation.name" not in reading.attributes else None
+
+
 def livekit_context(reading: Reading, key: str) -> tuple[Message, ...] | None:
-    """`lk.chat_ctx`: `{items: [{type: message, role, content}, {type: function_call} …]}`."""
+    """`lk.chat_ctx`, `lk.pii.chat_ctx`: `{items: [{type: message, role, content}, {type: function_call} …]}`."""
     sent = reading.opened(key)
     items = sent.get("items") if isinstance(sent, dict) else sent
     return chat.messages_of(items, "user") or None
 
 
+# Newer versions mark what a person said by one more word.
+LIVEKIT_ASKED, LIVEKIT_ANSWERS = (
+    tuple(f"{family}.{name}" for family in ("lk", "lk.pii") for name in names)
+    for names in (
+        ("user_input", "input_text", "user_transcript"),
+        ("response.text", "response.function_calls"),
+    )
+)
+
+
 def livekit_answer(reading: Reading, _: str) -> tuple[Message, ...] | None:
     attributes = reading.view.attributes
-    calls = [opened(call) for call in _listed(attributes.get("lk.response.function_calls"))]
+    told = {
+        name: first(attributes, (f"lk.{name}", f"lk.pii.{name}"))
+        for name in ("response.text", "response.function_calls")
+    }
+    calls = [opened(call) for call in _listed(told["response.function_calls"])]
     said = {
         "role": "assistant",
-        "content": attributes.get("lk.response.text"),
+        "content": told["response.text"],
         "tool_calls": [call for call in calls if isinstance(call, dict)],
     }
     return chat.messages_of(said, "assistant") or None

@@ -68,6 +68,7 @@ _ROLE: Rows = {
         Source("span raw_gen_ai_request", constant("llm"), needs="litellm"),
         *roles_of("gen_ai.operation.name", {"execute_tool": "tool"}),
         Source("mcp.method.name", constant("mcp")),
+        *each(("http.route", "url.path"), others.counts_only),
         *roles_of("gen_ai.operation.name", gen_ai.ROLES),
         *roles_of("traceloop.span.kind", traceloop.ROLES),
         *roles_of("agentops.span.kind", others.AGENTOPS_ROLES),
@@ -97,6 +98,7 @@ _ROLE: Rows = {
         Source("reranker.model_name", constant("rerank")),
         Source("gen_ai.operation.name", constant("other")),  # custom operations are allowed
         Source("request_data", pydantic_ai.role_of_request, needs="logfire"),
+        Source("span anthropic.", others.sdk_request, needs="anthropic_sdk"),
         *each(
             (
                 "gen_ai.request.model", "gen_ai.response.model", "llm.request.model_name",
@@ -104,7 +106,7 @@ _ROLE: Rows = {
                 "mlflow.llm.model", "ai.model.id", "gen_ai.usage.input_tokens",
                 "gen_ai.usage.prompt_tokens", "llm.token_count.prompt", "llm.messages",
             ),
-            constant("llm"),
+            others.names_model,
         ),
     ),
 }  # fmt: skip

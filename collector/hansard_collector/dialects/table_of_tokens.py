@@ -50,7 +50,7 @@ TOKENS: Rows = {
     "tokens.reasoning": (
         *counts_of("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens"),
         *counts_of("llm.usage.reasoning_tokens", "gen_ai.usage.details.reasoning_tokens"),
-        *counts_of("gen_ai.usage.details.thinking_tokens"),
+        *counts_of("gen_ai.usage.thinking_tokens", "gen_ai.usage.details.thinking_tokens"),
         *counts_of("llm.token_count.completion_details.reasoning"),
         *counts_of("ai.usage.outputTokenDetails.reasoningTokens", "ai.usage.reasoningTokens"),
         Source(_LF_USAGE, langfuse.reasoning, label=f"{_LF_USAGE}{{output_reasoning_tokens}}"),

@@ -6,6 +6,7 @@ limit. Every function here answers None for a value it cannot use and never rais
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import re
@@ -24,6 +25,7 @@ _WITHHELD = "‹withheld:"  # our own, left by the retention mode metadata_only
 _LARGEST_INTEGER = 2**63 - 1  # what SQLite can hold
 _LONGEST_INTEGER = 19  # digits of it
 _DEEPEST = 200  # below the recursion limit with room for every walk over the value
+_LONGEST_REPR = 4096  # characters of a Python object that is written as Python prints it
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -143,6 +145,37 @@ def mapping(value: Any) -> dict[str, Any]:
     """Return a mapping, from JSON text too; an empty one for anything else."""
     result = opened(value)
     return result if isinstance(result, dict) else {}
+
+
+def printed(value: Any) -> Any:
+    """Return what a Python object's printed form holds: plain values, of an object its fields.
+
+    `{'a': 1, 'b': None}` and `Usage(a=1, b=None)` are both a mapping. Nothing of it is run. A text
+    that is none, or a long one, stays as it is.
+    """
+    if not isinstance(value, str) or len(value) > _LONGEST_REPR:
+        return value
+    try:
+        return _plain(ast.parse(value.strip(), mode="eval").body)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return value
+
+
+def _plain(node: ast.expr) -> Any:
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+            return -number
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            return [_plain(item) for item in items]
+        case ast.Dict(keys=keys, values=values):
+            pairs = zip(keys, values, strict=True)
+            return {_plain(key): _plain(item) for key, item in pairs if key is not None}
+        case ast.Call(keywords=fields):
+            return {field.arg: _plain(field.value) for field in fields if field.arg}
+        case _:
+            raise ValueError("no plain value")
 
 
 def sequence(value: Any) -> list[Any]:

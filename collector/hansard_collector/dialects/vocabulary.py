@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 MESSAGE_ROLES: Mapping[str, str] = {
@@ -183,6 +184,60 @@ _MODEL_PREFIXES: tuple[tuple[str, str], ...] = (
 _MODEL_HOSTS = frozenset({"anthropic", "cohere", "deepseek", "groq", "openai", "perplexity"})
 
 
+# Hosts and the domains that hosts end in, for providers that are named by what was called.
+_HOSTS: Mapping[str, str] = {
+    "aiplatform.googleapis.com": "gcp.vertex_ai",
+    "ai.azure.com": "azure.ai.inference",
+    "aliyuncs.com": "alibaba_cloud",
+    "anthropic.com": "anthropic",
+    "bigmodel.cn": "zhipuai",
+    "cerebras.ai": "cerebras",
+    "cognitiveservices.azure.com": "azure.ai.openai",
+    "cohere.ai": "cohere",
+    "cohere.com": "cohere",
+    "deepseek.com": "deepseek",
+    "fireworks.ai": "fireworks",
+    "generativelanguage.googleapis.com": "gcp.gemini",
+    "groq.com": "groq",
+    "huggingface.co": "huggingface",
+    "mistral.ai": "mistral_ai",
+    "ml.cloud.ibm.com": "ibm.watsonx.ai",
+    "moonshot.ai": "moonshot_ai",
+    "moonshot.cn": "moonshot_ai",
+    "nvidia.com": "nvidia",
+    "openai.azure.com": "azure.ai.openai",
+    "openai.com": "openai",
+    "openrouter.ai": "openrouter",
+    "perplexity.ai": "perplexity",
+    "sambanova.ai": "sambanova",
+    "together.ai": "together",
+    "together.xyz": "together",
+    "x.ai": "x_ai",
+    "z.ai": "zai",
+}
+_BEDROCK = re.compile(r"bedrock[a-z-]*\.[a-z0-9.-]*amazonaws\.com(\.cn)?", re.ASCII)
+# `https://user@host:4000/v1`: the host with its port is what is of interest.
+_ADDRESS = re.compile(
+    r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/@\s]*@)?(?P<host>\[[0-9a-f:.]+\]|[^/:@\s]+)(?P<port>:\d+)?"
+    r"(?:/\S*)?",
+    re.ASCII,
+)
+# What libraries write after a provider's name and a dot: the API that was called.
+_APIS = frozenset(
+    {
+        "audio", "chat", "chat-completions", "completion", "completions", "converse", "embed",
+        "embedding", "embeddings", "generative-ai", "image", "images", "invoke", "language-model",
+        "messages", "moderation", "realtime", "rerank", "reranking", "response", "responses",
+        "speech", "text", "text-embedding", "transcription", "video",
+    }
+)  # fmt: skip
+_LOCAL = "localhost"
+# Models that nobody but their maker sells, and clouds under the maker's name: a price by the name
+# alone holds whatever stands between. Others are served by anybody, at home for nothing.
+_SOLD_BY_NAME = frozenset({"anthropic", "gcp.gemini", "openai", "perplexity", "x_ai"})
+_OPEN_WEIGHTS = ("gpt-oss", "whisper-1")
+
+
 def message_role(role: str) -> str:
     """Return system, user, assistant or tool where the word means one of them, else the word."""
     known = MESSAGE_ROLES.get(role)
@@ -207,6 +262,7 @@ def provider(name: str) -> str | None:
     """Return the provider's name in OpenTelemetry's spelling; None for a framework's name.
 
     Vercel sends `openai.chat`: what follows the first dot is the API, unless the whole is a name.
+    Of a host that is called, its provider; one that is nobody's known host stays whole.
     """
     word = name.strip().lower()
     if word in _PROVIDERS:
@@ -216,9 +272,43 @@ def provider(name: str) -> str | None:
     head, _, rest = word.partition(".")
     if rest.startswith("vertex") and head == "google":
         return "gcp.vertex_ai"
+    host = host_in(word)
+    is_word = "." not in rest and (head in _PROVIDERS or head in _MODEL_HOSTS)
+    if host is not None and not is_word:
+        return provider_at(host) or host
     if head in _FRAMEWORKS:
         return None
     return _PROVIDERS.get(head, head) or None
+
+
+def host_in(name: str) -> str | None:
+    """Return the host of what is an address, with its port; None for a name that is none.
+
+    `name` is in lower case. A word with one dot before an API (`openai.chat`) is no address.
+    """
+    found = _ADDRESS.fullmatch(name)
+    if found is None:
+        return None
+    host, port = found["host"], found["port"] or ""
+    marked = bool(port) or "://" in name or host.startswith("[")
+    rest = host.partition(".")[2]
+    if marked or host == _LOCAL:
+        return host + port
+    if not rest or all(word in _APIS for word in rest.split(".")):
+        return None
+    return host
+
+
+def provider_at(host: str) -> str | None:
+    """Return the provider that answers at a host; None for an unknown one, as of a gateway."""
+    name = host.partition(":")[0]
+    if _BEDROCK.fullmatch(name):
+        return "aws.bedrock"
+    while name:
+        if name in _HOSTS:
+            return _HOSTS[name]
+        name = name.partition(".")[2]
+    return None
 
 
 def provider_of_model(model: str) -> str | None:
@@ -231,3 +321,13 @@ def provider_of_model(model: str) -> str | None:
     if not slash:
         return None
     return _PROVIDERS.get(head) or (head if head in _MODEL_HOSTS else provider_of_model(rest))
+
+
+def seller_of_model(model: str) -> str | None:
+    """Return the provider whose price a model has wherever it is called; None where that differs.
+
+    `model` may have a host before a slash.
+    """
+    name = model.strip().lower().rpartition("/")[2]
+    seller = provider_of_model(name)
+    return seller if seller in _SOLD_BY_NAME and not name.startswith(_OPEN_WEIGHTS) else None

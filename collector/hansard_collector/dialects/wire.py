@@ -15,7 +15,7 @@ from typing import Any
 from hansard_collector.dialects import tool_lists
 from hansard_collector.dialects.reading import Reading
 from hansard_collector.dialects.sources import Source
-from hansard_collector.dialects.values import count, first, flag, opened, text
+from hansard_collector.dialects.values import count, first, flag, opened, printed, text
 from hansard_compiler.calls import Json
 
 _LARGEST_REQUEST = 16 * 1024  # characters; of a larger one only the head is looked at
@@ -132,7 +132,8 @@ def _is_call(reading: Reading) -> bool:
 
 def _usage(reading: Reading, key: str) -> Mapping[str, Any]:
     if key in USAGES:
-        return reading.mapping(key)
+        sent = printed(reading.opened(key))
+        return sent if isinstance(sent, dict) else {}
     for part in _parts(reading, key):
         usage = first(part, _USAGE)
         if isinstance(usage, dict):
@@ -247,8 +248,9 @@ RESPONSES = (
     "genkit:output",
 )
 
-# A provider's usage by itself, and the dialect whose spans say it under so plain a name.
-USAGES = {"gen_ai.usage.raw": "", "usage": "logfire"}
+# A provider's usage by itself, as JSON or as Python prints it, and the dialect whose spans say it
+# under so plain a name. The second is LiteLLM's.
+USAGES = {"gen_ai.usage.raw": "", "metadata.usage_object": "", "usage": "logfire"}
 
 INPUT_TOKENS = _in_responses("input")
 OUTPUT_TOKENS = _in_responses("output")
