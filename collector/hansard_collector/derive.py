@@ -102,6 +102,8 @@ def _flags(view: SpanView, normal: Normalised) -> int:
         flags |= SpanFlag.CANCELLED
     elif view.status_code == _STATUS_ERROR or normal.error is not None:
         flags |= SpanFlag.ERROR
+    elif normal.follows_calls and view.status_code == 0:
+        flags |= SpanFlag.FOLLOWS_CALLS
     if normal.pending_of is not None:
         flags |= SpanFlag.PENDING
     if view.logs:

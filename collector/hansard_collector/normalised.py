@@ -58,6 +58,7 @@ class Normalised(NamedTuple):
     prompt: Mapping[str, Any] = NOTHING  # template name, version, variables
     evaluations: tuple[Mapping[str, Any], ...] = ()
     cancelled: bool = False  # ended before it was done, and nothing failed
+    follows_calls: bool = False  # it tells no status: that of its last model call is its own
     duplicate: bool = False  # the dialect itself says this repeats another span's call
     pending_of: bytes | None = None  # Logfire: this record announces the span with this parent
     notes: tuple[str, ...] = ()  # what a person should know, e.g. attributes were dropped

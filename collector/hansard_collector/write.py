@@ -17,7 +17,7 @@ from hansard_collector.rederive import rederive_span
 from hansard_collector.requests import Prepared
 from hansard_collector.sessions.marks import SessionEvent
 from hansard_collector.sessions.table import AGENTS
-from hansard_collector.sessions.writer import SessionWriter
+from hansard_collector.sessions.writer import Ids, SessionWriter
 from hansard_store.logs import ReceivedLog, ReceivedPoint
 from hansard_store.losses import keep_loss
 from hansard_store.payloads import PreparedPayload
@@ -83,7 +83,7 @@ class ItemWriter:
         if placed.is_shown:
             self._spans[span.trace_id].add(span.span_id)
             if item.projection.dialect in AGENTS:
-                self._sessions.saw_span(item.message)
+                self._sessions.saw_span(item.message, item.projection.role)
             replaces = placed.outcome is not Outcome.STORED
             self._batch.redactions.add("traces", placed.span, item.removed, replaces=replaces)
         return placed.outcome.value
@@ -93,8 +93,13 @@ class ItemWriter:
             **item.fields, resource=resource, scope=scope, message=item.message, large=item.large
         )
         was_sent_with_ids = log.trace_id is not None
-        if item.event is not None and not was_sent_with_ids:
-            ids = self._sessions.place(item.event, log.time_ns)
+        if item.event is not None:
+            sent = Ids(log.trace_id, log.span_id)
+            ids = (
+                self._sessions.place_sent(item.event, sent)
+                if was_sent_with_ids
+                else self._sessions.place(item.event, log.time_ns)
+            )
             log = replace(log, trace_id=ids.trace_id, span_id=ids.span_id)
         outcome, number = self._batch.logs.add(log)
         if outcome != "stored":

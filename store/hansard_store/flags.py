@@ -26,4 +26,5 @@ class SpanFlag:
     PARENT_REMOTE = 8192  # the sender says that the parent is in another process
     SYNTHETIC = 16384  # made from log records
     CANCELLED = 32768  # ended before it was done, and nothing failed
+    FOLLOWS_CALLS = 131072  # a root that tells no status: it failed where its last call did
     USAGE_ALONE = 65536  # a model call by nothing but what it used: no operation, words or id

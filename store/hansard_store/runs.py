@@ -15,6 +15,7 @@ from typing import Any, Literal
 import apsw
 
 from hansard_store.bulk import as_json
+from hansard_store.flags import SpanFlag
 from hansard_store.fresh import FreshRun
 from hansard_store.projections import Usage
 
@@ -68,9 +69,11 @@ class RunState:
     call_scope: int | None
     has_receipts: int
     notes: str
-    # Not stored: when the root and those who told a fact started, read with them; whether there is
-    # anything to write; and, of a run that began in this transaction, its steps.
+    # Not stored: when the root and those who told a fact started, read with them, as is whether the
+    # root's status is that of its last call; whether there is anything to write; and, of a run that
+    # began in this transaction, its steps.
     root_sort_ns: int = 0
+    follows_calls: bool = False
     told_ns: dict[str, int] = field(default_factory=dict)
     changed: bool = False
     fresh: FreshRun | None = None
@@ -146,7 +149,7 @@ USAGE_COLUMNS = (
     "tokens_reasoning",
     "cost_usd_nano",
 )
-_UNSTORED = ("root_sort_ns", "told_ns", "changed", "fresh")
+_UNSTORED = ("root_sort_ns", "follows_calls", "told_ns", "changed", "fresh")
 _COLUMNS = [column.name for column in fields(RunState) if column.name not in _UNSTORED]
 _LIST = ", ".join(_COLUMNS)
 # A run that is being deleted, slice by slice, has its tombstone already: nothing is added to it.
@@ -154,7 +157,15 @@ _FIND = f"""
 SELECT {_LIST} FROM run
 WHERE trace_id = ? AND NOT EXISTS (SELECT 1 FROM tombstone WHERE tombstone.trace_id = run.trace_id)
 """
-_TIMES = "SELECT sort_ns, coalesce(end_ns, sort_ns) FROM span WHERE id = ?"
+_TIMES = f"""
+SELECT sort_ns, coalesce(end_ns, sort_ns), flags & {int(SpanFlag.FOLLOWS_CALLS)} FROM span
+WHERE id = ?
+"""
+_LAST_CALL = f"""
+SELECT span.flags & {int(SpanFlag.ERROR)} FROM call JOIN span ON span.id = call.span
+WHERE call.run = ? AND call.counted = 1
+ORDER BY coalesce(span.end_ns, span.sort_ns) DESC, span.span_id DESC LIMIT 1
+"""
 _ADD = f"""
 INSERT INTO run ({_LIST}) VALUES ({", ".join("?" * len(_COLUMNS))})
 """
@@ -243,11 +254,13 @@ class RunWriter:
         found: dict[int | None, Any] = {
             span: self._execute(_TIMES, (span,)).get for span in times if span is not None
         }
-        run.root_sort_ns = found[run.root_span][0] if run.root_span is not None else 0
+        if run.root_span is not None:
+            run.root_sort_ns, _, follows = found[run.root_span]
+            run.follows_calls = bool(follows)
         for fact, by in _TOLD_BY.items():
             teller = getattr(run, by)
             if teller is not None:
-                start_ns, end_ns = found[teller]
+                start_ns, end_ns, _ = found[teller]
                 run.told_ns[fact] = -end_ns if fact == "last_output" else start_ns
 
     def find(self, trace_id: bytes) -> RunState | None:
@@ -277,7 +290,7 @@ class RunWriter:
         for column in _COLUMNS:
             if column not in _NOT_DERIVED:
                 setattr(run, column, getattr(new, column))
-        run.root_sort_ns, run.changed = 0, True
+        run.root_sort_ns, run.follows_calls, run.changed = 0, False, True
         run.told_ns.clear()
 
     def uses_payload(self, run: int, digest: bytes) -> None:
@@ -296,6 +309,9 @@ class RunWriter:
         change = int(self._execute(_LAST_CHANGE).get)
         for run in changed:
             run.ask_tables(self._connection)
+            if run.follows_calls and run.status in ("ok", "error"):
+                failed = self._execute(_LAST_CALL, (run.id,)).get
+                run.status = "error" if failed else "ok"
             change += 1
             run.change_seq, run.version = change, run.version + 1
             run.news_ns = run.news_ns if self._now_ns is None else self._now_ns

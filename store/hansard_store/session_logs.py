@@ -59,7 +59,7 @@ _OF_TRACE = f"SELECT {_COLUMNS} FROM session_log WHERE trace_id = ? ORDER BY tim
 _OF_PLACES = f"""
 SELECT {_COLUMNS} FROM session_log WHERE trace_id = ? AND place = ? ORDER BY time_ns, log
 """
-_BY_KEY = f"SELECT {_COLUMNS} FROM session_log WHERE key = ? AND kind <> ''"
+_BY_KEY = f"SELECT {_COLUMNS} FROM session_log WHERE key = ? AND kind <> '' AND kind = ?"
 _BOUNDS = """
 SELECT min(start_ns) FILTER (WHERE place <> 'note'), max(time_ns)
 FROM session_log WHERE trace_id = ?
@@ -82,9 +82,10 @@ _SPAN = "SELECT start_ns, end_ns, flags FROM span WHERE trace_id = ? AND span_id
 _SENT_SPANS_WITH = f"""
 SELECT span.trace_id, span.span_id
 FROM attribute_fts CROSS JOIN span ON span.id = attribute_fts.rowid
-WHERE attribute_fts MATCH ? AND span.flags & {_SYNTHETIC} = 0
-LIMIT 1
+WHERE attribute_fts MATCH ? AND span.role = ? AND span.flags & {_SYNTHETIC} = 0
+LIMIT 8
 """
+_SESSION_KEYS = ("session.id", "conversation.id", "gen_ai.conversation.id")
 _RECORDS = """
 SELECT id, time_ns, received_ns, record, resource, scope FROM log_record
 WHERE trace_id = ? AND span_id = ? ORDER BY time_ns, event_name, mac, ordinal LIMIT ?
@@ -169,9 +170,9 @@ def logs_in_places(
     return [row for place in places for row in _rows(connection, _OF_PLACES, (trace_id, place))]
 
 
-def logs_with_key(connection: apsw.Connection, key: str) -> list[SessionLog]:
-    """Return the records about a step that its sender calls so."""
-    return _rows(connection, _BY_KEY, (key,))
+def logs_with_key(connection: apsw.Connection, key: str, kind: str) -> list[SessionLog]:
+    """Return the records about a step of a kind that its sender calls so."""
+    return _rows(connection, _BY_KEY, (key, kind))
 
 
 def bounds_of(connection: apsw.Connection, trace_id: bytes) -> tuple[int | None, int | None]:
@@ -233,18 +234,28 @@ def made_span(connection: apsw.Connection, trace_id: bytes, span_id: bytes) -> M
     return None if row is None else MadeSpan(*row)
 
 
-def sent_span_with(
-    connection: apsw.Connection, keys: Iterable[str], values: Iterable[str]
-) -> tuple[bytes, bytes] | None:
-    """Return (trace id, span id) of a sent span that has one of the values under one of the keys.
+def sent_spans_with(
+    connection: apsw.Connection,
+    keys: Iterable[str],
+    values: Iterable[str],
+    *,
+    role: str,
+    session: str = "",
+) -> list[tuple[bytes, bytes]]:
+    """Return (trace id, span id) of sent spans that have one of the values under one of the keys.
 
-    Spans of the transaction that runs are not found: their index rows are written at its end.
+    At most eight; with a `session`, those that tell it. Spans of the transaction that runs are not
+    found: their index rows are written at its end.
     """
     tokens = [attribute_token(key, value) for value in values for key in keys]
     if not tokens:
-        return None
-    row: Any = connection.execute(_SENT_SPANS_WITH, (" OR ".join(tokens),)).fetchone()
-    return None if row is None else (row[0], row[1])
+        return []
+    wanted = " OR ".join(tokens)
+    if session:
+        told = " OR ".join(attribute_token(key, session) for key in _SESSION_KEYS)
+        wanted = f"({wanted}) AND ({told})"
+    rows: list[Any] = connection.execute(_SENT_SPANS_WITH, (wanted, role)).fetchall()
+    return [(trace_id, span_id) for trace_id, span_id in rows]
 
 
 @dataclass(frozen=True, slots=True)

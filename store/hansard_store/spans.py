@@ -390,6 +390,7 @@ def _tell_root(run: RunState, number: int, span: ReceivedSpan, made: SpanProject
     run.root_span, run.root_rank, run.root_sort_ns = number, rank, span.sort_ns
     run.name = made.label or span.name
     run.status = _run_status(span, span.flags | made.flags)
+    run.follows_calls = bool(made.flags & SpanFlag.FOLLOWS_CALLS)
 
 
 def _run_status(root: ReceivedSpan, flags: int) -> str:

@@ -43,6 +43,16 @@ def role(reading: Reading, key: str) -> str | None:
     return ROLES.get(text(reading.view.attributes[key]) or "")
 
 
+def agent_named(reading: Reading, key: str) -> str | None:
+    """A turn is Claude Code's own, as it is in runs that are made of its log records."""
+    return "claude-code" if reading.view.attributes[key] == "interaction" else None
+
+
+def leaves_status(reading: Reading, key: str) -> bool | None:
+    """A turn is ended without a status, also where its last request failed and nothing followed."""
+    return True if reading.view.attributes[key] == "interaction" else None
+
+
 def role_by_name(reading: Reading, _: str) -> str | None:
     return ROLES.get(reading.view.name.removeprefix("claude_code."))
 
@@ -123,6 +133,15 @@ def tool_arguments(reading: Reading, key: str) -> Any:
     return reading.opened(key) if is_content(reading.view.attributes[key]) else None
 
 
+def logged_arguments(reading: Reading, _: str) -> Any:
+    """The arguments of a tool that only the log of its result tells."""
+    for record in _logs(reading, "tool_result"):
+        sent = first(record.attributes, ("tool_input", "tool_parameters"))
+        if is_content(sent):
+            return opened(sent)
+    return None
+
+
 def tool_detail(reading: Reading, key: str) -> Any:
     """`full_command` or `file_path`, where the input itself is not sent."""
     value = text(reading.view.attributes[key])
@@ -147,6 +166,12 @@ def logged_cost(reading: Reading, _: str) -> float | None:
         if micros is not None:
             return micros / 1_000_000
     return None
+
+
+def logged_model(reading: Reading, _: str) -> str | None:
+    """The model that the records of an answer name: the one that gave it."""
+    records = [*_logs(reading, "assistant_response"), *_requests(reading)]
+    return next((name for one in records if (name := text(one.attributes.get("model")))), None)
 
 
 def logged_count(name: str) -> Any:
@@ -180,6 +205,8 @@ def failed(reading: Reading, key: str) -> bool | None:
 PARAMETERS = ("effort", "speed")
 PROMPT_LOGS = ("event user_prompt", "event claude_code.user_prompt")
 ANSWER_LOGS = ("event assistant_response", "event claude_code.assistant_response")
+SERVED_LOGS = (*ANSWER_LOGS, "event api_request", "event claude_code.api_request")
+TOOL_LOGS = ("event tool_result", "event claude_code.tool_result")
 SYSTEM_LOGS = ("event system_prompt", "event claude_code.system_prompt")
 
 

@@ -169,6 +169,7 @@ _EVERY: Rows = {
         *texts_of("ai.telemetry.functionId"),
         Source("traceloop.entity.name", others.entity_of_agent),
         *texts_of("subagent_type", needs=_CC),
+        Source("span.type", claude_code.agent_named, needs=_CC),
         *texts_of("lk.agent_name", "haystack.agent.name"),
         Source("operation.name", others.entity_of_agent, needs="agentops"),
         *texts_of("gen_ai.agent.id", needs="mastra"),
@@ -200,6 +201,7 @@ _EVERY: Rows = {
         Source("span raw_gen_ai_request", others.said_so, needs="litellm"),
         Source("logfire.span_type", pydantic_ai.repeats_call),
     ),
+    "follows_calls": (Source("span.type", claude_code.leaves_status, needs=_CC),),
     "pending_of": (Source("logfire.span_type", pydantic_ai.pending_of),),
 }
 

@@ -168,6 +168,7 @@ CALL: Rows = {
         Source("llm.model_name", openinference.served_model),
         *texts_of("ai.response.model"),
         *wire.SERVING_MODEL,
+        *each(claude_code.SERVED_LOGS, claude_code.logged_model, needs=_CC),
         *each((llamaindex.ANSWERED, llamaindex.COMPLETED), llamaindex.serving_model),
         Source("gen_ai.request.model", openinference.served_model, needs="traceai"),
     ),

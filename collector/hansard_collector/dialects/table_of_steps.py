@@ -67,6 +67,7 @@ TOOL: Rows = {
         *values_of("tool_arguments", needs="pydantic_ai"),
         Source("event gen_ai.tool.message", strands.tool_arguments),
         *each(("tool_input", "tool_parameters"), claude_code.tool_arguments, needs=_CC),
+        *each(claude_code.TOOL_LOGS, claude_code.logged_arguments, needs=_CC),
         *each(("full_command", "file_path"), claude_code.tool_detail, needs=_CC),
         *values_of("function_args", needs="gemini_cli"),
         *values_of("arguments", needs="codex"),

@@ -6,13 +6,14 @@ news are made again of all their records. The result is a function of the record
 whatever their order.
 
 A turn that was traced too is given to that trace, and no step is made of its records: they stand on
-the spans that tell the same ids, and nothing is counted twice.
+the spans that tell the same ids, and nothing is counted twice. So do records that were sent with the
+ids of another span of the turn: Claude Code puts those of its requests on the turn itself.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import apsw
@@ -23,6 +24,7 @@ from hansard_collector.sessions.joining import joined
 from hansard_collector.sessions.making import News, StepMaker
 from hansard_collector.sessions.marks import (
     LLM,
+    TOOL,
     Place,
     SessionEvent,
     root_id,
@@ -35,9 +37,10 @@ from hansard_store.writer import Batch
 
 _END_OF_TIME = (1 << 63) - 1
 _PARTS = (Place.START, Place.END)
-_SENT_KEYS = frozenset(
-    key for agent in AGENTS.values() for keys in agent.sent_as.values() for key in keys
-)
+_SENT_KEYS = {
+    kind: frozenset(key for agent in AGENTS.values() for key in agent.sent_as.get(kind, ()))
+    for kind in (LLM, TOOL)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,15 @@ class Ids:
 
     trace_id: bytes | None
     span_id: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class SentSpan:
+    """A span that tells a step of an agent, and the texts of its attributes."""
+
+    trace_id: bytes
+    span_id: bytes
+    texts: frozenset[str]
 
 
 class SessionWriter:
@@ -61,7 +73,8 @@ class SessionWriter:
         self._keyed: dict[str, list[SessionLog]] = defaultdict(list)  # that a span may tell too
         self._left: dict[bytes, str] = {}  # runs that lost records, and their dialects
         self._claimed: list[tuple[bytes, bytes]] = []  # turns, and the traces they were given to
-        self._sent: dict[str, tuple[bytes, bytes]] = {}  # key -> (trace id, span id), as sent now
+        # (kind, key) -> the spans that were sent now and tell it, with all texts that they tell.
+        self._sent: dict[tuple[str, str], list[SentSpan]] = defaultdict(list)
         self._rejoined: dict[bytes, set[bytes]] = defaultdict(set)  # sent spans that got records
 
     # ---- as items are written
@@ -77,10 +90,28 @@ class SessionWriter:
             self._rejoined[trace_id].add(span_id)
         return Ids(trace_id, span_id)
 
-    def note(self, event: SessionEvent, log: int, time_ns: int, *, trace_id: bytes | None) -> None:
-        """Remember a record that was stored under the ids of `place`."""
+    def place_sent(self, event: SessionEvent, ids: Ids) -> Ids:
+        """Return the ids for a record that was sent with some: those of the step that it tells."""
         mark = event.mark
-        row = _row_of(event, log, time_ns, trace_id)
+        if not mark.key or ids.trace_id is None:
+            return ids
+        sent = self._sent_span(
+            event.dialect, mark.kind, mark.key, home=ids.trace_id, session=event.session
+        )
+        return ids if sent is None else Ids(*sent)
+
+    def note(
+        self,
+        event: SessionEvent,
+        log: int,
+        time_ns: int,
+        *,
+        trace_id: bytes | None,
+        is_sent: bool = False,
+    ) -> None:
+        """Remember a record that was stored under the ids of `place`, or was sent with ids."""
+        mark = event.mark
+        row = _row_of(event, log, time_ns, trace_id, is_sent=is_sent)
         session_logs.add_session_log(self._connection, row)
         if mark.place is Place.PROMPT:
             self._prompts.append(row)
@@ -93,8 +124,11 @@ class SessionWriter:
         mark = event.mark
         if mark.prompt or mark.place is Place.PROMPT:
             self._claim(event.turn_id(_prompt_of(event, time_ns)), trace_id)
-        if mark.place is Place.PROMPT:
-            self.note(event, log, time_ns, trace_id=trace_id)
+        is_keyed = bool(mark.key) and mark.kind in AGENTS[event.dialect].sent_as
+        if is_keyed and not session_logs.is_sent_trace(self._connection, trace_id):
+            self._claim(event.turn_id(f"of {trace_id.hex()}"), trace_id)
+        if is_keyed or mark.place is Place.PROMPT:
+            self.note(event, log, time_ns, trace_id=trace_id, is_sent=True)
 
     def note_again(
         self, event: SessionEvent | None, log: int, time_ns: int, *, sent_trace_id: bytes | None
@@ -104,8 +138,10 @@ class SessionWriter:
         Its steps are made again in any case.
         """
         known = session_logs.find_session_log(self._connection, log)
-        if known is not None and event is not None and _row(event, known) == known:
-            home = self._home(event, time_ns) if sent_trace_id is None else sent_trace_id
+        is_sent = sent_trace_id is not None
+        same = event is not None and known is not None
+        if same and _row_of(event, log, known.time_ns, known.trace_id, is_sent=is_sent) == known:
+            home = known.trace_id if is_sent else self._home(event, time_ns)
             if home == known.trace_id or home is None:
                 self._tell(known)
             else:
@@ -124,11 +160,16 @@ class SessionWriter:
             self.note(event, log, time_ns, trace_id=ids.trace_id)
         session_logs.place_log(self._connection, log, trace_id=ids.trace_id, span_id=ids.span_id)
 
-    def saw_span(self, span: Span) -> None:
-        """Learn which steps a span that was sent tells."""
-        for pair in span.attributes:
-            if pair.key in _SENT_KEYS and pair.value.string_value:
-                self._sent[pair.value.string_value] = (span.trace_id, span.span_id)
+    def saw_span(self, span: Span, role: str) -> None:
+        """Learn which step a span that was sent tells; spans inside a step may name its key too."""
+        keys = _SENT_KEYS.get(role)
+        if keys is None:
+            return
+        told = {pair.key: pair.value.string_value for pair in span.attributes}
+        for key in keys & told.keys():
+            if told[key]:
+                texts = frozenset(told.values())
+                self._sent[role, told[key]].append(SentSpan(span.trace_id, span.span_id, texts))
 
     def _home(self, event: SessionEvent, time_ns: int) -> bytes | None:
         """Return the trace of a record's turn; None for what is only about one, before any."""
@@ -152,12 +193,33 @@ class SessionWriter:
         sent = self._sent_span(dialect, kind, key) if kind else None
         return sent[1] if sent is not None and sent[0] == trace_id else None
 
-    def _sent_span(self, dialect: str, kind: str, key: str) -> tuple[bytes, bytes] | None:
-        """Return the ids of a sent span that tells a step, from now or from before."""
+    def _sent_span(
+        self, dialect: str, kind: str, key: str, *, home: bytes | None = None, session: str = ""
+    ) -> tuple[bytes, bytes] | None:
+        """Return the ids of a sent span that tells a step, from now or from before.
+
+        With a `home`, one of that trace, else one that tells the same session.
+        """
         keys = AGENTS[dialect].sent_as.get(kind)
         if not keys:
             return None
-        return self._sent.get(key) or session_logs.sent_span_with(self._connection, keys, [key])
+        now = self._sent.get((kind, key), ())
+        before = session_logs.sent_spans_with(self._connection, keys, [key], role=kind)
+        found = [(span.trace_id, span.span_id) for span in now] + before
+        if home is None:
+            return found[0] if found else None
+        at_home = next((ids for ids in found if ids[0] == home), None)
+        if at_home is not None or not session:
+            return at_home
+        away = next(((s.trace_id, s.span_id) for s in now if session in s.texts), None)
+        return away or next(
+            iter(
+                session_logs.sent_spans_with(
+                    self._connection, keys, [key], role=kind, session=session
+                )
+            ),
+            None,
+        )
 
     def _tell(self, row: SessionLog) -> None:
         """Note what has to be made again for a record."""
@@ -195,29 +257,44 @@ class SessionWriter:
 
     def _match_sent_spans(self) -> None:
         """Find the turns that were traced by the ids that records and spans have in common."""
-        for key, (trace_id, span_id) in self._sent.items():
-            for row in session_logs.logs_with_key(self._connection, key):
-                self._meet(row, trace_id, span_id)
+        for (kind, key), spans in self._sent.items():
+            for row in session_logs.logs_with_key(self._connection, key, kind):
+                self._meet_one_of(row, spans)
         for dialect, rows in self._keyed.items():
             # One look for all of them: mostly there is nothing to find.
             keys = AGENTS[dialect].sent_as[rows[0].kind]
             values = dict.fromkeys(row.key for row in rows)
-            if session_logs.sent_span_with(self._connection, keys, values) is None:
+            if not session_logs.sent_spans_with(self._connection, keys, values, role=rows[0].kind):
                 continue
             for row in rows:
                 sent = self._sent_span(dialect, row.kind, row.key)
                 if sent is not None:
                     self._meet(row, *sent)
 
+    def _meet_one_of(self, row: SessionLog, spans: Sequence[SentSpan]) -> None:
+        """Bring a record to that of some spans of its step that is in its trace, or its session."""
+        session = row.session.partition(" ")[2]
+        best = next((span for span in spans if span.trace_id == row.trace_id), None)
+        if best is None and row.trace_id is not None:
+            was_sent = session_logs.is_sent_trace(self._connection, row.trace_id)
+            best = next((span for span in spans if not was_sent or session in span.texts), None)
+        if best is not None:
+            self._meet(row, best.trace_id, best.span_id)
+
     def _meet(self, row: SessionLog, trace_id: bytes, span_id: bytes) -> None:
         """Bring a record to the span that tells the same step, and its turn to that trace."""
         if row.trace_id is None:
             return
-        if row.trace_id == trace_id:
-            session_logs.place_on_span(self._connection, row.log, span_id)
-            self._rejoined[trace_id].add(span_id)
-        elif not session_logs.is_sent_trace(self._connection, row.trace_id):
+        is_claimed = session_logs.is_sent_trace(self._connection, row.trace_id)
+        if row.trace_id != trace_id and not is_claimed:
             self._claim(row.trace_id, trace_id)
+            return
+        before = session_logs.place_on_span(self._connection, row.log, span_id)
+        if row.trace_id != trace_id:
+            session_logs.place_log(self._connection, row.log, trace_id=trace_id, span_id=span_id)
+        self._rejoined[trace_id].add(span_id)
+        if before is not None and before != span_id:
+            self._rejoined[row.trace_id].add(before)
 
     def _claim(self, turn: bytes, trace_id: bytes) -> None:
         if turn != trace_id and session_logs.claim_turn(self._connection, turn, trace_id):
@@ -291,12 +368,10 @@ def _prompt_of(event: SessionEvent, time_ns: int) -> str:
     return event.mark.prompt or f"at {time_ns}"
 
 
-def _row(event: SessionEvent, known: SessionLog) -> SessionLog:
-    """Return what a record that is known would be noted as now."""
-    return _row_of(event, known.log, known.time_ns, known.trace_id)
-
-
-def _row_of(event: SessionEvent, log: int, time_ns: int, trace_id: bytes | None) -> SessionLog:
+def _row_of(
+    event: SessionEvent, log: int, time_ns: int, trace_id: bytes | None, *, is_sent: bool
+) -> SessionLog:
+    """Return what a record is noted as; one that was sent with ids belongs to no prompt by time."""
     mark = event.mark
     return SessionLog(
         log=log,
@@ -307,7 +382,7 @@ def _row_of(event: SessionEvent, log: int, time_ns: int, trace_id: bytes | None)
         kind=mark.kind,
         key=event.key(time_ns),
         lane=mark.lane,
-        loose=not mark.prompt and mark.place is not Place.PROMPT,
+        loose=not mark.prompt and mark.place is not Place.PROMPT and not is_sent,
         trace_id=trace_id,
     )
 
