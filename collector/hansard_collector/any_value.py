@@ -114,12 +114,18 @@ def span_view(
 def _event_views(events: Iterable[Span.Event]) -> list[EventView]:
     return [
         EventView(
-            name=event.name,
+            name=_span_event_name(event.name, attributes),
             time_ns=event.time_unix_nano,
-            attributes=attributes_dict(event.attributes),
+            attributes=attributes,
         )
         for event in events
+        for attributes in (attributes_dict(event.attributes),)
     ]
+
+
+def _span_event_name(own: str, attributes: Mapping[str, Value]) -> str:
+    """An event's name; the attribute's where tracing put a place in the code there."""
+    return own if "event.name" not in attributes else _event_name(own, attributes, None)
 
 
 def log_view(

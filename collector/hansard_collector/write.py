@@ -83,7 +83,9 @@ class ItemWriter:
         if placed.is_shown:
             self._spans[span.trace_id].add(span.span_id)
             if item.projection.dialect in AGENTS:
-                self._sessions.saw_span(item.message, item.projection.role)
+                self._sessions.saw_span(
+                    item.message, role=item.projection.role, dialect=item.projection.dialect
+                )
             replaces = placed.outcome is not Outcome.STORED
             self._batch.redactions.add("traces", placed.span, item.removed, replaces=replaces)
         return placed.outcome.value

@@ -85,6 +85,19 @@ FROM attribute_fts CROSS JOIN span ON span.id = attribute_fts.rowid
 WHERE attribute_fts MATCH ? AND span.role = ? AND span.flags & {_SYNTHETIC} = 0
 LIMIT 8
 """
+_CALLS_LOGGED = """
+SELECT log FROM session_log WHERE session = ? AND time_ns BETWEEN ? AND ? AND kind = ?
+ORDER BY time_ns LIMIT 1000
+"""
+_CALL_ENDS = f"""
+SELECT span.trace_id, span.span_id, span.end_ns FROM call JOIN span ON span.id = call.span
+WHERE call.run = :run AND span.end_ns BETWEEN :from_ns AND :to_ns
+  AND span.role = 'llm' AND span.flags & {_SYNTHETIC} = 0
+"""
+_RUNS_OF_SESSION = """
+SELECT id FROM run
+WHERE conversation_id = :session AND started_ns <= :to_ns AND ended_ns >= :from_ns
+"""
 _SESSION_KEYS = ("session.id", "conversation.id", "gen_ai.conversation.id")
 _RECORDS = """
 SELECT id, time_ns, received_ns, record, resource, scope FROM log_record
@@ -256,6 +269,38 @@ def sent_spans_with(
         wanted = f"({wanted}) AND ({told})"
     rows: list[Any] = connection.execute(_SENT_SPANS_WITH, (wanted, role)).fetchall()
     return [(trace_id, span_id) for trace_id, span_id in rows]
+
+
+def calls_logged(
+    connection: apsw.Connection, session: str, *, kind: str, from_ns: int, to_ns: int
+) -> set[int]:
+    """Return the log records (log_record.id) about steps of a kind that a session made in a time."""
+    rows: list[Any] = connection.execute(_CALLS_LOGGED, (session, from_ns, to_ns, kind)).fetchall()
+    return {log for (log,) in rows}
+
+
+def calls_of_session(
+    connection: apsw.Connection, session: str, *, from_ns: int, to_ns: int
+) -> list[tuple[bytes, bytes, int]]:
+    """Return (trace id, span id, end) of the calls of a session's stored runs that ended in a time.
+
+    Only of spans that were sent. Runs of the transaction that runs are found by `calls_of_run`.
+    """
+    bounds = {"session": session, "from_ns": from_ns, "to_ns": to_ns}
+    runs: list[Any] = connection.execute(_RUNS_OF_SESSION, bounds).fetchall()
+    found: list[tuple[bytes, bytes, int]] = []
+    for (run,) in runs:
+        found += calls_of_run(connection, run, from_ns=from_ns, to_ns=to_ns)
+    return found
+
+
+def calls_of_run(
+    connection: apsw.Connection, run: int, *, from_ns: int, to_ns: int
+) -> list[tuple[bytes, bytes, int]]:
+    """Return (trace id, span id, end) of the calls of a run that ended in a time."""
+    bounds = {"run": run, "from_ns": from_ns, "to_ns": to_ns}
+    rows: list[Any] = connection.execute(_CALL_ENDS, bounds).fetchall()
+    return [(trace_id, span_id, end_ns) for trace_id, span_id, end_ns in rows]
 
 
 @dataclass(frozen=True, slots=True)

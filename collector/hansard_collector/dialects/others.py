@@ -3,13 +3,15 @@ Agent Framework, AgentOps, Mastra, and what they need beyond a plain look-up."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hansard_collector.dialects import chat, tool_lists
 from hansard_collector.dialects.gen_ai import document
 from hansard_collector.dialects.reading import Reading
+from hansard_collector.dialects.sources import Source
 from hansard_collector.dialects.values import (
+    count,
     first,
     inside,
     is_content,
@@ -148,6 +150,91 @@ def response(reading: Reading, key: str) -> tuple[Message, ...] | None:
     if not is_content(reading.view.attributes[key]):
         return None
     return chat.response_messages(reading.opened(key)) or None
+
+
+# Coding agents whose log records tell of a call what its span does not.
+GEMINI_RESPONSE = "gemini_cli.api_response"
+_GEMINI_COUNTS = (
+    "input_token_count", "output_token_count", "cached_content_token_count",
+    "thoughts_token_count", "tool_token_count", "total_token_count",
+)  # fmt: skip
+CODEX_END = "codex.sse_event"
+CODEX_TOOL_END = "codex.tool_result"
+
+
+def gemini_usage(sent: Mapping[str, Any]) -> dict[str, int]:
+    """Return the counts of Gemini CLI's record in the meaning of the conventions, by their keys.
+
+    Thoughts and tool prompts are counted apart, unless the total shows that they are not. A
+    response without usage is logged with zeros throughout: nothing.
+    """
+    counts = {key: count(sent.get(key)) for key in _GEMINI_COUNTS}
+    if not any(counts.values()):
+        return {}
+    spoken, given = counts["output_token_count"], counts["input_token_count"]
+    thoughts = counts["thoughts_token_count"] or 0
+    by_tools = counts["tool_token_count"] or 0
+    if counts["total_token_count"] == (given or 0) + (spoken or 0):
+        thoughts = by_tools = 0  # counted within
+    found = {
+        "gen_ai.usage.input_tokens": None if given is None else given + by_tools,
+        "gen_ai.usage.output_tokens": None if spoken is None else spoken + thoughts,
+        "gen_ai.usage.reasoning.output_tokens": counts["thoughts_token_count"],
+        "gen_ai.usage.cache_read.input_tokens": counts["cached_content_token_count"],
+    }
+    return {key: number for key, number in found.items() if number is not None}
+
+
+def gemini_logged(key: str) -> Source:
+    """A count of the record of this very call: of others that ended then the input differs."""
+
+    def read(reading: Reading, _: str) -> int | None:
+        known = count(reading.attributes.get("gen_ai.usage.input_tokens"))
+        for record in reading.records(GEMINI_RESPONSE):
+            if known in (None, count(record.attributes.get("input_token_count"))):
+                return gemini_usage(record.attributes).get(key)
+        return None
+
+    return Source(f"event {GEMINI_RESPONSE}", read, label=f"{GEMINI_RESPONSE}{{{key}}}")
+
+
+def logged(event: str, *keys: str, read: Callable[[Any], Any] = text, needs: str = "") -> Source:
+    """What a log record of a span tells under the first of some keys."""
+
+    def find(reading: Reading, _: str) -> Any:
+        for record in reversed(reading.records(event)):
+            value = first(record.attributes, keys)
+            if is_content(value) and (found := read(value)) is not None:
+                return found
+        return None
+
+    return Source(f"event {event}", find, label=f"{event}{{{keys[0]}}}", needs=needs)
+
+
+def first_text(value: Any) -> str | None:
+    """The first of some texts, or of JSON text of a list of them."""
+    return next(iter(texts(value)), None)
+
+
+def gemini_tool_arguments(reading: Reading, key: str) -> Any:
+    """Gemini CLI's tool: `{callId, name, args, …}` where a call has its messages."""
+    sent = reading.opened(key)
+    return sent.get("args") if isinstance(sent, dict) else None
+
+
+def gemini_tool_result(reading: Reading, key: str) -> Any:
+    """`{status, request, response: {responseParts: [{functionResponse: {response}}], …}}`."""
+    answer = inside(reading.opened(key), "response")
+    if not isinstance(answer, dict):
+        return None
+    parts = answer.get("responseParts")
+    given = [inside(part, "functionResponse", "response") for part in _listed(parts)]
+    given = [part for part in given if part is not None]
+    if not given:
+        return first(answer, ("resultDisplay", "error"))
+    said = given[0] if len(given) == 1 else given
+    only = said.get("output") if isinstance(said, dict) and len(said) == 1 else None
+    return said if only is None else only
 
 
 def counts_only(reading: Reading, key: str) -> str | None:

@@ -156,6 +156,7 @@ CALL: Rows = {
         within("request_data", "model", needs="logfire"),
         *mlflow.ASKED_MODEL,
         *texts_of("model", needs="codex"),
+        others.logged(others.CODEX_END, "model", "slug", needs="codex"),
         Source("genkit:name", others.genkit_model),
         *texts_of("langsmith.metadata.ls_model_name"),
         *each(
@@ -164,6 +165,7 @@ CALL: Rows = {
     ),
     "response_model": (
         *texts_of("gen_ai.response.model", "llm.response.model_name", "llm.output_model_name"),
+        others.logged(others.GEMINI_RESPONSE, "model", needs="gemini_cli"),
         *texts_of("decision.response.model_name"),
         Source("llm.model_name", openinference.served_model),
         *texts_of("ai.response.model"),
@@ -221,6 +223,9 @@ CALL: Rows = {
         *texts_of("llm.response.finish_reason", "llm.response.stop_reason"),
         *texts_of("stop_reason", needs=_CC),
         *texts_of("anthropic.message.stop_reason"),
+        others.logged(
+            others.GEMINI_RESPONSE, "finish_reasons", read=others.first_text, needs="gemini_cli"
+        ),
         Source(_CHOICE, gen_ai_events.finish_reason),
         Source(_DETAILS, gen_ai_events.details_finish_reason),
         *wire.FINISH_REASON,

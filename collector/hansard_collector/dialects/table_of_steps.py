@@ -25,6 +25,7 @@ from hansard_collector.dialects.sources import (
     texts_of,
     values_of,
 )
+from hansard_collector.dialects.values import opened
 
 _CC = claude_code.NAME
 _CHOICE = f"event {gen_ai_events.CHOICE}"
@@ -70,7 +71,9 @@ TOOL: Rows = {
         *each(claude_code.TOOL_LOGS, claude_code.logged_arguments, needs=_CC),
         *each(("full_command", "file_path"), claude_code.tool_detail, needs=_CC),
         *values_of("function_args", needs="gemini_cli"),
+        Source("gen_ai.input.messages", others.gemini_tool_arguments, needs="gemini_cli"),
         *values_of("arguments", needs="codex"),
+        others.logged(others.CODEX_TOOL_END, "arguments", read=opened, needs="codex"),
         *values_of("input", needs="logfire_agents"),
         *values_of("input.value", "tool.parameters", "haystack.agent.step.tool.input"),
         *values_of("mcp.request.argument", "traceloop.entity.input", _LF_INPUT),
@@ -89,6 +92,8 @@ TOOL: Rows = {
         Source(_CHOICE, strands.tool_result),
         Source("event tool.output", claude_code.tool_output, needs=_CC),
         *values_of("new_context", needs=_CC),
+        Source("gen_ai.output.messages", others.gemini_tool_result, needs="gemini_cli"),
+        others.logged(others.CODEX_TOOL_END, "output", read=opened, needs="codex"),
         *values_of("output", needs="codex"),
         *values_of("output", needs="logfire_agents"),
         *values_of("output.value", "haystack.agent.step.tool.output"),

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from hansard_collector.dialects import claude_code, langfuse, llamaindex, mlflow, vercel, wire
+from hansard_collector.dialects import (
+    claude_code,
+    langfuse,
+    llamaindex,
+    mlflow,
+    others,
+    vercel,
+    wire,
+)
 from hansard_collector.dialects.sources import Rows, Source, counts_of, within
 from hansard_collector.dialects.values import count
 
@@ -13,6 +21,7 @@ _VA_PROVIDER = "ai.response.providerMetadata"
 
 TOKENS: Rows = {
     "tokens.input": (
+        others.gemini_logged("gen_ai.usage.input_tokens"),
         *counts_of("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
         *counts_of("llm.token_count.prompt"),
         *counts_of("ai.usage.inputTokens", "ai.usage.promptTokens", "ai.usage.tokens"),
@@ -33,6 +42,7 @@ TOKENS: Rows = {
         *counts_of("gen_ai.aggregated_usage.input_tokens"),
     ),
     "tokens.output": (
+        others.gemini_logged("gen_ai.usage.output_tokens"),
         *counts_of("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
         *counts_of("llm.token_count.completion"),
         *counts_of("ai.usage.outputTokens", "ai.usage.completionTokens"),
@@ -48,6 +58,7 @@ TOKENS: Rows = {
         *counts_of("gen_ai.aggregated_usage.output_tokens"),
     ),
     "tokens.reasoning": (
+        others.gemini_logged("gen_ai.usage.reasoning.output_tokens"),
         *counts_of("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens"),
         *counts_of("llm.usage.reasoning_tokens", "gen_ai.usage.details.reasoning_tokens"),
         *counts_of("gen_ai.usage.thinking_tokens", "gen_ai.usage.details.thinking_tokens"),
@@ -65,6 +76,7 @@ TOKENS: Rows = {
         *counts_of("gen_ai.aggregated_usage.details.thinking_tokens"),
     ),
     "tokens.cache_read": (
+        others.gemini_logged("gen_ai.usage.cache_read.input_tokens"),
         *counts_of("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens"),
         *counts_of("gen_ai.usage.details.cache_read_tokens"),
         *counts_of("gen_ai.usage.details.cache_read_input_tokens"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from hansard_collector.dialects import values
+from hansard_collector.dialects import others, values
 from hansard_collector.sessions import conventional
 from hansard_collector.sessions.marks import AGENT, LLM, TASK, TOOL, Agent, Entry, Mark, Place, Step
 from hansard_collector.sessions.reading import (
@@ -29,9 +29,11 @@ _DETAILS = "gen_ai.client.inference.operation.details"
 # A sub-agent's prompts are named after the one that they serve.
 _MAIN_PROMPT = re.compile(r"(.+?########\d+)")
 _CONTENT = frozenset({"request_text", "response_text", "function_args"})
-_COUNTS = (
-    "input_token_count", "output_token_count", "cached_content_token_count",
-    "thoughts_token_count", "tool_token_count", "total_token_count",
+_COUNTS = frozenset(
+    {
+        "input_token_count", "output_token_count", "cached_content_token_count",
+        "thoughts_token_count", "tool_token_count", "total_token_count",
+    }
 )  # fmt: skip
 
 
@@ -133,28 +135,8 @@ def _content(
 
 
 def usage(log: LogView) -> dict[str, Value]:
-    """Return token counts in the meaning of the conventions; nothing where none were told.
-
-    A response without usage is logged with zeros throughout.
-    """
-    counts = {key: values.count(log.attributes.get(key)) for key in _COUNTS}
-    if not any(counts.values()):
-        return {}
-    spoken, given = counts["output_token_count"], counts["input_token_count"]
-    thoughts = counts["thoughts_token_count"] or 0
-    by_tools = counts["tool_token_count"] or 0
-    if counts["total_token_count"] == (given or 0) + (spoken or 0):
-        thoughts_apart = tools_apart = 0  # counted within, as this total shows
-    else:
-        thoughts_apart, tools_apart = thoughts, by_tools
-    return present(
-        {
-            "gen_ai.usage.input_tokens": None if given is None else given + tools_apart,
-            "gen_ai.usage.output_tokens": None if spoken is None else spoken + thoughts_apart,
-            "gen_ai.usage.reasoning.output_tokens": counts["thoughts_token_count"],
-            "gen_ai.usage.cache_read.input_tokens": counts["cached_content_token_count"],
-        }
-    )
+    """Return token counts in the meaning of the conventions; nothing where none were told."""
+    return dict(others.gemini_usage(log.attributes))
 
 
 def build_tool(entries: Sequence[Entry]) -> Step:
@@ -183,4 +165,11 @@ def root(entries: Sequence[Entry]) -> Step:
     return conventional.turn(NAME, entries, prompts=prompts, session=session)
 
 
-GEMINI_CLI = Agent(DIALECT, read, build, root)
+GEMINI_CLI = Agent(
+    DIALECT,
+    read,
+    build,
+    root,
+    sent_as={TOOL: ("gen_ai.tool.call_id", "gen_ai.tool.call.id")},
+    is_sent_near=True,
+)

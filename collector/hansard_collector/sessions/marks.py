@@ -70,6 +70,8 @@ class Agent:
     root: Callable[[Sequence[Entry]], Step]
     # Attributes under which spans that the agent sends tell the key of a step of this kind.
     sent_as: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # Whether records of model calls and the spans of those calls share nothing but session and time.
+    is_sent_near: bool = False
 
 
 @dataclass(frozen=True, slots=True)

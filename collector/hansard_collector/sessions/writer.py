@@ -32,10 +32,12 @@ from hansard_collector.sessions.marks import (
 )
 from hansard_collector.sessions.table import AGENTS
 from hansard_store import session_logs
+from hansard_store.runs import RunState
 from hansard_store.session_logs import SessionLog
 from hansard_store.writer import Batch
 
 _END_OF_TIME = (1 << 63) - 1
+_NEAR_NS = 2_000_000_000  # between the end of a call's span and the record of it
 _PARTS = (Place.START, Place.END)
 _SENT_KEYS = {
     kind: frozenset(key for agent in AGENTS.values() for key in agent.sent_as.get(kind, ()))
@@ -65,6 +67,7 @@ class SessionWriter:
 
     def __init__(self, connection: apsw.Connection, batch: Batch, messages: MessageCache) -> None:
         self._connection = connection
+        self._batch = batch
         self._maker = StepMaker(connection, batch, messages)
         self._dialects: dict[bytes, str] = {}  # of runs with news
         self._news: dict[bytes, News] = defaultdict(News)  # by run
@@ -75,6 +78,8 @@ class SessionWriter:
         self._claimed: list[tuple[bytes, bytes]] = []  # turns, and the traces they were given to
         # (kind, key) -> the spans that were sent now and tell it, with all texts that they tell.
         self._sent: dict[tuple[str, str], list[SentSpan]] = defaultdict(list)
+        self._near_traces: dict[bytes, str] = {}  # sent now, by agents that name no request
+        self._near_logs: set[int] = set()  # records of such requests that are to be placed
         self._rejoined: dict[bytes, set[bytes]] = defaultdict(set)  # sent spans that got records
 
     # ---- as items are written
@@ -115,6 +120,7 @@ class SessionWriter:
         session_logs.add_session_log(self._connection, row)
         if mark.place is Place.PROMPT:
             self._prompts.append(row)
+        self._look_near(row)
         if mark.key and mark.kind == next(iter(AGENTS[event.dialect].sent_as), None):
             self._keyed[event.dialect].append(row)
         self._tell(row)
@@ -142,6 +148,7 @@ class SessionWriter:
         same = event is not None and known is not None
         if same and _row_of(event, log, known.time_ns, known.trace_id, is_sent=is_sent) == known:
             home = known.trace_id if is_sent else self._home(event, time_ns)
+            self._look_near(known)
             if home == known.trace_id or home is None:
                 self._tell(known)
             else:
@@ -160,8 +167,14 @@ class SessionWriter:
             self.note(event, log, time_ns, trace_id=ids.trace_id)
         session_logs.place_log(self._connection, log, trace_id=ids.trace_id, span_id=ids.span_id)
 
-    def saw_span(self, span: Span, role: str) -> None:
+    def _look_near(self, row: SessionLog) -> None:
+        if row.kind == LLM and AGENTS[_dialect(row)].is_sent_near:
+            self._near_logs.add(row.log)
+
+    def saw_span(self, span: Span, *, role: str, dialect: str) -> None:
         """Learn which step a span that was sent tells; spans inside a step may name its key too."""
+        if AGENTS[dialect].is_sent_near:
+            self._near_traces[span.trace_id] = dialect
         keys = _SENT_KEYS.get(role)
         if keys is None:
             return
@@ -239,6 +252,7 @@ class SessionWriter:
     def settle(self) -> Mapping[bytes, set[bytes]]:
         """Make again what has news; returns the sent spans that were given records, by trace."""
         self._match_sent_spans()
+        near = self._match_near()
         for turn, trace_id in self._claimed:
             self._give_turn(turn, trace_id)
         for prompt in self._prompts:
@@ -253,7 +267,53 @@ class SessionWriter:
             if trace_id in self._unjoined:
                 news.steps |= self._join(trace_id)
             self._maker.make(AGENTS[self._dialects[trace_id]], trace_id, news)
+        for log, ids in near.items():
+            row = session_logs.find_session_log(self._connection, log)
+            if row is not None:
+                self._meet(row, *ids)
         return self._rejoined
+
+    def _match_near(self) -> dict[int, tuple[bytes, bytes]]:
+        """Find the spans of calls whose records name none, by session and time: ids by log record.
+
+        Their turns are given to the traces of those spans, unless they were given before.
+        """
+        of_now: dict[str, list[RunState]] = defaultdict(list)
+        for trace_id, dialect in self._near_traces.items():
+            run = self._batch.runs.find(trace_id)
+            if run is not None and run.conversation_id is not None:
+                session = f"{dialect} {run.conversation_id}"
+                of_now[session].append(run)
+                self._near_logs |= session_logs.calls_logged(
+                    self._connection,
+                    session,
+                    kind=LLM,
+                    from_ns=run.started_ns - _NEAR_NS,
+                    to_ns=run.ended_ns + _NEAR_NS,
+                )
+        found: dict[int, tuple[bytes, bytes]] = {}
+        for log in sorted(self._near_logs):
+            row = session_logs.find_session_log(self._connection, log)
+            ids = None if row is None else self._span_near(row, of_now[row.session])
+            if row is None or ids is None:
+                continue
+            found[log] = ids
+            turn = row.trace_id
+            if turn is not None and not session_logs.is_sent_trace(self._connection, turn):
+                self._claim(turn, ids[0])
+        return found
+
+    def _span_near(self, row: SessionLog, now: Sequence[RunState]) -> tuple[bytes, bytes] | None:
+        """Return the call of the record's session that ended closest to it."""
+        bounds = {"from_ns": row.time_ns - _NEAR_NS, "to_ns": row.time_ns + _NEAR_NS}
+        session = row.session.partition(" ")[2]
+        calls = session_logs.calls_of_session(self._connection, session, **bounds)
+        for run in now:
+            calls += session_logs.calls_of_run(self._connection, run.id, **bounds)
+        closest = min(
+            calls, key=lambda call: (abs(call[2] - row.time_ns), call[0], call[1]), default=None
+        )
+        return None if closest is None else (closest[0], closest[1])
 
     def _match_sent_spans(self) -> None:
         """Find the turns that were traced by the ids that records and spans have in common."""
