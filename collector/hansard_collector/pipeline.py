@@ -286,7 +286,7 @@ class Pipeline:
         """Write a chunk's rows into a transaction that waits for its commit."""
         tallies: dict[int, Tally] = {}
         with self._writer.rows(now_ns=time.time_ns()) as batch:
-            items = ItemWriter(self._writer, batch, self._preparer.messages)
+            items = ItemWriter(self._writer, batch, self._preparer)
             items.expect(item for _, item in chunk)
             for job, item in chunk:
                 self.courtesy.give_way()

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import apsw
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from hansard_collector.messages import MessageCache
 from hansard_collector.payload_joining import PayloadJoiner
-from hansard_collector.prepare import Envelope, PreparedSpan
+from hansard_collector.prepare import Envelope, PreparedSpan, Preparer
 from hansard_collector.prepare_logs import PreparedLog, PreparedPoint
 from hansard_collector.presence import PreparedLoss, PreparedPulse
-from hansard_collector.rederive import rederive_span
+from hansard_collector.rederive import read_span, rederive_span
 from hansard_collector.requests import Prepared
 from hansard_collector.sessions.marks import SessionEvent
 from hansard_collector.sessions.table import AGENTS
@@ -23,17 +23,18 @@ from hansard_store.losses import keep_loss
 from hansard_store.payloads import PreparedPayload
 from hansard_store.pulses import Pulse
 from hansard_store.received import Outcome, ReceivedSpan
-from hansard_store.stored import spans_with_logs
+from hansard_store.stored import find_open_span, spans_with_logs
 from hansard_store.writer import Batch, IngestWriter
 
 
 class ItemWriter:
     """Writes items in a transaction, and afterwards joins logs with the spans they are about."""
 
-    def __init__(self, writer: IngestWriter, batch: Batch, messages: MessageCache) -> None:
+    def __init__(self, writer: IngestWriter, batch: Batch, preparer: Preparer) -> None:
         self._writer = writer
         self._batch = batch
-        self._messages = messages
+        self._preparer = preparer
+        self._messages = messages = preparer.messages
         self._envelopes: dict[int, tuple[int, int, Envelope]] = {}
         # trace id -> span ids that came in this transaction, as spans or named by logs
         self._spans: dict[bytes, set[bytes]] = defaultdict(set)
@@ -75,6 +76,8 @@ class ItemWriter:
         return known[0], known[1]
 
     def _write_span(self, item: PreparedSpan, *, resource: int, scope: int) -> str:
+        if not item.message.attributes:
+            item = self._with_start(item)
         span = ReceivedSpan(
             **item.fields, resource=resource, scope=scope, message=item.message, large=item.large
         )
@@ -89,6 +92,31 @@ class ItemWriter:
             replaces = placed.outcome is not Outcome.STORED
             self._batch.redactions.add("traces", placed.span, item.removed, replaces=replaces)
         return placed.outcome.value
+
+    def _with_start(self, item: PreparedSpan) -> PreparedSpan:
+        """Return a span that tells nothing but its end with what its start record told."""
+        fields = item.fields
+        number = find_open_span(
+            self._writer.connection, fields["trace_id"], fields["span_id"], fields["side"]
+        )
+        if number is None:
+            return item
+        self._batch.write_held()
+        known = read_span(self._writer.connection, number).message
+        if not known.attributes:
+            return item
+        whole = Span()
+        whole.CopyFrom(item.message)
+        whole.attributes.extend(known.attributes)
+        if not whole.events:
+            whole.events.extend(known.events)
+        return self._preparer.span(
+            whole,
+            item.envelope,
+            mac=fields["mac"],
+            received_ns=fields["received_ns"],
+            removed=item.removed,
+        )
 
     def _write_log(self, item: PreparedLog, *, resource: int, scope: int) -> str:
         log = ReceivedLog(

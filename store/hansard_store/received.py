@@ -42,9 +42,12 @@ class ReceivedSpan(NamedTuple):
         return self.end_ns is None and not self.flags & SpanFlag.TIME_HUGE
 
     @property
-    def richness(self) -> tuple[bool, int, int]:
-        """Of two reports of one span the richer is shown: ended, later end, more attributes."""
-        return not self.is_open, self.end_ns or 0, self.attribute_count
+    def richness(self) -> tuple[bool, bool, int, int]:
+        """Of two reports of one span the richer is shown: ended, later end, more attributes.
+
+        One that says nothing does not take the place of one that does, however late it ends.
+        """
+        return not self.is_open, self.attribute_count > 0, self.end_ns or 0, self.attribute_count
 
 
 class Outcome(Enum):

@@ -92,7 +92,7 @@ ORDER BY time_ns LIMIT 1000
 _CALL_ENDS = f"""
 SELECT span.trace_id, span.span_id, span.end_ns FROM call JOIN span ON span.id = call.span
 WHERE call.run = :run AND span.end_ns BETWEEN :from_ns AND :to_ns
-  AND span.role = 'llm' AND span.flags & {_SYNTHETIC} = 0
+  AND span.role = 'llm' AND span.dialect = :dialect AND span.flags & {_SYNTHETIC} = 0
 """
 _RUNS_OF_SESSION = """
 SELECT id FROM run
@@ -274,13 +274,13 @@ def sent_spans_with(
 def calls_logged(
     connection: apsw.Connection, session: str, *, kind: str, from_ns: int, to_ns: int
 ) -> set[int]:
-    """Return the log records (log_record.id) about steps of a kind that a session made in a time."""
+    """Return the log records (log_record.id) about steps of a kind, of a session and a time."""
     rows: list[Any] = connection.execute(_CALLS_LOGGED, (session, from_ns, to_ns, kind)).fetchall()
     return {log for (log,) in rows}
 
 
 def calls_of_session(
-    connection: apsw.Connection, session: str, *, from_ns: int, to_ns: int
+    connection: apsw.Connection, session: str, *, dialect: str, from_ns: int, to_ns: int
 ) -> list[tuple[bytes, bytes, int]]:
     """Return (trace id, span id, end) of the calls of a session's stored runs that ended in a time.
 
@@ -290,15 +290,15 @@ def calls_of_session(
     runs: list[Any] = connection.execute(_RUNS_OF_SESSION, bounds).fetchall()
     found: list[tuple[bytes, bytes, int]] = []
     for (run,) in runs:
-        found += calls_of_run(connection, run, from_ns=from_ns, to_ns=to_ns)
+        found += calls_of_run(connection, run, dialect=dialect, from_ns=from_ns, to_ns=to_ns)
     return found
 
 
 def calls_of_run(
-    connection: apsw.Connection, run: int, *, from_ns: int, to_ns: int
+    connection: apsw.Connection, run: int, *, dialect: str, from_ns: int, to_ns: int
 ) -> list[tuple[bytes, bytes, int]]:
     """Return (trace id, span id, end) of the calls of a run that ended in a time."""
-    bounds = {"run": run, "from_ns": from_ns, "to_ns": to_ns}
+    bounds = {"run": run, "dialect": dialect, "from_ns": from_ns, "to_ns": to_ns}
     rows: list[Any] = connection.execute(_CALL_ENDS, bounds).fetchall()
     return [(trace_id, span_id, end_ns) for trace_id, span_id, end_ns in rows]
 

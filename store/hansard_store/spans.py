@@ -24,7 +24,8 @@ _HUGE = SpanFlag.TIME_HUGE
 
 _FIND = """
 SELECT span.id, mac,
-  NOT (end_ns IS NULL AND flags & :huge = 0), coalesce(end_ns, 0), attribute_count
+  NOT (end_ns IS NULL AND flags & :huge = 0), attribute_count > 0, coalesce(end_ns, 0),
+  attribute_count
 FROM span JOIN span_record ON span_record.span = span.id
 WHERE trace_id = :trace_id AND span_id = :span_id AND side = :side
 """
@@ -104,8 +105,9 @@ class SpanWriter:
         """Store a span and return what became of it.
 
         The same report again changes nothing. Another report of the same span: a real end beats
-        none, then the later end, then more attributes; the loser's record is kept. Of two reports
-        of a span that is still open, the later one counts unless it tells less.
+        none, then some attributes none, then the later end, then more attributes; the loser's
+        record is kept. Of two reports of a span that is still open, the later one counts unless
+        it tells less.
         """
         run = self._runs.get(span.trace_id, start_ns=span.sort_ns, synthetic=span.synthetic)
         if run is None:

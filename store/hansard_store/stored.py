@@ -34,6 +34,9 @@ SELECT DISTINCT span_id FROM log_record WHERE trace_id = ? AND span_id IS NOT NU
 """
 _RESOURCE = "SELECT record FROM resource WHERE id = ?"
 _SCOPE = "SELECT record FROM scope WHERE id = ?"
+_OPEN = """
+SELECT id FROM span WHERE trace_id = ? AND span_id = ? AND side = ? AND end_ns IS NULL
+"""
 
 
 class SpanRow(NamedTuple):
@@ -58,6 +61,14 @@ class LogRow(NamedTuple):
     record: bytes
     resource: int
     scope: int
+
+
+def find_open_span(
+    connection: apsw.Connection, trace_id: bytes, span_id: bytes, side: int
+) -> int | None:
+    """Return the number of a stored span that has not ended yet; None where there is none."""
+    found: int | None = connection.execute(_OPEN, (trace_id, span_id, side)).get
+    return found
 
 
 def get_span_row(connection: apsw.Connection, span: int) -> SpanRow:

@@ -122,7 +122,7 @@ def test_a_span_becomes_a_view_with_its_events_and_scope() -> None:
         (LogRecord(body=AnyValue(string_value="looked up. Then stopped")), ""),
         (LogRecord(attributes=[KeyValue(key="event.name", value=AnyValue(int_value=3))]), ""),
     ],
-    ids=["field", "field first", "event.name", "event_name", "body", "prose", "no text"],
+    ids=["field", "a dotted field first", "event.name", "event_name", "body", "prose", "no text"],
 )
 def test_an_event_name_is_found_wherever_a_sender_puts_it(record: LogRecord, name: str) -> None:
     assert log_view(record).event_name == name

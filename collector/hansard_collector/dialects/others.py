@@ -257,7 +257,7 @@ def sdk_request(reading: Reading, _: str) -> str | None:
 
 
 def livekit_context(reading: Reading, key: str) -> tuple[Message, ...] | None:
-    """`lk.chat_ctx`, `lk.pii.chat_ctx`: `{items: [{type: message, role, content}, {type: function_call} …]}`."""
+    """`lk.chat_ctx`, `lk.pii.chat_ctx`: `{items: [{type: message, role, content}, …]}`."""
     sent = reading.opened(key)
     items = sent.get("items") if isinstance(sent, dict) else sent
     return chat.messages_of(items, "user") or None

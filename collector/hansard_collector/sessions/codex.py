@@ -136,4 +136,11 @@ def root(entries: Sequence[Entry]) -> Step:
     return conventional.turn(NAME, entries, prompts=prompts, session=session)
 
 
-CODEX = Agent(DIALECT, read, build, root, sent_as={TOOL: ("call_id", "gen_ai.tool.call.id")}, is_sent_near=True)
+CODEX = Agent(
+    DIALECT,
+    read,
+    build,
+    root,
+    sent_as={TOOL: ("call_id", "gen_ai.tool.call.id")},
+    is_sent_near=True,
+)

@@ -70,7 +70,7 @@ class Agent:
     root: Callable[[Sequence[Entry]], Step]
     # Attributes under which spans that the agent sends tell the key of a step of this kind.
     sent_as: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # Whether records of model calls and the spans of those calls share nothing but session and time.
+    # Whether records of model calls share nothing with their spans but session and time.
     is_sent_near: bool = False
 
 

@@ -6,8 +6,9 @@ news are made again of all their records. The result is a function of the record
 whatever their order.
 
 A turn that was traced too is given to that trace, and no step is made of its records: they stand on
-the spans that tell the same ids, and nothing is counted twice. So do records that were sent with the
-ids of another span of the turn: Claude Code puts those of its requests on the turn itself.
+the spans that tell the same ids, and nothing is counted twice. So do records that were sent with
+the ids of another span of the turn: Claude Code puts those of its requests on the turn itself.
+Where a request has no id, the call of the session that ended then is it.
 """
 
 from __future__ import annotations
@@ -145,8 +146,7 @@ class SessionWriter:
         """
         known = session_logs.find_session_log(self._connection, log)
         is_sent = sent_trace_id is not None
-        same = event is not None and known is not None
-        if same and _row_of(event, log, known.time_ns, known.trace_id, is_sent=is_sent) == known:
+        if event is not None and known is not None and _is_noted_as(event, known, is_sent=is_sent):
             home = known.trace_id if is_sent else self._home(event, time_ns)
             self._look_near(known)
             if home == known.trace_id or home is None:
@@ -305,11 +305,15 @@ class SessionWriter:
 
     def _span_near(self, row: SessionLog, now: Sequence[RunState]) -> tuple[bytes, bytes] | None:
         """Return the call of the record's session that ended closest to it."""
-        bounds = {"from_ns": row.time_ns - _NEAR_NS, "to_ns": row.time_ns + _NEAR_NS}
-        session = row.session.partition(" ")[2]
-        calls = session_logs.calls_of_session(self._connection, session, **bounds)
+        from_ns, to_ns = row.time_ns - _NEAR_NS, row.time_ns + _NEAR_NS
+        dialect, _, session = row.session.partition(" ")
+        calls = session_logs.calls_of_session(
+            self._connection, session, dialect=dialect, from_ns=from_ns, to_ns=to_ns
+        )
         for run in now:
-            calls += session_logs.calls_of_run(self._connection, run.id, **bounds)
+            calls += session_logs.calls_of_run(
+                self._connection, run.id, dialect=dialect, from_ns=from_ns, to_ns=to_ns
+            )
         closest = min(
             calls, key=lambda call: (abs(call[2] - row.time_ns), call[0], call[1]), default=None
         )
@@ -426,6 +430,11 @@ class SessionWriter:
 def _prompt_of(event: SessionEvent, time_ns: int) -> str:
     """Return what tells a turn from others of its session: the prompt's id, else its time."""
     return event.mark.prompt or f"at {time_ns}"
+
+
+def _is_noted_as(event: SessionEvent, known: SessionLog, *, is_sent: bool) -> bool:
+    """Whether a record that is known would be noted as the same now."""
+    return _row_of(event, known.log, known.time_ns, known.trace_id, is_sent=is_sent) == known
 
 
 def _row_of(
