@@ -14,6 +14,7 @@ from typing import Any
 import apsw
 
 from hansard_compiler.errors import NotFoundError
+from hansard_store import tool_events
 from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.database import snapshot
 from hansard_store.figures import TokenSums, token_sums
@@ -63,6 +64,7 @@ SELECT count(*), min(started_ns), max(ended_ns), sum(model_calls), sum(tool_call
   sum(tokens_cache_read), sum(tokens_cache_write), sum(tokens_reasoning), max(id)
 FROM run WHERE conversation_id = :conversation
 """
+_RUNS = "SELECT id FROM run WHERE conversation_id = :conversation"
 _ENDS = """
 SELECT trace_id,
   (SELECT first_input FROM run INDEXED BY run_conversation
@@ -134,6 +136,9 @@ def _conversation(connection: apsw.Connection, name: str) -> ConversationItem:
     ends: Any = connection.execute(_ENDS, wanted | {"last": last}).fetchone()
     trace_id, first_input, last_output = ends
     agents: list[Any] = connection.execute(_AGENTS, wanted).fetchall()
+    if tools and runs > 1:
+        of_it: list[Any] = connection.execute(_RUNS, wanted).fetchall()
+        tools -= tool_events.count_in_two_runs(connection, (run for (run,) in of_it))
     return ConversationItem(
         conversation_id=name,
         last_run=last,

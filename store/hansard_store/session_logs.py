@@ -106,6 +106,14 @@ WHERE trace_id = ? AND span_id = ? ORDER BY time_ns, event_name, mac, ordinal LI
 _RECORD = """
 SELECT id, time_ns, received_ns, record, resource, scope FROM log_record WHERE id = ?
 """
+# Newest by order of arrival: the page is opened by people, and a store may hold millions.
+_HOMELESS = """
+SELECT resource.service_name, scope.name, count(*), max(received_ns), count(trace_id)
+FROM (SELECT id FROM log_record ORDER BY id DESC LIMIT ?) AS newest
+JOIN log_record ON log_record.id = newest.id
+JOIN resource ON resource.id = log_record.resource JOIN scope ON scope.id = log_record.scope
+GROUP BY resource.service_name, scope.name ORDER BY resource.service_name, scope.name
+"""
 _IS_REPEATED = "SELECT ordinal > 0 FROM log_record WHERE id = ?"
 
 
@@ -337,3 +345,20 @@ def is_repeated(connection: apsw.Connection, log: int) -> bool:
 def _rows(connection: apsw.Connection, sql: str, wanted: tuple[Any, ...]) -> list[SessionLog]:
     rows: list[Any] = connection.execute(sql, wanted).fetchall()
     return [SessionLog(*row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class LogSender:
+    """Who sent some of the newest log records, and how many of them belong to a run."""
+
+    service: str | None
+    scope: str
+    records: int
+    last_ns: int
+    with_run: int
+
+
+def newest_log_senders(connection: apsw.Connection, *, limit: int = 5000) -> list[LogSender]:
+    """Return the senders of the newest log records, by service and scope."""
+    rows: list[Any] = connection.execute(_HOMELESS, (limit,)).fetchall()
+    return [LogSender(*row) for row in rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -34,6 +35,25 @@ _BY_RAN = "SELECT id, requested FROM tool_event WHERE ran = ?"
 _MOVE_RAN = "UPDATE tool_event SET ran = ? WHERE id = ?"
 _DROP = "DELETE FROM tool_event WHERE id = ?"
 _SWEEP = "DELETE FROM tool_event WHERE run = ? AND requested IS NULL AND ran IS NULL"
+
+# A pair of halves in two runs: asked for in one, run in another.
+_IN_TWO_RUNS = """
+SELECT coalesce(sum(pairs), 0) FROM (
+  SELECT min(sum(ran IS NULL), sum(requested IS NULL)) AS pairs
+  FROM json_each(:runs) AS wanted JOIN tool_event ON tool_event.run = wanted.value
+  WHERE call_id IS NOT NULL AND (ran IS NULL OR requested IS NULL)
+  GROUP BY call_id, name)
+"""
+
+
+def count_in_two_runs(connection: apsw.Connection, runs: Iterable[int]) -> int:
+    """Return how many tool calls some runs (run.id) count twice together.
+
+    Gemini CLI asks for a tool in one trace and runs it in another: each run tells of the call, and
+    over both it is one. A call id that comes back in every round pairs within its own run.
+    """
+    found: int = connection.execute(_IN_TWO_RUNS, {"runs": json.dumps(list(runs))}).get
+    return found
 
 
 def add_ran(connection: apsw.Connection, run: RunState, tool: ToolProjection, *, span: int) -> None:

@@ -82,6 +82,19 @@ DIALECTS: tuple[Dialect, ...] = (
 UNKNOWN = "otel"
 
 
+# Coding agents, which may send log records alone: runs are made of those.
+_AGENTS = ("claude_code", "codex", "gemini_cli")
+
+
+def is_coding_agent(*, scope_name: str, service_name: str | None) -> bool:
+    """Whether log records of this scope and service are of an agent whose logs make runs."""
+    return any(
+        service_name in dialect.services or (scope_name + " ").startswith(dialect.scopes)
+        for dialect in DIALECTS
+        if dialect.name in _AGENTS
+    )
+
+
 def dialects_of(
     *, scope_name: str, service_name: object, span_name: str, keys: Iterable[str]
 ) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import apsw
 
+from hansard_collector.sessions.unread import UnreadLogs, unread_logs
 from hansard_store.run_queries import last_change
 from hansard_web.settings import WebSettings
 
@@ -17,6 +18,7 @@ class Greeting:
     http: str
     grpc: str | None
     needs_token: bool
+    unread: tuple[UnreadLogs, ...] = ()  # agents whose log records made no run
     live_url: str = "/live/runs?after=0&newest=0"
 
 
@@ -28,4 +30,5 @@ def greeting_of(connection: apsw.Connection, settings: WebSettings) -> Greeting 
         http=f"{'https' if settings.secure_cookies else 'http'}://{settings.http_address}",
         grpc=settings.grpc_address,
         needs_token=bool(settings.tokens),
+        unread=tuple(unread_logs(connection)),
     )

@@ -16,6 +16,7 @@ from starlette.responses import RedirectResponse, Response
 
 from hansard_collector.pipeline import Pipeline
 from hansard_collector.rebuild import Unfinished, unfinished_rebuild
+from hansard_collector.sessions.unread import UnreadLogs, unread_logs
 from hansard_store.database import schema_version
 from hansard_store.ledger_periods import PeriodLine, ledger_lines
 from hansard_store.ledger_queries import SIGNALS, LedgerCount, LedgerRefusal, list_refusals
@@ -95,6 +96,7 @@ class HealthPage:
     rows: tuple[LedgerRow, ...]
     refusals: tuple[LedgerRefusal, ...]
     losses: tuple[LossSum, ...]  # what senders lost on the way here, the latest first
+    unread: tuple[UnreadLogs, ...]  # agents whose log records made no run
     gauges: tuple[Gauge, ...]
     facts: tuple[tuple[str, str, str], ...]  # (label, value, what it means)
 
@@ -125,6 +127,7 @@ def _health_page(site: Site, period: str) -> HealthPage:
         losses = list_losses(connection, limit=_LOSSES)
         facts = _facts(site, connection)
         unfinished = unfinished_rebuild(site.folder, connection)
+        unread = unread_logs(connection)
     return HealthPage(
         problem=why_not_writable(site.folder) or "",
         rebuild=unfinished,
@@ -140,6 +143,7 @@ def _health_page(site: Site, period: str) -> HealthPage:
         rows=tuple(_row(line) for line in lines),
         refusals=tuple(refusals),
         losses=tuple(losses),
+        unread=tuple(unread),
         gauges=tuple(_gauges(site)),
         facts=tuple(facts),
     )
