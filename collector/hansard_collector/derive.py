@@ -13,7 +13,7 @@ from hansard_collector.evaluations import scores_of
 from hansard_collector.normalised import Normalised
 from hansard_collector.policy_checks import checks_of
 from hansard_collector.views import SpanView
-from hansard_compiler.calls import Call, MediaPart, Message, Tokens, Tool, ToolCallPart
+from hansard_compiler.calls import Call, Cost, MediaPart, Message, Tokens, Tool, ToolCallPart
 from hansard_store.attributes import resource_tokens_of, tokens_of
 from hansard_store.flags import SpanFlag
 from hansard_store.projections import (
@@ -37,6 +37,7 @@ _USD_NANO = 1_000_000_000
 _IO_ROLES = ("agent", "workflow", "task", "retriever", "rerank", "memory", "guardrail", "evaluator")
 _RUN_ROLES = ("agent", "workflow")  # whose input a run is asked with, and whose output answers
 _STATUS_ERROR = 2
+_ENDED_BADLY = SpanFlag.ERROR | SpanFlag.CANCELLED
 _CLIENT = 3  # the span kind that the conventions ask of calls to a server
 _REMOTE = frozenset({"chat", "generate_content", "text_completion"})
 _REF_CHARS = len("sha256:") + 64
@@ -55,7 +56,7 @@ def derive(
     `resource_tokens` is what `resource_tokens_of` says of its resource, where it is known already.
     """
     call, tool = normal.call, normal.tool
-    usage = _usage_of(call) if call else _usage(normal.tokens_sum)
+    usage = _usage_of(call) if call else _usage(normal.tokens_sum, _nano_usd(normal.sum_cost))
     tool_name = (tool.name if tool else None) or None
     model = (call.response_model or call.request_model) if call else None
     error = _error_text(view, normal)
@@ -102,7 +103,9 @@ def _flags(view: SpanView, normal: Normalised) -> int:
         flags |= SpanFlag.CANCELLED
     elif view.status_code == _STATUS_ERROR or normal.error is not None:
         flags |= SpanFlag.ERROR
-    elif normal.follows_calls and view.status_code == 0:
+    if normal.sum_is_whole and normal.tokens_sum is not None:
+        flags |= SpanFlag.SUM_IS_WHOLE
+    if normal.follows_calls and not view.status_code and not flags & _ENDED_BADLY:
         flags |= SpanFlag.FOLLOWS_CALLS
     if normal.pending_of is not None:
         flags |= SpanFlag.PENDING
@@ -120,11 +123,14 @@ def _is_usage_alone(call: Call) -> bool:
 
 
 def _usage_of(call: Call) -> Usage:
-    cost = None if call.cost is None else round(call.cost.usd * _USD_NANO)
-    return _usage(call.tokens, cost_usd_nano=cost)
+    return _usage(call.tokens, _nano_usd(call.cost))
 
 
-def _usage(tokens: Tokens | None, *, cost_usd_nano: int | None = None) -> Usage:
+def _nano_usd(cost: Cost | None) -> int | None:
+    return None if cost is None else round(cost.usd * _USD_NANO)
+
+
+def _usage(tokens: Tokens | None, cost_usd_nano: int | None = None) -> Usage:
     cost_usd_nano = _meant(cost_usd_nano)
     if tokens is None:
         return Usage(cost_usd_nano=cost_usd_nano)

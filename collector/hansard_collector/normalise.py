@@ -50,6 +50,8 @@ def normalise(view: SpanView, messages: MessageCache) -> Normalised:
     call = _call(reading, plan, merged=merged, error=error) if role in _CALL_ROLES else None
     if call is not None:
         error = call.error
+    tokens_sum = None if call is not None else _tokens_sum(reading, plan, sources=sources)
+    is_whole = tokens_sum is not None and every.get("sum_is_whole", False)
     content = _content(reading, plan, call, sources=sources)
     search = take(reading, plan.group("retrieval"), sources) if role in _SEARCH_ROLES else {}
     return Normalised(
@@ -57,7 +59,8 @@ def normalise(view: SpanView, messages: MessageCache) -> Normalised:
         dialect=plan.dialect,
         call=call,
         tool=_tool(reading, plan, sources=sources) if role in _TOOL_ROLES else None,
-        tokens_sum=None if call is not None else _tokens_sum(reading, plan, sources=sources),
+        tokens_sum=tokens_sum,
+        sum_cost=_sum_cost(reading, plan, tokens_sum) if tokens_sum and is_whole else None,
         error=error,
         metadata=merged.get("metadata", NOTHING),
         prompt=merged.get("prompt", NOTHING),
@@ -144,6 +147,16 @@ def _tokens_sum(reading: Reading, plan: Plan, *, sources: dict[str, str]) -> Tok
         return None
     found = take(reading, fields, sources)
     return tokens_of(found, sources) if found else None
+
+
+def _sum_cost(reading: Reading, plan: Plan, tokens: Tokens) -> Cost | None:
+    """What the tokens of several calls cost, where the step names their model."""
+    found = take(reading, plan.group("call"))
+    model = found.get("response_model") or found.get("request_model")
+    if model is None:
+        return None
+    provider = found.get("provider") or vocabulary.provider_of_model(model)
+    return computed_cost(tokens, provider=provider, model=model, at_ns=reading.view.start_ns)
 
 
 def _cost(

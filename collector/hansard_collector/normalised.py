@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from hansard_collector.views import NOTHING
-from hansard_compiler.calls import Call, CallError, Tokens, Tool
+from hansard_compiler.calls import Call, CallError, Cost, Tokens, Tool
 
 ROLES = (
     "llm", "embedding", "agent", "workflow", "tool", "retriever", "rerank", "memory", "policy",
@@ -58,6 +58,8 @@ class Normalised(NamedTuple):
     prompt: Mapping[str, Any] = NOTHING  # template name, version, variables
     evaluations: tuple[Mapping[str, Any], ...] = ()
     cancelled: bool = False  # ended before it was done, and nothing failed
+    sum_is_whole: bool = False  # calls below tell only a part of `tokens_sum`
+    sum_cost: Cost | None = None  # of such a sum
     follows_calls: bool = False  # it tells no status: that of its last model call is its own
     duplicate: bool = False  # the dialect itself says this repeats another span's call
     pending_of: bytes | None = None  # Logfire: this record announces the span with this parent

@@ -40,6 +40,12 @@ LIMIT 1
 """
     for column in USAGE_COLUMNS
 }
+_TOLD_BY_STEP = f"SELECT {_COLUMNS} FROM span WHERE id = ?"
+_LAST_CALL = f"""
+SELECT span.flags & {int(SpanFlag.ERROR)} FROM call JOIN span ON span.id = call.span
+WHERE call.run = ? AND call.counted = 1
+ORDER BY coalesce(span.end_ns, span.sort_ns) DESC, span.span_id DESC LIMIT 1
+"""
 _FLAGS = "SELECT flags FROM span WHERE id = ?"
 _SET_FLAGS = "UPDATE span SET flags = ? WHERE id = ?"
 _NO_STEP = SpanFlag.DUPLICATE | SpanFlag.FOLDED
@@ -125,6 +131,35 @@ def _take_back(connection: apsw.Connection, run: RunState, usage: Usage) -> None
         rest = (getattr(run, column) or 0) - value
         told = rest != 0 or connection.execute(_IS_TOLD[column], {"run": run.id}).get is not None
         setattr(run, column, rest if told else None)
+
+
+def follow_root(connection: apsw.Connection, run: RunState) -> None:
+    """Set what of a run depends on its root and on all calls below it, at a transaction's end."""
+    if run.root_flags & SpanFlag.FOLLOWS_CALLS and run.status in ("ok", "error"):
+        failed = connection.execute(_LAST_CALL, (run.id,)).get
+        run.status = "error" if failed else "ok"
+    if run.root_flags & SpanFlag.SUM_IS_WHOLE and run.root_span is not None:
+        _count_rest(connection, run, run.root_span)
+
+
+def _count_rest(connection: apsw.Connection, run: RunState, root: int) -> None:
+    """Count of the sum that a root tells what the calls below it do not tell.
+
+    The row of the sum then holds the rest, and the step itself the sum.
+    """
+    remove_sum(connection, run, root)
+    row: Any = connection.execute(_TOLD_BY_STEP, (root,)).fetchone()
+    whole = Usage(*row)
+    told = Usage(*(getattr(run, column) for column in USAGE_COLUMNS))
+    rest = Usage(*(_rest(all_of_it, below) for all_of_it, below in zip(whole, told, strict=True)))
+    connection.execute(_ADD_SUM, (root, run.id, 1, *rest))
+    run.add_usage(rest)
+
+
+def _rest(whole: int | None, told: int | None) -> int | None:
+    if whole is None or whole <= (told or 0):
+        return None
+    return whole - (told or 0)
 
 
 def is_step(flags: int) -> bool:

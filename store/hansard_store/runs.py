@@ -20,6 +20,7 @@ from hansard_store.fresh import FreshRun
 from hansard_store.projections import Usage
 
 NO_ROOT = 9
+ROOT_FLAGS = SpanFlag.FOLLOWS_CALLS | SpanFlag.SUM_IS_WHOLE  # that say more of the run
 NO_TIMES = 2
 MANY_SCOPES = 0
 Fact = Literal["agent_name", "domain", "conversation_id", "user_id", "first_input", "last_output"]
@@ -69,11 +70,11 @@ class RunState:
     call_scope: int | None
     has_receipts: int
     notes: str
-    # Not stored: when the root and those who told a fact started, read with them, as is whether the
-    # root's status is that of its last call; whether there is anything to write; and, of a run that
+    # Not stored: when the root and those who told a fact started, read with them, as are the root's
+    # flags that concern the run; whether there is anything to write; and, of a run that
     # began in this transaction, its steps.
     root_sort_ns: int = 0
-    follows_calls: bool = False
+    root_flags: int = 0
     told_ns: dict[str, int] = field(default_factory=dict)
     changed: bool = False
     fresh: FreshRun | None = None
@@ -149,7 +150,7 @@ USAGE_COLUMNS = (
     "tokens_reasoning",
     "cost_usd_nano",
 )
-_UNSTORED = ("root_sort_ns", "follows_calls", "told_ns", "changed", "fresh")
+_UNSTORED = ("root_sort_ns", "root_flags", "told_ns", "changed", "fresh")
 _COLUMNS = [column.name for column in fields(RunState) if column.name not in _UNSTORED]
 _LIST = ", ".join(_COLUMNS)
 # A run that is being deleted, slice by slice, has its tombstone already: nothing is added to it.
@@ -158,13 +159,8 @@ SELECT {_LIST} FROM run
 WHERE trace_id = ? AND NOT EXISTS (SELECT 1 FROM tombstone WHERE tombstone.trace_id = run.trace_id)
 """
 _TIMES = f"""
-SELECT sort_ns, coalesce(end_ns, sort_ns), flags & {int(SpanFlag.FOLLOWS_CALLS)} FROM span
+SELECT sort_ns, coalesce(end_ns, sort_ns), flags & {ROOT_FLAGS} FROM span
 WHERE id = ?
-"""
-_LAST_CALL = f"""
-SELECT span.flags & {int(SpanFlag.ERROR)} FROM call JOIN span ON span.id = call.span
-WHERE call.run = ? AND call.counted = 1
-ORDER BY coalesce(span.end_ns, span.sort_ns) DESC, span.span_id DESC LIMIT 1
 """
 _ADD = f"""
 INSERT INTO run ({_LIST}) VALUES ({", ".join("?" * len(_COLUMNS))})
@@ -255,8 +251,7 @@ class RunWriter:
             span: self._execute(_TIMES, (span,)).get for span in times if span is not None
         }
         if run.root_span is not None:
-            run.root_sort_ns, _, follows = found[run.root_span]
-            run.follows_calls = bool(follows)
+            run.root_sort_ns, _, run.root_flags = found[run.root_span]
         for fact, by in _TOLD_BY.items():
             teller = getattr(run, by)
             if teller is not None:
@@ -269,6 +264,10 @@ class RunWriter:
         if known is not None or self._execute(_IS_STORED, (trace_id,)).get is None:
             return known
         return self.get(trace_id, start_ns=0)
+
+    def changed(self) -> list[RunState]:
+        """Return the runs that this transaction changed."""
+        return [run for run in self._touched.values() if run is not None and run.changed]
 
     def drop(self, run: RunState) -> None:
         """Forget a run that has no spans any more; its number is not to be found anywhere."""
@@ -290,7 +289,7 @@ class RunWriter:
         for column in _COLUMNS:
             if column not in _NOT_DERIVED:
                 setattr(run, column, getattr(new, column))
-        run.root_sort_ns, run.follows_calls, run.changed = 0, False, True
+        run.root_sort_ns, run.root_flags, run.changed = 0, 0, True
         run.told_ns.clear()
 
     def uses_payload(self, run: int, digest: bytes) -> None:
@@ -303,15 +302,12 @@ class RunWriter:
 
     def flush(self) -> int | None:
         """Write all changed runs; return the last change_seq given, None when there was none."""
-        changed = [run for run in self._touched.values() if run is not None and run.changed]
+        changed = self.changed()
         if not changed:
             return None
         change = int(self._execute(_LAST_CHANGE).get)
         for run in changed:
             run.ask_tables(self._connection)
-            if run.follows_calls and run.status in ("ok", "error"):
-                failed = self._execute(_LAST_CALL, (run.id,)).get
-                run.status = "error" if failed else "ok"
             change += 1
             run.change_seq, run.version = change, run.version + 1
             run.news_ns = run.news_ns if self._now_ns is None else self._now_ns

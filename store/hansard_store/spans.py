@@ -15,7 +15,7 @@ from hansard_store.indexing import IndexWriter
 from hansard_store.projections import CallProjection, SpanProjection, Usage
 from hansard_store.received import Outcome, Placed, ReceivedSpan
 from hansard_store.records import pack_record, record_of
-from hansard_store.runs import NO_ROOT, RunState, RunWriter
+from hansard_store.runs import NO_ROOT, ROOT_FLAGS, RunState, RunWriter
 from hansard_store.settling import Place, judge_again, place_of, settle, uncounted_near
 from hansard_store.span_records import SpanRecordWriter
 from hansard_store.texts import TextWriter
@@ -392,7 +392,7 @@ def _tell_root(run: RunState, number: int, span: ReceivedSpan, made: SpanProject
     run.root_span, run.root_rank, run.root_sort_ns = number, rank, span.sort_ns
     run.name = made.label or span.name
     run.status = _run_status(span, span.flags | made.flags)
-    run.follows_calls = bool(made.flags & SpanFlag.FOLLOWS_CALLS)
+    run.root_flags = made.flags & ROOT_FLAGS
 
 
 def _run_status(root: ReceivedSpan, flags: int) -> str:

@@ -11,6 +11,7 @@ import apsw
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
 from hansard_store.contents import ContentWriter
+from hansard_store.counting import follow_root
 from hansard_store.database import begin, rolled_back_on_error
 from hansard_store.indexing import IndexWriter
 from hansard_store.ledger import LedgerBatch
@@ -97,6 +98,9 @@ class IngestWriter:
             redactions = RedactionWriter(self.connection)
             batch = Batch(spans, logs, runs, ledger, redactions, self._expect, self._write_held)
             yield batch
+            for run in runs.changed():
+                if run.root_flags:
+                    follow_root(self.connection, run)
             runs.flush()
             if now_ns is not None:
                 for pulse in batch.pulses:

@@ -128,6 +128,33 @@ def spring_role(reading: Reading, key: str) -> str | None:
     return SPRING_ROLES.get(kind)
 
 
+VOLTAGENT_ROLES: Mapping[str, str] = {
+    "agent": "agent",
+    "embedding": "embedding",
+    "guardrail": "guardrail",
+    "llm": "llm",
+    "memory": "memory",
+    "retriever": "retriever",
+    "tool": "tool",
+    "workflow": "workflow",
+    "workflow-step": "task",
+}
+
+
+def voltagent_role(reading: Reading, key: str) -> str | None:
+    return VOLTAGENT_ROLES.get((text(reading.view.attributes[key]) or "").lower(), "task")
+
+
+def voltagent_entity(reading: Reading, key: str) -> str | None:
+    """Every span names the agent that it belongs to; the agent's own says nothing of its type."""
+    return VOLTAGENT_ROLES.get((text(reading.view.attributes[key]) or "").lower())
+
+
+def sums_all_steps(reading: Reading, _: str) -> bool | None:
+    """VoltAgent's call tells the tokens of its last step, the agent those of all."""
+    return True if "span.type" not in reading.attributes else None
+
+
 def genkit_role(reading: Reading, key: str) -> str | None:
     """`genkit:metadata:subtype` says what an action is; the type alone says `action`."""
     return GENKIT_ROLES.get((text(reading.view.attributes[key]) or "").lower())

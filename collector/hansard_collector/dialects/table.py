@@ -59,6 +59,8 @@ _ROLE: Rows = {
         Source("mlflow.spanType", mlflow.role),
         *roles_of("langsmith.span.kind", others.LANGSMITH_ROLES),
         Source("span.type", claude_code.role, needs=_CC),
+        Source("span.type", others.voltagent_role, needs="voltagent"),
+        Source("entity.type", others.voltagent_entity, needs="voltagent"),
         Source("span claude_code.", claude_code.role_by_name),
         Source("spring.ai.kind", others.spring_role),
         Source("ai.operationId", vercel.role),
@@ -171,6 +173,7 @@ _EVERY: Rows = {
         *texts_of("subagent_type", needs=_CC),
         Source("span.type", claude_code.agent_named, needs=_CC),
         *texts_of("lk.agent_name", "haystack.agent.name"),
+        Source("entity.name", others.entity_of_agent, needs="voltagent"),
         Source("operation.name", others.entity_of_agent, needs="agentops"),
         *texts_of("gen_ai.agent.id", needs="mastra"),
         Source("graph.node.id", others.entity_of_agent),  # CrewAI's has no name beside
@@ -201,6 +204,7 @@ _EVERY: Rows = {
         Source("span raw_gen_ai_request", others.said_so, needs="litellm"),
         Source("logfire.span_type", pydantic_ai.repeats_call),
     ),
+    "sum_is_whole": (Source("entity.type", others.sums_all_steps, needs="voltagent"),),
     "follows_calls": (Source("span.type", claude_code.leaves_status, needs=_CC),),
     "pending_of": (Source("logfire.span_type", pydantic_ai.pending_of),),
 }

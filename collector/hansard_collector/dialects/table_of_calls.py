@@ -152,6 +152,7 @@ CALL: Rows = {
         *texts_of("ai.model.id"),
         *texts_of("model", needs=_CC),
         *texts_of("litellm.provider.model"),
+        *texts_of("llm.model", "ai.model.name", needs="voltagent"),
         within(_ADK_REQUEST, "model"),
         within("request_data", "model", needs="logfire"),
         *mlflow.ASKED_MODEL,
@@ -177,6 +178,7 @@ CALL: Rows = {
     "stream": (
         *flags_of("gen_ai.request.stream", "gen_ai.is_streaming", "llm.is_streaming"),
         *flags_of("gen_ai.request.streaming", "gen_ai.request.is_stream"),
+        *flags_of("llm.stream", needs="voltagent"),
         within("gen_ai.request.parameters", "stream", read=flag, needs="traceai"),
         *flags_of("stream", needs="mlflow"),  # the keyword arguments of the call
         Source("output.value", wire.came_in_chunks, label="output.value{type}"),
@@ -206,6 +208,7 @@ CALL: Rows = {
         Source("gen_ai.request.tools", gen_ai.tools),  # Langtrace
         Source("gen_ai.agent.tools", gen_ai.tools),
         *each(others.SPRING_TOOL_NAMES, others.tool_names),
+        Source("llm.tools", others.tool_names, needs="voltagent"),
         Source("tools", claude_code.tools, needs=_CC),
         Source(_INVOCATION, pydantic_ai.tools_of_request),
         *each((*wire.REQUESTS, "genkit:input"), wire.tools),

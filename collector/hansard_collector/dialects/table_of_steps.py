@@ -52,7 +52,7 @@ TOOL: Rows = {
         *texts_of("ai.toolCall.id", "spring.ai.tool.call.id", "haystack.tool.call.id"),
         *texts_of("tool_use_id", needs=_CC),
         *texts_of("call_id", needs="codex"),
-        *texts_of("lk.function_tool.id"),
+        *texts_of("lk.function_tool.id", "tool.call.id"),
         Source(llamaindex.STEP, llamaindex.tool_call_id),
         *each(others.TOOL_MESSAGES, others.call_id_of_message),
     ),
@@ -75,6 +75,7 @@ TOOL: Rows = {
         *values_of("arguments", needs="codex"),
         others.logged(others.CODEX_TOOL_END, "arguments", read=opened, needs="codex"),
         *values_of("input", needs="logfire_agents"),
+        *values_of("input", needs="voltagent"),  # its `tool.parameters` is the schema
         *values_of("input.value", "tool.parameters", "haystack.agent.step.tool.input"),
         *values_of("mcp.request.argument", "traceloop.entity.input", _LF_INPUT),
         Source("mlflow.spanInputs", mlflow.decode),
@@ -96,6 +97,7 @@ TOOL: Rows = {
         others.logged(others.CODEX_TOOL_END, "output", read=opened, needs="codex"),
         *values_of("output", needs="codex"),
         *values_of("output", needs="logfire_agents"),
+        *values_of("output", needs="voltagent"),
         *values_of("output.value", "haystack.agent.step.tool.output"),
         *values_of("mcp.response.value", "traceloop.entity.output", _LF_OUTPUT),
         Source("mlflow.spanOutputs", mlflow.decode),
@@ -143,6 +145,7 @@ CONTENT: Rows = {
         *sent_of("gen_ai.prompt"),  # LangSmith: of any run
         *sent_of(*others.AGENTOPS_INPUTS, *others.MASTRA_INPUTS),
         *sent_of("input", needs="mastra"),
+        *sent_of("input", needs="voltagent"),
     ),
     "output": (
         *sent_of("hansard.output"),
@@ -152,6 +155,7 @@ CONTENT: Rows = {
         *sent_of("gen_ai.completion"),
         *sent_of(*others.AGENTOPS_OUTPUTS, *others.MASTRA_OUTPUTS),
         *sent_of("output", needs="mastra"),
+        *sent_of("output", needs="voltagent"),
     ),
 }
 LESSER_CONTENT: Rows = {

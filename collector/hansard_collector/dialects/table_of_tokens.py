@@ -35,6 +35,7 @@ TOKENS: Rows = {
         ),
         *counts_of("input_token_count", needs="codex"),
         *counts_of("decision.token_count.input", "llm.usage.prompt_tokens"),
+        *counts_of("usage.prompt_tokens", needs="voltagent"),
         *wire.INPUT_TOKENS,
         *llamaindex.counted("input"),
         *counts_of("gen_ai.response.prompt_tokens"),  # Semantic Kernel for .NET
@@ -51,6 +52,7 @@ TOKENS: Rows = {
         *counts_of("output_tokens", needs=_CC),
         *counts_of("output_token_count", needs="codex"),
         *counts_of("decision.token_count.output", "llm.usage.completion_tokens"),
+        *counts_of("usage.completion_tokens", needs="voltagent"),
         *wire.OUTPUT_TOKENS,
         *llamaindex.counted("output"),
         *counts_of("gen_ai.response.completion_tokens"),
@@ -69,6 +71,7 @@ TOKENS: Rows = {
         *counts_of("codex.usage.reasoning_output_tokens", "openai.reasoning_tokens"),
         *counts_of("reasoning_token_count", needs="codex"),
         *counts_of("gen_ai.usage.output_tokens.reasoning"),  # traceAI
+        *counts_of("usage.reasoning_tokens", needs="voltagent"),
         *wire.REASONING_TOKENS,
         *llamaindex.counted("reasoning"),
         *counts_of("gen_ai.aggregated_usage.reasoning.output_tokens"),
@@ -91,6 +94,8 @@ TOKENS: Rows = {
         *counts_of("cached_token_count", needs="codex"),
         *counts_of("openai.cached_input_tokens"),
         *counts_of("gen_ai.usage.cached_tokens"),  # Langtrace
+        *counts_of("llm.usage.cached_tokens"),
+        *counts_of("usage.cached_tokens", needs="voltagent"),
         *counts_of("gen_ai.usage.details.cached_tokens"),  # Pydantic AI 0
         *counts_of("gen_ai.usage.input_tokens.cache_read"),  # traceAI
         *counts_of("gen_ai.usage.cached_input_tokens"),  # Mastra
