@@ -402,6 +402,15 @@ def call_id_of_message(reading: Reading, key: str) -> str | None:
     return None
 
 
+# A failed call of OpenLIT has nothing but its name, which is the conventions': operation and model.
+OPENLIT_CALLS = ("span chat ", "span embeddings ")
+
+
+def model_after_operation(reading: Reading, evidence: str) -> str | None:
+    """`chat gpt-4o-mini` → `gpt-4o-mini`."""
+    return reading.view.name.removeprefix(evidence.removeprefix("span ")).strip() or None
+
+
 _OPERATIONS = ("execute_tool", "tools/call", "anthropic.tool_use", "anthropic.custom_tool_use")
 TOOL_SPANS = tuple(f"span {operation}" for operation in _OPERATIONS)
 

@@ -160,6 +160,7 @@ CALL: Rows = {
         others.logged(others.CODEX_END, "model", "slug", needs="codex"),
         Source("genkit:name", others.genkit_model),
         *texts_of("langsmith.metadata.ls_model_name"),
+        *each(others.OPENLIT_CALLS, others.model_after_operation, needs="openlit"),
         *each(
             (llamaindex.ASKED, llamaindex.PROMPTED, llamaindex.EMBEDDING), llamaindex.asked_model
         ),
