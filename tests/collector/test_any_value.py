@@ -95,9 +95,37 @@ def test_a_span_becomes_a_view_with_its_events_and_scope() -> None:
         (LogRecord(event_name="field"), "field"),
         (
             LogRecord(
+                event_name="a.field",
+                attributes=[KeyValue(key="event.name", value=AnyValue(string_value="dotted"))],
+            ),
+            "a.field",
+        ),
+        (
+            LogRecord(
                 event_name="field",
                 attributes=[KeyValue(key="event.name", value=AnyValue(string_value="dotted"))],
             ),
+            "dotted",
+        ),
+        (
+            LogRecord(
+                event_name="event otel/src/events/session_telemetry.rs:1089",
+                attributes=[
+                    KeyValue(key="event.name", value=AnyValue(string_value="codex.user_prompt"))
+                ],
+            ),
+            "codex.user_prompt",
+        ),
+        (
+            LogRecord(
+                event_name="event src/main.rs:10",
+                body=AnyValue(string_value="claude_code.api_request"),
+            ),
+            "claude_code.api_request",
+        ),
+        (LogRecord(event_name="event src/main.rs:10"), "event src/main.rs:10"),
+        (
+            LogRecord(event_name="field", body=AnyValue(string_value="claude_code.api_request")),
             "field",
         ),
         (
@@ -122,7 +150,20 @@ def test_a_span_becomes_a_view_with_its_events_and_scope() -> None:
         (LogRecord(body=AnyValue(string_value="looked up. Then stopped")), ""),
         (LogRecord(attributes=[KeyValue(key="event.name", value=AnyValue(int_value=3))]), ""),
     ],
-    ids=["field", "a dotted field first", "event.name", "event_name", "body", "prose", "no text"],
+    ids=[
+        "field",
+        "a dotted field first",
+        "event.name before a word",
+        "event.name before a place in the code",
+        "body before a place in the code",
+        "place in the code",
+        "a word before the body",
+        "event.name",
+        "event_name",
+        "body",
+        "prose",
+        "no text",
+    ],
 )
 def test_an_event_name_is_found_wherever_a_sender_puts_it(record: LogRecord, name: str) -> None:
     assert log_view(record).event_name == name

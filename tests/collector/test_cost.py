@@ -108,6 +108,35 @@ def test_without_a_price_or_tokens_there_is_no_cost(
     assert computed_cost(tokens, provider=provider, model=model, at_ns=_NOON_NS) is None
 
 
+@pytest.mark.parametrize(
+    ("provider", "model", "seller"),
+    [
+        ("127.0.0.1:4000", "gpt-4o-mini", "openai"),
+        ("my-gateway.internal", "openai/gpt-4o-mini", "openai"),
+        ("proxy.example.org", "claude-sonnet-4-5", "anthropic"),
+        ("openai", "anthropic/claude-sonnet-4-5", "anthropic"),  # OpenAI's client, at a proxy
+        ("localhost:4000", "gemini-2.5-flash", "gcp.gemini"),
+    ],
+)
+def test_behind_an_address_a_model_has_the_price_of_the_one_who_sells_it(
+    provider: str, model: str, seller: str
+) -> None:
+    tokens = Tokens(input=101, output=23)
+
+    cost = computed_cost(tokens, provider=provider, model=model, at_ns=_NOON_NS)
+
+    name = model.rpartition("/")[2]
+    assert cost == computed_cost(tokens, provider=seller, model=name, at_ns=_NOON_NS)
+    assert cost is not None
+
+
+@pytest.mark.parametrize("model", ["deepseek-r1", "llama3.2", "gpt-oss-20b", "mistral-large"])
+def test_behind_an_address_what_anybody_can_serve_has_no_price(model: str) -> None:
+    tokens = Tokens(input=1, output=1)
+
+    assert computed_cost(tokens, provider="localhost:11434", model=model, at_ns=_NOON_NS) is None
+
+
 def test_a_time_far_in_the_future_is_still_priced() -> None:
     tokens = Tokens(input=1_000, output=1_000)
 

@@ -215,6 +215,7 @@ _HOSTS: Mapping[str, str] = {
     "x.ai": "x_ai",
     "z.ai": "zai",
 }
+_VERTEX = re.compile(r"[a-z0-9-]+-aiplatform\.googleapis\.com", re.ASCII)  # one a region
 _BEDROCK = re.compile(r"bedrock[a-z-]*\.[a-z0-9.-]*amazonaws\.com(\.cn)?", re.ASCII)
 # `https://user@host:4000/v1`: the host with its port is what is of interest.
 _ADDRESS = re.compile(
@@ -304,6 +305,8 @@ def provider_at(host: str) -> str | None:
     name = host.partition(":")[0]
     if _BEDROCK.fullmatch(name):
         return "aws.bedrock"
+    if _VERTEX.fullmatch(name):
+        return "gcp.vertex_ai"
     while name:
         if name in _HOSTS:
             return _HOSTS[name]

@@ -331,7 +331,16 @@ class SessionWriter:
             if not session_logs.sent_spans_with(self._connection, keys, values, role=rows[0].kind):
                 continue
             for row in rows:
-                sent = self._sent_span(dialect, row.kind, row.key)
+                is_placed = row.trace_id is not None and session_logs.is_sent_trace(
+                    self._connection, row.trace_id
+                )
+                sent = self._sent_span(
+                    dialect,
+                    row.kind,
+                    row.key,
+                    home=row.trace_id if is_placed else None,
+                    session=row.session.partition(" ")[2],
+                )
                 if sent is not None:
                     self._meet(row, *sent)
 

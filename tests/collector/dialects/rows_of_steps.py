@@ -36,7 +36,7 @@ KIND = Row(
         Given({"llm.request.type": "rerank"}, "rerank"),
         Given({"haystack.component.type": "InMemoryBM25Retriever"}, "retriever"),
         Given({"gen_ai.request.model": "m"}, "llm"),
-        Given({"http.route": "/"}, "other"),
+        Given({"http.route": "/v1/messages"}, "other"),
     ],
 )
 

@@ -190,3 +190,70 @@ def test_a_late_note_of_a_traced_prompt_goes_to_its_trace(ingesting: Ingesting) 
         == TRACE
     )
     assert ingesting.one("SELECT count(*) FROM run") == 1
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_records_with_the_turns_ids_stand_on_the_spans_of_their_requests(
+    ingesting: Ingesting, order: Sequence[int]
+) -> None:
+    both: list[Message] = [
+        traced_turn(),
+        request([with_ids(record, PROMPT) for record in logged_turn()]),
+    ]
+    for index in order:
+        ingesting.send(both[index])
+
+    assert logged_on(ingesting, CALL) == ["api_request", "assistant_response"]
+    assert logged_on(ingesting, TOOL) == ["tool_decision", "tool_result"]
+    number = ingesting.one("SELECT id FROM span WHERE span_id = ?", span_id(CALL))
+    call = read_step(ingesting.db, number).normal.call
+    assert call is not None
+    assert call.cost is not None
+    assert (call.cost.reported_usd, call.response_model) == (0.0123, CLAUDE_MODEL)
+    assert [message.text for message in call.output] == ["I will run the tests."]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_record_of_another_trace_of_the_session_finds_its_request(
+    ingesting: Ingesting, order: Sequence[int]
+) -> None:
+    elsewhere = request([with_ids(record, PROMPT) for record in logged_turn()])
+    for record in elsewhere.resource_logs[0].scope_logs[0].log_records:
+        record.trace_id = b"e" * 16
+    both: list[Message] = [traced_turn(), elsewhere]
+    for index in order:
+        ingesting.send(both[index])
+
+    assert logged_on(ingesting, CALL) == ["api_request", "assistant_response"]
+
+
+def test_a_record_of_another_session_with_the_same_request_id_stays_where_it_is(
+    ingesting: Ingesting,
+) -> None:
+    ingesting.send(traced_turn())
+    foreign = request([with_ids(record, PROMPT) for record in logged_turn()])
+    for record in foreign.resource_logs[0].scope_logs[0].log_records:
+        record.trace_id = b"e" * 16
+        for pair in record.attributes:
+            if pair.key == "session.id":
+                pair.value.string_value = "another"
+    ingesting.send(foreign)
+
+    assert logged_on(ingesting, CALL) == []
+
+
+@pytest.mark.parametrize(("success", "status"), [(False, "error"), (True, "ok")])
+def test_a_turn_without_a_status_ends_as_its_last_call_did(
+    ingesting: Ingesting, success: bool, status: str
+) -> None:
+    common = {"session.id": SESSION, "span.type": "llm_request", "model": CLAUDE_MODEL}
+    last = span(CALL, PROMPT, name="claude_code.llm_request", start_s=6, duration_s=1,
+                attributes=common | {"request_id": "req_9", "success": success,
+                                     "error": "Overloaded"})  # fmt: skip
+    first = traced_turn()
+    calls = traces([last], service="claude-code", scope="com.anthropic.claude_code.tracing")
+    calls.resource_spans[0].scope_spans[0].spans[0].span_id = span_id(9)
+    ingesting.send(first)
+    ingesting.send(calls)
+
+    assert only_run(ingesting).status == status

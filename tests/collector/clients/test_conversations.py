@@ -1,0 +1,48 @@
+"""What several traces of one session tell together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hansard_store.conversation_queries import get_conversation
+from tests.collector.clients.scoring import CLIENTS, send
+from tests.collector.ingesting import Ingesting, span, traces
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Iterator[Ingesting]:
+    made = Ingesting(tmp_path)
+    yield made
+    made.close()
+
+
+def test_a_conversation_of_gemini_cli_has_the_sums_of_its_provider(stored: Ingesting) -> None:
+    send(stored, CLIENTS / "gemini_cli")
+    name = stored.one("SELECT DISTINCT conversation_id FROM run WHERE tool_calls > 0")
+
+    talk = get_conversation(stored.db, name)
+
+    assert (talk.runs, talk.model_calls, talk.tool_calls) == (3, 2, 1)
+    assert talk.tokens is not None
+    assert (talk.tokens.input, talk.tokens.output) == (258, 70)
+    assert (talk.tokens.cache_read, talk.tokens.reasoning) == (160, 16)
+
+
+def test_a_call_id_that_comes_back_in_every_run_counts_in_each(stored: Ingesting) -> None:
+    for number in (1, 2):
+        trace = bytes([number]) * 16
+        told = {"gen_ai.conversation.id": "c"}
+        asked = [{"role": "assistant", "parts": [
+            {"type": "tool_call", "id": "call_0", "name": "look", "arguments": {}}]}]  # fmt: skip
+        call = told | {"gen_ai.operation.name": "chat", "gen_ai.output.messages": asked}
+        ran = told | {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look",
+                      "gen_ai.tool.call.id": "call_0"}  # fmt: skip
+        stored.send(traces([
+            span(1, trace_id=trace, attributes=call),
+            span(2, 1, trace_id=trace, attributes=ran),
+        ]))  # fmt: skip
+
+    assert get_conversation(stored.db, "c").tool_calls == 2

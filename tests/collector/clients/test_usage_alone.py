@@ -1,0 +1,135 @@
+"""Usage beside a call, without words, operation or id, is an account of that call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from tests.collector.ingesting import Ingesting, span, traces
+
+AGENT, CALL, USAGE, OTHER = 1, 2, 3, 4
+MODEL = {"gen_ai.request.model": "gpt-4o-mini"}
+TOKENS = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 20}
+CHAT = {"gen_ai.operation.name": "chat", **MODEL, **TOKENS}
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Iterator[Ingesting]:
+    made = Ingesting(tmp_path)
+    yield made
+    made.close()
+
+
+def turn(*below: Span) -> list[Span]:
+    return [span(AGENT, start_s=0, attributes={"gen_ai.operation.name": "invoke_agent"}), *below]
+
+
+def usage(number: int = USAGE, *, start_s: float = 2.1, **tokens: int) -> Span:
+    told = {f"gen_ai.usage.{name}": count for name, count in tokens.items()}
+    return span(
+        number, AGENT, name="record_usage", start_s=start_s, duration_s=0,
+        attributes={"gen_ai.response.model": "gpt-4o-mini-2024-07-18", **(told or TOKENS)},
+    )  # fmt: skip
+
+
+def sums(stored: Ingesting) -> tuple[int, int, int]:
+    row: tuple[int, int, int] = stored.one(
+        "SELECT model_calls, tokens_input, tokens_output FROM run"
+    )
+    return row
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_usage_beside_its_call_counts_once_in_any_order(
+    stored: Ingesting, order: Sequence[int]
+) -> None:
+    spans = turn(span(CALL, AGENT, start_s=1, attributes=CHAT), usage())
+    for index in order:
+        stored.send(traces([spans[index]]))
+
+    assert sums(stored) == (1, 100, 20)
+    assert stored.one("SELECT flags & 1 FROM span WHERE name = 'record_usage'")
+
+
+def test_usage_with_other_numbers_is_a_call_that_nobody_else_tells(stored: Ingesting) -> None:
+    other = usage(input_tokens=7, output_tokens=3)
+    stored.send(traces(turn(span(CALL, AGENT, start_s=1, attributes=CHAT), other)))
+
+    assert sums(stored) == (2, 107, 23)
+
+
+def test_usage_with_no_call_beside_it_is_the_call(stored: Ingesting) -> None:
+    stored.send(traces(turn(usage())))
+
+    assert sums(stored) == (1, 100, 20)
+
+
+def test_usage_long_after_a_call_with_its_numbers_is_another(stored: Ingesting) -> None:
+    late = usage(start_s=60)
+    stored.send(traces(turn(span(CALL, AGENT, start_s=1, attributes=CHAT), late)))
+
+    assert sums(stored) == (2, 200, 40)
+
+
+def test_two_equal_calls_with_two_accounts_are_two(stored: Ingesting) -> None:
+    calls = [span(CALL, AGENT, start_s=1, attributes=CHAT), usage(start_s=2.1)]
+    again = [span(OTHER, AGENT, start_s=3, attributes=CHAT), usage(5, start_s=4.1)]
+    stored.send(traces(turn(*calls)))
+    stored.send(traces(again))
+
+    assert sums(stored) == (2, 200, 40)
+
+
+@pytest.mark.parametrize("above", [CALL, USAGE])
+def test_usage_above_or_below_its_call_is_no_call_either(stored: Ingesting, above: int) -> None:
+    below = USAGE if above == CALL else CALL
+    said = {
+        CALL: CHAT | {"gen_ai.output.messages": [{"role": "assistant", "content": "It is warm."}]},
+        USAGE: MODEL | TOKENS,
+    }
+    outer = span(above, AGENT, name=f"s{above}", start_s=1, duration_s=3, attributes=said[above])
+    inner = span(below, above, name=f"s{below}", start_s=2, attributes=said[below])
+    stored.send(traces(turn(outer, inner)))
+
+    assert sums(stored) == (1, 100, 20)
+    assert stored.one("SELECT name FROM span WHERE role = 'llm' AND flags & 1 = 0") == f"s{CALL}"
+
+
+def test_of_a_failed_call_told_twice_the_span_with_the_words_is_the_call(
+    stored: Ingesting,
+) -> None:
+    asked = [{"role": "user", "parts": [{"type": "text", "content": "hello"}]}]
+    outer = span(CALL, AGENT, name="outer", start_s=1, duration_s=3, status=2, attributes=MODEL)
+    inner = span(
+        USAGE, CALL, name="inner", start_s=2, status=2,
+        attributes=MODEL | {"gen_ai.operation.name": "chat", "gen_ai.input.messages": asked},
+    )  # fmt: skip
+    stored.send(traces(turn(outer, inner)))
+
+    assert stored.one("SELECT model_calls FROM run") == 1
+    assert stored.one("SELECT name FROM span WHERE role = 'llm' AND flags & 1 = 0") == "inner"
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_a_root_that_tells_the_whole_gives_the_rest_that_its_calls_leave_out(
+    stored: Ingesting, order: Sequence[int]
+) -> None:
+    agent = {"entity.type": "agent", "entity.name": "a", "ai.model.name": "gpt-4o-mini"}
+    whole = agent | {"usage.prompt_tokens": 258, "usage.completion_tokens": 54}
+    step = agent | {"span.type": "llm", "llm.model": "gpt-4o-mini"}
+    spans = [
+        span(AGENT, start_s=0, duration_s=9, attributes=whole),
+        span(CALL, AGENT, start_s=1, attributes=step | {
+            "llm.usage.prompt_tokens": 157, "llm.usage.completion_tokens": 31}),
+        span(USAGE, AGENT, start_s=3, attributes=step | {
+            "llm.usage.prompt_tokens": 1, "llm.usage.completion_tokens": 1}),
+    ]  # fmt: skip
+    for index in order:
+        stored.send(traces([spans[index]], scope="@voltagent/core"))
+
+    assert sums(stored) == (2, 258, 54)
+    assert stored.one("SELECT cost_usd_nano FROM run") == 258 * 150 + 54 * 600
