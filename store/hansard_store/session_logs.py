@@ -86,7 +86,7 @@ WHERE attribute_fts MATCH ? AND span.role = ? AND span.flags & {_SYNTHETIC} = 0
 LIMIT 8
 """
 _CALLS_LOGGED = """
-SELECT log FROM session_log WHERE session = ? AND time_ns BETWEEN ? AND ? AND kind = ?
+SELECT log FROM session_log WHERE session = ? AND time_ns BETWEEN ? AND ? AND kind = 'llm'
 ORDER BY time_ns LIMIT 1000
 """
 _CALL_ENDS = f"""
@@ -280,10 +280,10 @@ def sent_spans_with(
 
 
 def calls_logged(
-    connection: apsw.Connection, session: str, *, kind: str, from_ns: int, to_ns: int
+    connection: apsw.Connection, session: str, *, from_ns: int, to_ns: int
 ) -> set[int]:
-    """Return the log records (log_record.id) about steps of a kind, of a session and a time."""
-    rows: list[Any] = connection.execute(_CALLS_LOGGED, (session, from_ns, to_ns, kind)).fetchall()
+    """Return the log records (log_record.id) about model calls, of a session and a time."""
+    rows: list[Any] = connection.execute(_CALLS_LOGGED, (session, from_ns, to_ns)).fetchall()
     return {log for (log,) in rows}
 
 

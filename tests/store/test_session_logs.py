@@ -85,14 +85,17 @@ def test_a_turn_is_given_away_once(store: StoreMaker) -> None:
 
 
 def test_a_sent_span_is_found_by_what_it_tells_and_a_made_one_is_not(store: StoreMaker) -> None:
-    store.span("sent", run="a", attributes={"request_id": "r1"})
+    told = {"request_id": "r1", "session.id": "s"}
+    store.span("sent", run="a", attributes=told)
     store.span("made", run="b", attributes={"request_id": "r2"}, flags=16384)
 
-    def found(*values: str) -> object:
-        return session_logs.sent_span_with(store.db, ("request_id", "other"), values)
+    def found(*values: str, session: str = "", role: str = "other") -> object:
+        keys = ("request_id", "other")
+        return session_logs.sent_spans_with(store.db, keys, values, role=role, session=session)
 
-    assert found("r1") == found("r0", "r1") == (trace_id("a"), span_id("sent"))
-    assert found("r2") is found() is None
+    assert found("r1") == found("r0", "r1") == [(trace_id("a"), span_id("sent"))]
+    assert found("r1", session="s") == found("r1")
+    assert found("r2") == found() == found("r1", session="t") == found("r1", role="llm") == []
 
 
 def test_what_is_noted_of_a_record_goes_with_it(store: StoreMaker) -> None:
@@ -116,7 +119,10 @@ def test_no_question_reads_a_whole_table(store: StoreMaker) -> None:
         session_logs.loose_logs(store.db, SESSION, from_ns=0, before_ns=9)
         session_logs.logs_of_trace(store.db, a)
         session_logs.logs_in_places(store.db, a, ("step", "prompt"))
-        session_logs.logs_with_key(store.db, "k")
+        session_logs.logs_with_key(store.db, "k", "llm")
+        session_logs.calls_logged(store.db, SESSION, from_ns=0, to_ns=9)
+        session_logs.calls_of_session(store.db, SESSION, dialect="d", from_ns=0, to_ns=9)
+        session_logs.calls_of_run(store.db, 1, dialect="d", from_ns=0, to_ns=9)
         session_logs.bounds_of(store.db, a)
         session_logs.earliest_log(store.db, a)
         session_logs.claimed_by(store.db, a)
@@ -124,7 +130,7 @@ def test_no_question_reads_a_whole_table(store: StoreMaker) -> None:
         session_logs.made_spans(store.db, a)
         session_logs.made_span(store.db, a, span_id("s"))
         session_logs.last_key(store.db, a, "llm")
-        session_logs.sent_span_with(store.db, ("request_id",), ("k",))
+        session_logs.sent_spans_with(store.db, ("request_id",), ("k",), role="llm")
         session_logs.records_of_step(store.db, a, span_id("s"), limit=10)
         session_logs.record_of(store.db, row.log)
         session_logs.is_repeated(store.db, row.log)

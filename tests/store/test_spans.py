@@ -29,7 +29,7 @@ REPORTS: dict[str, dict[str, Any]] = {
     "open": {"duration_s": None},
     "poor": {"duration_s": 1},
     "rich": {"duration_s": 1, "attributes": {"a": 1, "b": 2}},
-    "later": {"duration_s": 2},
+    "later": {"duration_s": 2, "attributes": {"a": 1}},
 }
 
 

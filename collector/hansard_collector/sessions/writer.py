@@ -287,7 +287,6 @@ class SessionWriter:
                 self._near_logs |= session_logs.calls_logged(
                     self._connection,
                     session,
-                    kind=LLM,
                     from_ns=run.started_ns - _NEAR_NS,
                     to_ns=run.ended_ns + _NEAR_NS,
                 )
