@@ -5,6 +5,7 @@ Each call is one transaction on the caller's thread, and survives a power cut on
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from hansard_store.argument_keeping import Keeper
 from hansard_store.audit.acceptance import acceptance, accepted_heads
 from hansard_store.audit.anchors import Anchor, Anchors, Chain, copy_folder
 from hansard_store.audit.clock import Measure, measure_uptime, notice, unknown_uptime
+from hansard_store.audit.sealer import Sealed, seal
 from hansard_store.database import DataFolder, store_errors, transaction
 from hansard_store.errors import StoreError
 from hansard_store.event_types import (
@@ -168,6 +170,24 @@ class AuditDesk:
         """Keep the head of today beside the database; None where nothing was to be kept."""
         with self._reading() as connection:
             return keep_head(self.folder, self._log(connection), now_ns=self._clock())
+
+    def seal(self) -> Sealed | None:
+        """Seal what was written since the last seal; None where nothing was, or another did it."""
+        with self.anchors.keeping() as keeping:
+            connection = self._connections.get()
+            sealed = seal(connection, self.keeper.key)
+            if sealed is not None:
+                keeping.prepare(self._chain(connection, self._log(connection)))
+                keeping.keep()
+        return sealed
+
+    def seal_all(self) -> int:
+        """Seal until nothing waits; return how many seals that took."""
+        for number in itertools.count():
+            sealed = self.seal()
+            if sealed is None or sealed.is_all:
+                return number + (sealed is not None)
+        raise AssertionError
 
     def message_in(self, conversation: str, *, by: str = "", **told: Any) -> int:
         """Log an inbound message: `ref` or `text` (kept as a keyed hash), `run_id`, `step_id`."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
@@ -22,11 +23,14 @@ from typing import NoReturn
 import apsw
 
 from hansard_store import indexing
+from hansard_store.audit.seal_marks import mark_changes
 from hansard_store.disk import need_space
 from hansard_store.errors import QueryLimitError, StoreBusyError, StoreError, StoreNewerError
 
 _log = logging.getLogger("hansard.store")
 
+_FIRST_WITH_SEALS = 21  # schema version
+_SEALS_AGAIN = re.compile(r"^-- seals again: (.+)$", re.MULTILINE)
 APPLICATION_ID = 0x48534E44  # "HSND", shown by file(1)
 _BUSY_TIMEOUT_MS = 3000
 _MIGRATION_WAIT_S = 600  # how long a process waits for another one that migrates the store
@@ -124,6 +128,7 @@ def open_for_ingest(folder: DataFolder, *, durability: str = "normal") -> apsw.C
     connection = _open(folder.database)
     connection.pragma("synchronous", "FULL" if durability == "full" else "NORMAL")
     migrate(folder, connection)
+    mark_changes(connection, folder.key())
     return connection
 
 
@@ -136,6 +141,7 @@ def open_for_accountability(folder: DataFolder) -> apsw.Connection:
     connection = _open(folder.database)
     connection.pragma("synchronous", "FULL")
     connection.pragma("wal_autocheckpoint", LONG_LOG_PAGES)
+    mark_changes(connection, folder.key())
     return connection
 
 
@@ -144,6 +150,7 @@ def open_for_maintenance(folder: DataFolder, *, secure: bool = False) -> apsw.Co
     connection = _open(folder.database)
     connection.pragma("synchronous", "NORMAL")
     connection.pragma("secure_delete", value=secure)
+    mark_changes(connection, folder.key())
     return connection
 
 
@@ -256,12 +263,39 @@ def _apply_migrations(folder: DataFolder, connection: apsw.Connection) -> None:
         return
     if found:
         _keep_copy(folder, version=found)
-    for number, _, sql in _migrations():
-        if number > found:
-            connection.execute(sql)
-            indexing.configure(connection)
+    made = [(number, sql) for number, _, sql in _migrations() if number > found]
+    for _, sql in made:
+        connection.execute(sql)
+        indexing.configure(connection)
+    if found:
+        _seal_again(folder, connection, found, [sql for _, sql in made])
     connection.pragma("application_id", APPLICATION_ID)
     connection.pragma("user_version", latest_version())
+
+
+def _seal_again(
+    folder: DataFolder, connection: apsw.Connection, found: int, made: Sequence[str]
+) -> None:
+    """Seal what a migration altered, all of a store of before there were seals.
+
+    A migration that changes rows of a sealed table, or drops or renames a column of one, names the
+    table in a line `-- seals again: TABLE, …`. Columns that are added need none.
+    """
+    from hansard_store.audit.sealer import adopt  # it needs this module
+
+    if found < _FIRST_WITH_SEALS:
+        adopt(connection, folder.key())
+        return
+    names = sorted(
+        {
+            name
+            for sql in made
+            for line in _SEALS_AGAIN.findall(sql)
+            for name in re.findall(r"\w+", line)
+        }
+    )
+    if names:
+        adopt(connection, folder.key(), names)
 
 
 def _keep_copy(folder: DataFolder, *, version: int) -> None:

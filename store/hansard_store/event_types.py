@@ -33,6 +33,7 @@ class EventType(StrEnum):
     MEMORY_WRITTEN = "memory.written"
     MEMORY_INVALIDATED = "memory.invalidated"
     TRANSCRIPT_FOLDED = "transcript.folded"
+    RECORD_SEALED = "record.sealed"  # hashes of rows that were written since the last one
     HEAD_ACCEPTED = "head.accepted"  # a person took an older state of the store for valid
     TASK_DECIDED = "task.decided"
     TOKEN_ADDED = "token.added"
@@ -156,6 +157,7 @@ class EventFilter:
     trace_id: bytes | None = None
     since_ns: int | None = None  # at or after
     until_ns: int | None = None  # before
+    with_seals: bool = False  # seals as well, which come every few seconds; asked by type they do
 
 
 class EventLog(Protocol):

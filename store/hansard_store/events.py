@@ -81,6 +81,8 @@ _INDEXES = {
     "actor": (("event_actor", f"actor NOT IN {_USUAL_ACTORS}"),),
 }
 _WALKING_BACK = (("", "true"),)
+_TOLD = "type <> 'record.sealed'"
+_WALKING_BACK_TOLD = (("event_told", _TOLD),)
 _ABOVE_ALL = (1 << 63) - 1
 _AT_ONCE = 500
 _ALL = EventFilter()
@@ -126,7 +128,10 @@ def events_query(wanted: EventFilter) -> tuple[str, dict[str, Any]]:
     """Return the statement of a list of events, and what it is filtered by."""
     given = _given(wanted)
     conditions = [_FILTERS[name] for name in given]
-    ways = _INDEXES.get(next(iter(given), ""), _WALKING_BACK)
+    is_told = wanted.type is None and not wanted.with_seals
+    if is_told:
+        conditions.append(_TOLD)
+    ways = _INDEXES.get(next(iter(given), ""), _WALKING_BACK_TOLD if is_told else _WALKING_BACK)
     parts = [
         _LIST.format(
             index=f"INDEXED BY {index}" if index else "", wanted=" AND ".join([held, *conditions])

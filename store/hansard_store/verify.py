@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from hansard_store.records import references_of, restore_log, restore_metric, re
 from hansard_store.text_bodies import contents_of, read_message, read_text
 from hansard_store.transcript_queries import decode_all
 from hansard_store.verification.approvals import check_approvals
+from hansard_store.verification.seals import SealCheck, SealReport
 
 _AT_ONCE = 200
 
@@ -50,6 +51,7 @@ class Report:
 
     findings: list[Finding]
     rows: int
+    seals: SealReport = field(default_factory=SealReport)
 
     @property
     def is_sound(self) -> bool:
@@ -95,11 +97,14 @@ def _verify(store: _Store, *, every: int, progress: Progress) -> Report:
         progress(check, 1, 1)
     if any(finding.check == "file" for finding in findings):
         return Report(findings, rows)  # rows read from damaged pages would tell nothing more
+    seals = SealCheck(store.connection, store.key)
+    findings += [Finding("seals", *one) for one in seals.run()]
+    progress("seals", 1, 1)
     for name, look in _TABLES.items():
         broken, looked = _Scan(store.folder, store.connection, name, every, progress).run(look)
         findings += broken
         rows += looked
-    return Report(findings, rows)
+    return Report(findings, rows, seals.report)
 
 
 def _first(check: str, find: Callable[[_Store], _Found], store: _Store) -> list[Finding]:

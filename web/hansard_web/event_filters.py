@@ -32,7 +32,7 @@ def event_filter(
         trace_id=find_run(run) if run else None,
         since_ns=since_ns,
         until_ns=until_ns,
-        **{name: value or None for name, value in told.items()},
+        **{name: value or None for name, value in told.items()},  # type: ignore[arg-type]  # texts
     )
 
 

@@ -1,0 +1,190 @@
+"""Which tables are sealed and how, and the leaf of a row: a keyed hash of what must not change.
+
+- *numbered* tables are what ingest fills: an id rises with every row. Rows are sealed in the order
+  of their ids, so adding one costs nothing at the time.
+- *marked* tables are every other table, unless `NOT_SEALED` says why not: each change leaves a mark
+  (seal_marks.py). A table of a later version is a marked one without being named here.
+
+A leaf is keyed, so that nobody without the store's key can write one, and nothing follows from it.
+Columns that are as their default, NULL without one, are left out: a migration that adds such a
+column leaves every leaf as it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import apsw
+
+LEAF_BYTES: Final = 16
+BLOCK: Final = 512  # rows of a numbered table whose leaves lie together
+BUCKET: Final = 256  # rows of seal_row that are hashed together
+GONE: Final = bytes(LEAF_BYTES)  # in a block: there is no such row
+
+# SQLite joins blobs to a text, byte by byte.
+_OF_ITEM: Final = (
+    "CAST(printf('%d/%d/%d/%d/%d/', ordinal, time_ns, received_ns, resource, scope)"
+    " || mac || record AS BLOB)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """A table that ingest fills: its id, what its leaf is over, and the columns of that."""
+
+    id: str
+    blob: str  # SQL
+    columns: str  # an update of these is marked
+
+
+# A span is held by its record, and by who sent it; a content by its digest, which verify holds its
+# bytes against. What else is in these tables is derived.
+NUMBERED: Final[Mapping[str, Numbered]] = {
+    "span_record": Numbered(
+        "span",
+        "CAST(printf('%d/%d/%d/', received_ns, attribute_count, length(record))"
+        " || mac || record || coalesce(notes, '') AS BLOB)",
+        "span, mac, received_ns, attribute_count, notes, record",
+    ),
+    "span": Numbered(
+        "id",
+        "CAST(printf('%d/%d/%d/%d/', side, run, resource, scope) || trace_id || span_id AS BLOB)",
+        "id, side, run, resource, scope, trace_id, span_id",
+    ),
+    "log_record": Numbered(
+        "id", _OF_ITEM, "id, mac, ordinal, time_ns, received_ns, resource, scope, record"
+    ),
+    "metric_point": Numbered(
+        "id", _OF_ITEM, "id, mac, ordinal, time_ns, received_ns, resource, scope, record"
+    ),
+    "content": Numbered("id", "CAST(printf('%d/', size) || digest AS BLOB)", "id, digest, size"),
+    "content_list": Numbered(
+        "id", "CAST(printf('%d/%d', parent, content) AS BLOB)", "id, parent, content"
+    ),
+}
+_DERIVED: Final = "derived: `hansard verify --deep` derives it again"
+NOT_SEALED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        (
+            "run", "run_facet", "call", "usage_sum", "usage_below", "text", "text_use",
+            "message_prefix", "tool_event", "compilation", "receipt", "span_link", "session_log",
+            "session_claim",
+        ),
+        _DERIVED,
+    ),
+    "event": "the chain holds it",
+    "event_content": "the chain holds it",
+    "seal_row": "the chain holds it",
+    "seal_block": "the chain holds it",
+    "seal_due": "each mark is signed",
+    "content_use": "held against the records that name a content",
+    "content_list_use": "held against the records that name a list",
+    "setting": "how far this program is with its own work; no record",
+    "pulse": "until when a process is believed to live; no record",
+}  # fmt: skip
+# What is only ever added, by trigger of its own: a change of it needs no mark, as there is none.
+APPEND_ONLY: Final = frozenset(
+    {
+        "conversation", "branch", "branch_end", "branch_message", "branch_checkpoint",
+        "branch_mark", "transcript_message", "checkpoint", "transcript_mark", "transcript_archive",
+    }
+)  # fmt: skip
+
+_TABLES = r"""
+SELECT name FROM sqlite_schema
+WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' AND name NOT LIKE '%\_fts%' ESCAPE '\'
+ORDER BY name
+"""
+_COLUMNS = "SELECT name, pk, dflt_value FROM pragma_table_info(?)"
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A table each of whose changes is marked."""
+
+    name: str
+    columns: tuple[str, ...]
+    keys: tuple[str, ...]
+    defaults: tuple[Any, ...]
+
+    def key(self, row: str = "") -> str:
+        """Return the SQL of a row's key: its primary key as SQL literals, joined by commas."""
+        prefix = f"{row}." if row else ""
+        return " || ',' || ".join(f'quote({prefix}"{one}")' for one in self.keys)
+
+    def values(self, row: str = "") -> str:
+        """Return the SQL of all columns."""
+        prefix = f"{row}." if row else ""
+        return ", ".join(f'{prefix}"{one}"' for one in self.columns)
+
+
+def marked_tables(connection: apsw.Connection) -> dict[str, Marked]:
+    """Return every marked table of a database, by name."""
+    names: list[Any] = connection.execute(_TABLES).fetchall()
+    left = NUMBERED.keys() | NOT_SEALED.keys()
+    return {name: _marked(connection, name) for (name,) in names if name not in left}
+
+
+def _marked(connection: apsw.Connection, name: str) -> Marked:
+    rows: list[Any] = connection.execute(_COLUMNS, (name,)).fetchall()
+    defaults = tuple(
+        None if default is None else connection.execute(f"SELECT {default}").get
+        for _, _, default in rows
+    )
+    keys = [column for column, key, _ in sorted(rows, key=lambda row: int(row[1])) if key]
+    return Marked(name, tuple(row[0] for row in rows), tuple(keys or ("rowid",)), defaults)
+
+
+class Leaves:
+    """Makes leaves and marks with one store's key."""
+
+    def __init__(self, key: bytes) -> None:
+        derived = hashlib.blake2b(key, digest_size=32, person=b"hansard seal").digest()
+        self._keyed = hashlib.blake2b(key=derived, digest_size=LEAF_BYTES)
+        self.key_id = hashlib.blake2b(derived, digest_size=8).hexdigest()
+
+    def of_blob(self, table: str) -> Callable[[int, bytes], bytes]:
+        """Return what makes the leaf of a row of a numbered table."""
+        begun = self._begun(b"numbered", table)
+        return lambda number, blob: self._ended(begun, b"%d/" % number + blob)
+
+    def of_row(self, table: Marked, key: str, values: Sequence[Any]) -> bytes:
+        """Return the leaf of a row of a marked table."""
+        told = [_part(key)]
+        for name, value, default in zip(table.columns, values, table.defaults, strict=True):
+            if value != default:
+                told += (_part(name), _part(value))
+        return self._ended(self._begun(b"marked", table.name), b"".join(told))
+
+    def signature(self, word: bytes, text: bytes) -> bytes:
+        """Return a keyed hash of what Hansard itself wrote."""
+        return self._ended(self._begun(b"signed", word.decode()), text)
+
+    def _begun(self, kind: bytes, name: str) -> Any:
+        begun = self._keyed.copy()
+        begun.update(kind + b"\0" + name.encode() + b"\0")
+        return begun
+
+    def _ended(self, begun: Any, text: bytes) -> bytes:
+        made = begun.copy()
+        made.update(text)
+        found: bytes = made.digest()
+        return found
+
+
+def _part(value: Any) -> bytes:
+    """Return a value so that no two lists of values make the same bytes."""
+    if isinstance(value, bytes):
+        return b"b%d:" % len(value) + value
+    if isinstance(value, str):
+        text = value.encode("utf-8", "surrogatepass")
+        return b"s%d:" % len(text) + text
+    if value is None:
+        return b"n"
+    if isinstance(value, float):
+        return b"f" + struct.pack(">d", value)
+    return b"i%d;" % value

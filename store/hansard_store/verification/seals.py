@@ -1,0 +1,275 @@
+"""Rows against their leaves, and the leaves against the audit log's chain (audit/sealer.py).
+
+A row is as Hansard wrote it when it fits the leaf that was sealed, or the mark of a change that is
+not sealed yet. What has neither was written, and what has a leaf and is not there was removed, by
+something else. Memory is bounded by the blocks of the store: 16 bytes for 512 rows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Final
+
+import apsw
+
+from hansard_store.audit.seal_marks import Mark, read_marks
+from hansard_store.audit.seal_tables import (
+    BLOCK,
+    BUCKET,
+    GONE,
+    LEAF_BYTES,
+    NUMBERED,
+    Leaves,
+    Marked,
+    marked_tables,
+)
+from hansard_store.audit.sealer import (
+    hash_of_block,
+    hash_of_bucket,
+    is_signed,
+    last_leaf,
+    read_bucket,
+)
+from hansard_store.database import snapshot
+
+Found = Iterator[tuple[str, str, str]]  # table, row, message
+
+_MOST_OF_TABLE: Final = 50  # rows that are named
+_BLOCKS_AT_ONCE: Final = 8  # in one state of the store
+_ALL: Final = -1
+_ALTERED: Final = "is not as Hansard wrote it"
+_REMOVED: Final = "was removed by something other than Hansard"
+_ADDED: Final = "was written by something other than Hansard"
+_SEALS: Final = """
+SELECT seq, time_ns, body, prev_hash FROM event INDEXED BY event_type
+WHERE type = 'record.sealed' AND type NOT IN ('tool.called', 'tool.returned') AND seq > ?
+ORDER BY seq
+"""
+_LEAVES: Final = "SELECT leaves FROM seal_block WHERE table_name = ? AND block = ?"
+_LAST_ROW: Final = "SELECT max(id) FROM seal_row"
+_COUNT_ROWS: Final = "SELECT count(*) FROM seal_row WHERE table_name = ?"
+_KEYS: Final = "SELECT row_key FROM seal_row WHERE table_name = ?"
+_BLOB: Final = re.compile(r"X'([0-9A-F]*)'")
+
+
+@dataclass(slots=True)
+class SealReport:
+    """What the check of the seals found beside broken rows."""
+
+    rows: int = 0
+    unsealed: int = 0  # rows and changes that are not sealed yet
+    since_ns: int | None = None  # when the first seal was made
+    last_ns: int | None = None
+
+
+@dataclass(slots=True)
+class SealCheck:
+    """Holds every sealed row; iterate `run` once, then read `report`."""
+
+    connection: apsw.Connection
+    key: bytes
+    report: SealReport = field(default_factory=SealReport)
+    _seq: int = 0
+    _blocks: dict[tuple[str, int], str] = field(default_factory=dict)
+    _buckets: dict[int, str] = field(default_factory=dict)
+    _pending: dict[tuple[str, str], Mark] = field(default_factory=dict)
+    _is_of_another_key: bool = False
+
+    def run(self) -> Found:
+        """Yield what differs."""
+        leaves = Leaves(self.key)
+        with snapshot(self.connection):
+            yield from self._read_chain(leaves)
+            if self._is_of_another_key:
+                return
+            yield from self._read_marks(leaves)
+            yield from self._check_buckets()
+            for table in marked_tables(self.connection).values():
+                found = _Rows(self, leaves, table).run()
+                yield from islice(found, _MOST_OF_TABLE)
+        for name in NUMBERED:
+            yield from islice(_Numbered(self, leaves, name).run(), _MOST_OF_TABLE)
+        self.report.unsealed += len(self._pending)
+
+    def refresh(self, leaves: Leaves) -> None:
+        """Take in what was sealed and written since, at the beginning of another state."""
+        for _ in self._read_chain(leaves):
+            pass
+        for _ in self._read_marks(leaves):
+            pass
+
+    def wanted(self, table: str, block: int) -> str:
+        """Return what the chain holds of a block; `` of none."""
+        return self._blocks.get((table, block), "")
+
+    def pending(self, table: str, key: str) -> Mark | None:
+        """Return the last mark of a row that is not sealed yet."""
+        return self._pending.get((table, key))
+
+    @property
+    def is_sealed(self) -> bool:
+        return self.report.since_ns is not None
+
+    def _read_chain(self, leaves: Leaves) -> Found:
+        for seq, time_ns, body, prev_hash in self.connection.execute(_SEALS, (self._seq,)):
+            self._seq = seq
+            told = _object(body)
+            if told.get("key") not in (None, leaves.key_id):
+                self._is_of_another_key = True
+                yield "seal_row", "", "cannot be checked: the seals are of another key than `key`"
+                return
+            if not is_signed(leaves, told, prev_hash):
+                yield "event", str(seq), "is no seal of Hansard's: its signature does not fit"
+                continue
+            for name, blocks in told["blocks"].items():
+                self._blocks |= {(name, int(one)): text for one, text in blocks.items()}
+            self._buckets |= {int(one): text for one, text in told["buckets"].items()}
+            self.report.since_ns = self.report.since_ns or time_ns
+            self.report.last_ns = time_ns
+
+    def _read_marks(self, leaves: Leaves) -> Found:
+        self._pending.clear()
+        for mark in read_marks(self.connection, leaves, most=_ALL):
+            if mark.is_signed:
+                self._pending[mark.table, mark.key] = mark
+            else:
+                yield "seal_due", str(mark.id), f"a mark {_ADDED}"
+
+    def _check_buckets(self) -> Found:
+        last = self.connection.execute(_LAST_ROW).get or 0
+        there = range(int(last) // BUCKET + 1)
+        for bucket in sorted({*there, *self._buckets}):
+            rows = read_bucket(self.connection, bucket)
+            if hash_of_bucket(rows) != self._buckets.get(bucket, ""):
+                of = f"{bucket * BUCKET} to {(bucket + 1) * BUCKET - 1}"
+                yield "seal_row", of, "are not the leaves that were sealed: one of them was altered"
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Rows of one marked table."""
+
+    check: SealCheck
+    leaves: Leaves
+    table: Marked
+    _with_leaf: int = 0
+
+    def run(self) -> Found:
+        connection, name = self.check.connection, self.table.name
+        sql = (
+            f"SELECT {self.table.key('t')}, s.leaf, s.after, {self.table.values('t')} "
+            f'FROM "{name}" AS t LEFT JOIN seal_row AS s '
+            f"ON s.table_name = ? AND s.row_key = {self.table.key('t')}"
+        )
+        for key, leaf, after, *values in connection.execute(sql, (name,)):
+            self.check.report.rows += 1
+            self._with_leaf += leaf is not None
+            problem = self._problem(key, leaf, after, values)
+            if problem is not None:
+                yield name, shown(key), problem
+        gone = [one for one in self.check._pending.values() if one.table == name]
+        marked_gone = {one.key for one in gone if one.leaf == GONE}
+        leafs = int(connection.execute(_COUNT_ROWS, (name,)).get)
+        if leafs - self._with_leaf != 0 or gone:
+            yield from self._missing(marked_gone, {one.key for one in gone} - marked_gone)
+
+    def _problem(self, key: str, leaf: bytes | None, after: int | None, values: Any) -> str | None:
+        mark = self.check.pending(self.table.name, key)
+        found = self.leaves.of_row(self.table, key, values)
+        if mark is not None and mark.after >= (after or 0):
+            return None if mark.leaf == found else _ALTERED if mark.leaf != GONE else _ADDED
+        if leaf is not None:
+            return None if leaf == found else _ALTERED
+        if self.check.is_sealed:
+            return _ADDED
+        self.check.report.unsealed += 1
+        return None
+
+    def _missing(self, gone: set[str], written: set[str]) -> Found:
+        """Yield rows that have a leaf or a mark, and are not there."""
+        connection, name = self.check.connection, self.table.name
+        keys: Any = connection.execute(f'SELECT {self.table.key()} FROM "{name}"')
+        there = {key for (key,) in keys}
+        sealed: Any = connection.execute(_KEYS, (name,))
+        for key in sorted(({key for (key,) in sealed} | written) - there - gone):
+            yield name, shown(key), _REMOVED
+
+
+@dataclass(slots=True)
+class _Numbered:
+    """Rows of one numbered table."""
+
+    check: SealCheck
+    leaves: Leaves
+    name: str
+
+    def run(self) -> Found:
+        connection = self.check.connection
+        block = 0
+        while True:
+            with snapshot(connection):
+                self.check.refresh(self.leaves)
+                last = last_leaf(connection, self.name)
+                wanted = [
+                    one
+                    for (name, one), text in self.check._blocks.items()
+                    if name == self.name and text
+                ]
+                end = max([last // BLOCK, *wanted], default=0)
+                for number in range(block, min(block + _BLOCKS_AT_ONCE, end + 1)):
+                    yield from self._block(number, last)
+                block += _BLOCKS_AT_ONCE
+                if block > end:
+                    self.check.report.unsealed += self._above(last)
+                    return
+
+    def _block(self, block: int, last: int) -> Found:
+        connection, of = self.check.connection, NUMBERED[self.name]
+        found = connection.execute(_LEAVES, (self.name, block)).get or b""
+        first = block * BLOCK
+        if (hash_of_block(found) if found else "") != self.check.wanted(self.name, block):
+            rows = f"{self.name} {first} to {first + BLOCK - 1}"
+            yield "seal_block", rows, "are not the leaves that were sealed"
+        sql = f"SELECT {of.id}, {of.blob} FROM {self.name} WHERE {of.id} >= ? AND {of.id} < ?"
+        leaf_of = self.leaves.of_blob(self.name)
+        there: set[int] = set()
+        for number, blob in connection.execute(sql, (first, min(first + BLOCK, last + 1))):
+            there.add(number)
+            self.check.report.rows += 1
+            leaf = _leaf_at(found, number - first)
+            if leaf == leaf_of(number, blob) or self.check.pending(self.name, str(number)):
+                continue
+            yield self.name, str(number), _ADDED if leaf == GONE else _ALTERED
+        for at in range(len(found) // LEAF_BYTES):
+            if first + at in there or _leaf_at(found, at) == GONE:
+                continue
+            if not self.check.pending(self.name, str(first + at)):
+                yield self.name, str(first + at), _REMOVED
+
+    def _above(self, last: int) -> int:
+        of = NUMBERED[self.name]
+        sql = f"SELECT count(*) FROM {self.name} WHERE {of.id} > ?"
+        return int(self.check.connection.execute(sql, (last,)).get)
+
+
+def shown(key: str) -> str:
+    """Return a key as a person looks a row up: ids as hex digits, texts as they are."""
+    text = _BLOB.sub(lambda match: match[1].lower(), key)
+    return text[1:-1].replace("''", "'") if re.fullmatch(r"'[^,]*'", text) else text
+
+
+def _leaf_at(leaves: bytes, at: int) -> bytes:
+    found = leaves[at * LEAF_BYTES : (at + 1) * LEAF_BYTES]
+    return found or GONE
+
+
+def _object(text: str) -> Any:
+    try:
+        told = json.loads(text)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
