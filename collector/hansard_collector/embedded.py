@@ -24,6 +24,7 @@ from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
     from hansard_collector.pipeline import Pipeline
+    from hansard_store.audit_desk import AuditDesk
 
 _PATIENCE_MS = 500  # with other writers: the SDK tries again, and a fork waits for it
 _T = TypeVar("_T")
@@ -45,6 +46,7 @@ def open_embedded(
     """
     from hansard_collector.pipeline import Pipeline
     from hansard_collector.redact import RetentionPolicy
+    from hansard_store.audit_desk import AuditDesk
     from hansard_store.database import DataFolder
     from hansard_store.errors import StoreError
 
@@ -55,17 +57,21 @@ def open_embedded(
     except OSError as error:
         raise StoreError(f"cannot use {str(data)!r}: {error.strerror}") from error
     policy = RetentionPolicy(retention, make_redactor(key))
-    return EmbeddedIngest(Pipeline(folder, policy, helpers=_AtOnce()), sender=sender)
+    pipeline = Pipeline(folder, policy, helpers=_AtOnce())
+    return EmbeddedIngest(pipeline, AuditDesk(folder), sender=sender)
 
 
 class EmbeddedIngest:
     """An open store; used by one thread at a time, and never by the child of a fork."""
 
-    def __init__(self, pipeline: Pipeline, *, sender: str) -> None:
+    def __init__(self, pipeline: Pipeline, desk: AuditDesk, *, sender: str) -> None:
         from hansard_collector.ingest import Sender
+        from hansard_store.audit.schedule import SealSchedule
 
         pipeline.set_patience(_PATIENCE_MS)
         self._pipeline = pipeline
+        self._desk = desk
+        self._seals = SealSchedule(desk.seal)
         self._sender = Sender(address="", user_agent=sender, transport="embedded")
 
     def export(self, signal: str, body: bytes) -> str:
@@ -86,12 +92,15 @@ class EmbeddedIngest:
         )
         stored = self._pipeline.submit(request)
         self._pipeline.work_off()
+        self._seals.look()
         return stored.result(timeout=0).message
 
     def close(self) -> None:
         """Close the store, waiting for nobody."""
         self._pipeline.set_patience(0)
         self._pipeline.close()
+        self._seals.end()
+        self._desk.close()
 
 
 class _AtOnce(Executor):

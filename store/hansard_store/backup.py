@@ -24,6 +24,7 @@ from typing import IO, Any
 import apsw
 import zstandard
 
+from hansard_store.audit.seal_marks import mark_changes
 from hansard_store.database import (
     APPLICATION_ID,
     DataFolder,
@@ -166,6 +167,7 @@ def _fill(
     copy.create()
     _copy_database(reader, copy.database, progress)
     with _writing(copy) as connection:
+        mark_changes(connection, folder.key())  # of payloads whose files are gone by then
         blobs = _copy_blobs(folder, copy, connection, progress)
         made = Backup(
             created_ns=time.time_ns(),

@@ -414,6 +414,7 @@ def open_accountability(
     made.recover()
     with suppress(OSError, StoreError):  # it is an anchor more, and no reason not to begin
         made.keep_head()
+        made.seal()
     return made
 
 

@@ -131,7 +131,9 @@ def _known_commands() -> set[str]:
 def test_every_command_that_a_page_shows_exists(page: Path) -> None:
     known = _known_commands()
     nouns = {name.partition(" ")[0] for name in known if " " in name}
-    shown = re.findall(r"(?:^|[`/ ])hansard ([a-z]+)(?: ([a-z]+))?", _code(page), re.MULTILINE)
+    shown = re.findall(
+        r"(?:^|[`/ ])hansard ([a-z]+)(?: ([a-z][a-z-]*))?", _code(page), re.MULTILINE
+    )
 
     named = {f"{first} {second}" if first in nouns and second else first for first, second in shown}
     assert named - known == set()

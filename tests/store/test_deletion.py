@@ -43,7 +43,7 @@ from tests.collector.sessions.test_order import SESSIONS
 
 OTHER = bytes(reversed(range(16)))
 # Of who sent what and when, which deletion leaves alone.
-KEPT = ("ledger", "sender", "refusal", "setting", "tombstone")
+KEPT = ("ledger", "sender", "refusal", "setting", "tombstone", "seal_due")
 CHAT = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 10}
 
 

@@ -99,7 +99,7 @@ def test_a_fresh_store_and_one_of_this_version_are_not_copied(tmp_path: Path) ->
     open_for_ingest(folder).close()
     open_for_ingest(folder).close()
 
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["blobs", "hansard.db"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["blobs", "hansard.db", "key"]
 
 
 _OPEN = """

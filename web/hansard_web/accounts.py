@@ -16,6 +16,7 @@ from starlette.requests import Request
 
 from hansard_compiler.errors import HansardError
 from hansard_compiler.retention import RetentionMode
+from hansard_store.audit.schedule import SealSchedule
 from hansard_store.facade import Accountability
 from hansard_store.principals.authority import ME
 from hansard_store.principals.model import Principal
@@ -46,6 +47,7 @@ class Accounts:
         self._principals, self._attempts = site.principals, site.attempts
         self._next_s = 0.0
         self.heads = HeadKeeper(store, tell_head)
+        self.seals = SealSchedule(store.seal)
         self.watch = StoreWatch(site.folder)
         self._stop = threading.Event()
         self._worker = threading.Thread(target=self._work, name="hansard-approvals", daemon=True)
@@ -95,6 +97,7 @@ class Accounts:
                 self.store.recover_quietly()
                 self.heads.look()
                 self._look_at_principals()
+                self.seals.look()
             except (HansardError, apsw.Error) as error:
                 _log.warning("approvals are looked after later: %s", error)
             if self._stop.wait(_EVERY_S):

@@ -43,6 +43,8 @@ from hansard_collector.redact import RetentionPolicy
 from hansard_collector.silence import SilenceWatch
 from hansard_compiler.errors import ConfigError, HansardError
 from hansard_compiler.redaction import Redactor
+from hansard_store.audit.schedule import SealSchedule
+from hansard_store.audit_desk import AuditDesk
 from hansard_store.database import DataFolder, open_for_ingest
 from hansard_store.principals.links import new_code
 from hansard_store.principals.model import Scope
@@ -149,6 +151,8 @@ class Server:
         if config.socket is not None:
             self._sockets.append(opened.enter_context(_listen_unix(config.socket)))
         folder = _data_folder(config.data)
+        if self._half is not Half.WEB:
+            opened.callback(_seal_the_rest, folder, config.heads_copy)  # last of all
         pipeline = None
         self._grpc: GrpcReceiver | None = None
         if self._half is Half.WEB:
@@ -297,6 +301,11 @@ def _data_folder(path: Path) -> DataFolder:
             "name a folder that is yours, or one that can be made"
         ) from None
     return folder
+
+
+def _seal_the_rest(folder: DataFolder, heads_copy: str | None) -> None:
+    with AuditDesk(folder, heads_copy=heads_copy) as desk:
+        SealSchedule(desk.seal).end()
 
 
 def _check_tls(config: Config) -> None:

@@ -59,6 +59,7 @@ def mark_changes(connection: apsw.Connection, key: bytes) -> None:
         return GONE + _signature(leaves, name, of, after, GONE)
 
     connection.pragma("temp_store", "MEMORY")
+    leaves.hash_keys(connection)
     connection.create_scalar_function(_FUNCTION, mark)
     connection.create_scalar_function(_TOUCHED, touched)
     sql = [one for table in tables.values() for one in _marking(table)]

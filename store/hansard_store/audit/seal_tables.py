@@ -94,6 +94,10 @@ APPEND_ONLY: Final = frozenset(
     }
 )  # fmt: skip
 
+# Columns of primary keys that hold words, which a purge has to take: hashed in the keys of leaves.
+_WORDS: Final = frozenset({("memory_tag", "tag")})
+_HASH_KEY: Final = "hansard_key"
+
 _TABLES = r"""
 SELECT name FROM sqlite_schema
 WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' AND name NOT LIKE '%\_fts%' ESCAPE '\'
@@ -112,9 +116,18 @@ class Marked:
     defaults: tuple[Any, ...]
 
     def key(self, row: str = "") -> str:
-        """Return the SQL of a row's key: its primary key as SQL literals, joined by commas."""
+        """Return the SQL of a row's key: its primary key as SQL literals, joined by commas.
+
+        Its connection has to know how to hash (`hash_keys`).
+        """
         prefix = f"{row}." if row else ""
-        return " || ',' || ".join(f'quote({prefix}"{one}")' for one in self.keys)
+        parts = [
+            f'{_HASH_KEY}({prefix}"{one}")'
+            if (self.name, one) in _WORDS
+            else f'quote({prefix}"{one}")'
+            for one in self.keys
+        ]
+        return " || ',' || ".join(parts)
 
     def values(self, row: str = "") -> str:
         """Return the SQL of all columns."""
@@ -163,6 +176,14 @@ class Leaves:
     def signature(self, word: bytes, text: bytes) -> bytes:
         """Return a keyed hash of what Hansard itself wrote."""
         return self._ended(self._begun(b"signed", word.decode()), text)
+
+    def hash_keys(self, connection: apsw.Connection) -> None:
+        """Let a connection make the keys of rows."""
+
+        def hashed(*given: Any) -> str:
+            return f"X'{self.signature(b'key', str(given[0]).encode()).hex().upper()}'"
+
+        connection.create_scalar_function(_HASH_KEY, hashed, 1, deterministic=True)
 
     def _begun(self, kind: bytes, name: str) -> Any:
         begun = self._keyed.copy()

@@ -59,6 +59,7 @@ _WRITE_LAST = f"""
 INSERT INTO setting (name, value) VALUES ('{LAST_SEAL}', ?)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value
 """
+_DROP_MARKS_OF = "DELETE FROM seal_due WHERE table_name = ?"
 _DROP_MARKS = "DELETE FROM seal_due WHERE id <= ?"
 
 
@@ -110,12 +111,14 @@ def adopt(connection: apsw.Connection, key: bytes, tables: Iterable[str] | None 
     `tables` None: all of them, which is for a store of before there were seals.
     """
     leaves = Leaves(key)
+    leaves.hash_keys(connection)
     known = marked_tables(connection)
     touched: set[int] = set()
     last = last_seal(connection)
     count = 0
     for name in known if tables is None else tables:
         table = known[name]
+        connection.execute(_DROP_MARKS_OF, (name,))  # of the rows as they were
         earlier: list[Any] = connection.execute(_ROWS_OF, (name,)).fetchall()
         for (number,) in earlier:
             touched.add(number // BUCKET)

@@ -82,6 +82,7 @@ class SealCheck:
     def run(self) -> Found:
         """Yield what differs."""
         leaves = Leaves(self.key)
+        leaves.hash_keys(self.connection)
         with snapshot(self.connection):
             yield from self._read_chain(leaves)
             if self._is_of_another_key:

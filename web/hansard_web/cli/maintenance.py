@@ -8,7 +8,7 @@ import time
 import click
 
 from hansard_store.gc import purge as purge_store
-from hansard_store.verify import verify_store
+from hansard_store.verify import Report, verify_store
 from hansard_web import format as fmt
 from hansard_web.cli.base import (
     Command,
@@ -42,9 +42,14 @@ class _VerifyGroup(Command, Group):
 def verify(
     ctx: click.Context, *, data: str | None, heads_copy: str | None, every: int, as_json: bool
 ) -> None:
-    """Check every row, digest and file of the store, or a compile.
+    """Check the store, or a compile.
 
-    Reads all of it while it is used, and names the first broken row of each kind of damage.
+    Holds against what was sealed into the audit log: every row that cannot be derived again
+    (spans, logs, metrics, memory, policy, checks, annotations, tasks, transcripts, payloads,
+    tombstones, replays, ledger). Against their events: approvals and claims. Against the heads
+    that were kept: the audit log, its drafts and its notes. Against their digests: contents,
+    texts, lists of messages, payload files. Rows that were written since the last seal, some
+    seconds ago, are counted apart. Names table and row; ends with 1 when something differs.
 
     Example: hansard verify
     """
@@ -60,7 +65,7 @@ def _verify_store(data: str | None, *, every: int, heads_copy: str | None, as_js
         report = verify_store(folder, every=every, heads_copy=heads_copy, progress=tell)
     if as_json:
         findings = [dataclasses.asdict(finding) for finding in report.findings]
-        print_json({"rows": report.rows, "findings": findings})
+        print_json({"rows": report.rows, "findings": findings, **_seals(report)})
     else:
         for one in report.findings:
             click.echo(f"{one.check}: {one.table} {one.row}: {one.message}")
@@ -70,7 +75,32 @@ def _verify_store(data: str | None, *, every: int, heads_copy: str | None, as_js
             "or `hansard rebuild` if only derived rows are named"
         )
     if not as_json:
-        click.echo(f"sound: {report.rows:,} rows read back")
+        click.echo(
+            f"sound: {report.rows:,} rows read back, {report.seals.rows:,} held by the chain"
+        )
+        _print_unsealed(report)
+
+
+def _seals(report: Report) -> dict[str, object]:
+    seals = report.seals
+    return {
+        "sealed_rows": seals.rows,
+        "unsealed": seals.unsealed,
+        "sealed_since_ns": None if seals.since_ns is None else str(seals.since_ns),
+        "last_seal_ns": None if seals.last_ns is None else str(seals.last_ns),
+    }
+
+
+def _print_unsealed(report: Report) -> None:
+    seals = report.seals
+    if seals.since_ns is None:
+        click.echo("not sealed yet: no row is held by the chain; a server seals them in seconds")
+    else:
+        click.echo(f"protected since {fmt.day_time(seals.since_ns)} UTC")
+        if seals.unsealed:
+            last = fmt.day_time(seals.last_ns or 0)
+            told = fmt.plural(seals.unsealed, "row or change", "rows and changes")
+            click.echo(f"{told} since the last seal ({last} UTC) not sealed yet")
 
 
 @verify.command("compile")

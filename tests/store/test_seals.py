@@ -1,0 +1,407 @@
+"""Rows of every primary table, changed with nothing but `sqlite3`: the seals name each."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from hansard_store.audit.seal_tables import NUMBERED, marked_tables
+from hansard_store.audit.sealer import MOST_ROWS, adopt, seal
+from hansard_store.audit_desk import AuditDesk
+from hansard_store.database import (
+    DataFolder,
+    open_for_accountability,
+    open_for_maintenance,
+    open_reader,
+    transaction,
+)
+from hansard_store.event_types import EventFilter
+from hansard_store.verification.seals import SealCheck, SealReport
+from tests.store.empty import empty_store
+from tests.store.killing import is_killed
+
+_ROWS = 3
+_BYTES = {"BLOB": lambda n: bytes([n]) * 16, "REAL": lambda n: n / 2, "TEXT": lambda n: f"w {n}"}
+
+
+@cache
+def _schema() -> dict[str, tuple[str, ...]]:
+    """Return what is sealed of each table: the columns that must not change."""
+    with tempfile.TemporaryDirectory() as path:
+        reader = open_reader(empty_store(Path(path) / "data"))
+        columns = {name: one.columns for name, one in marked_tables(reader).items()}
+        reader.close()
+    return columns | {name: tuple(of.columns.split(", ")) for name, of in NUMBERED.items()}
+
+
+def _types(connection: apsw.Connection, table: str) -> dict[str, str]:
+    rows = connection.execute("SELECT name, type FROM pragma_table_info(?)", (table,))
+    return {str(name): str(type) for name, type in rows}
+
+
+def _value(type: str, number: int) -> Any:
+    return _BYTES[type](number) if type in _BYTES else number
+
+
+def _fill(connection: apsw.Connection, table: str, numbers: range) -> None:
+    types = _types(connection, table)
+    marks = ", ".join("?" * len(types))
+    names = ", ".join(f'"{name}"' for name in types)
+    for number in numbers:
+        values = [_value(type, number) for type in types.values()]
+        connection.execute(f'INSERT INTO "{table}" ({names}) VALUES ({marks})', values)
+
+
+def _own(folder: DataFolder) -> apsw.Connection:
+    """Return a connection of Hansard's that takes any row."""
+    connection = open_for_maintenance(folder)
+    connection.execute("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON")
+    return connection
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with three rows in every sealed table, two of them sealed, and the last one not."""
+    folder = empty_store(tmp_path_factory.mktemp("filled") / "data")
+    _without_triggers(folder)
+    connection = _own(folder)
+    for table in _schema():
+        _fill(connection, table, range(1, _ROWS))
+    assert seal(connection, folder.key()) is not None
+    for table in _schema():
+        _fill(connection, table, range(_ROWS, _ROWS + 1))
+    connection.close()
+    return folder.path
+
+
+@pytest.fixture
+def store(filled: Path, tmp_path: Path) -> DataFolder:
+    shutil.copytree(filled, tmp_path / "data")
+    return DataFolder(tmp_path / "data")
+
+
+def _without_triggers(folder: DataFolder) -> None:
+    with sqlite3.connect(folder.database) as plain:
+        for (name,) in plain.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'"):
+            plain.execute(f"DROP TRIGGER {name}")
+    plain.close()
+
+
+def _alter(folder: DataFolder, sql: str, *values: Any) -> int:
+    """Change the database as anybody can who has its file."""
+    plain = sqlite3.connect(folder.database)
+    plain.execute("PRAGMA ignore_check_constraints = ON")
+    changed = plain.execute(sql, values).rowcount
+    plain.commit()
+    plain.close()
+    return changed
+
+
+def found(folder: DataFolder) -> tuple[list[tuple[str, str, str]], SealReport]:
+    reader = open_reader(folder)
+    check = SealCheck(reader, folder.key())
+    try:
+        return list(check.run()), check.report
+    finally:
+        reader.close()
+
+
+def test_rows_as_hansard_wrote_them_fit_and_what_is_not_sealed_is_counted(
+    store: DataFolder,
+) -> None:
+    problems, report = found(store)
+
+    assert problems == []
+    assert report.unsealed == len(_schema())  # one of each
+    connection = _own(store)
+    seal(connection, store.key())
+    connection.close()
+    problems, report = found(store)
+    assert (problems, report.unsealed) == ([], 0)
+
+
+# ---- every table: each column changed, a row removed, a row added; sealed, and not sealed yet
+
+
+@pytest.mark.covers("RC-30")
+@pytest.mark.parametrize("table", sorted(_schema()))
+def test_another_value_in_any_column_of_a_sealed_row_is_named(
+    store: DataFolder, table: str
+) -> None:
+    missed = []
+    for column in _schema()[table]:
+        copy = DataFolder(store.path.with_name(f"of-{column}"))
+        shutil.copytree(store.path, copy.path)
+        of = NUMBERED[table].id if table in NUMBERED else "rowid"
+        types = _types(open_reader(copy), table)
+        first = _schema()[table][0]
+        where = f'"{first}" = ?' if table not in NUMBERED else f"{of} = ?"
+        given = _value(types[first], 1) if table not in NUMBERED else 1
+        _alter(
+            copy,
+            f'UPDATE "{table}" SET "{column}" = ? WHERE {where}',
+            _value(types[column], 9),
+            given,
+        )
+        problems, _ = found(copy)
+        if not problems or {name for name, _, _ in problems} != {table}:
+            missed.append((column, problems))
+
+    assert missed == []
+
+
+@pytest.mark.parametrize("table", sorted(_schema()))
+def test_a_row_that_is_removed_or_added_is_named(store: DataFolder, table: str) -> None:
+    removed = DataFolder(store.path.with_name("removed"))
+    shutil.copytree(store.path, removed.path)
+    first, types = _schema()[table][0], _types(open_reader(store), table)
+    assert _alter(removed, f'DELETE FROM "{table}" WHERE "{first}" = ?', _value(types[first], 1))
+    names, values = ", ".join(f'"{one}"' for one in types), ", ".join("?" * len(types))
+    added = f'INSERT INTO "{table}" ({names}) VALUES ({values})'
+    if table not in NUMBERED:  # of those, what is added looks like what was sent
+        _alter(store, added, *(_value(one, 8) for one in types.values()))
+        [(name, _, message)] = found(store)[0]
+        assert (name, message) == (table, "was written by something other than Hansard")
+
+    [(name, row, message)] = found(removed)[0]
+
+    assert (name, message) == (table, "was removed by something other than Hansard")
+    assert row
+
+
+@pytest.mark.parametrize("table", sorted(_schema().keys() - NUMBERED.keys()))
+def test_a_change_of_a_row_that_is_not_sealed_yet_is_named(store: DataFolder, table: str) -> None:
+    first, last = _schema()[table][0], _schema()[table][-1]
+    types = _types(open_reader(store), table)
+    sql = f'UPDATE "{table}" SET "{last}" = ? WHERE "{first}" = ?'
+    assert _alter(store, sql, _value(types[last], 9), _value(types[first], _ROWS))
+
+    problems, _ = found(store)
+
+    assert {name for name, _, _ in problems} == {table}
+
+
+def test_a_row_of_ingest_below_the_last_sealed_one_cannot_be_added(store: DataFolder) -> None:
+    connection = _own(store)
+    _fill(connection, "content", range(10, 12))
+    seal(connection, store.key())
+    connection.close()
+
+    _alter(store, "INSERT INTO content VALUES (5, x'05', 5, x'05')")
+
+    assert found(store)[0] == [("content", "5", "was written by something other than Hansard")]
+
+
+# ---- the seals themselves
+
+
+OF_SEALS = {
+    "a leaf of a row": "UPDATE seal_row SET leaf = zeroblob(16) WHERE id = 2",
+    "the number of its seal": "UPDATE seal_row SET after = 9 WHERE id = 2",
+    "a leaf removed": "DELETE FROM seal_row WHERE id = 2",
+    "leaves of ingest": "UPDATE seal_block SET leaves = zeroblob(48) WHERE table_name = 'span'",
+    "a block removed": "DELETE FROM seal_block WHERE table_name = 'span'",
+    "a leaf added": "INSERT INTO seal_row VALUES (999, 'memory', '999', 0, zeroblob(16))",
+    "a mark altered": "UPDATE seal_due SET mark = zeroblob(32) WHERE table_name = 'memory'",
+    "a mark of a removal, forged": (
+        "INSERT INTO seal_due VALUES (9999, 'memory', '1', 1, zeroblob(32))"
+    ),
+    "a mark removed": "DELETE FROM seal_due WHERE table_name = 'memory'",
+}
+
+
+@pytest.mark.covers("RC-30")
+@pytest.mark.parametrize("name", OF_SEALS)
+def test_what_is_altered_in_the_seals_themselves_is_found(store: DataFolder, name: str) -> None:
+    assert _alter(store, OF_SEALS[name])
+
+    assert found(store)[0]
+
+
+def test_a_row_removed_with_its_leaf_is_found_by_the_chain(store: DataFolder) -> None:
+    _alter(store, "DELETE FROM memory WHERE id = 1")
+    _alter(store, "DELETE FROM seal_row WHERE table_name = 'memory' AND row_key = '1'")
+
+    assert [name for name, _, _ in found(store)[0]] == ["seal_row"]
+
+
+def test_a_seal_that_hansard_did_not_sign_makes_nothing_valid(store: DataFolder) -> None:
+    reader = open_reader(store)
+    [(body,)] = reader.execute("SELECT body FROM event WHERE type = 'record.sealed'").fetchall()
+    reader.close()
+    _alter(store, "DELETE FROM memory WHERE id = 1")
+    _alter(
+        store,
+        "INSERT INTO event SELECT seq + 1, time_ns, late, type, actor, who, action, source, "
+        "subject, approval_id, trace_id, span_id, ?, hash, hash FROM event",
+        str(body),
+    )
+
+    problems = found(store)[0]
+
+    assert ("event", "2", "is no seal of Hansard's: its signature does not fit") in problems
+    assert "memory" in {name for name, _, _ in problems}
+
+
+def test_a_row_and_its_mark_of_earlier_do_not_make_each_other_valid(store: DataFolder) -> None:
+    connection = _own(store)
+    seal(connection, store.key())
+    connection.execute("UPDATE memory SET confidence = 0.5 WHERE id = 1")
+    early = connection.execute("SELECT * FROM seal_due WHERE row_key = '1'").fetchall()
+    seal(connection, store.key())
+    connection.execute("UPDATE memory SET confidence = 0.1 WHERE id = 1")
+    seal(connection, store.key())
+    connection.close()
+
+    _alter(store, "UPDATE memory SET confidence = 0.5 WHERE id = 1")
+    _alter(store, "INSERT INTO seal_due VALUES (?, ?, ?, ?, ?)", *early[0])
+
+    assert found(store)[0] == [("memory", "1", "is not as Hansard wrote it")]
+
+
+def test_seals_of_another_key_are_said_to_be_that(store: DataFolder) -> None:
+    store.key_file.write_bytes(bytes(32))
+
+    [(_, _, message)] = found(store)[0]
+
+    assert "the seals are of another key" in message
+
+
+# ---- what Hansard itself does
+
+
+def _walk(connection: apsw.Connection) -> Iterator[None]:
+    """Change rows as Hansard does, a transaction at a time."""
+    for sql in (
+        "UPDATE memory SET confidence = 0.25 WHERE id = 1",
+        "DELETE FROM memory WHERE id = 2",
+        "INSERT INTO memory_tag VALUES ('t', 7)",
+        "UPDATE span_record SET notes = 'n' WHERE span = 1",
+        "DELETE FROM span_record WHERE span = 2",
+        "DELETE FROM content WHERE id = 3",
+        "INSERT INTO content VALUES (3, x'33', 3, x'33')",  # its number is given again
+        "DELETE FROM memory_tag WHERE memory = 7",
+    ):
+        with transaction(connection):
+            connection.execute(sql)
+        yield
+
+
+def test_changes_by_hansard_fit_at_each_moment_sealed_or_not(store: DataFolder) -> None:
+    connection = _own(store)
+    for number, _ in enumerate(_walk(connection)):
+        assert found(store)[0] == []
+        if number % 2:
+            seal(connection, store.key())
+            assert found(store)[0] == []
+    connection.close()
+    with AuditDesk(store, heads_copy="off") as desk:
+        desk.seal_all()
+        assert desk.verify().is_sound
+    problems, report = found(store)
+    assert (problems, report.unsealed) == ([], 0)
+
+
+def test_a_change_between_reading_and_sealing_is_sealed_the_next_time(store: DataFolder) -> None:
+    first, second = _own(store), _own(store)
+    first.execute("UPDATE memory SET confidence = 0.3 WHERE id = 1")
+    changed = False
+
+    def between(_: apsw.Cursor, sql: str, bindings: object) -> bool:
+        nonlocal changed
+        if sql.startswith("BEGIN IMMEDIATE") and not changed:
+            changed = True
+            second.execute("UPDATE memory SET confidence = 0.4 WHERE id = 1")
+        return True
+
+    first.exec_trace = between
+    seal(first, store.key())
+    first.exec_trace = None
+
+    assert changed
+    assert found(store)[0] == []
+    seal(first, store.key())
+    problems, report = found(store)
+    assert (problems, report.unsealed) == ([], 0)
+
+
+def test_a_kill_before_any_statement_of_a_seal_raises_no_alarm(store: DataFolder) -> None:
+    statement = 0
+    while is_killed(lambda left=statement: _seal_and_die(store, left)):  # type: ignore[misc]
+        assert found(store)[0] == []
+        statement += 1
+    assert statement > 10
+    assert found(store) == ([], found(store)[1])
+
+
+def _seal_and_die(folder: DataFolder, left: int) -> None:
+    connection = open_for_accountability(folder)
+
+    def trace(_: apsw.Cursor, sql: str, bindings: object) -> bool:
+        nonlocal left
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left -= 1
+        return True
+
+    connection.exec_trace = trace
+    seal(connection, folder.key())
+
+
+def test_a_large_backlog_is_sealed_in_several_seals(tmp_path: Path) -> None:
+    folder = empty_store(tmp_path / "data")
+    connection = _own(folder)
+    connection.execute(
+        "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
+        "INSERT INTO content SELECT i, CAST(i AS BLOB), 1, x'00' FROM n",
+        (MOST_ROWS + 10,),
+    )
+    assert found(folder)[1].unsealed == MOST_ROWS + 10
+
+    first, second = seal(connection, folder.key()), seal(connection, folder.key())
+
+    assert first is not None
+    assert (first.rows, first.is_all) == (MOST_ROWS, False)
+    assert second is not None
+    assert (second.rows, second.is_all) == (10, True)
+    assert seal(connection, folder.key()) is None
+    connection.close()
+    assert found(folder)[0] == []
+
+
+def test_seals_are_events_that_lists_leave_out_unless_they_are_asked_for(
+    store: DataFolder,
+) -> None:
+    with AuditDesk(store, heads_copy="off") as desk:
+        desk.failed("x", "boom")
+        told = [one.type for one in desk.events()]
+        asked = [one.type for one in desk.events(EventFilter(type="record.sealed"))]
+        every = [one.type for one in desk.events(EventFilter(with_seals=True))]
+
+    assert (told, asked, every) == (
+        ["failure"], ["record.sealed"], ["failure", "record.sealed"],
+    )  # fmt: skip
+
+
+def test_a_table_that_a_migration_altered_is_sealed_again(store: DataFolder) -> None:
+    _alter(store, "ALTER TABLE task ADD COLUMN mood TEXT")
+    assert found(store)[0] == []  # what was there has none
+    _alter(store, "UPDATE task SET mood = 'fine'")
+    assert found(store)[0]
+
+    connection = _own(store)
+    with transaction(connection):
+        adopt(connection, store.key(), ["task"])
+    connection.close()
+
+    assert found(store)[0] == []
