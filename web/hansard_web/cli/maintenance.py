@@ -42,7 +42,7 @@ class _VerifyGroup(Command, Group):
 def verify(
     ctx: click.Context, *, data: str | None, heads_copy: str | None, every: int, as_json: bool
 ) -> None:
-    """Check the store, or a compile.
+    """Check the store against itself and its audit log, or a compile.
 
     Holds against what was sealed into the audit log: every row that cannot be derived again
     (spans, logs, metrics, memory, policy, checks, annotations, tasks, transcripts, payloads,
