@@ -80,7 +80,9 @@ COMMANDS: Final = (
     Entry("export", "transfer", "Write all runs as OTLP."),
     Entry("backup", "copies", "Copy the store while it is used."),
     Entry("restore", "copies", "Put a backup in an empty data folder."),
-    Entry("verify", "maintenance", "Check the store against itself and its audit log, or a compile."),
+    Entry(
+        "verify", "maintenance", "Check the store against itself and its audit log, or a compile."
+    ),
     Entry("rebuild", "rebuilding", "Derive everything again from what was received."),
     Entry("gc", "maintenance", "Delete old runs and remove what nothing uses."),
 )
