@@ -29,7 +29,7 @@ from hansard_store.errors import QueryLimitError, StoreBusyError, StoreError, St
 
 _log = logging.getLogger("hansard.store")
 
-_FIRST_WITH_SEALS = 22  # schema version
+_FIRST_WITH_SEALS = 23  # schema version
 _SEALS_AGAIN = re.compile(r"^-- seals again: (.+)$", re.MULTILINE)
 APPLICATION_ID = 0x48534E44  # "HSND", shown by file(1)
 _BUSY_TIMEOUT_MS = 3000
