@@ -29,8 +29,6 @@ from hansard_compiler.receipts import columns, content_bytes, decision_of
 from hansard_compiler.scoring import weights_milli
 from hansard_compiler.state import Receipt, Section, State
 
-_VERSION = 1  # of what a compile means: a change of any pass changes it, and every hash with it
-
 
 @dataclass(frozen=True, slots=True)
 class CompileResult:
@@ -172,7 +170,7 @@ def _identity(state: State, allocation: Mapping[str, Any]) -> Json:
     removed = {"removed": request.removed_items} if request.removed_items else {}
     return {
         **removed,
-        "version": _VERSION,
+        "version": request.compile_config.compiler_version,
         "provider": request.provider,
         "model": request.model,
         "now_us": state.now_us,

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 Sensitivity = Literal["public", "internal", "restricted", "secret"]
+FIRST_VERSION, CURRENT_VERSION = 1, 2
 SENSITIVITIES: tuple[Sensitivity, ...] = ("public", "internal", "restricted", "secret")
 
 
@@ -70,6 +71,10 @@ class Relevance(_Settings):
 class CompileConfig(_Settings):
     """How to compile. `scope`, `agent`, `task_type` and `environment` say for whom."""
 
+    # Which passes decide: 1 are those of 0.1, and are not written, as 0.1 did not write them.
+    compiler_version: Annotated[
+        Literal[1, 2], Field(exclude_if=lambda version: version == FIRST_VERSION)
+    ] = CURRENT_VERSION
     weights: Weights = Weights()
     risk: RiskBySensitivity = RiskBySensitivity()
     relevance: Relevance = Relevance()

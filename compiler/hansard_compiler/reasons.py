@@ -57,6 +57,7 @@ class ReasonCode(StrEnum):
     CONSISTENT = "consistent", "contradicts nothing"
     CONFLICT_WON = "conflict_won", "contradicted, and preferred"
     CONFLICT_OPEN = "conflict_open", "contradicts an item that may not be dropped either"
+    POSSIBLE_CONFLICT = "possible_conflict", "may contradict an item that is kept as well"
     SCORED = "scored", "has a score"
     NOT_COMPRESSED = "not_compressed", "went in as it is"
     ALLOWED = "allowed", "policy allows it"

@@ -21,6 +21,7 @@ from hansard_compiler.state import Receipt, State, Told
 COLUMNS_LIMIT = 4_000
 UNKNOWN = -1
 _DECIDING = ("compress", "policy")  # a later one outweighs, if it changed anything
+_REMARKING = frozenset({"dependencies", "conflicts"})
 _LEAVES = frozenset({"exclude"})
 _CHANGES = frozenset({"exclude", "compress", "redact"})
 
@@ -40,7 +41,7 @@ def receipts_of(state: State, kept: Mapping[str, Any]) -> tuple[Receipt, ...]:
     """Return the receipts of all candidates, in the order in which they came."""
     decided, by_pass = _decided(state)
     of_item = {one: section.name for section in state.sections for one in section.item_ids}
-    sources = _sources(state)
+    sources, remarks = _sources(state), _remarks(state)
     return tuple(
         [
             _receipt(
@@ -48,6 +49,7 @@ def receipts_of(state: State, kept: Mapping[str, Any]) -> tuple[Receipt, ...]:
                 item,
                 decided[item.id],
                 by_pass[item.id],
+                remarks=remarks.get(item.id, ()),
                 section=of_item.get(item.id),
                 source=source,
                 original_ref=ref_of(content_bytes(kept[item.id])),
@@ -55,6 +57,20 @@ def receipts_of(state: State, kept: Mapping[str, Any]) -> tuple[Receipt, ...]:
             for item, source in zip(state.items, sources, strict=True)
         ]
     )
+
+
+def _remarks(state: State) -> dict[str, list[Told]]:
+    """Return what passes remark of items that they leave in: it is part of their receipts too.
+
+    A dependency that is no candidate, and a contradiction that is not certain.
+    """
+    found: dict[str, list[Told]] = {}
+    for report in state.reports:
+        if report.name in _REMARKING:
+            for item_id, told in report.told.items():
+                if told.note is not None and told.decision == "include":
+                    found.setdefault(item_id, []).append(told)
+    return found
 
 
 def _decided(state: State) -> tuple[dict[str, Told], dict[str, str]]:
@@ -80,15 +96,19 @@ def _receipt(
     told: Told,
     pass_name: str,
     *,
+    remarks: Sequence[Told],
     section: str | None,
     source: str,
     original_ref: str,
 ) -> Receipt:
     guarded = state.guarded.get(item.id)
     shortened = state.shortened.get(item.id)
-    note = told.note
+    note, related = told.note, told.related
     if told.decision == "redact" and shortened is not None:
         note = f"{note}; compressed as well"
+    if remarks:
+        note = "; ".join((*([note] if note else ()), *(one.note for one in remarks if one.note)))
+        related = related or next((one.related for one in remarks if one.related), None)
     return Receipt(
         item.id,
         item.kind,
@@ -104,7 +124,7 @@ def _receipt(
         None if section is None else _final_ref(state, item, original_ref),
         told.missed_tokens,
         told.missed_score,
-        told.related,
+        related,
         told.rules or (guarded.rules if guarded is not None else ()),
         () if guarded is None else guarded.removed,
         note,

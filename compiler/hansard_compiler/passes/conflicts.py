@@ -2,32 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from hansard_compiler.conflicts import Settled, contradictions, settle
+from hansard_compiler.conflicts import Contradiction, Settled, contradictions, settle
 from hansard_compiler.items import MICRO, Item, micro
 from hansard_compiler.reasons import ReasonCode
 from hansard_compiler.state import State, Told
+from hansard_compiler.version1.conflicts import contradictions as contradictions_of_version1
+
+_FINDERS = {1: contradictions_of_version1, 2: contradictions}
+_MOST_NAMED = 3  # items that one may be contradicted by, in its note
 
 
 def run(state: State) -> State:
-    """Exclude the losers, each with a pointer to its winner; nothing required ever loses."""
+    """Exclude the losers, each with a pointer to its winner; nothing required ever loses.
+
+    Items that may contradict each other are kept and marked `possible_conflict`.
+    """
     usual = Told("include", ReasonCode.CONSISTENT)
     config = state.request.compile_config
     if not config.detect_conflicts:
         return state.after("conflicts", usual)
-    found = contradictions(state.live, {item.id: item.text for item in state.live})
+    find = _FINDERS[config.compiler_version]
+    found = find(state.live, {item.id: item.text for item in state.live})
     if not found:
         return state.after("conflicts", usual)
     gap = micro(config.supersede_trust_gap)
-    settled = settle(state.live, found, required=state.required, trust_gap=gap)
+    certain = [one for one in found if one.is_certain]
+    settled = settle(state.live, certain, required=state.required, trust_gap=gap)
     known = {item.id: item for item in state.live}
     told = {item_id: _told(known, item_id, one) for item_id, one in settled.items()}
     for one in settled.values():
         if one.winner not in told:
             told[one.winner] = Told("include", ReasonCode.CONFLICT_WON)
+    for item_id, mark in _marks(found, told).items():
+        told.setdefault(item_id, mark)
     return _without_losers(state.after("conflicts", usual, told), told)
+
+
+def _marks(found: Sequence[Contradiction], told: Mapping[str, Told]) -> dict[str, Told]:
+    """Return what is said of items that are kept although another may contradict them."""
+    out = {item_id for item_id, one in told.items() if one.decision == "exclude"}
+    others: dict[str, dict[str, str]] = defaultdict(dict)
+    for one in found:
+        if not one.is_certain and not out & {one.first, one.second}:
+            others[one.first][one.second] = one.how
+            others[one.second][one.first] = one.how
+    return {
+        item_id: Told(
+            "include",
+            ReasonCode.POSSIBLE_CONFLICT,
+            f"possible_conflict: may differ in {next(iter(hows.values()))} from "
+            f"{_named(list(hows))}; both are kept",
+            next(iter(hows)),
+        )
+        for item_id, hows in others.items()
+    }
+
+
+def _named(ids: Sequence[str]) -> str:
+    more = len(ids) - _MOST_NAMED
+    return ", ".join(ids[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _without_losers(state: State, told: Mapping[str, Told]) -> State:

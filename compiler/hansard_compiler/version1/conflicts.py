@@ -1,46 +1,25 @@
-"""Which items contradict each other, and which of them is believed.
+"""Which items contradict each other, as 0.1 found it: for compiles that 0.1 made.
 
 Candidates for a contradiction share a structure (the same key, or most of their words); only then
-is it asked whether they differ in a number, a negation or the value. Believed is what is required,
-then what is more trusted, then what is fresher. A correction replaces what it corrects unless it
-is much less trusted.
+is it asked whether they differ in a number, a negation or the value. It takes a number that says
+which record is meant for a difference, so nothing new is compiled with it.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from math import ceil
 
-from hansard_compiler.claims import CLAIMING, Claim, claims_of, fact_of
+from hansard_compiler.conflicts.settling import Contradiction, belief
 from hansard_compiler.items import Item
+from hansard_compiler.version1.claims import CLAIMING, Claim, claims_of, fact_of
 
 _ALIKE_PCT = 70  # of all words of two claims, how many both must have
 _SUBJECT_PCT = 75
 _RIVAL_VALUES = 3
 _COMMON = 32  # a word in more claims than this does not suggest that two of them are alike
 _MOST_COMPARED = 8  # claims with one word in common, the latest
-
-
-@dataclass(frozen=True, slots=True)
-class Contradiction:
-    """Two items that cannot both hold, and how that shows."""
-
-    first: str
-    second: str
-    how: str  # "value", "number", "negation"
-    correction: str | None = None  # the id of the one that corrects the other
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """What became of an item in a contradiction."""
-
-    winner: str
-    how: str
-    superseded: bool = False
-    open: bool = False  # neither may be dropped
 
 
 def contradictions(items: Sequence[Item], texts: Mapping[str, str]) -> list[Contradiction]:
@@ -50,58 +29,6 @@ def contradictions(items: Sequence[Item], texts: Mapping[str, str]) -> list[Cont
     for one in (*_of_facts(claiming), *_of_claims(claiming, texts)):
         found.setdefault((one.first, one.second), one)
     return list(found.values())
-
-
-def settle(
-    items: Sequence[Item],
-    found: Sequence[Contradiction],
-    *,
-    required: Iterable[str],
-    trust_gap: int,
-) -> dict[str, Settled]:
-    """Decide every contradiction; items that lose, or that stay contradicted, are in the result.
-
-    Goes from the most believed item down, so that a loser makes nothing else lose.
-    """
-    known = {item.id: item for item in items}
-    safe = set(required)
-    rivals: dict[str, list[tuple[str, Contradiction]]] = defaultdict(list)
-    for one in found:
-        rivals[one.first].append((one.second, one))
-        rivals[one.second].append((one.first, one))
-    replaced = _replaced(known, found, safe, trust_gap)
-    settled = {loser: Settled(winner, how, True) for loser, (winner, how) in replaced.items()}
-    kept: set[str] = set()
-    for item_id in sorted(rivals, key=lambda one: _belief(known[one], one in safe)):
-        if item_id in settled:
-            continue
-        over = [(other, one.how) for other, one in rivals[item_id] if other in kept]
-        if over:
-            best = min(over, key=lambda pair: _belief(known[pair[0]], pair[0] in safe))
-            settled[item_id] = Settled(*best, open=item_id in safe)
-        if not over or item_id in safe:
-            kept.add(item_id)
-    return settled
-
-
-def _belief(item: Item, is_safe: bool) -> tuple[bool, int, int, int, int]:
-    return not is_safe, -item.trust, -item.fresh_us, -item.importance, item.position
-
-
-def _replaced(
-    known: Mapping[str, Item], found: Sequence[Contradiction], safe: set[str], trust_gap: int
-) -> dict[str, tuple[str, str]]:
-    """Return what corrections replace; the latest correction first, so that it wins a chain."""
-    replaced: dict[str, tuple[str, str]] = {}
-    corrections = [one for one in found if one.correction]
-    for one in sorted(corrections, key=lambda one: -known[str(one.correction)].fresh_us):
-        by = str(one.correction)
-        old = one.second if one.first == by else one.first
-        trusted = known[by].trust >= known[old].trust - trust_gap
-        later = known[by].fresh_us >= known[old].fresh_us
-        if by not in replaced and old not in safe and trusted and later:
-            replaced.setdefault(old, (by, one.how))
-    return replaced
 
 
 # --- finding ----------------------------------------------------------------------------------
@@ -121,7 +48,7 @@ def _of_facts(items: Sequence[Item]) -> Iterator[Contradiction]:
         if len(stated) < 2:
             continue
         best: dict[str, Item] = {}
-        for value, item in sorted(stated, key=lambda one: _belief(one[1], False)):
+        for value, item in sorted(stated, key=lambda one: belief(one[1], False)):
             yield from (
                 _pair(rival, item, "value") for held, rival in best.items() if held != value
             )

@@ -1,0 +1,232 @@
+"""Which items contradict each other, and how sure that is.
+
+Structured facts decide where both items have one. Of texts, statements of one frame are compared
+(`statements.py`): they share their subject and their attribute word for word and differ in the
+value alone. Everything doubtful is a contradiction that is not certain, and drops nothing:
+
+- statements whose subject may have several such values
+- items that say beside the statement what each of them is about, in other numbers or names
+- whole documents: one sentence is no reason to lose the rest
+
+More than two values of one frame are a list of records, not a quarrel about one of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Final
+
+from hansard_compiler.conflicts.facts import Fact, attribute_of, differ, fact_of, plain
+from hansard_compiler.conflicts.settling import Contradiction, belief
+from hansard_compiler.conflicts.statements import Statement, identity_of, statements_of
+from hansard_compiler.conflicts.tokens import may_be_one
+from hansard_compiler.items import Item
+
+STATING: Final = frozenset(
+    {"memory", "summary", "retrieval_doc", "constraint", "handoff", "other", "policy"}
+)
+_NOTE_CHARACTERS, _NOTE_SENTENCES = 600, 8
+_OPENING_CHARACTERS, _OPENING_SENTENCES = 300, 3
+# What may be dropped for one of its sentences says hardly more than that sentence.
+_DROPPED_CHARACTERS, _DROPPED_SENTENCES = 300, 3
+_SHORTEST, _LONGEST = 8, 300
+_RIVAL_VALUES: Final = 3
+_MOST_ALIKE: Final = 3
+_MOST_OF_FRAME: Final = 64  # items that state one frame; of more the first are compared
+_SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
+# Looked for first: most sentences of most texts state nothing.
+_TELLING: Final = re.compile(
+    r"[=:]|\b(?:is|are|was|were|be|must|should|shall|can|cannot|may|will|has|have|needs?|after|"
+    r"within|until|every|most|least|not|never|no|costs?|takes?|lasts?|weighs?|lives|belongs|"
+    r"reports|[a-z]{2,12}s)\b",
+    re.IGNORECASE,
+)
+
+
+def contradictions(items: Sequence[Item], texts: Mapping[str, str]) -> list[Contradiction]:
+    """Return every contradiction found among items that state something, in a fixed order.
+
+    Of two items it is in once, the surest one. Linear in the number of items.
+    """
+    stating = [item for item in items if item.kind in STATING]
+    facts = {fact.item_id: fact for item in stating if (fact := fact_of(item)) is not None}
+    found: dict[tuple[str, str], Contradiction] = {}
+    for one in (*_of_facts(stating, facts), *_of_texts(stating, texts, facts)):
+        known = found.get((one.first, one.second))
+        if known is None or (one.is_certain and not known.is_certain):
+            found[one.first, one.second] = one
+    return list(found.values())
+
+
+def _of_facts(items: Sequence[Item], facts: Mapping[str, Fact]) -> Iterator[Contradiction]:
+    """Yield pairs of facts of one key: each value against the most believed others."""
+    of_key: dict[tuple[str, str], list[Item]] = defaultdict(list)
+    for item in items:
+        if item.id in facts:
+            of_key[facts[item.id].key].append(item)
+    for (_, attribute), stated in of_key.items():
+        best: dict[str, Item] = {}
+        for item in sorted(stated, key=lambda one: belief(one, False)):
+            fact = facts[item.id]
+            for rival in best.values():
+                how = differ(facts[rival.id], fact)
+                if how is not False:
+                    sure = how is True and bool(attribute)
+                    yield _pair(rival, item, "value", is_certain=sure)
+            if len(best) < _RIVAL_VALUES:
+                best.setdefault(fact.value, item)
+
+
+def _of_texts(
+    items: Sequence[Item], texts: Mapping[str, str], facts: Mapping[str, Fact]
+) -> Iterator[Contradiction]:
+    of_frame: dict[Hashable, list[Statement]] = defaultdict(list)
+    for item in items:
+        for statement in _stated(item, texts[item.id]):
+            of_frame[statement.frame].append(statement)
+    known = {item.id: item for item in items}
+    for stated in of_frame.values():
+        if len(stated) > 1:
+            yield from _of_frame(stated[:_MOST_OF_FRAME], known, texts, facts)
+    for first, second in _alike([one for stated in of_frame.values() for one in stated]):
+        a, b = known[first.item_id], known[second.item_id]
+        if not _facts_differ(a, b, facts) and _standing(first, second, a, b, texts) is not None:
+            yield _pair(a, b, first.how, is_certain=False)
+
+
+def _alike(stated: Sequence[Statement]) -> Iterator[tuple[Statement, Statement]]:
+    """Yield statements of other values in nearly the same words: they may be about one thing.
+
+    Only among those that tell of the same numbers, dates and names, and that share one of their
+    rarest words (the prefix filter of set-similarity joins). A statement that is like more than a
+    few others is one of a list.
+    """
+    stated = [one for one in stated if one.frame.sort != "polar" and len(one.words) > 1]
+    counts = Counter(word for one in stated for word in one.words)
+    holders: dict[Hashable, list[int]] = defaultdict(list)
+    found: dict[int, list[int]] = defaultdict(list)
+    for number, one in enumerate(stated):
+        rare = sorted(one.words, key=lambda word: (counts[word], str(word)))
+        others: dict[int, None] = {}
+        for word in rare[: len(rare) // 2 + 1]:
+            held = holders[one.kind, word]
+            others.update(dict.fromkeys(held[-_MOST_ALIKE - 1 :]))
+            held.append(number)
+        for other in others:
+            if _are_alike(stated[other], one):
+                found[number].append(other)
+                found[other].append(number)
+    for number, others_of in found.items():
+        for other in others_of:
+            if other < number and max(len(others_of), len(found[other])) <= _MOST_ALIKE:
+                yield stated[other], stated[number]
+
+
+def _are_alike(a: Statement, b: Statement) -> bool:
+    if a.item_id == b.item_id or a.value == b.value or a.words == b.words or _may_be_one(a, b):
+        return False
+    common, either = len(a.words & b.words), len(a.words | b.words)
+    return (common > 1 and 2 * common >= either) or (
+        common > 0 and 3 * common >= either and any(map(_is_typed, a.frame.identity))
+    )
+
+
+def _is_typed(told: Hashable) -> bool:
+    return isinstance(told, tuple)
+
+
+def _stated(item: Item, text: str) -> Iterator[Statement]:
+    """Yield what the sentences of a note state, of a longer text those of its opening."""
+    is_note = len(text) <= _NOTE_CHARACTERS
+    read = text if is_note else text[:_OPENING_CHARACTERS]
+    most = _NOTE_SENTENCES if is_note else _OPENING_SENTENCES
+    corrects = "correction" in item.tags
+    for sentence in _SENTENCE.split(read, most)[:most]:
+        if _SHORTEST <= len(sentence) <= _LONGEST and _TELLING.search(sentence):
+            yield from statements_of(item.id, sentence, corrects=corrects)
+
+
+def _of_frame(
+    stated: Sequence[Statement],
+    known: Mapping[str, Item],
+    texts: Mapping[str, str],
+    facts: Mapping[str, Fact],
+) -> Iterator[Contradiction]:
+    """Yield the pairs of one frame that differ; of more than two values only corrections do."""
+    values = {one.value for one in stated}
+    is_list = len(values) > 2
+    for number, second in enumerate(stated):
+        for first in stated[:number]:
+            a, b = known[first.item_id], known[second.item_id]
+            if a.id == b.id or first.value == second.value or _may_be_one(first, second):
+                continue
+            by = None if first.corrects == second.corrects else _corrector(first, second)
+            if (is_list and by is None) or _facts_differ(a, b, facts):
+                continue
+            sure = first.is_certain and second.is_certain
+            standing = _standing(first, second, a, b, texts)
+            if standing is not None:
+                yield _pair(a, b, first.how, by, is_certain=sure and standing)
+
+
+def _corrector(first: Statement, second: Statement) -> str:
+    return first.item_id if first.corrects else second.item_id
+
+
+def _may_be_one(a: Statement, b: Statement) -> bool:
+    if a.token is not None and b.token is not None:
+        return may_be_one(a.token, b.token)
+    if isinstance(a.value, tuple) and isinstance(b.value, tuple):
+        return bool(set(a.value) & set(b.value))  # `Paris` and `Paris, France`
+    return False
+
+
+def _facts_differ(a: Item, b: Item, facts: Mapping[str, Fact]) -> bool:
+    """Say whether both items have a structured fact: those were compared, and decide."""
+    return a.id in facts and b.id in facts
+
+
+def _standing(
+    first: Statement, second: Statement, a: Item, b: Item, texts: Mapping[str, str]
+) -> bool | None:
+    """Say whether two items are about one thing: True, False for perhaps, None for no."""
+    named = [(one.subject and plain(one.subject), attribute_of(one)) for one in (a, b)]
+    if named[0] != named[1] and all(one[0] or one[1] for one in named):
+        return None
+    if a.scope != b.scope:
+        return None
+    titles = [_title(one) for one in (a, b)]
+    if any(map(str.isdigit, "".join(titles[0] ^ titles[1]))):
+        return None
+    rests = [_rest(texts[one.item_id], one.sentence) for one in (first, second)]
+    about = [identity_of(rest) for rest in rests]
+    if about[0] and about[1] and about[0] != about[1]:
+        return False if about[0] & about[1] else None
+    are_short = all(
+        len(texts[one.id]) <= _DROPPED_CHARACTERS
+        and len(_SENTENCE.split(texts[one.id].strip())) <= _DROPPED_SENTENCES
+        for one in (a, b)
+    )
+    return (
+        are_short and about[0] == about[1] and named[0] == named[1] and titles[0] == titles[1]
+    )
+
+
+def _title(item: Item) -> frozenset[str]:
+    """Return what the title of an item's source names: numbers, dates, names."""
+    title = item.source.title if item.source is not None else None
+    return identity_of(f"Of {title} is") if title else frozenset()
+
+
+def _rest(text: str, sentence: str) -> str:
+    before, _, after = text.partition(sentence)
+    return f"{before}\n{after}"
+
+
+def _pair(
+    a: Item, b: Item, how: str, correction: str | None = None, *, is_certain: bool
+) -> Contradiction:
+    first, second = sorted((a, b), key=lambda item: item.position)
+    return Contradiction(first.id, second.id, how, correction, is_certain)

@@ -1,0 +1,91 @@
+"""Structured facts: what the owner of an item says that it states.
+
+    {"subject": "staging", "attribute": "port", "value": 8080}
+
+in the content or in the metadata. Subject and attribute are compared whole, but for case, spaces
+and a leading article: a number or a name in them says which record is meant. A fact without an
+attribute says too little to be sure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hansard_compiler.canonical import canonical_json
+from hansard_compiler.conflicts.lexicon import ARTICLES
+from hansard_compiler.conflicts.tokens import may_be_one, read
+from hansard_compiler.items import Item
+
+_ALIKE = 6  # letters that two names begin with where they may be one name
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A structured statement: whose, which attribute, which value."""
+
+    item_id: str
+    subject: str
+    attribute: str  # empty: it does not say
+    value: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.subject, self.attribute
+
+
+def fact_of(item: Item) -> Fact | None:
+    """Return the structured fact an item states, in its content or its metadata."""
+    for holder in (item.content, item.metadata):
+        if not isinstance(holder, Mapping) or "value" not in holder:
+            continue
+        subject = holder.get("subject", item.metadata.get("subject"))
+        attribute = _attribute(holder) or _attribute(item.metadata)
+        if isinstance(subject, str) and subject.strip():
+            return Fact(item.id, plain(subject), attribute, _value(holder["value"]))
+    return None
+
+
+def plain(text: str) -> str:
+    """Return a name as it is compared: without case, needless spaces and a leading article."""
+    words = text.casefold().split()
+    return " ".join(words[1:] if len(words) > 1 and words[0] in ARTICLES else words)
+
+
+def attribute_of(item: Item) -> str:
+    """Return the attribute that an item's metadata names; empty where it names none."""
+    return _attribute(item.metadata)
+
+
+def _attribute(holder: Mapping[str, Any]) -> str:
+    found = holder.get("attribute", holder.get("predicate", ""))
+    return plain(found) if isinstance(found, str) else ""
+
+
+def differ(a: Fact, b: Fact) -> bool | None:
+    """Say whether two values differ: None where they may be one value in two forms of writing.
+
+    `2/11/2015` and `2 November 2015`, `3/4 h` and `45 min`, `Postgres` and `PostgreSQL` may be.
+    """
+    if a.value == b.value:
+        return False
+    one, other = read(a.value), read(b.value)
+    if any(map(str.isdigit, a.value + b.value)):
+        same_form = [token.type for token in one] == [token.type for token in other]
+        if not same_form or "/" in a.value + b.value:
+            return None
+        pairs = [(x, y) for x, y in zip(one, other, strict=True) if x.value != y.value]
+        return None if all(may_be_one(x, y) for x, y in pairs) else True
+    first, second = ({str(token.value) for token in tokens} for tokens in (one, other))
+    if first <= second or second <= first:
+        return None
+    begun = a.value.startswith(b.value[:_ALIKE]) and min(len(a.value), len(b.value)) >= _ALIKE
+    return None if begun else True
+
+
+def _value(value: Any) -> str:
+    """Return a value as it is compared; amounts of one unit are one value."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return canonical_json(value)
+    return " ".join(str(value).casefold().split())
