@@ -29,6 +29,8 @@ from hansard_compiler.receipts import columns, content_bytes, decision_of
 from hansard_compiler.scoring import weights_milli
 from hansard_compiler.state import Receipt, Section, State
 
+OWN_SCORER = "own"  # a function of the program's own, which has no name here
+
 
 @dataclass(frozen=True, slots=True)
 class CompileResult:
@@ -52,6 +54,12 @@ class CompileResult:
     def payload(self) -> Mapping[str, Any]:
         """The request as rendered."""
         return self.state.payload
+
+    @property
+    def scorer(self) -> str:
+        """The name and version of what rated relevance; `own` when the caller gave a function."""
+        given = self.state.ports.relevance
+        return OWN_SCORER if given is not None else self.request.compile_config.relevance.scorer
 
     def section(self, name: str) -> Section:
         return next(section for section in self.state.sections if section.name == name)
@@ -105,9 +113,11 @@ class CompileResult:
             provider=self.request.provider,
             model=self.request.model,
             compile_hash=self.compile_hash,
+            compiler_version=self.request.compile_config.compiler_version,
+            scorer=self.scorer,
             selected_items=selected,
             excluded_items=[one.item_id for one in self.receipts if one.item_id not in chosen],
-            decisions=[decision_of(one, weights) for one in self.receipts],
+            decisions=[decision_of(one, weights, scorer=self.scorer) for one in self.receipts],
             token_allocation=dict(self.token_allocation),
             stable_prefix_hash=self.section(STABLE).hash,
             volatile_suffix_hash=self.section(VOLATILE).hash,

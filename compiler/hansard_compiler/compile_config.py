@@ -7,7 +7,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 Sensitivity = Literal["public", "internal", "restricted", "secret"]
-FIRST_VERSION, CURRENT_VERSION = 1, 2
+CompilerVersion = Literal[1, 2]
+FIRST_VERSION: CompilerVersion = 1
+CURRENT_VERSION: CompilerVersion = 2
 SENSITIVITIES: tuple[Sensitivity, ...] = ("public", "internal", "restricted", "secret")
 
 
@@ -61,9 +63,26 @@ class Compression(_Settings):
     fresh_turns: Annotated[int, Field(ge=0)] = 2  # user turns that count as current
 
 
-class Relevance(_Settings):
-    """BM25's two constants, and the share of the best possible match that counts as relevant."""
+# Scorers by name and version. Another version rates otherwise; its name says so.
+BM25, PIECES, EMBEDDINGS = "bm25/1", "pieces/1", "wordllama/1"
+SCORERS = {"bm25": BM25, "pieces": PIECES, "embeddings": EMBEDDINGS}
 
+
+def scorer_name(name: str) -> str:
+    """Return a scorer's name with its version; raises ValueError for one that there is not."""
+    found = SCORERS.get(name, name)
+    if found not in SCORERS.values():
+        known = ", ".join([*SCORERS, *SCORERS.values()])
+        raise ValueError(f"found {name[:40]!r}, expected one of {known}")
+    return found
+
+
+class Relevance(_Settings):
+    """Which scorer rates, and BM25's two constants. 0.1's scorer is not written: 0.1 wrote none."""
+
+    scorer: Annotated[
+        str, AfterValidator(scorer_name), Field(exclude_if=lambda name: name == BM25)
+    ] = PIECES
     k1: Annotated[float, Field(ge=0, le=10)] = 1.2
     b: Share = 0.75
 
@@ -73,7 +92,7 @@ class CompileConfig(_Settings):
 
     # Which passes decide: 1 are those of 0.1, and are not written, as 0.1 did not write them.
     compiler_version: Annotated[
-        Literal[1, 2], Field(exclude_if=lambda version: version == FIRST_VERSION)
+        CompilerVersion, Field(exclude_if=lambda version: version == FIRST_VERSION)
     ] = CURRENT_VERSION
     weights: Weights = Weights()
     risk: RiskBySensitivity = RiskBySensitivity()

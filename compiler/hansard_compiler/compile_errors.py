@@ -10,7 +10,8 @@ CompileError               nothing was compiled and nothing is recorded
 │   ├── DependencyCycle
 │   └── OrphanToolResult     answers to calls that nobody made
 ├── RequiredOverBudget     what may never be dropped does not fit (HTTP 422)
-└── RequiredWithheld       what may never be dropped may not be shown either (HTTP 403)
+├── RequiredWithheld       what may never be dropped may not be shown either (HTTP 403)
+└── ScorerUnavailable      the scorer asked for needs an extra that is not installed (HTTP 501)
 """
 
 from __future__ import annotations
@@ -181,3 +182,17 @@ class RequiredWithheld(CompileError):
         )
         super().__init__(f"{len(items)} required item(s) may not be shown: {told}")
         self.items = list(items)  # (item id, reason code, rule ids)
+
+
+class ScorerUnavailable(CompileError):
+    """A scorer that cannot rate here: what it needs is not installed."""
+
+    code = "scorer_unavailable"
+
+    def __init__(self, scorer: str, *, extra: str, why: str) -> None:
+        super().__init__(
+            f"the scorer {scorer!r} needs the extra {extra!r}: {why}; "
+            f"install it with: pip install 'hansard[{extra}]'"
+        )
+        self.scorer = scorer
+        self.extra = extra

@@ -6,6 +6,7 @@ out all the same, and content above the compile's clearance is in none of it.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,9 +14,10 @@ from typing import Any, Final
 
 from hansard_compiler.canonical import canonical_bytes
 from hansard_compiler.compile import CompileResult
+from hansard_compiler.compile_config import BM25, FIRST_VERSION
 from hansard_compiler.items import Item
 from hansard_compiler.layout import STABLE, VOLATILE
-from hansard_compiler.models import Json
+from hansard_compiler.models import CompilationRequest, Json, parse
 from hansard_compiler.policy import policy_document
 from hansard_compiler.policy_checks import PolicyCheck
 from hansard_compiler.policy_decider import RuleDecider
@@ -47,6 +49,8 @@ def attributes_of(result: CompileResult, given: Ports) -> Json:
         "budget.reserve": allocation["reserve"],
         "budget.used": allocation["used"],
         "counter": allocation["counter"],
+        "scorer": result.scorer,
+        "compiler_version": request.compile_config.compiler_version,
         "ports": [name for name in _PORTS if getattr(given, name) is not None],
     }
     told = {f"hansard.compilation.{name}": value for name, value in named.items()}
@@ -77,6 +81,26 @@ def stored_request(result: CompileResult) -> StoredRequest:
             _replace(stored, item, original)
             is_whole = False
     return StoredRequest(canonical_bytes(stored, pieces=_PIECES), is_whole)
+
+
+def recorded_request(data: bytes) -> CompilationRequest:
+    """Return the request of a stored compile, as it was compiled.
+
+    One that does not say which compiler and which scorer it was made with is 0.1's; every later
+    one says it. Raises InvalidInput, UnknownSchemaVersion, and ValueError for what is no JSON.
+    """
+    found = json.loads(data)
+    if isinstance(found, dict):
+        config = found.get("compile_config")
+        config = dict(config) if isinstance(config, dict) else {}
+        relevance = config.get("relevance")
+        relevance = relevance if isinstance(relevance, dict) else {}
+        found["compile_config"] = {
+            "compiler_version": FIRST_VERSION,
+            **config,
+            "relevance": {"scorer": BM25, **relevance},
+        }
+    return parse(CompilationRequest, found)
 
 
 def _replace(stored: Json, item: Item, content: Any) -> None:

@@ -209,6 +209,8 @@ class CompiledContext(TopLevel):
     provider: str
     model: str
     compile_hash: str
+    compiler_version: int | None = None  # which passes decided; None: 0.1 did not say
+    scorer: str | None = None  # what rated relevance, with its version
     selected_items: list[str]
     excluded_items: list[str]
     decisions: list[CompilationDecision]

@@ -170,7 +170,7 @@ def _source(item: Item) -> str:
     return f"{source.source_type} {where}" if where else source.source_type
 
 
-def decision_of(receipt: Receipt, weights: tuple[int, ...]) -> CompilationDecision:
+def decision_of(receipt: Receipt, weights: tuple[int, ...], *, scorer: str) -> CompilationDecision:
     """Return a receipt in the form in which it is stored and sent."""
     return CompilationDecision(
         item_id=receipt.item_id,
@@ -178,7 +178,7 @@ def decision_of(receipt: Receipt, weights: tuple[int, ...]) -> CompilationDecisi
         decision=receipt.decision,
         pass_name=receipt.pass_name,
         reason_code=receipt.reason.value,
-        score_breakdown=breakdown(receipt.score, weights),
+        score_breakdown=breakdown(receipt.score, weights, scorer=scorer),
         original_tokens=receipt.original_tokens,
         final_tokens=receipt.final_tokens,
         notes=receipt.note,

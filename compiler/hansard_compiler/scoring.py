@@ -90,18 +90,20 @@ def pressure(dependents: int, *, needed_by_required: bool) -> int:
     return MICRO if needed_by_required else MICRO * dependents // (dependents + 1)
 
 
-def breakdown(score: Score | None, weights: tuple[int, ...]) -> dict[str, Any]:
+def breakdown(score: Score | None, weights: tuple[int, ...], *, scorer: str) -> dict[str, Any]:
     """Return every term with value, weight and points, and the score they add up to.
 
-    `value` is in millionths, `weight` in thousandths, `points` and `score` in billionths.
+    Of relevance also the `scorer` that rated it, with its version. `value` is in millionths,
+    `weight` in thousandths, `points` and `score` in billionths.
     Empty for an item that left before scores were given.
     """
     if score is None:
         return {}
-    terms = {
+    terms: dict[str, dict[str, Any]] = {
         term: {"value": value, "weight": weight, "points": value * weight}
         for term, value, weight in zip(TERMS, score.terms, weights, strict=True)
     }
+    terms["relevance"]["scorer"] = scorer
     return {**terms, "score": score.total}
 
 

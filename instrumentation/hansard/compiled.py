@@ -127,7 +127,8 @@ class CompiledStep:
         if receipt is None:
             raise NotFoundError("context item", item_id)
         weights = weights_milli(self.result.request.compile_config.weights)
-        return Why(decision_of(receipt, weights), self.result.trail(item_id))
+        decision = decision_of(receipt, weights, scorer=self.result.scorer)
+        return Why(decision, self.result.trail(item_id))
 
     @cached_property
     def _by_id(self) -> dict[str, Receipt]:

@@ -31,6 +31,7 @@ from hansard.rules import PolicyLike, policy_of
 from hansard.run import Run, current_run
 from hansard_compiler.compile import compile_context
 from hansard_compiler.compile_config import CompileConfig
+from hansard_compiler.compile_config import Relevance as RelevanceSettings
 from hansard_compiler.models import Json, MemoryRecord, parse
 from hansard_compiler.policy_decider import RuleDecider
 from hansard_compiler.ports import Compressor, Ports, Relevance, TokenCounter
@@ -61,7 +62,7 @@ class CompileOptions(TypedDict, total=False):
     now: datetime | str | None
     previous: CompiledStep | None
     counter: TokenCounter | None
-    relevance: Relevance | None
+    relevance: Relevance | str | None
     compressor: Compressor | None
 
 
@@ -81,7 +82,8 @@ def compile_step(
     Policy, rule sets, names of shipped ones, or rules; rules travel with the request. `now` is the
     time that freshness counts from; left out, the clock's. With the `previous` compile of the same
     conversation items are not swapped for a small gain, which keeps the provider's cache.
-    `counter`, `relevance` and `compressor` replace what is built in.
+    `relevance` is the name of a scorer (`pieces`, `embeddings`, `bm25`) or a function of one's own.
+    `counter`, such a function and `compressor` replace what is built in.
     """
     if isinstance(run_id, Iterable) and not isinstance(run_id, str):
         raise TypeError("compile_step(run_id, step_id, inputs): pass the inputs by name")
@@ -147,12 +149,12 @@ class _Compiling:
 
     def _ports(self, policy: RuleDecider | None) -> Ports:
         options, recorder = self._options, self._recorder
-        counter = options.get("counter")
+        counter, relevance = options.get("counter"), options.get("relevance")
         return Ports(
             counter=counter or estimator_for(_name_of(options["provider"]), options["model"]),
             redactor=_own_redactor() if recorder is None else recorder.redactor,
             policy=policy,
-            relevance=options.get("relevance"),
+            relevance=None if isinstance(relevance, str) else relevance,
             compressor=options.get("compressor"),
         )
 
@@ -189,6 +191,10 @@ class _Compiling:
         more: dict[str, Any] = {}
         if config.agent is None and self._run is not None:
             more["agent"] = self._run.agent_name
+        scorer = self._options.get("relevance")
+        if isinstance(scorer, str):
+            settings = {**config.relevance.model_dump(), "scorer": scorer}
+            more["relevance"] = parse(RelevanceSettings, settings)
         recalled = getattr(self._options.get("memory"), "scope", None)
         if recalled:  # what was read for a project is compiled for it
             more["scope"] = {**recalled, **config.scope}

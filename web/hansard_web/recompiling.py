@@ -13,13 +13,12 @@ from enum import StrEnum
 from typing import Any
 
 import apsw
-import orjson
 
 from hansard_collector.named_payloads import PayloadStanding, standing_of
 from hansard_collector.rederive import read_span
 from hansard_compiler.compile import CompileResult, compile_context
+from hansard_compiler.compile_record import recorded_request
 from hansard_compiler.errors import HansardError
-from hansard_compiler.models import CompilationRequest, parse
 from hansard_compiler.policy import policy_from
 from hansard_compiler.policy_decider import RuleDecider
 from hansard_compiler.ports import Ports
@@ -133,8 +132,8 @@ def _compiled(connection: apsw.Connection, compilation: Compilation, data: bytes
             f"the program gave it a {', '.join(missing)} of its own, which is not stored",
         )
     try:
-        request = parse(CompilationRequest, orjson.loads(data))
-    except (HansardError, orjson.JSONDecodeError) as error:
+        request = recorded_request(data)
+    except (HansardError, ValueError) as error:
         reason = f"its request cannot be read by this version: {error}"
         raise _Unrepeatable(Verdict.MISSING, reason) from None
     counter = estimator_for(request.provider, request.model)

@@ -209,9 +209,7 @@ def _standing(
         and len(_SENTENCE.split(texts[one.id].strip())) <= _DROPPED_SENTENCES
         for one in (a, b)
     )
-    return (
-        are_short and about[0] == about[1] and named[0] == named[1] and titles[0] == titles[1]
-    )
+    return are_short and about[0] == about[1] and named[0] == named[1] and titles[0] == titles[1]
 
 
 def _title(item: Item) -> frozenset[str]:

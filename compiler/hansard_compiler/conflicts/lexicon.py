@@ -47,7 +47,8 @@ FUNCTIONAL: Final = frozenset(
     tuple(pair.split())
     for pair in """lives in|located in|based in|belongs to|owned by|managed by|led by|headed by
     |reports to|maintained by|married to|born in|named after|defaults to|assigned to|written in
-    |chaired by|audited by|operated by|hosted in|hosted by|headquartered in|founded by|signed by|works for|chaired by|run by
+    |chaired by|audited by|operated by|hosted in|hosted by
+    |headquartered in|founded by|signed by|works for|chaired by|run by
     |allocated to""".replace("\n", "").split("|")
     if pair.strip()
 )
@@ -240,9 +241,16 @@ LINKS: Final = _set("and or with but because , ( ) / which that who as plus incl
 OBLIGING: Final = _set("must should shall need needs needed required requires require")
 # Words that join others and say nothing of their own: no part of a frame.
 JOINING: Final = (
-    COPULAS | ARTICLES | FILLERS | APPROXIMATE | DO_SUPPORT | _set(
+    COPULAS
+    | ARTICLES
+    | FILLERS
+    | APPROXIMATE
+    | DO_SUPPORT
+    | _set(
         """of for by in on at to with per as has have had been being there can will shall may
-        bears bear fixed set shows show lives located based long measures measured carries carried lies stands amounts amount comes our my your their its
+        bears bear fixed set shows show
+        lives located based long measures measured carries carried lies stands amounts amount
+        comes our my your their its
         his her we us you i also who which that so then both each any all it"""
     )
 )

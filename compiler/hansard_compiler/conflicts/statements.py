@@ -331,7 +331,7 @@ def _is_past(tokens: Sequence[Token], verb_at: int | None) -> bool:
 
 
 def _is_attribute(subject: Sequence[Token]) -> bool:
-    """Say whether a subject is an attribute of something: its head is one, or stands before `of`."""
+    """Say whether a subject is an attribute: its head is one, or what stands before `of`."""
     for at, token in enumerate(subject):
         if token.value in ("of", "for") and at and subject[at - 1].value in words.ATTRIBUTES:
             return True

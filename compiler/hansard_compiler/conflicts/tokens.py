@@ -229,7 +229,7 @@ def may_be_one(a: Token, b: Token) -> bool:
         pairs = zip(one, other, strict=True)
         return all(first is None or second is None or first == second for first, second in pairs)
     if a.kind == "time":
-        return abs(int(str(one)) - int(str(other))) == 720 and min(int(str(one)), int(str(other))) < 720
-    if a.kind == "number" and isinstance(one, tuple) != isinstance(other, tuple):
-        return True  # a range and an amount
-    return False
+        # Ten o'clock is ten in the evening too, where it is not said which.
+        return abs(int(str(one)) - int(str(other))) == 720
+    # A range and an amount.
+    return a.kind == "number" and isinstance(one, tuple) != isinstance(other, tuple)

@@ -76,7 +76,12 @@ def reverted(
 
 
 def _document(request: CompilationRequest) -> Json:
-    return request.model_dump(mode="json")
+    """Return a request with what its bytes leave unsaid: 0.1's compiler and scorer."""
+    found = request.model_dump(mode="json")
+    config = request.compile_config
+    found["compile_config"]["compiler_version"] = config.compiler_version
+    found["compile_config"]["relevance"]["scorer"] = config.relevance.scorer
+    return found
 
 
 def _changes(left: Json, right: Json) -> Iterator[Change]:

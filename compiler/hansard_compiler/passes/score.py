@@ -10,7 +10,7 @@ from hansard_compiler.items import MICRO, Item, counted_text
 from hansard_compiler.layout import frame_tokens, latest_user_request
 from hansard_compiler.ports import TokenCounter
 from hansard_compiler.reasons import ReasonCode
-from hansard_compiler.relevance import Bm25
+from hansard_compiler.relevance import scorer_named
 from hansard_compiler.scoring import pressure, scorer
 from hansard_compiler.state import Guarded, Score, State, Told
 
@@ -66,7 +66,7 @@ def _pressures(state: State) -> dict[str, int]:
 def _relevance(state: State, guarded: Mapping[str, Guarded]) -> dict[str, int]:
     """Return each item's relevance; what is asked now is as relevant as can be."""
     settings = state.request.compile_config.relevance
-    rate = state.ports.relevance or Bm25(round(settings.k1 * 1000), round(settings.b * 1000))
+    rate = state.ports.relevance or scorer_named(settings.scorer, settings)
     latest = latest_user_request(state.live)
     rated = [item for item in state.live if item is not latest]
     texts = [_searched(item, guarded[item.id].text) for item in rated]

@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any, Final
 
 import apsw
-import orjson
 
 from hansard_collector.compile_results import read_result
 from hansard_collector.named_payloads import standing_of
 from hansard_collector.referenced import READ_BYTES
 from hansard_compiler.compile import CompileResult, compile_context
+from hansard_compiler.compile_record import recorded_request
 from hansard_compiler.diff import (
     CompileDiff,
     CompileSide,
@@ -23,7 +23,7 @@ from hansard_compiler.diff import (
     side_of_context,
 )
 from hansard_compiler.errors import HansardError
-from hansard_compiler.models import CompilationRequest, parse
+from hansard_compiler.models import CompilationRequest
 from hansard_compiler.ports import Ports
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.tokens import estimator_for
@@ -113,8 +113,8 @@ def _request(
         return None, "the request of this compile is too large to be compiled again here"
     try:
         data = read_payload(folder_of(connection), payload)
-        return parse(CompilationRequest, orjson.loads(data)), ""
-    except (HansardError, orjson.JSONDecodeError) as error:
+        return recorded_request(data), ""
+    except (HansardError, ValueError) as error:
         return None, f"the request of this compile cannot be read: {error}"
 
 

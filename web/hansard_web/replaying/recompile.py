@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import apsw
-import orjson
 
 from hansard.compiled import CompiledStep
 from hansard_collector.compile_results import read_result
 from hansard_compiler.calls import Message, TextPart, message_from_json, message_json
 from hansard_compiler.compile import CompileResult, compile_context
 from hansard_compiler.compile_errors import CompileError
+from hansard_compiler.compile_record import recorded_request
 from hansard_compiler.diff.sides import CompileSide, side_of_context, side_of_result
 from hansard_compiler.errors import HansardError
-from hansard_compiler.models import CompilationRequest, parse
+from hansard_compiler.models import CompilationRequest
 from hansard_compiler.policy import Policy
 from hansard_compiler.policy_decider import RuleDecider
 from hansard_compiler.policy_errors import PolicyRuleError
@@ -75,8 +75,8 @@ def stored_request(connection: apsw.Connection, source: Source) -> CompilationRe
         raise NotReplayable(Reason.NO_COMPILATION)
     data = stored_bytes(connection, found.row.request_ref)
     try:
-        return parse(CompilationRequest, orjson.loads(data))
-    except (HansardError, orjson.JSONDecodeError) as error:
+        return recorded_request(data)
+    except (HansardError, ValueError) as error:
         raise NotReplayable(Reason.RECIPE_UNREADABLE, f"its compile request: {error}") from None
 
 

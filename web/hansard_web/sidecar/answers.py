@@ -29,6 +29,7 @@ SIDECAR_STATUSES: Final = (
     (errors.SidecarError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (compiling.InvalidInput, HTTPStatus.BAD_REQUEST),
     (compiling.RequiredWithheld, HTTPStatus.FORBIDDEN),
+    (compiling.ScorerUnavailable, HTTPStatus.NOT_IMPLEMENTED),
     (compiling.CompileError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (PolicyRuleError, HTTPStatus.UNPROCESSABLE_ENTITY),
     # The server lacks a package or a key; no other request of this kind will do better.
@@ -61,6 +62,8 @@ def _details(error: HansardError) -> Mapping[str, Any]:
                     for item_id, reason, rules in error.items
                 ]
             }
+        case compiling.ScorerUnavailable():
+            return {"scorer": error.scorer, "extra": error.extra}
         case PolicyRuleError():
             return {"at": error.where, "problem": error.problem}
         case failures.OverLimit():

@@ -25,6 +25,9 @@ class AskCompile(Body):
     memory_records: list[dict[str, Any]] = Field(default=[])
     policy_rules: list[dict[str, Any]] = Field(default=[])  # beside those in force
     compile_config: dict[str, Any] = Field(default={})
+    relevance: str | None = Field(
+        default=None, description="the scorer: pieces (the default), embeddings or bm25"
+    )
     task_summary: str = ""
     now: str | None = None  # None: the server's clock
 

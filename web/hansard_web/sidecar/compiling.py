@@ -46,6 +46,7 @@ def compile_step(door: Door, asked: AskCompile, current: InForce) -> Done:
             config=_config(asked, place),
             task_summary=asked.task_summary,
             now=asked.now,
+            relevance=asked.relevance,
         )
     finally:
         recording.save()

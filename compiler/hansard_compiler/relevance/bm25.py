@@ -83,7 +83,7 @@ class _Wanted:
         # A stem begins its words, but for `currency` and `currencies`.
         self._needle = term[:-1] if term.endswith("y") and len(term) > 3 else term
         # Enough to suspect it by, as a pattern over UTF-8: a word can be as long as a query.
-        self.begins = re2.escape(_utf8(self._needle[:_SUSPECTED_CHARACTERS]))
+        self.begins = re2.escape(utf8(self._needle[:_SUSPECTED_CHARACTERS]))
         self._is_dense = is_dense(term)
         self._forms: dict[str, bool] = {}
 
@@ -125,7 +125,7 @@ def _hits(wanted: Sequence[_Wanted], spotter: Any, text: str) -> Mapping[int, in
     One automaton looks for the beginnings of all terms at once: most texts hold none of them.
     """
     lower = text.lower()
-    spotted = spotter.Match(_utf8(lower))
+    spotted = spotter.Match(utf8(lower))
     if not spotted:
         return _NO_HITS
     if len(lower) != len(text):  # a few letters grow: then the places differ
@@ -134,7 +134,7 @@ def _hits(wanted: Sequence[_Wanted], spotter: Any, text: str) -> Mapping[int, in
     return {number: times for number, times in counted if times}
 
 
-def _utf8(text: str) -> bytes:
+def utf8(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -142,12 +142,12 @@ def _weights(said: Counter[str], hits: Sequence[Mapping[int, int]]) -> list[int]
     """Return each query term's weight in millionths: rarity, and how often it was said."""
     texts_with = Counter(number for found in hits for number in found)
     return [
-        _idf(len(hits), texts_with[number]) * min(times, _TWICE)
+        idf(len(hits), texts_with[number]) * min(times, _TWICE)
         for number, times in enumerate(said.values())
     ]
 
 
-def _idf(texts: int, with_term: int) -> int:
+def idf(texts: int, with_term: int) -> int:
     """Return the inverse document frequency in millionths; Decimal's ln is the same everywhere."""
     rarity = Decimal(2 * (texts - with_term) + 1) / Decimal(2 * with_term + 1)
     return int(_EXACT.ln(1 + rarity) * MICRO)
