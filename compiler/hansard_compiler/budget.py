@@ -1,7 +1,8 @@
 """Who gets the tokens: six classes in order, within a class by score, groups whole.
 
 A class takes what it needs before the next one is asked. What does not fit whole is shortened where
-its kind allows it, else left out with the number of tokens it lacked. What was in last turn keeps
+its kind allows it, and pays for what is left of it: the rest goes to the next item. Else it is left
+out with the number of tokens it lacked. What was in last turn keeps
 its place unless what would take it is better by the margin: every change breaks the provider's
 prompt cache.
 """
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 from hansard_compiler.compile_config import CompileConfig
 from hansard_compiler.compile_errors import RequiredOverBudget
-from hansard_compiler.compression import may_compress
+from hansard_compiler.compression import Shortened, Shortener, may_compress
 from hansard_compiler.dependencies import closure
 from hansard_compiler.items import MICRO, Item
 from hansard_compiler.layout import is_persistent
@@ -52,6 +53,7 @@ class Allocation:
     free: int
     told: dict[str, Told] = field(default_factory=dict)
     allotted: dict[str, int] = field(default_factory=dict)  # tokens an item must be shortened to
+    shortened: dict[str, Shortened] = field(default_factory=dict)
     classes: dict[str, int] = field(default_factory=dict)
     last_in: dict[int, int] = field(default_factory=dict)  # class -> lowest score that went in
 
@@ -78,6 +80,9 @@ class Allocator:
         self._withheld = set(withheld)
         self._floor = _floor(self._config)
         self._shrinks: Callable[[Item], bool] = may_compress(state)
+        # 0.1 shortened later, and left what was not used unused.
+        is_first = self._config.compiler_version == 1
+        self._shortener = None if is_first else Shortener(state)
 
     def allocate(self) -> Allocation:
         """Return who is in, who is out and who has to be shortened; raises RequiredOverBudget."""
@@ -111,7 +116,7 @@ class Allocator:
             done.classes[item_id] = 1
 
     def _filled(self, start: Allocation, *, margin: int) -> Allocation:
-        done = Allocation(start.free, dict(start.told), {}, dict(start.classes))
+        done = Allocation(start.free, dict(start.told), classes=dict(start.classes))
         for item_id in self._state.required:
             for needed in self._state.needs.get(item_id, ()):
                 self._offer(done, (needed,), class_=1, needed_by=item_id)
@@ -177,17 +182,29 @@ class Allocator:
         cost = sum(map(self._tokens.__getitem__, bundle))
         if cost > done.free:
             allotted = self._allotted(bundle, done.free) if is_whole else {}
-            if not allotted:
+            made = self._shortened(allotted) if allotted else {}
+            failed = {one: what for one, what in made.items() if what.text is None}
+            if not allotted or failed:
                 if unit is not None:
-                    self._lacks(done, unit, cost, at_least=not is_whole)
+                    self._lacks(done, unit, cost, at_least=not is_whole, failed=failed)
                 return False
             done.allotted.update(allotted)
-            cost = sum(allotted.get(one, self._tokens[one]) for one in bundle)
+            done.shortened.update(made)
+            taken = {**allotted, **{one: done.shortened[one].tokens for one in made}}
+            cost = sum(taken.get(one, self._tokens[one]) for one in bundle)
         done.free -= cost
         for one in bundle:
             done.classes[one] = class_ if one in members else class_of(self._items[one])
             done.told[one] = self._told_in(one, members, needed_by)
         return True
+
+    def _shortened(self, allotted: Mapping[str, int]) -> dict[str, Shortened]:
+        """Return what is left of each item in what it was allotted; nothing where 0.1 decides."""
+        if self._shortener is None:
+            return {}
+        return {
+            one: self._shortener.shorten(self._items[one], most) for one, most in allotted.items()
+        }
 
     def _bundle(self, done: Allocation, members: Sequence[str]) -> tuple[Sequence[str], bool]:
         """Return what would have to go in, and whether that is all of it.
@@ -225,7 +242,8 @@ class Allocator:
     def _allotted(self, bundle: Sequence[str], free: int) -> dict[str, int]:
         """Return what each item that may be shortened gets; nothing when that is not enough."""
         settings = self._config.compression
-        if free < settings.min_tokens:
+        given_up = self._shortener is not None and self._shortener.has_given_up
+        if free < settings.min_tokens or given_up:
             return {}
         ratio = round(settings.ratio * MICRO)
         shrinking = {
@@ -241,12 +259,25 @@ class Allocator:
         (only,) = shrinking
         return {only: free - whole} if free - whole >= settings.min_tokens else {}
 
-    def _lacks(self, done: Allocation, unit: _Unit, cost: int, *, at_least: bool) -> None:
+    def _lacks(
+        self,
+        done: Allocation,
+        unit: _Unit,
+        cost: int,
+        *,
+        at_least: bool,
+        failed: Mapping[str, Shortened],
+    ) -> None:
         last = done.last_in.get(unit.class_)
         score = None if last is None else max(0, last - unit.score)
         tokens = cost - done.free
         note = f"needs more than {_MOST_WALKED} others: lacks at least this" if at_least else None
         self._leave_out(done, unit, ReasonCode.OVER_BUDGET, tokens=tokens, score=score, note=note)
+        for cause, what in failed.items():
+            why = Told("exclude", ReasonCode.GROUP_WITHHELD, related=cause)
+            done.told.update(dict.fromkeys(unit.members, why))
+            reason = ReasonCode.COMPRESSION_FAILED
+            done.told[cause] = Told("exclude", reason, what.note, None, tokens, score)
 
     def _leave_out(
         self,

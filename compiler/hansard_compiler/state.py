@@ -123,6 +123,7 @@ class State:
     tokens: Mapping[str, int] = field(default_factory=dict)  # of what may be shown
     allotted: Mapping[str, int] = field(default_factory=dict)  # to be compressed to this
     shortened: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # text and tokens
+    remarks: Mapping[str, str] = field(default_factory=dict)  # on how items were shortened
     classes: Mapping[str, int] = field(default_factory=dict)  # budget class of what went in
     sections: tuple[Section, ...] = ()
     payload: Mapping[str, Any] = field(default_factory=dict)

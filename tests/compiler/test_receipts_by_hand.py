@@ -36,7 +36,7 @@ def result() -> CompileResult:
         ],
         budget=150,
         response_reserve=20,
-        compile_config={"min_score": 0.2},
+        compile_config={"min_score": 0.2, "relevance": {"scorer": "bm25"}},
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from hansard_compiler.conflicts.settling import Contradiction, belief
 from hansard_compiler.conflicts.statements import Statement, identity_of, statements_of
 from hansard_compiler.conflicts.tokens import may_be_one
 from hansard_compiler.items import Item
+from hansard_compiler.redaction_guards import pattern_set
 
 STATING: Final = frozenset(
     {"memory", "summary", "retrieval_doc", "constraint", "handoff", "other", "policy"}
@@ -37,11 +38,15 @@ _MOST_ALIKE: Final = 3
 _MOST_OF_FRAME: Final = 64  # items that state one frame; of more the first are compared
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
 # Looked for first: most sentences of most texts state nothing.
-_TELLING: Final = re.compile(
-    r"[=:]|\b(?:is|are|was|were|be|must|should|shall|can|cannot|may|will|has|have|needs?|after|"
-    r"within|until|every|most|least|not|never|no|costs?|takes?|lasts?|weighs?|lives|belongs|"
-    r"reports|[a-z]{2,12}s)\b",
-    re.IGNORECASE,
+_TELLING: Final = pattern_set(
+    rf"(?i){edge}"
+    for edge in (
+        r"[=:]",
+        r"\b(?:is|are|was|were|be|must|should|shall|can|cannot|may|will|has|have|needs?|costs?|of)\b",
+        r"\b(?:after|within|until|every|most|least|not|never|no|takes?|lasts?|weighs?|belongs)\b",
+        r"\b(?:lives|reports|starts?|begins?|ends?|opens?|closes?|expires?|stops?|runs?|uses?|prefers?|likes?|wants?|called|named|bears?)\b",
+        r"n['’]t\b",
+    )
 )
 
 
@@ -144,8 +149,12 @@ def _stated(item: Item, text: str) -> Iterator[Statement]:
     most = _NOTE_SENTENCES if is_note else _OPENING_SENTENCES
     corrects = "correction" in item.tags
     for sentence in _SENTENCE.split(read, most)[:most]:
-        if _SHORTEST <= len(sentence) <= _LONGEST and _TELLING.search(sentence):
+        if _SHORTEST <= len(sentence) <= _LONGEST and _tells(sentence):
             yield from statements_of(item.id, sentence, corrects=corrects)
+
+
+def _tells(sentence: str) -> bool:
+    return bool(_TELLING.Match(sentence.encode("utf-8", "surrogatepass")))
 
 
 def _of_frame(

@@ -25,7 +25,15 @@ def run(state: State) -> State:
     foreseen = dict.fromkeys(withheld, Told("include", ReasonCode.FORESEEN))
     usual = Told("exclude", ReasonCode.OVER_BUDGET)
     told = {**done.told, **foreseen}
-    return state.after("budget", usual, told, allotted=done.allotted, classes=done.classes)
+    return state.after(
+        "budget",
+        usual,
+        told,
+        allotted=done.allotted,
+        classes=done.classes,
+        shortened={one: (str(made.text), made.tokens) for one, made in done.shortened.items()},
+        remarks={one: made.note for one, made in done.shortened.items() if made.note},
+    )
 
 
 def withheld_with_groups(state: State) -> dict[str, str | None]:

@@ -2,76 +2,50 @@
 
 from __future__ import annotations
 
-from hansard_compiler.compression import Extract
-from hansard_compiler.items import Item
-from hansard_compiler.layout import frame_tokens
-from hansard_compiler.passes.score import query_of
-from hansard_compiler.ports import Compressor
+from hansard_compiler.compression import Shortened, Shortener
 from hansard_compiler.reasons import ReasonCode
 from hansard_compiler.state import State, Told
 
-_BUILT_IN = Extract()
+_NOT_COMPRESSED = Told("include", ReasonCode.NOT_COMPRESSED)
 
 
 def run(state: State) -> State:
-    """Shorten to what was allotted, or leave the item out; the original stays by reference.
+    """Report what was shortened; the original stays by reference.
 
-    The compressor is given what may be shown and nothing else.
+    The budget gives what an item leaves of its allotment to the next one, and so has shortened it
+    already. In a compile of 0.1 it is shortened here, to what it was allotted.
     """
-    usual = Told("include", ReasonCode.NOT_COMPRESSED)
     if not state.allotted:
-        return state.after("compress", usual)
-    query = query_of(state, state.guarded)
+        return state.after("compress", _NOT_COMPRESSED)
+    if state.request.compile_config.compiler_version == 1:
+        return _of_version1(state)
+    told = {one: _compressed(state.remarks.get(one)) for one in state.shortened}
+    return state.after("compress", _NOT_COMPRESSED, told)
+
+
+def _compressed(note: str | None) -> Told:
+    return Told("compress", ReasonCode.COMPRESSED_TO_FIT, note)
+
+
+def _of_version1(state: State) -> State:
+    """Shorten to what was allotted, or leave the item out."""
     told: dict[str, Told] = {}
     shortened: dict[str, tuple[str, int]] = {}
+    shortener = Shortener(state)
     for item in state.live:
         most = state.allotted.get(item.id)
         if most is None:
             continue
-        made, note = _shorten(state, item, query=query, most=most - frame_tokens(item))
-        if made is None:
+        made: Shortened = shortener.shorten(item, most)
+        if made.text is None:
             missed = state.tokens[item.id] - most
             reason = ReasonCode.COMPRESSION_FAILED
-            told[item.id] = Told("exclude", reason, note, missed_tokens=missed)
+            told[item.id] = Told("exclude", reason, made.note, missed_tokens=missed)
         else:
-            shortened[item.id] = (made[0], made[1] + frame_tokens(item))
-            told[item.id] = Told("include", ReasonCode.COMPRESSED_TO_FIT, note)
-            told[item.id] = told[item.id]._replace(decision="compress")
+            shortened[item.id] = (made.text, made.tokens)
+            told[item.id] = _compressed(made.note)
     _take_groups_out(state, told, shortened)
-    return state.after("compress", usual, told, shortened=shortened)
-
-
-def _shorten(
-    state: State, item: Item, *, query: str, most: int
-) -> tuple[tuple[str, int] | None, str | None]:
-    """Return a text and its tokens, or None; and what there is to say about it."""
-    compressor, note = state.ports.compressor, None
-    if compressor is not None:
-        made, note = _attempt(compressor, state, item, query=query, most=most)
-        if made is not None:
-            return made, None
-        note = f"the compressor given {note}; the built-in one was used"
-    made, failed = _attempt(_BUILT_IN, state, item, query=query, most=most)
-    return made, note if made is not None else failed
-
-
-def _attempt(
-    compressor: Compressor, state: State, item: Item, *, query: str, most: int
-) -> tuple[tuple[str, int] | None, str | None]:
-    counter, text = state.ports.counter, state.guarded[item.id].text
-    if most <= 0:
-        return None, "had no room"
-    try:
-        made = compressor(text, query=query, target_tokens=most, counter=counter)
-    except Exception as failed:  # a compressor may ask a model: anything can go wrong there
-        return None, f"raised {type(failed).__name__}"
-    if made is None or not made.strip():
-        return None, "gave nothing"
-    clean = state.ports.redactor.redact_text(made).text
-    tokens = counter.count(clean)
-    if tokens > most:
-        return None, f"gave {tokens} tokens where {most} were allotted"
-    return (clean, tokens), None
+    return state.after("compress", _NOT_COMPRESSED, told, shortened=shortened)
 
 
 def _take_groups_out(

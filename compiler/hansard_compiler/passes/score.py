@@ -11,11 +11,11 @@ from hansard_compiler.layout import frame_tokens, latest_user_request
 from hansard_compiler.ports import TokenCounter
 from hansard_compiler.reasons import ReasonCode
 from hansard_compiler.relevance import scorer_named
+from hansard_compiler.relevance.query import query_of
 from hansard_compiler.scoring import pressure, scorer
 from hansard_compiler.state import Guarded, Score, State, Told
 
 _MEDIA_TOKENS = 1_000  # about one image; giving `token_estimate` is exact
-_QUERY_KINDS = frozenset({"task"})
 
 
 def run(state: State) -> State:
@@ -25,16 +25,6 @@ def run(state: State) -> State:
     tokens = _tokens(state, guarded)
     usual = Told("include", ReasonCode.SCORED)
     return state.after("score", usual, guarded=guarded, scores=scores, tokens=tokens)
-
-
-def query_of(state: State, guarded: Mapping[str, Guarded]) -> str:
-    """Return what relevance is measured against, without secrets: a compressor is given it too."""
-    latest = latest_user_request(state.live)
-    asked = [
-        guarded[item.id].text for item in state.live if item is latest or item.kind in _QUERY_KINDS
-    ]
-    task = state.ports.redactor.redact_text(state.request.task_summary).text
-    return "\n".join([task, *asked])
 
 
 def _scores(state: State, guarded: Mapping[str, Guarded]) -> dict[str, Score]:
