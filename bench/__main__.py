@@ -15,7 +15,6 @@ from bench import (
     memory,
     peers,
     queries,
-    recall,
     receipts,
     sdk_overhead,
     start,
@@ -24,6 +23,7 @@ from bench import (
 from bench import compile as compiling
 from bench import diff as comparing
 from bench.figures import Figure, print_figures
+from bench.quality import conflicts, recall
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "start": start.run,
@@ -35,6 +35,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "tokens": tokens.run,
     "compile": compiling.run,
     "recall": recall.run,
+    "conflicts": conflicts.run,
     "receipts": receipts.run,
     "gate": gate.run,
     "memory": memory.run,

@@ -203,6 +203,10 @@ OWN: Final = (
     Name("hansard.compilation.budget.used", "int", _COMPILE,
          "Of them taken by what was chosen, as counted."),
     Name("hansard.compilation.counter", "string", _COMPILE, "What counted, with its version."),
+    Name("hansard.compilation.scorer", "string", _COMPILE,
+         "What rated relevance, with its version; `own`: a function of the program."),
+    Name("hansard.compilation.compiler_version", "int", _COMPILE,
+         "Which passes decided. Absent: those of 0.1."),
     Name("hansard.compilation.ports", "string[]", _COMPILE,
          "What it was given beside the request: `policy`, `relevance`, `compressor`. Compiled "
          "again without, another result may come out."),

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from hansard_collector import compilations
 from hansard_collector.compilations import MOST_RECEIPTS
 from hansard_collector.rebuild import is_rebuild_due, rebuild
-from hansard_compiler.compile import CompileResult
+from hansard_compiler.compile import CompileResult, compile_context
+from hansard_compiler.reasons import ReasonCode
 from hansard_store.compilations import compilation_of_span, compilations_with_id
 from hansard_store.database import open_for_maintenance
 from hansard_store.deletion import delete_run
@@ -25,7 +26,8 @@ from tests.collector.compile_maker import Told, compiled_files, send_payloads, s
 from tests.collector.ingesting import Ingesting
 from tests.collector.payload_maker import SECRET, digest_of, ref_of
 from tests.collector.test_rebuild import derived
-from tests.compiler.compiling import compiled, item
+from tests.compiler.compiling import compiled, item, ports
+from tests.compiler.crowd import crowd
 
 WHOLE = 4_020  # over what a span holds
 
@@ -290,12 +292,23 @@ def test_no_included_item_is_without_provenance(ingesting: Ingesting) -> None:
 
 @pytest.mark.covers("RC-17")
 def test_no_excluded_item_is_without_a_reason(ingesting: Ingesting) -> None:
-    tell(ingesting, Told(compiled_files()))
+    given = {**crowd(), "token_budget": 27_000}
+    compiled = compile_context(given, ports())
+    tell(ingesting, Told(compiled))
+    # Senders of receipts without a reason: an empty one, and none at all.
     ingesting.send(spans_of(numbered(3, reasons=["", "", ""])).request)
+    unsaid = {key: value for key, value in numbered(2).items() if not key.endswith(".reasons")}
+    ingesting.send(spans_of(unsaid).request)
 
-    assert ingesting.one("SELECT count(*) FROM receipt WHERE decision = 'exclude'") > 0
-    unsaid = "SELECT count(*) FROM receipt WHERE decision = 'exclude' AND reason = ''"
-    assert ingesting.one(unsaid) == 0
+    excluded = [one for one in compiled.receipts if one.decision == "exclude"]
+    # NULL is in no list.
+    known = ", ".join(f"'{code}'" for code in ReasonCode)
+    counted = "SELECT count(*) FROM receipt WHERE decision = 'exclude'"
+    assert len({one.reason for one in excluded}) >= 10
+    assert ingesting.one(counted) == len(excluded)
+    assert ingesting.one(f"{counted} AND reason IN ({known})") == len(
+        excluded
+    )  # NULL is in no list
 
 
 # ---- retention

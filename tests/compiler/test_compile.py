@@ -118,13 +118,18 @@ def test_the_same_input_has_the_same_result_in_every_process() -> None:
 
 
 # Made once and written down: another day, platform or Python must give it too. A change of any pass
-# that changes what a compile means changes it on purpose, with `_VERSION` in `compile.py`.
-_HASH = "sha256:919bec01f5485438f56dfecf770ad0d90eed0301355b9ac767500b5741d3fb88"
+# that changes what a compile means changes it on purpose, with a new `compiler_version`.
+_HASH = "sha256:5351e2171074dacf69244a202acde9df803afd0070eea6a5bec4c085017944da"
+_OF_0_1 = {"compiler_version": 1, "relevance": {"scorer": "bm25"}}
+_HASH_OF_0_1 = "sha256:919bec01f5485438f56dfecf770ad0d90eed0301355b9ac767500b5741d3fb88"
 
 
 @pytest.mark.covers("CP-52")
-def test_a_hash_is_the_same_on_another_day_and_machine() -> None:
-    assert compiled(_MIXED, budget=400, tool_specs=[{"name": "grep"}]).compile_hash == _HASH
+@pytest.mark.parametrize(("config", "expected"), [({}, _HASH), (_OF_0_1, _HASH_OF_0_1)])
+def test_a_hash_is_the_same_on_another_day_and_machine(config: Any, expected: str) -> None:
+    result = compiled(_MIXED, budget=400, tool_specs=[{"name": "grep"}], compile_config=config)
+
+    assert result.compile_hash == expected
 
 
 _OF_A_CROWD = frozenset(
@@ -133,14 +138,15 @@ _OF_A_CROWD = frozenset(
     invalidated required_kind required_group compressed_to_fit kept_stable latest_user_request
     review_pending superseded""".split()  # noqa: SIM905  # a list of words reads best as words
 )
-_CROWD_HASH = "sha256:1c5d5b9e6d5ecb91927b7cc7c8ade913bb3271e93315ffd6251d07a6afb01e6e"
+_CROWD_HASH = "sha256:4ff600c8686df39541a074cae6a5791c33d15269f5175ee6d43552eaaac90f06"
+_CROWD_HASH_OF_0_1 = "sha256:1c5d5b9e6d5ecb91927b7cc7c8ade913bb3271e93315ffd6251d07a6afb01e6e"
 # Of all that a compile of 771 items says: receipts, scores, references, layout, columns, payloads.
-_CROWD_DIGEST = "9a5cfba6e42ab8fc90897a39b07057557cc01cfc202ebb9b0870184b0c4b12e2"
+_CROWD_DIGEST = "cb3118a9b747085c443f33eed9546ed4b637681e3f308539bccbb5042e0c124f"
 
 
 @pytest.mark.covers("CP-52")
 def test_a_large_request_has_the_same_hash_and_receipts_to_the_last_byte() -> None:
-    result = compile_context(crowd(), ports())
+    result = compile_context({**crowd(), "token_budget": 27_000}, ports())
 
     said = {
         "context": result.context().plain(),
@@ -151,6 +157,14 @@ def test_a_large_request_has_the_same_hash_and_receipts_to_the_last_byte() -> No
     assert {one.reason.value for one in result.receipts} >= _OF_A_CROWD
     assert result.compile_hash == _CROWD_HASH
     assert stable_hash(said).hex() == _CROWD_DIGEST
+
+
+@pytest.mark.covers("CP-52")
+def test_a_large_request_of_0_1_keeps_its_hash() -> None:
+    given_ = crowd()
+    given_["compile_config"] = {**given_["compile_config"], **_OF_0_1}
+
+    assert compile_context(given_, ports()).compile_hash == _CROWD_HASH_OF_0_1
 
 
 @pytest.mark.covers("CP-52", "TS-22")

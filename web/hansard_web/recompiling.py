@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 import apsw
+import orjson
 
 from hansard_collector.named_payloads import PayloadStanding, standing_of
 from hansard_collector.rederive import read_span

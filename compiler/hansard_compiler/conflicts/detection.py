@@ -39,8 +39,8 @@ _MOST_OF_FRAME: Final = 64  # items that state one frame; of more the first are 
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
 # Looked for first: most sentences of most texts state nothing.
 _TELLING: Final = pattern_set(
-    rf"(?i){edge}"
-    for edge in (
+    rf"(?i){words}".encode()
+    for words in (
         r"[=:]",
         r"\b(?:is|are|was|were|be|must|should|shall|can|cannot|may|will|has|have|needs?|costs?|of)\b",
         r"\b(?:after|within|until|every|most|least|not|never|no|takes?|lasts?|weighs?|belongs)\b",

@@ -63,7 +63,7 @@ class Embeddings:
 
 
 class _Model:
-    """The vectors and the tokenizer, loaded once in a process: about 70 MB."""
+    """The vectors and the tokenizer, loaded once in a process."""
 
     def __init__(self, vectors: Any, tokenizer: Any) -> None:
         self._vectors = vectors
@@ -106,7 +106,8 @@ class _Model:
             return [], numpy.zeros((0, 0))
         rows = self._vectors[numpy.array(ids)]
         # Whole numbers in floats: exact below 2**53, and quicker to multiply than integers.
-        return owners, numpy.add.reduceat(rows, begins, axis=0).astype(numpy.float64)
+        sums = numpy.add.reduceat(rows, begins, axis=0, dtype=numpy.int64)
+        return owners, sums.astype(numpy.float64)
 
 
 def _square(vector: Any) -> int:
@@ -136,7 +137,8 @@ def _model() -> _Model:
     tokenizer = Tokenizer.from_str(_checked(folder, _TOKENIZER).decode("utf-8"))
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    whole = numpy.rint(vectors.astype(numpy.float64) * _SCALE).astype(numpy.int32)
+    # The largest is 7,736; a product of a half float and a power of two is exact.
+    whole = numpy.rint(vectors.astype(numpy.float32) * numpy.float32(_SCALE)).astype(numpy.int16)
     return _Model(whole, tokenizer)
 
 

@@ -9,7 +9,7 @@ of a word's pieces that it holds, rare pieces before common ones. All in whole n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -53,24 +53,23 @@ def _by_piece(query: str, texts: Sequence[str]) -> list[int] | None:
     spotter = pattern_set(utf8(piece) for piece in pieces)
     found = [frozenset(spotter.Match(utf8(text.lower())) or ()) for text in texts]
     texts_with = Counter(number for one in found for number in one)
-    rarity = [idf(len(texts), texts_with[number]) for number in range(len(pieces))]
+    # A piece that no text holds tells no text from another.
+    rarity = [
+        idf(len(texts), texts_with[number]) if texts_with[number] else 0
+        for number in range(len(pieces))
+    ]
     taken = [[number_of[piece] for piece in word] for word in wanted]
-    sums = [sum(rarity[number] for number in word) for word in taken]
-    whole = max(1, sum(sums))
-    return [MICRO * _held(one, taken, sums, rarity) // whole if one else 0 for one in found]
+    whole = max(1, sum(rarity[number] for word in taken for number in word))
+    return [MICRO * _held(one, taken, rarity) // whole if one else 0 for one in found]
 
 
-def _held(
-    found: frozenset[int],
-    taken: Sequence[Sequence[int]],
-    sums: Sequence[int],
-    rarity: Mapping[int, int] | Sequence[int],
-) -> int:
+def _held(found: frozenset[int], taken: Sequence[Sequence[int]], rarity: Sequence[int]) -> int:
+    """Return the weight of the pieces that a text holds of the words it holds enough of."""
     held = 0
-    for word, whole in zip(taken, sums, strict=True):
-        there = sum(rarity[number] for number in word if number in found)
-        if 100 * there >= _ENOUGH_PCT * whole:
-            held += there
+    for word in taken:
+        there = [rarity[number] for number in word if number in found]
+        if 100 * len(there) >= _ENOUGH_PCT * len(word):
+            held += sum(there)
     return held
 
 

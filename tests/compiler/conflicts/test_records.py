@@ -1,0 +1,207 @@
+"""What says which record is meant never drops one: numbers, names, dates, titles, scopes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from bench.quality.conflicts import HALVES, KINDS, Half, of_lists, of_pairs
+from hansard_compiler.compile import CompileResult
+from tests.compiler.compiling import compiled, item, reasons
+
+_DROPPED = {"conflict_lost", "superseded"}
+_NUMBERED = (
+    "Order {} was refunded to the customer by card.",
+    "Ticket {} is closed.",
+    "Invoice {} is due in 30 days.",
+    "Server {} has 4 CPUs.",
+    "Room {} is free on Monday.",
+    "Patient {} takes 20 mg a day.",
+    "The customer paid {} euro.",
+    "The sensor reads {} degrees.",
+    "The invoice number is {}.",
+    "Ada's ticket number is {}.",
+    "Version {} was released in May.",
+    "2025-04-08T02:{}:12Z INFO worker started with 4 threads.",
+    "Question {} is not answered yet.",
+    "Step {} takes five minutes.",
+    "In section {} the limit is 30 euro.",
+)
+_NAMED = (
+    "{} works in the Berlin office.",
+    "{} lives in Oslo.",
+    "The customer is {}.",
+    "Mail from {} was answered.",
+    "{} leads a team of five.",
+    "Project {} is on track.",
+    "The key was given to {}.",
+)
+_NAMES = ("Ana", "Boris", "Chen", "Dora", "Emil")
+
+
+def _lost(result: CompileResult) -> list[str]:
+    return [one.item_id for one in result.receipts if one.reason in _DROPPED]
+
+
+def _records(shape: str, values: Sequence[object], kind: str) -> list[Any]:
+    return [item(f"r{at}", kind, shape.format(one)) for at, one in enumerate(values)]
+
+
+@pytest.mark.covers("CP-60")
+@pytest.mark.parametrize("count", [2, 5])
+@pytest.mark.parametrize("kind", ["memory", "retrieval_doc"])
+@pytest.mark.parametrize(
+    ("shape", "values"),
+    [*((shape, range(11, 16)) for shape in _NUMBERED), *((shape, _NAMES) for shape in _NAMED)],
+)
+def test_records_of_one_form_are_all_kept(
+    shape: str, values: Sequence[object], kind: str, count: int
+) -> None:
+    assert _lost(compiled(_records(shape, values[:count], kind), budget=100_000)) == []
+
+
+@pytest.mark.covers("CP-60")
+def test_long_minutes_that_open_alike_are_all_kept() -> None:
+    def minutes(number: int) -> str:
+        points = (
+            f"Point {at} was {'agreed' if at % number else 'put off'}." for at in range(1, 90)
+        )
+        return f"Meeting minutes number {number} of the platform team. " + " ".join(points)
+
+    items = [item(f"m{number}", content=minutes(number)) for number in range(1, 9)]
+    asked = item("asked", "user_msg", "What did the platform team decide?")
+
+    result = compiled([*items, asked], budget=20_000)
+
+    assert _lost(result) == []
+    assert set(reasons(result).values()) == {"within_budget", "latest_user_request"}
+
+
+@pytest.mark.covers("CP-60")
+@pytest.mark.parametrize(
+    ("one", "other", "more"),
+    [
+        ("The total is 30 euro.", "The total is 45 euro.", [{"subject": "17"}, {"subject": "18"}]),
+        ("Order 17. The total fee is 30 euro.", "Order 18. The total fee is 45 euro.", [{}, {}]),
+        ("Project Falcon. The owner of the plan is Ana.",
+         "Project Eagle. The owner of the plan is Bo.", [{}, {}]),
+    ],
+)  # fmt: skip
+def test_what_stands_beside_a_statement_says_whose_it_is(
+    one: str, other: str, more: list[dict[str, str]]
+) -> None:
+    items = [
+        item("a", "memory", one, metadata=more[0]),
+        item("b", "memory", other, metadata=more[1]),
+    ]
+
+    assert _lost(compiled(items)) == []
+
+
+def test_a_title_with_another_number_and_another_scope_are_other_records() -> None:
+    def note(name: str, hours: int, **more: Any) -> Any:
+        return item(name, "memory", f"The request timeout is {hours} hours.", **more)
+
+    def titled(title: str) -> Any:
+        return {"source_ref": {"source_type": "file", "title": title}}
+
+    assert (
+        _lost(compiled([note("a", 2, **titled("order 17")), note("b", 3, **titled("order 18"))]))
+        == []
+    )
+    scopes = [{"scope": {"project": one}} for one in ("x", "y")]
+    config = {"scope": {"project": "x"}}
+    both = [note("a", 2, **scopes[0]), note("b", 3, **scopes[1])]
+    assert _lost(compiled(both, compile_config=config)) == []
+
+
+@pytest.mark.covers("CP-60")
+def test_a_doubtful_contradiction_is_kept_and_its_receipts_say_so() -> None:
+    items = [
+        item("a", "memory", "The deadline is Friday.", trust_score=0.9),
+        item("b", "memory", "The deadline is Monday.", trust_score=0.2),
+    ]
+
+    result = compiled(items)
+
+    assert set(reasons(result).values()) == {"within_budget"}
+    for one, other in (("a", "b"), ("b", "a")):
+        receipt = next(found for found in result.receipts if found.item_id == one)
+        assert receipt.related_item_id == other
+        assert receipt.note == f"possible_conflict: may differ in value from {other}; both are kept"
+        assert result.trail(one)[4]["reason"] == "possible_conflict"
+
+
+def test_a_long_document_never_loses_to_one_of_its_sentences() -> None:
+    text = "The request timeout is 30 seconds. " + "The queue was looked at on that day. " * 20
+    items = [
+        item("note", "memory", "The request timeout is 10 seconds.", trust_score=0.9),
+        item("manual", content=text, trust_score=0.1),
+    ]
+
+    result = compiled(items)
+
+    assert _lost(result) == []
+    assert "possible_conflict" in str(result.receipts[1].note)
+
+
+@pytest.mark.covers("CP-08")
+@pytest.mark.parametrize(
+    ("one", "other", "reason"),
+    [
+        ("2 November 2015", "2/11/2015", "within_budget"),
+        ("3/4 h", "45 min", "within_budget"),
+        ("30 s", "30 seconds", "within_budget"),
+        ("6 October 2025, 2.30 pm", "2025-10-06 14:30", "within_budget"),
+        ("Postgres", "PostgreSQL", "within_budget"),
+        ("30 s", "40 seconds", "conflict_lost"),
+        ("postgres", "mysql", "conflict_lost"),
+        (True, False, "conflict_lost"),
+    ],
+)
+def test_one_value_in_two_forms_is_no_contradiction(one: Any, other: Any, reason: str) -> None:
+    facts = [
+        {"subject": "the thing", "attribute": "value", "value": value} for value in (one, other)
+    ]
+    items = [
+        item("a", "memory", "Noted.", metadata=facts[0], trust_score=0.9),
+        item("b", "memory", "Noted again.", metadata=facts[1]),
+    ]
+
+    assert reasons(compiled(items))["b"] == reason
+
+
+def test_facts_without_an_attribute_are_only_marked() -> None:
+    items = [
+        item(name, "memory", {"subject": "Ada", "value": value})
+        for name, value in (("a", "dark mode"), ("b", "metric units"))
+    ]
+
+    result = compiled(items)
+
+    assert _lost(result) == []
+    assert all("possible_conflict" in str(one.note) for one in result.receipts)
+
+
+# --- labelled data ----------------------------------------------------------------------------
+
+
+@pytest.mark.covers("CP-60")
+@pytest.mark.parametrize("half", HALVES)
+def test_what_is_settled_in_labelled_pairs_are_contradictions(half: Half) -> None:
+    found = of_pairs(half)
+
+    assert found.precision >= 0.97
+    assert found.right >= 20
+
+
+@pytest.mark.covers("CP-60")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("half", HALVES)
+def test_hardly_an_item_of_labelled_lists_is_dropped_wrongly(half: Half, kind: str) -> None:
+    found = of_lists(half, kind)
+
+    assert found.items > 3_000
+    assert found.wrong < 0.005 * found.items
