@@ -33,7 +33,7 @@ HEDGES: Final = _set(
 APPROXIMATE: Final = _set("about around approximately roughly nearly almost circa ca")
 FILLERS: Final = _set("now yet currently still always just actually already please exactly")
 NEGATIONS: Final = _set("not never cannot no nor")
-DO_SUPPORT: Final = _set("do does did")
+AUXILIARIES: Final = _set("do does did")
 MODALS: Final = _set("must should shall can may will need needs has have had requires require")
 PREPOSITIONS: Final = _set(
     """on at in to for by from of with within after before until through via per into as up upon
@@ -196,7 +196,7 @@ OPPOSITES: Final = {
     "exclude": "include", "excluded": "included", "lacks": "has", "rejects": "accepts",
     "reject": "accept", "refuses": "accepts", "fails": "passes", "unpaid": "paid",
     "unlimited": "limited", "unlocked": "locked", "offline": "online", "absent": "present",
-    "ineligible": "eligible", "illegal": "legal", "impossible": "possible",
+    "ineligible": "eligible", "impossible": "possible",
     "nonrefundable": "refundable", "non-refundable": "refundable", "unverified": "verified",
     "incomplete": "complete", "unsigned": "signed", "unencrypted": "encrypted",
     "decreased": "increased", "decreases": "increases", "fell": "rose", "negative": "positive",
@@ -245,7 +245,7 @@ JOINING: Final = (
     | ARTICLES
     | FILLERS
     | APPROXIMATE
-    | DO_SUPPORT
+    | AUXILIARIES
     | _set(
         """of for by in on at to with per as has have had been being there can will shall may
         bears bear fixed set shows show

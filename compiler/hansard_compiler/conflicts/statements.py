@@ -168,7 +168,7 @@ def _kept(tokens: Sequence[Token]) -> tuple[list[Token], bool]:
             if value in words.NEGATIONS:
                 is_denied = not is_denied
                 continue
-            if value in words.ARTICLES | words.FILLERS | words.APPROXIMATE | words.DO_SUPPORT:
+            if value in words.ARTICLES | words.FILLERS | words.APPROXIMATE | words.AUXILIARIES:
                 continue
             opposite = words.OPPOSITES.get(str(value))
             if opposite is not None and kept:

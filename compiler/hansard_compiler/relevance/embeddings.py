@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from math import isqrt
-from pathlib import Path
 from typing import Any, Final
 
 from hansard_compiler.compile_config import EMBEDDINGS
@@ -129,9 +128,9 @@ def _model() -> _Model:
         why = f"{missing.name} is missing"
         raise ScorerUnavailable(EMBEDDINGS, extra=_EXTRA, why=why) from None
     spec = find_spec(_PACKAGE)  # does not run the package
-    if spec is None or spec.origin is None:
+    if spec is None or not spec.submodule_search_locations:
         raise ScorerUnavailable(EMBEDDINGS, extra=_EXTRA, why=f"{_PACKAGE} is missing")
-    folder = Path(spec.origin).parent
+    folder = spec.submodule_search_locations[0]
     weights = load(_checked(folder, _WEIGHTS))
     (vectors,) = weights.values()
     tokenizer = Tokenizer.from_str(_checked(folder, _TOKENIZER).decode("utf-8"))
@@ -142,9 +141,10 @@ def _model() -> _Model:
     return _Model(whole, tokenizer)
 
 
-def _checked(folder: Path, name: str) -> bytes:
+def _checked(folder: str, name: str) -> bytes:
     try:
-        data = (folder / name).read_bytes()
+        with open(f"{folder}/{name}", "rb") as file:
+            data = file.read()
     except OSError as error:
         why = f"{name} of {_PACKAGE} cannot be read: {type(error).__name__}"
         raise ScorerUnavailable(EMBEDDINGS, extra=_EXTRA, why=why) from None
