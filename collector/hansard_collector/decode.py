@@ -17,6 +17,9 @@ _TOO_DEEP = "MaxDepth"
 _BAD_UTF8 = "UTF-8"
 
 _LENGTH_DELIMITED = 2  # protobuf wire type
+_FIRST_TAG = 1 << 3  # of field 1; there is no field 0
+_JSON_SPACE = b" \t\r\n"
+_JSON_STARTS = (b"", b"{", b"\xef")  # nothing but space so far, an object, a byte order mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,18 @@ def decode(request: IngestRequest) -> DecodedRequest:
         message = decode_json(request.signal, request.body, warnings)
         return DecodedRequest(message, warnings)
     return DecodedRequest(_parse_protobuf(request.signal, request.body))
+
+
+def judge_start(encoding: Encoding, start: bytes) -> MalformedRequest | None:
+    """Return why the first bytes of a body, at least one, begin no message; None if they may.
+
+    Asked before the rest is inflated: 64 MiB of zeros come in 64 KiB of gzip.
+    """
+    if encoding is Encoding.PROTOBUF and start[0] < _FIRST_TAG:
+        return MalformedRequest("the body is not protobuf: it begins with a field number 0")
+    if encoding is Encoding.JSON and start.lstrip(_JSON_SPACE)[:1] not in _JSON_STARTS:
+        return MalformedRequest("the body is no JSON object")
+    return None
 
 
 def _parse_protobuf(signal: Signal, body: bytes) -> ExportRequest:

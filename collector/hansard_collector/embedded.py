@@ -93,7 +93,10 @@ class EmbeddedIngest:
         stored = self._pipeline.submit(request)
         self._pipeline.work_off()
         self._seals.look()
-        return stored.result(timeout=0).message
+        try:
+            return stored.result(timeout=0).message
+        finally:
+            del stored  # it holds the error that is raised, and the error this frame
 
     def close(self) -> None:
         """Close the store, waiting for nobody."""
@@ -108,9 +111,20 @@ class _AtOnce(Executor):
 
     def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
         """Return a future that is done."""
-        done: Future[_T] = Future()
         try:
-            done.set_result(fn(*args, **kwargs))
+            return _done(fn(*args, **kwargs))
         except Exception as error:
-            done.set_exception(error)
-        return done
+            return _failed(error)
+
+
+# Made outside of the frames that the error passed through: they must not hold its future.
+def _done(result: _T) -> Future[_T]:
+    done: Future[_T] = Future()
+    done.set_result(result)
+    return done
+
+
+def _failed(error: Exception) -> Future[Any]:
+    failed: Future[Any] = Future()
+    failed.set_exception(error)
+    return failed

@@ -5,7 +5,9 @@ from __future__ import annotations
 from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+_Error = TypeVar("_Error", bound=BaseException)
 
 
 class Signal(StrEnum):
@@ -46,6 +48,16 @@ class IngestResult:
     accepted: int
     rejected: int = 0
     message: str = ""
+
+
+def without_frames(error: _Error) -> _Error:
+    """Return the error without the frames it passed through, to be kept in a future.
+
+    Those frames hold the request with its body and often the future itself: a cycle, which stays in
+    memory until Python's collector walks over it.
+    """
+    error.__context__ = None
+    return error.with_traceback(None)
 
 
 class Ingest(Protocol):

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
 
 from hansard_collector.courtesy import Courtesy
-from hansard_collector.ingest import IngestRequest, IngestResult, RefusedRequest
+from hansard_collector.ingest import (
+    IngestRequest,
+    IngestResult,
+    RefusedRequest,
+    without_frames,
+)
 from hansard_collector.refusals import sender_key
 from hansard_collector.requests import OpenedRequest, Prepared, TakenApart
 from hansard_store.ledger import Count, LedgerBatch, Refusal
 
-_BATCH_ITEMS = 512
-_PREPARE_S = 0.25  # most time spent preparing one transaction: senders wait for their answers
+BATCH_ITEMS: Final = 512
+_PREPARE_S: Final = 0.25  # most time spent preparing one transaction: senders wait
+
+_log = logging.getLogger("hansard.pipeline")
 
 
 @dataclass(slots=True)
@@ -25,10 +32,15 @@ class Job:
 
     request: IngestRequest
     future: Future[IngestResult]
+    size_bytes: int  # of the body, which is dropped once it is decoded
     opened: OpenedRequest | None = None
     taken: TakenApart | None = None
     count: Count = field(default_factory=Count)
     failed: str = ""
+
+    def drop_body(self) -> None:
+        """Forget the body, which is decoded: it is as large as the message."""
+        self.request = replace(self.request, body=b"")
 
     def acknowledge(self) -> None:
         """Tell the sender what became of its items; all of them are committed."""
@@ -42,7 +54,7 @@ class Job:
     def refuse(self, error: Exception) -> None:
         """Tell the sender that its request failed, unless it was answered already."""
         if not self.future.done():
-            self.future.set_exception(error)
+            self.future.set_exception(without_frames(error))
 
     @property
     def service(self) -> str:
@@ -57,7 +69,7 @@ class Job:
         key = sender_key(request.sender, self.service)
         count = ledger.of(key, request.signal, address=request.sender.address)
         count.requests += 1
-        count.bytes += len(request.body)
+        count.bytes += self.size_bytes
         count.received += taken.rejected
         count.rejected += taken.rejected
         for reason, items in taken.reasons.items():
@@ -69,7 +81,7 @@ class Job:
                     code="rejected_item",
                     message=reason,
                     items=items,
-                    size_bytes=len(request.body),
+                    size_bytes=self.size_bytes,
                     time_ns=request.received_ns,
                 )
             )
@@ -82,7 +94,7 @@ class Job:
             sender=request.sender,
             code="malformed",
             message=self.failed,
-            size_bytes=len(request.body),
+            size_bytes=self.size_bytes,
             received_ns=request.received_ns,
         )
 
@@ -109,43 +121,109 @@ class Tally:
 Chunk: TypeAlias = list[tuple[Job, Prepared | None]]  # None: the job's items are all before it
 
 
-class Chunks:
-    """The items of jobs, prepared as they are asked for, one transaction's worth at a time."""
+class _Turn:
+    """A job whose items are being prepared, and what it took of its share so far."""
 
-    def __init__(self, jobs: Sequence[Job], *, courtesy: Courtesy) -> None:
-        self._jobs = jobs
+    def __init__(self, job: Job) -> None:
+        assert job.taken is not None  # only opened jobs come here
+        self.job = job
+        # Not left with the job: the iterator knows what was taken apart, which would be a cycle.
+        self._items, job.taken.items = job.taken.items, iter(())
+        self._held: Prepared | None = None  # prepared while looking for the end of the job
+        self.items = 0
+        self.seconds = 0.0
+
+    def fill(self, chunk: Chunk, *, until: float, courtesy: Courtesy) -> bool:
+        """Add items until the chunk is full or its time is over; True when the job's end is in it.
+
+        The end of a job goes with its last item: its sender is answered a commit earlier.
+        """
+        began = time.monotonic()
+        try:
+            while not self.job.future.done():  # else it failed half-way: its sender sends it again
+                courtesy.give_way()
+                item = self._held or next(self._items, _END)
+                self._held = None
+                if item is _END:
+                    break
+                if item is not None and len(chunk) >= BATCH_ITEMS:
+                    self._held = item
+                    return False
+                if item is not None:
+                    chunk.append((self.job, item))
+                    self.items += 1
+                if time.monotonic() > until:
+                    return False
+        finally:
+            self.seconds += time.monotonic() - began
+        chunk.append((self.job, None))
+        return True
+
+    @property
+    def has_had_its_share(self) -> bool:
+        return self.items >= BATCH_ITEMS or self.seconds >= _PREPARE_S
+
+    def begin_share(self) -> None:
+        self.items, self.seconds = 0, 0.0
+
+
+class Turns:
+    """Which items go into the next transaction; used by the pipeline thread alone.
+
+    Requests are worked off in the order in which they came. One that is not done after a
+    transaction's worth of items or of time goes behind the others, and from then on gets every
+    second transaction while others wait: nobody waits for the end of somebody else's request.
+    """
+
+    def __init__(self, *, courtesy: Courtesy) -> None:
         self._courtesy = courtesy
-        self._items = _items_of(jobs)
-        self._held: Chunk = []  # prepared while looking for the end of a job
+        self._fresh: deque[_Turn] = deque()
+        self._long: deque[_Turn] = deque()
+        self._long_was_first = False
+
+    @property
+    def fresh_bytes(self) -> int:
+        """Of the requests that have not had a transaction yet."""
+        return sum(turn.job.size_bytes for turn in self._fresh)
+
+    def add(self, job: Job) -> None:
+        """Take a job that was taken apart, behind those that have had no turn yet."""
+        self._fresh.append(_Turn(job))
 
     def next(self) -> Chunk:
         """Prepare the next items: a number of them, or some time's worth; none at the end."""
-        chunk, self._held = self._held, []
-        started = time.monotonic()
-        for one in self._items:
-            self._courtesy.give_way()
-            if len(chunk) >= _BATCH_ITEMS and one[1] is not None:
-                self._held = [one]
-                break
-            # The end of a job goes with its last item: its sender is answered a commit earlier.
-            chunk.append(one)
-            if one[1] is not None and time.monotonic() - started > _PREPARE_S:
-                break
+        chunk: Chunk = []
+        until = time.monotonic() + _PREPARE_S
+        self._long_was_first = bool(self._long) and not (self._fresh and self._long_was_first)
+        lanes = (self._long, self._fresh) if self._long_was_first else (self._fresh, self._long)
+        for lane in lanes:
+            turns = len(lane)
+            while turns and lane and len(chunk) < BATCH_ITEMS and time.monotonic() <= until:
+                turns -= 1
+                self._fill(chunk, lane, until=until)
         return chunk
 
     def abandon(self, error: Exception) -> None:
         """Tell the senders of what is left that it failed."""
-        self._items, self._held = iter(()), []
-        for job in self._jobs:
-            job.refuse(error)
+        for lane in (self._fresh, self._long):
+            while lane:
+                lane.popleft().job.refuse(error)
+
+    def _fill(self, chunk: Chunk, lane: deque[_Turn], *, until: float) -> None:
+        turn = lane.popleft()
+        try:
+            is_done = turn.fill(chunk, until=until, courtesy=self._courtesy)
+        except Exception as error:  # a stage must not end the thread: the request is refused
+            _log.exception("a request's items could not be prepared")
+            turn.job.refuse(error)
+            return
+        if is_done:
+            return
+        if turn.has_had_its_share:
+            turn.begin_share()
+            self._long.append(turn)
+        else:
+            lane.appendleft(turn)
 
 
-def _items_of(jobs: Sequence[Job]) -> Iterator[tuple[Job, Prepared | None]]:
-    """Yield every item of every job, and after a job's last item the job with None."""
-    for job in jobs:
-        assert job.taken is not None  # only opened jobs come here
-        for item in job.taken.items:
-            if job.future.done():
-                break  # it failed half-way: its sender has been told to send it again
-            yield job, item
-        yield job, None
+_END: Final[Any] = object()

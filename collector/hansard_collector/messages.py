@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 _Built = TypeVar("_Built")
 
-_DEFAULT_BYTES = 64 * 2**20
+_DEFAULT_BYTES = 24 * 2**20
 _OVERHEAD_BYTES = 600  # a message with one part, its key and its place in the dict
 _COPIES = 2  # the raw text and the text inside what was built from it
 

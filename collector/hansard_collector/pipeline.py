@@ -5,10 +5,11 @@
 The first five are `requests.py`, outside the transaction; `ItemWriter` is the rows.
 What queued while the last transaction was written shares the next, at most 512 items or about
 100 ms of writing, so that an approval's write never waits long for the lock. A request may span
-several transactions and is acknowledged after the last: sent again, its parts are known. A second
-thread commits: a dozen statements that hold no lock of Python's, under which the next items are
-decoded and prepared. A third one looks for secrets in a request, and a fourth takes the log into
-the database file, which hold none either.
+several transactions and is acknowledged after the last: sent again, its parts are known; other
+requests get theirs in between (`jobs.Turns`). A second thread commits: a dozen statements that hold
+no lock of Python's, under which the next items are decoded and prepared. A third one looks for
+secrets in a request, a fourth takes the log into the database file, which hold none either, and a
+fifth opens large requests, one at a time, while the small ones go on.
 """
 
 from __future__ import annotations
@@ -20,20 +21,22 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 import apsw
 
 from hansard_collector.courtesy import Courtesy
 from hansard_collector.derive import DERIVED_VERSION
 from hansard_collector.errors import MalformedRequest, StoreBusy
-from hansard_collector.ingest import IngestRequest, IngestResult, RefusedRequest
-from hansard_collector.jobs import Chunk, Chunks, Job, Tally
+from hansard_collector.ingest import Encoding, IngestRequest, IngestResult, RefusedRequest
+from hansard_collector.jobs import Chunk, Job, Tally, Turns
 from hansard_collector.payload_records import PayloadStage
 from hansard_collector.prepare import Preparer
 from hansard_collector.redact import RetentionPolicy
 from hansard_collector.refusals import Refusals
 from hansard_collector.requests import open_request, take_apart
+from hansard_collector.validate import USUAL_LIMITS, ItemLimits
 from hansard_collector.write import ItemWriter, dialect_of
 from hansard_store.checkpointing import Checkpointer
 from hansard_store.database import DataFolder, open_for_ingest
@@ -41,8 +44,12 @@ from hansard_store.errors import StoreBusyError
 from hansard_store.writer import IngestWriter
 
 _TAKE_BYTES = 4 * 1024 * 1024  # of requests decoded before the next transaction
-_QUEUE_BYTES = 192 * 1024 * 1024  # a request of the largest size always fits when it is alone
+_QUEUE_BYTES = 128 * 1024 * 1024  # until answered; one of the largest size always fits when alone
 _QUEUE_REQUESTS = 10_000
+# What takes longer than others should wait: opened beside them. JSON takes ten times as long, and
+# so does looking for secrets string by string.
+_LARGE_BYTES = {Encoding.PROTOBUF: 4 * 1024 * 1024, Encoding.JSON: 512 * 1024}
+_LARGE_UNCLEAN_BYTES = 256 * 1024
 
 _log = logging.getLogger("hansard.pipeline")
 
@@ -59,16 +66,28 @@ class _Work:
 class QueueState:
     """How full the queue is, for /health."""
 
-    requests: int
-    bytes: int
+    requests: int  # that nobody has begun with
+    bytes: int  # of all that are not answered
     max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What is to be worked on next."""
+
+    jobs: Sequence[Job] = ()  # to be opened
+    opened: Sequence[Job] = ()  # large ones, opened and taken apart
+    refusals: Refusals = field(default_factory=Refusals)
+
+    def __bool__(self) -> bool:
+        return bool(self.jobs or self.opened or self.refusals)
 
 
 class Pipeline:
     """Owns the ingest connection; receivers submit, one thread writes.
 
-    The lock guards the queue and the refusals; they are touched by every receiver thread and by
-    the pipeline thread. All else belongs to the pipeline thread alone.
+    The lock guards the queues, the refusals and what they count; they are touched by every receiver
+    thread, the pipeline thread and its helpers. All else belongs to the pipeline thread alone.
     """
 
     def __init__(
@@ -77,31 +96,37 @@ class Pipeline:
         retention: RetentionPolicy,
         *,
         durability: str = "normal",
+        limits: ItemLimits = USUAL_LIMITS,
         queue_bytes: int = _QUEUE_BYTES,
         helpers: Executor | None = None,
     ) -> None:
         self._connection = open_for_ingest(folder, durability=durability)
         self._writer = IngestWriter(self._connection, derived_version=DERIVED_VERSION)
-        self._preparer = Preparer(key=folder.key())
+        self._preparer = Preparer(key=folder.key(), limits=limits)
         self._retention = retention
+        self._large_retention = retention.twin()  # of the helper that opens large requests
         self._payloads = PayloadStage(folder, retention.mode)
         self._max_bytes = queue_bytes
         self._condition = threading.Condition()
         self._queue: deque[Job] = deque()
-        self._queued_bytes = 0
+        self._large: deque[Job] = deque()  # large requests of the queue, which wait for each other
+        self._large_one: Job | None = None  # that is worked on, from its opening to its answer
+        self._opened: deque[Job] = deque()  # large ones that are ready for the pipeline thread
+        self._unanswered_bytes = 0
         self._refusals = Refusals()
         self._closing = False
         self.courtesy = Courtesy()  # for those who answer people from this process
         # Of the pipeline thread: what is prepared next, refusals that are to be counted, and those
         # that could not be while the store was busy: they are counted with the next requests.
-        self._chunks = Chunks((), courtesy=self.courtesy)
+        self._turns = Turns(courtesy=self.courtesy)
         self._uncounted = Refusals()
         self._owed = Refusals()
         # One commits while the pipeline thread prepares (only one of them uses the writer at a
-        # time), one looks for secrets in what is prepared next, one checkpoints. Who gives helpers
-        # of their own has no thread for that: then SQLite does it, in a commit.
+        # time), two look for secrets in what is prepared next, one opens a large request, one
+        # checkpoints. Who gives helpers of their own has no thread for that: then SQLite does it,
+        # in a commit.
         self._checkpointer = None if helpers else Checkpointer(folder, self._connection)
-        self._helpers = helpers or ThreadPoolExecutor(3, thread_name_prefix="hansard-ingest")
+        self._helpers = helpers or ThreadPoolExecutor(5, thread_name_prefix="hansard-ingest")
         self._checkpoint: Future[None] | None = None
         self._thread = threading.Thread(target=self._run, name="hansard-pipeline", daemon=True)
 
@@ -113,17 +138,20 @@ class Pipeline:
 
     def submit(self, request: IngestRequest) -> Future[IngestResult]:
         """Queue a request; raises StoreBusy when the queue is full or the server is stopping."""
-        job = Job(request, Future())
         size = len(request.body)
         with self._condition:
             if self._closing:
                 raise StoreBusy("the server is stopping; send it again to the next one")
-            full = self._queued_bytes + size > self._max_bytes or len(self._queue) > _QUEUE_REQUESTS
-            if full and self._queue:
+            waiting = len(self._queue) + len(self._large)
+            full = self._unanswered_bytes + size > self._max_bytes or waiting > _QUEUE_REQUESTS
+            if full and waiting:
                 raise StoreBusy("the ingest queue is full; send it again in a second")
+            job = Job(request, Future(), size)
             self._queue.append(job)
-            self._queued_bytes += size
+            self._unanswered_bytes += size
             self._condition.notify()
+        # Of the job only its size: its future would hold it, and be held by it.
+        job.future.add_done_callback(partial(self._answered, size))
         return job.future
 
     def refuse(self, request: RefusedRequest) -> None:
@@ -135,7 +163,8 @@ class Pipeline:
     def queue_state(self) -> QueueState:
         """Return how full the queue is."""
         with self._condition:
-            return QueueState(len(self._queue), self._queued_bytes, self._max_bytes)
+            waiting = len(self._queue) + len(self._large)
+            return QueueState(waiting, self._unanswered_bytes, self._max_bytes)
 
     def work_off(self) -> None:
         """Write what is queued on the caller's thread: for those who never `start`."""
@@ -172,27 +201,43 @@ class Pipeline:
             following = self._next(wait=False)
             self._settle(commit, work)
             self._take_in_log()
-            work = following or self._next(wait=wait)
+            # Nothing of what is written is held while there is nothing to do.
+            work = following
+            del following, commit
+            if work is None:
+                work = self._next(wait=wait)
 
     def _next(self, *, wait: bool) -> _Work | None:
         """Return what the next transaction is to hold; None when there is nothing, or the end."""
         while True:
             try:
-                chunk = self._chunks.next()
-                if chunk or self._uncounted:
-                    return self._work(chunk)
-                jobs, refusals = self._take(wait=wait)
-                if not jobs and not refusals:
-                    return None
-                self._uncounted.merge(refusals)
-                opened = [job for job in jobs if self._open(job)]
-                # Secrets were looked for in all of them meanwhile.
-                taken = [job for job in opened if self._take_apart(job)]
-                self._chunks = Chunks(taken, courtesy=self.courtesy)
+                taken = self._admit()
+                chunk = self._turns.next()
             except Exception as error:
                 # The last border: whatever it was, the thread goes on and the senders are told.
                 _log.exception("requests could not be taken apart")
-                self._chunks.abandon(error)
+                self._turns.abandon(error)
+                continue
+            if chunk or self._uncounted:
+                return self._work(chunk)
+            if not taken and not (wait and self._wait_for_news()):
+                return None
+
+    def _admit(self) -> bool:
+        """Open what is queued, up to some megabytes; False when there was nothing."""
+        if self._turns.fresh_bytes >= _TAKE_BYTES:
+            return True
+        taken = self._take()
+        self._uncounted.merge(taken.refusals)
+        opened = [job for job in taken.jobs if self._open(job, self._retention)]
+        for job in opened:  # secrets were looked for in all of them meanwhile
+            if self._is_slow(job):
+                self._set_aside(job)
+            elif self._take_apart(job, self._retention):
+                self._turns.add(job)
+        for job in taken.opened:
+            self._turns.add(job)
+        return bool(taken)
 
     def _work(self, chunk: Chunk) -> _Work:
         work = _Work(chunk, self._uncounted)
@@ -200,35 +245,89 @@ class Pipeline:
         self._uncounted, self._owed = Refusals(), Refusals()
         return work
 
-    def _take(self, *, wait: bool) -> tuple[list[Job], Refusals]:
-        """Return what is queued, up to some megabytes; nothing when closing, or not waiting."""
+    def _wait_for_news(self) -> bool:
+        """Wait until there is something to do; False when there is nothing, ever again."""
         with self._condition:
-            while wait and not (self._queue or self._refusals or self._closing):
+            while not self._has_news():
+                if self._closing and self._large_one is None:
+                    return False
                 self._condition.wait()
-            jobs: list[Job] = []
-            taken = 0
-            while self._queue and (taken < _TAKE_BYTES or not jobs):
-                job = self._queue.popleft()
-                size = len(job.request.body)
-                self._queued_bytes -= size
-                taken += size
-                jobs.append(job)
-            refusals, self._refusals = self._refusals, Refusals()
-            return jobs, refusals
+            return True
 
-    def _open(self, job: Job) -> bool:
+    def _has_news(self) -> bool:
+        """Return whether there is something to do; under the lock."""
+        can_begin_large = self._large and self._large_one is None
+        return bool(self._queue or self._refusals or self._opened or can_begin_large)
+
+    def _take(self) -> _Taken:
+        """Return what is queued, up to some megabytes, without waiting."""
+        with self._condition:
+            jobs: list[Job] = []
+            taken_bytes = 0
+            while self._queue and (taken_bytes < _TAKE_BYTES or not jobs):
+                job = self._queue.popleft()
+                if job.size_bytes > _LARGE_BYTES[job.request.encoding]:
+                    self._large.append(job)
+                    continue
+                taken_bytes += job.size_bytes
+                jobs.append(job)
+        self._begin_large()
+        with self._condition:
+            opened, self._opened = self._opened, deque()
+            refusals, self._refusals = self._refusals, Refusals()
+            return _Taken(jobs, opened, refusals)
+
+    def _begin_large(self) -> None:
+        """Have the next large request opened beside the others, when the one before is answered."""
+        with self._condition:
+            if self._large_one is not None or not self._large:
+                return
+            job = self._large_one = self._large.popleft()
+        self._helpers.submit(self._open_large, job)
+
+    def _open_large(self, job: Job) -> None:
+        """Decode a request and find its items, on a helper's thread."""
+        retention = self._large_retention
+        is_opened = job.opened is not None or self._open(job, retention)
+        if is_opened and self._take_apart(job, retention):
+            with self._condition:
+                self._opened.append(job)
+                self._condition.notify()
+        else:
+            self._answered(0, job.future)
+
+    def _set_aside(self, job: Job) -> None:
+        with self._condition:
+            self._large.append(job)
+        self._begin_large()
+
+    def _answered(self, size_bytes: int, answer: Future[IngestResult]) -> None:
+        """Count a request no more, on whichever thread its future was set."""
+        with self._condition:
+            self._unanswered_bytes -= size_bytes
+            if self._large_one is not None and self._large_one.future is answer:
+                self._large_one = None
+            self._condition.notify()
+
+    def _is_slow(self, job: Job) -> bool:
+        assert job.opened is not None  # only opened jobs come here
+        return job.size_bytes > _LARGE_UNCLEAN_BYTES and not job.opened.is_clean.result()
+
+    def _open(self, job: Job, retention: RetentionPolicy) -> bool:
         """Decode a job's request; False when it cannot be, which its sender is told at once."""
         if not job.future.set_running_or_notify_cancel():
             return False  # nobody waits for it any more; its sender will send it again
         with self._refused_on_error(job):
-            job.opened = open_request(job.request, self._retention, self._helpers, self._payloads)
+            job.opened = open_request(job.request, retention, self._helpers, self._payloads)
+            job.drop_body()
         return job.opened is not None
 
-    def _take_apart(self, job: Job) -> bool:
+    def _take_apart(self, job: Job, retention: RetentionPolicy) -> bool:
         """Find a job's items; False when that cannot be done, which its sender is told at once."""
-        assert job.opened is not None  # only opened jobs come here
+        opened, job.opened = job.opened, None
+        assert opened is not None  # only opened jobs come here
         with self._refused_on_error(job):
-            job.taken = take_apart(job.opened, self._preparer, self._retention, self._payloads)
+            job.taken = take_apart(opened, self._preparer, retention, self._payloads)
         return job.taken is not None
 
     @contextlib.contextmanager
@@ -243,30 +342,30 @@ class Pipeline:
             _log.exception("a request could not be taken apart")
             job.failed = f"internal error ({type(error).__name__})"
             job.refuse(error)
-        self._uncounted.add(job.failure())
+        self.refuse(job.failure())
 
-    def _begin(self, work: _Work) -> Future[None]:
+    def _begin(self, work: _Work) -> Future[None] | Exception:
         """Write a transaction's rows, and have it committed by the other thread."""
         try:
             tallies = self._write_rows(work.chunk, work.refusals)
         except Exception as error:
-            failed: Future[None] = Future()
-            failed.set_exception(error)
-            return failed
+            return error
         return self._helpers.submit(self._commit, work.chunk, tallies)
 
-    def _settle(self, commit: Future[None], work: _Work) -> None:
+    def _settle(self, commit: Future[None] | Exception, work: _Work) -> None:
         """Wait for a commit; on failure see to it that every sender is told, and it is counted."""
-        try:
-            commit.result()
-        except StoreBusyError as error:
+        # Never raised again here: this frame, which holds the commit, would be held by the error.
+        error = commit if isinstance(commit, Exception) else commit.exception()
+        if error is None:
+            return
+        if isinstance(error, StoreBusyError):
             self._put_off(work, error)
-        except Exception:
-            _log.exception("a batch could not be written; its items are tried one by one")
-            try:
-                self._write_singly(work)
-            except Exception as error:
-                self._put_off(work, error)
+            return
+        _log.error("a batch could not be written; its items are tried one by one", exc_info=error)
+        try:
+            self._write_singly(work)
+        except Exception as failed:
+            self._put_off(work, failed)
 
     def _take_in_log(self) -> None:
         """Have a checkpoint made beside what follows, where one is due and none is being made."""

@@ -19,9 +19,10 @@ from hansard_collector.derive import derive
 from hansard_collector.messages import MessageCache
 from hansard_collector.normalise import normalise
 from hansard_collector.normalised import Normalised
-from hansard_collector.validate import repair_span, span_times
+from hansard_collector.validate import USUAL_LIMITS, ItemLimits, repair_span, span_times
 from hansard_collector.views import LogView, SpanView
 from hansard_store.contents import ContentCutter, CutValue
+from hansard_store.cutting import MOST_CONTAINERS, is_crowded
 from hansard_store.flags import SpanFlag
 from hansard_store.projections import SpanProjection
 from hansard_store.records import LargeValue, large_values
@@ -66,8 +67,9 @@ class Preparer:
     Used by the pipeline thread only.
     """
 
-    def __init__(self, *, key: bytes) -> None:
+    def __init__(self, *, key: bytes, limits: ItemLimits = USUAL_LIMITS) -> None:
         self._key = key
+        self.limits = limits
         self._cutter = ContentCutter()
         self.messages = MessageCache()
 
@@ -105,6 +107,7 @@ class Preparer:
         flags |= times.flags | (SpanFlag.REDACTED if removed else 0)
         if span.links:
             flags |= SpanFlag.HAS_LINKS
+        notes += [_crowded_note(key) for key, _, text in leaves if is_crowded(text)]
         fields = {
             "trace_id": view.trace_id,
             "span_id": view.span_id,
@@ -150,6 +153,13 @@ class Preparer:
     def cut_log(self, key: str, text: str) -> CutValue | None:
         """Return a log's text in pieces, or None; logs share no prefix with one another."""
         return self._cutter.cut(b"", key, text)
+
+
+def _crowded_note(key: str) -> str:
+    return (
+        f"{key[:100]} holds more than {MOST_CONTAINERS:,} lists and objects: it is stored whole,"
+        " and shown as the text it is"
+    )
 
 
 def project(

@@ -96,7 +96,7 @@ def single_points(metric: Metric) -> Iterator[tuple[Metric, Any]]:
     A metric without points is yielded as it is, with None: its name and unit are kept too.
     """
     kind: str = metric.WhichOneof("data") or ""
-    points = list(getattr(metric, kind).data_points) if kind else []
+    points = getattr(metric, kind).data_points if kind else ()
     if len(points) <= 1:
         yield metric, points[0] if points else None
         return

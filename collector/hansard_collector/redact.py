@@ -51,6 +51,10 @@ class RetentionPolicy:
         self._redactor = redactor
         self._cleaner = MessageCleaner(redactor)
 
+    def twin(self) -> RetentionPolicy:
+        """Return the same policy, to be used by another thread."""
+        return RetentionPolicy(self._mode, self._redactor)
+
     @property
     def mode(self) -> RetentionMode:
         return self._mode

@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
@@ -31,7 +31,7 @@ from hansard_collector.prepare_logs import (
 )
 from hansard_collector.presence import PreparedLoss, PreparedPulse, read_presence
 from hansard_collector.redact import RetentionPolicy
-from hansard_collector.validate import refuse_span
+from hansard_collector.validate import ItemLimits, over_limits, refuse_span
 from hansard_store.attributes import resource_tokens_of
 from hansard_store.payloads import PreparedPayload
 from hansard_store.redactions import RemovedSecret
@@ -49,7 +49,7 @@ _Removed = tuple[RemovedSecret, ...]
 class TakenApart:
     """The items of one request, prepared lazily: a request may hold 100,000 of them."""
 
-    items: Iterator[Prepared]
+    items: Iterator[Prepared | None]  # None: time passed, and others may be waiting
     reasons: Counter[str] = field(default_factory=Counter)  # why items were refused -> how many
     warnings: list[str] = field(default_factory=list)
     services: Counter[str] = field(default_factory=Counter)
@@ -113,11 +113,14 @@ def take_apart(
     """
     request, decoded, sent = opened.request, opened.decoded, opened.sent
     taken = TakenApart(items=iter(()), warnings=list(decoded.warnings))
-    macs = _macs(request.signal, decoded.message, preparer)
     is_clean = opened.is_clean.result()
-    removed = {} if is_clean else retention.apply(request.signal, decoded.message)
-    envelopes = _envelopes(request.signal, decoded.message, taken)
-    taken.items = _prepared(request, envelopes, macs, removed, preparer=preparer, taken=taken)
+    macs: Iterator[bytes | None] = repeat(None)
+    removed: Mapping[int, _Removed] = {}
+    if not is_clean:
+        macs = iter(_macs(request.signal, decoded.message, preparer, taken))
+        removed = retention.apply(request.signal, decoded.message)
+    placed = _placed(request.signal, decoded.message, taken, preparer.limits)
+    taken.items = _prepared(request, placed, macs, removed, preparer=preparer, taken=taken)
     if sent and payloads is not None:
         found = payloads.prepared(sent, taken.reasons, received_ns=request.received_ns)
         taken.items = chain(found, taken.items)
@@ -129,43 +132,84 @@ _LEVELS = {
     Signal.LOGS: ("resource_logs", "scope_logs", "log_records"),
     Signal.METRICS: ("resource_metrics", "scope_metrics", "metrics"),
 }
+_ITEM_NAMES = {Signal.TRACES: "a span", Signal.LOGS: "a log record", Signal.METRICS: "a metric"}
 
 
-def _macs(signal: Signal, message: Any, preparer: Preparer) -> list[bytes]:
-    """Return the mac of every item, in order, as received.
+class _Placed(NamedTuple):
+    """An item of a request under its resource and scope."""
+
+    envelope: Envelope
+    context: bytes  # of its identity
+    message: Any
+
+
+def _context(signal: Signal, resource_level: Any, scope_level: Any) -> bytes:
+    """Return what identifies an item beside its own bytes.
 
     A span has ids, so its own bytes suffice; a log record or metric is the same one only under
     the same resource and scope.
     """
+    if signal is Signal.TRACES:
+        return b""
+    resource = resource_level.resource.SerializeToString()
+    return hashlib.sha256(resource + b"\0" + scope_level.scope.SerializeToString()).digest()
+
+
+def _macs(signal: Signal, message: Any, preparer: Preparer, taken: TakenApart) -> list[bytes]:
+    """Return the mac of every item, in order, as received; items over a limit are taken out."""
     outer, inner, leaf = _LEVELS[signal]
     found = []
     for resource_level in getattr(message, outer):
         for scope_level in getattr(resource_level, inner):
-            context = b""
-            if signal is not Signal.TRACES:
-                context = hashlib.sha256(
-                    resource_level.resource.SerializeToString()
-                    + b"\0"
-                    + scope_level.scope.SerializeToString()
-                ).digest()
-            found += [
-                preparer.mac(context, item.SerializeToString())
-                for item in getattr(scope_level, leaf)
-            ]
+            items = getattr(scope_level, leaf)
+            if reason := _why_over(resource_level, scope_level, preparer.limits):
+                taken.reasons[reason] += len(items)
+                del items[:]
+                continue
+            context = _context(signal, resource_level, scope_level)
+            dropped = []
+            for index, item in enumerate(items):
+                raw = item.SerializeToString()
+                if _is_over(item, signal, taken, preparer.limits, size_bytes=len(raw)):
+                    dropped.append(index)
+                else:
+                    found.append(preparer.mac(context, raw))
+            for index in reversed(dropped):
+                del items[index]
     return found
 
 
-def _envelopes(signal: Signal, message: Any, taken: TakenApart) -> Iterator[tuple[Envelope, Any]]:
-    """Yield every item with the resource and scope it stands under."""
+def _is_over(
+    item: Any, signal: Signal, taken: TakenApart, limits: ItemLimits, *, size_bytes: int
+) -> bool:
+    reason = over_limits(item, limits, size_bytes=size_bytes)
+    if reason is not None:
+        taken.reasons[f"{_ITEM_NAMES[signal]} with {reason}"] += 1
+    return reason is not None
+
+
+def _placed(
+    signal: Signal, message: Any, taken: TakenApart, limits: ItemLimits
+) -> Iterator[_Placed | None]:
+    """Yield every item with the resource and scope it stands under, and None for each of those."""
     outer, inner, leaf = _LEVELS[signal]
     for resource_level in getattr(message, outer):
+        yield None
+        if not _holds_items(resource_level, inner, leaf):
+            continue
         resource_record = ResourceSpans(schema_url=resource_level.schema_url)
         if resource_level.HasField("resource"):
             resource_record.resource.CopyFrom(resource_level.resource)
-        resource = attributes_dict(resource_level.resource.attributes)
+        is_over = _over(resource_level.resource, limits, "a resource") is not None
+        resource = {} if is_over else attributes_dict(resource_level.resource.attributes)
         tokens = resource_tokens_of(resource)
         for scope_level in getattr(resource_level, inner):
+            yield None
             scope = scope_level.scope
+            items = getattr(scope_level, leaf)
+            if reason := _why_over(resource_level, scope_level, limits):
+                taken.reasons[reason] += len(items)
+                continue
             scope_record = ScopeSpans(schema_url=scope_level.schema_url)
             if scope_level.HasField("scope"):
                 scope_record.scope.CopyFrom(scope)
@@ -177,39 +221,67 @@ def _envelopes(signal: Signal, message: Any, taken: TakenApart) -> Iterator[tupl
                 scope_name=scope.name,
                 scope_version=scope.version,
             )
-            items = getattr(scope_level, leaf)
             taken.services[envelope.service_name or ""] += len(items)
+            context = _context(signal, resource_level, scope_level)
             for item in items:
-                yield envelope, item
+                yield _Placed(envelope, context, item)
+
+
+def _holds_items(resource_level: Any, inner: str, leaf: str) -> bool:
+    return any(getattr(scope_level, leaf) for scope_level in getattr(resource_level, inner))
+
+
+def _why_over(resource_level: Any, scope_level: Any, limits: ItemLimits) -> str | None:
+    """Return why items cannot be taken under this resource and scope, or None."""
+    return _over(resource_level.resource, limits, "a resource") or _over(
+        scope_level.scope, limits, "a scope"
+    )
+
+
+def _over(holder: Any, limits: ItemLimits, name: str) -> str | None:
+    reason = over_limits(holder, limits, size_bytes=len(holder.SerializeToString()))
+    return reason and f"{name} with {reason}"
 
 
 def _prepared(
     request: IngestRequest,
-    envelopes: Iterator[tuple[Envelope, Any]],
-    macs: list[bytes],
-    removed: dict[int, _Removed],
+    places: Iterator[_Placed | None],
+    macs: Iterator[bytes | None],
+    removed: Mapping[int, _Removed],
     *,
     preparer: Preparer,
     taken: TakenApart,
-) -> Iterator[Prepared]:
+) -> Iterator[Prepared | None]:
+    """Yield every item that can be stored, and None where time passed without one."""
     prepare = _PREPARE[request.signal]
     ordinals: Counter[bytes] = Counter()
-    for index, ((envelope, message), mac) in enumerate(zip(envelopes, macs, strict=True)):
-        item = _Item(message, envelope, mac)
+    index = -1
+    for place in places:
+        if place is None:
+            yield None
+            continue
+        index += 1
         try:
+            mac = next(macs)
+            if mac is None:
+                raw = place.message.SerializeToString()
+                size = len(raw)
+                if _is_over(place.message, request.signal, taken, preparer.limits, size_bytes=size):
+                    yield None
+                    continue
+                mac = preparer.mac(place.context, raw)
             made = prepare(
                 preparer,
-                item,
+                _Item(place.message, place.envelope, mac),
                 taken=taken,
                 ordinals=ordinals,
                 received_ns=request.received_ns,
                 removed=removed.get(index, ()),
             )
+            yield from made or (None,)
         except Exception as error:  # a stage must not end the thread: this item is refused
             _log.exception("an item could not be prepared and is refused")
             taken.reasons[f"internal error ({type(error).__name__})"] += 1
-            continue
-        yield from made
 
 
 def _prepare_span(
@@ -268,26 +340,28 @@ def _prepare_metric(
     ordinals: Counter[bytes],
     received_ns: int,
     removed: _Removed,
-) -> Sequence[PreparedPoint]:
-    made = []
+) -> Iterator[PreparedPoint | None]:
+    """Yield the points of a metric one by one: one may have a million."""
     for metric, point in single_points(item.message):
         ordinal = ordinals[item.mac]
         ordinals[item.mac] += 1
-        made.append(
-            prepare_point(
-                metric,
-                point,
-                item.envelope,
-                mac=item.mac,
-                ordinal=ordinal,
-                received_ns=received_ns,
-                removed=removed,
-            )
+        reason = None if point is None else _over(point, preparer.limits, "a data point")
+        if reason is not None:
+            taken.reasons[reason] += 1
+            yield None
+            continue
+        yield prepare_point(
+            metric,
+            point,
+            item.envelope,
+            mac=item.mac,
+            ordinal=ordinal,
+            received_ns=received_ns,
+            removed=removed,
         )
-    return made
 
 
-_PREPARE: Mapping[Signal, Callable[..., Sequence[Prepared]]] = {
+_PREPARE: Mapping[Signal, Callable[..., Iterable[Prepared | None]]] = {
     Signal.TRACES: _prepare_span,
     Signal.LOGS: _prepare_log,
     Signal.METRICS: _prepare_metric,

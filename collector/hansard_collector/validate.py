@@ -5,8 +5,11 @@ The decisions are those of reference/otlp.md §9 and §12, row by row.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Final
 
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_store.flags import SpanFlag
@@ -18,6 +21,70 @@ _YEAR_2000_NS = 946_684_800 * 1_000_000_000
 _DAY_NS = 86_400 * 1_000_000_000
 _PARENT_IS_REMOTE = 0x200  # flags bit 9, meaningful when bit 8 is set too
 _REMOTE_IS_KNOWN = 0x100
+
+
+# Values inside of values, for each attribute that may be sent: the receipts of a compile are lists
+# of many thousand texts and numbers. An entry of a map costs eight times an element of a list.
+_VALUES_PER_ATTRIBUTE = 64
+_ENTRY_WEIGHT = 8
+_MOST_PER_BYTE = _ENTRY_WEIGHT // 2  # an entry has two bytes or more
+
+
+@dataclass(frozen=True, slots=True)
+class ItemLimits:
+    """How large a span, log record or data point may be by count; by bytes its request is."""
+
+    attributes: int = 16_384  # of its own; it may have as many events, and as many links
+
+    @property
+    def values(self) -> int:
+        """Elements of lists that an item may hold, or an eighth of it in pairs of key and value."""
+        return self.attributes * _VALUES_PER_ATTRIBUTE
+
+
+USUAL_LIMITS: Final = ItemLimits()
+# What a setting may say: the default of OpenTelemetry's SDKs, and some seconds of work on one span.
+LEAST_ATTRIBUTES: Final = 128
+MOST_ATTRIBUTES: Final = 262_144
+
+
+def over_limits(item: Any, limits: ItemLimits, *, size_bytes: int) -> str | None:
+    """Return why an item is too large to be worked on beside others, or None.
+
+    `item` is a Span, LogRecord, data point, Resource or Scope; `size_bytes` is its length in
+    protobuf, if its values are to be counted.
+    """
+    for name in ("attributes", "events", "links", "metadata"):
+        if len(getattr(item, name, ())) > limits.attributes:
+            return f"more than {limits.attributes:,} {name}"
+    if size_bytes * _MOST_PER_BYTE <= limits.values:
+        return None
+    left = limits.values
+    for count in _values_of(item):
+        left -= count
+        if left < 0:
+            return f"more than {limits.values:,} values in lists, or an eighth of that in maps"
+    return None
+
+
+def _values_of(item: Any) -> Iterator[int]:
+    """Yield what the values of each list or map weigh, before they are walked."""
+    holders = [item, *getattr(item, "events", ()), *getattr(item, "links", ())]
+    pending = [pair.value for holder in holders for pair in getattr(holder, "attributes", ())]
+    yield len(pending) * _ENTRY_WEIGHT
+    if isinstance(item, LogRecord):
+        pending.append(item.body)
+    while pending:
+        value = pending.pop()
+        kind = value.WhichOneof("value")
+        if kind == "array_value":
+            inner = value.array_value.values
+            yield len(inner)
+            pending.extend(inner)
+        elif kind == "kvlist_value":
+            entries = value.kvlist_value.values
+            yield len(entries) * _ENTRY_WEIGHT
+            pending.extend(entry.value for entry in entries)
 
 
 @dataclass(frozen=True, slots=True)

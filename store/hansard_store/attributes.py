@@ -17,7 +17,7 @@ from typing import Any
 MAX_VALUE_CHARS = 512  # longer texts are found by full text search, not by equality
 # How the SDK and the machine describe themselves: the same on every span, filtered by nobody.
 _UNINDEXED_RESOURCE = ("telemetry.", "process.", "os.")
-_CACHE_ENTRIES = 100_000
+_CACHE_ENTRIES = 25_000
 # Dialects that flatten messages into keys send all earlier ones again with every call. Only the
 # first eight are indexed, or the index would grow with the square of a conversation's length;
 # what later ones say is found by full text search.

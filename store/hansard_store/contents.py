@@ -14,14 +14,14 @@ from typing import NamedTuple
 import apsw
 
 from hansard_store.bulk import as_json, joined
-from hansard_store.cutting import cut, cut_after, element_of
+from hansard_store.cutting import MOST_PIECES, cut, cut_after, element_of, is_crowded
 from hansard_store.errors import StoreCorruptError
 from hansard_store.numbering import DigestNumbering, Numbering
 from hansard_store.packing import pack_all, unpack
 
-_REUSE_BYTES = 64 * 1024 * 1024  # texts kept to be compared with the next of their conversation
+_REUSE_BYTES = 24 * 1024 * 1024  # texts kept to be compared with the next of their conversation
 _MIN_CUT_CHARS = 256  # below, a whole content is cheaper than its pieces
-_KNOWN_DIGESTS = 200_000
+_KNOWN_DIGESTS = 40_000
 _KNOWN_NODES = 0  # pieces remember theirs
 _HELD_BYTES = 8 * 1024 * 1024  # of contents that wait; more are written at once
 _KEPT_PER_KEY = 3  # interleaved sub-agents share a trace and a key
@@ -71,7 +71,7 @@ class ContentCutter:
 
     def cut(self, trace_id: bytes, key: str, text: str) -> CutValue | None:
         """Return the text in pieces, or None when it is to be stored whole."""
-        if len(text) < _MIN_CUT_CHARS or text[0] not in "[{ \n\t\r":
+        if len(text) < _MIN_CUT_CHARS or text[0] not in "[{ \n\t\r" or is_crowded(text):
             return None
         slot = (trace_id, key)
         known = self._previous.get(slot, [])
@@ -92,6 +92,8 @@ class ContentCutter:
             found = cut_after(text, [piece.text for piece in previous.pieces])
             if found is not None:
                 shared, rest = found
+                if shared + len(rest.pieces) > MOST_PIECES:
+                    return None
                 pieces = (*previous.pieces[:shared], *map(Piece, rest.pieces))
                 whole = previous.whole and rest.tail.strip() == "]"
                 return CutValue(pieces, rest.tail, whole, len(text))
@@ -101,7 +103,7 @@ class ContentCutter:
         before = self._previous.pop(slot, [])
         self._held_chars += _chars(values) - _chars(before)
         self._previous[slot] = values
-        while self._held_chars > _REUSE_BYTES and len(self._previous) > 1:
+        while self._held_chars > _REUSE_BYTES:
             _, dropped = self._previous.popitem(last=False)
             self._held_chars -= _chars(dropped)
 

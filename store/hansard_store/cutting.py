@@ -13,8 +13,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 _MAX_DEPTH = 3
+# Work on one value is not divided, so it is bounded: 16,000 messages of a list take 0.4 s, of which
+# a text of as many lists and objects as this has about as many.
+MOST_CONTAINERS: Final = 49_152
+MOST_PIECES: Final = 32_768
 _SPACE = " \t\n\r"
 _raw_decode = json.JSONDecoder().raw_decode
 
@@ -28,12 +33,21 @@ class Cut:
     whole: bool  # the text is the array and nothing else, so the pieces are its elements
 
 
+def is_crowded(text: str) -> bool:
+    """Return whether a JSON text may hold more lists and objects than are read one by one."""
+    if len(text) <= 2 * MOST_CONTAINERS or text.lstrip(_SPACE)[:1] not in ("[", "{"):
+        return False
+    return text.count("{") + text.count("[") > MOST_CONTAINERS
+
+
 def cut(text: str) -> Cut | None:
     """Return the pieces of a JSON text, or None where it has no array to cut.
 
-    Linear in the text. Texts that are not JSON, are cut off in the middle, or nest too deeply for
-    the decoder are not cut: they are one content.
+    Linear in the text. Texts that are not JSON, are cut off in the middle, nest too deeply for
+    the decoder, or have too many elements are not cut: they are one content.
     """
+    if is_crowded(text):
+        return None
     try:
         begin = _main_array(text, _skip_space(text, 0), depth=0)
         if begin is None:
@@ -85,6 +99,8 @@ def _cut_from(text: str, begin: int, position: int, *, whole: bool) -> Cut:
             position = _skip_space(text, position + 1)
         _, end = _raw_decode(text, position)
         pieces.append(text[begin:end])
+        if len(pieces) > MOST_PIECES:
+            raise ValueError("too many elements")
         begin = end
         position = _skip_space(text, end)
         if text[position] not in ",]":

@@ -19,7 +19,7 @@ from hansard_store.packing import pack_all
 from hansard_store.projections import CallProjection, SpanProjection, TextProjection
 from hansard_store.text_bodies import LONG_CHARS, BodyWriter, strings_of
 
-_KNOWN = 200_000
+_KNOWN = 40_000
 _KNOWN_NAMES, _NAME_CHARS = 20_000, 64
 # What one text adds to the index at most; the rest stays readable, and is said to be unindexed.
 INDEXED_CHARS = 1_000_000

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hansard.config import FILE_TABLE as SDK_TABLE
+from hansard_collector.validate import LEAST_ATTRIBUTES, MOST_ATTRIBUTES, USUAL_LIMITS
 from hansard_compiler.errors import ConfigError
 from hansard_web.settings import Token, parse_token
 
@@ -78,6 +79,7 @@ class Config:
     decide: str = "principals"
     keep: int | None = None  # nanoseconds
     max_disk: int | None = None  # bytes
+    max_attributes: int = USUAL_LIMITS.attributes
     heads_copy: str | None = None  # a folder, or off
 
     @property
@@ -118,6 +120,13 @@ def parse_size_bytes(text: str) -> int:
     if match is None or float(match[1]) == 0:
         raise ValueError("a number and a unit, such as 20GB or 512MB")
     return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
+
+
+def _parse_attributes(text: str) -> int:
+    is_number = text.isascii() and text.isdecimal() and len(text) < 10
+    if not is_number or not LEAST_ATTRIBUTES <= int(text) <= MOST_ATTRIBUTES:
+        raise ValueError(f"a number from {LEAST_ATTRIBUTES} to {MOST_ATTRIBUTES}")
+    return int(text)
 
 
 def _parse_path(text: str) -> Path:
@@ -295,6 +304,13 @@ SETTINGS: Final = (
         "no limit",
         "size",
         "The oldest runs are deleted when the store is larger than this; pinned ones stay.",
+    ),
+    Setting(
+        "max_attributes",
+        _parse_attributes,
+        str(USUAL_LIMITS.attributes),
+        "number",
+        "Attributes, events or links that one span may have; one with more is rejected singly.",
     ),
     Setting(
         "heads_copy",

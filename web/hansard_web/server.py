@@ -41,6 +41,7 @@ from hansard_collector.receivers.grpc import (
 from hansard_collector.receivers.status import STORE_WAIT_S, Refusal
 from hansard_collector.redact import RetentionPolicy
 from hansard_collector.silence import SilenceWatch
+from hansard_collector.validate import ItemLimits
 from hansard_compiler.errors import ConfigError, HansardError
 from hansard_compiler.redaction import Redactor
 from hansard_store.audit.schedule import SealSchedule
@@ -52,7 +53,7 @@ from hansard_store.principals.service import Principals
 from hansard_web.app import create_app
 from hansard_web.config import Config
 from hansard_web.connections import BoundedConnection
-from hansard_web.heap import settle_heap
+from hansard_web.heap import HeapKeeper, bound_arenas, settle_heap
 from hansard_web.janitor import Janitor, Limits
 from hansard_web.presence import Doors, announce, withdraw
 from hansard_web.scripts import script_in
@@ -146,6 +147,7 @@ class Server:
 
     def _open(self, opened: ExitStack) -> None:
         config = self._config
+        bound_arenas()
         _check_tls(config)
         self._sockets = [opened.enter_context(_listen(config))]
         if config.socket is not None:
@@ -159,7 +161,12 @@ class Server:
             open_for_ingest(folder).close()  # migrated before the first page reads it
         else:
             retention = RetentionPolicy(config.retention, Redactor(folder.key()))
-            pipeline = Pipeline(folder, retention, durability=config.durability)
+            pipeline = Pipeline(
+                folder,
+                retention,
+                durability=config.durability,
+                limits=ItemLimits(config.max_attributes),
+            )
             opened.callback(pipeline.close)
             principals = Principals(
                 folder, configured=((one.secret, one.scopes) for one in config.token)
@@ -220,7 +227,8 @@ class Server:
         self._on_ready = on_ready
         sys.setswitchinterval(_SWITCH_S)
         settle_heap()
-        with asyncio.Runner(loop_factory=self._http.config.get_loop_factory()) as runner:
+        loop_factory = self._http.config.get_loop_factory()
+        with HeapKeeper().working(), asyncio.Runner(loop_factory=loop_factory) as runner:
             runner.run(self._serve())
 
     def stop(self) -> None:

@@ -20,6 +20,7 @@ from hansard_compiler.calls import (
     ToolCallPart,
     ToolResultPart,
 )
+from hansard_store.cutting import MOST_PIECES
 
 _NO_MESSAGES: tuple[Message, ...] = ()
 
@@ -321,7 +322,7 @@ def cut_messages(source: str, role: str) -> tuple[Message, ...]:
     """Return the whole messages of a JSON array that was cut off, and the rest as text."""
     found: list[Message] = []
     at = 1
-    while True:
+    while len(found) < MOST_PIECES:
         while at < len(source) and source[at] in " \t\r\n,":
             at += 1
         try:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hansard_collector.dialects import chat, tool_lists, traceloop
+from hansard_collector.dialects.parts import parts_of
 from hansard_collector.dialects.reading import Reading
 from hansard_collector.dialects.values import (
     first,
@@ -18,6 +19,7 @@ from hansard_collector.dialects.values import (
 )
 from hansard_collector.normalised import Document
 from hansard_compiler.calls import Json, Message, ToolCallPart
+from hansard_store.cutting import is_crowded
 
 _TRACELOOP_JS = "@traceloop/"
 
@@ -140,6 +142,8 @@ def message_list(reading: Reading, key: str, *, role: str) -> tuple[Message, ...
         elements = reading.view.elements.get(key)
         if elements is not None:
             return _of_elements(reading, elements, role=role)
+        if is_crowded(value):
+            return chat.one(chat.message(role, parts_of(value)))
         if value.lstrip()[:1] == "[" and isinstance(reading.opened(key), str):
             reading.notes.append(f"{key} was cut off by the sender: its last message is not whole")
             return chat.cut_messages(value.lstrip(), role)

@@ -16,6 +16,8 @@ from typing import Any
 
 import orjson
 
+from hansard_store.cutting import MOST_PIECES, is_crowded
+
 # Texts that stand where content was left out: they are not content (genai-dialects.md, rule 0.7).
 _MARKERS = frozenset(
     {"", "<REDACTED>", "[REDACTED]", "__REDACTED__", "<replaced>", "<elided>", "<not serializable>"}
@@ -81,7 +83,8 @@ def opened(value: Any) -> Any:
     """Return what a string of JSON holds; any other value, or broken JSON, as it is.
 
     Only objects, arrays and quoted strings are opened: the text `5` stays the text `5`. JSON
-    nested too deep for a recursive walk stays text.
+    nested too deep for a recursive walk stays text, and so does what holds too much to be read
+    element by element (`hansard_store.cutting`).
     """
     if not isinstance(value, str) or not value:
         if isinstance(value, bytes) and (said := of_bytes(value)) is not value:
@@ -89,11 +92,7 @@ def opened(value: Any) -> Any:
         return value
     if value[0] not in '{["' and value.lstrip()[:1] not in ("{", "[", '"'):
         return value
-    try:
-        result = orjson.loads(value)
-    except ValueError:
-        return _opened_leniently(value)
-    return value if _is_deep(value, result) else result
+    return parsed(value)
 
 
 def of_bytes(value: Any) -> Any:
@@ -226,8 +225,11 @@ def unix_ns(value: Any) -> int | None:
 
 def parsed(source: str) -> Any:
     """Return what a whole JSON text holds, scalars too; broken JSON as the text it is."""
+    if is_crowded(source):
+        return source
     try:
         result = orjson.loads(source)
     except ValueError:
         return _opened_leniently(source)
-    return source if _is_deep(source, result) else result
+    is_long = isinstance(result, list) and len(result) > MOST_PIECES
+    return source if is_long or _is_deep(source, result) else result

@@ -15,7 +15,15 @@ from urllib.parse import unquote
 import grpc
 
 from hansard.probe import HELLO, PRODUCT
-from hansard_collector.ingest import Encoding, Ingest, IngestRequest, Sender, Signal
+from hansard_collector.ingest import (
+    Encoding,
+    Ingest,
+    IngestRequest,
+    IngestResult,
+    Sender,
+    Signal,
+)
+from hansard_collector.receivers.stalling import StallWatch
 from hansard_collector.receivers.status import (
     MAX_BODY_BYTES,
     STORE_TOO_SLOW,
@@ -35,6 +43,21 @@ from hansard_compiler.errors import ConfigError
 
 # Each waits for a commit most of its time, so many cost little; idle ones are not started.
 _WORKERS = 64
+_MOST_CALLS = 1024  # begun and waiting for a worker; more are refused unread
+_CONNECTION = (
+    # What a connection may begin at once: one sender cannot take all workers for long.
+    ("grpc.max_concurrent_streams", 100),
+    ("grpc.server_handshake_timeout_ms", 20_000),
+    # A sender that vanished is noticed within 80 s, though TCP would wait for hours.
+    ("grpc.keepalive_time_ms", 60_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),  # senders may ask, too
+    # Senders open a new connection by themselves: none is kept for ever.
+    ("grpc.max_connection_idle_ms", 600_000),
+    ("grpc.max_connection_age_ms", 3_600_000),
+    ("grpc.max_connection_age_grace_ms", 60_000),
+)
 _MAX_DETAIL_BYTES = 1024  # of a message: trailers over 8 KiB are dropped by the senders' library
 _SIGNALS = {f"/{contract.service}/Export": signal for signal, contract in CONTRACTS.items()}
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
@@ -47,6 +70,7 @@ _UNKNOWN_METHOD = Refusal(
 _NO_MESSAGE = Refusal(
     Reason.TOO_LARGE, "a message over the size limit, or a call that brought none"
 )
+_SENDER_STALLED = Refusal(Reason.SENDER_STALLED, "the message did not come in time")
 _SENDER_GONE = Refusal(Reason.SENDER_GONE, "the sender gave up before its request was read")
 
 
@@ -83,6 +107,9 @@ class GrpcSettings:
     port: int = 4317  # 0 picks a free one
     max_message_bytes: int = MAX_BODY_BYTES
     store_wait_s: float = STORE_WAIT_S
+    message_wait_s: float = 20.0  # from the call's beginning to its whole message
+    busy_wait_s: float = 1.0  # the same, while other calls find no worker, or memory is short
+    max_growth_bytes: int = 512 << 20  # of the process, before few may go on with large messages
     tls_certificate: Path | None = None  # PEM, with the chain; needs tls_key
     tls_key: Path | None = None
 
@@ -100,10 +127,20 @@ class GrpcReceiver:
         """Bind the port, so that a taken one is a ConfigError before anything else is started."""
         settings = settings or GrpcSettings()
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="otlp-grpc")
+        self._watch = StallWatch(
+            workers=_WORKERS,
+            wait_s=settings.message_wait_s,
+            busy_wait_s=settings.busy_wait_s,
+            max_growth_bytes=settings.max_growth_bytes,
+        )
         self._server = grpc.server(
             self._workers,
-            handlers=[_OtlpMethods(ingest, settings=settings, authorise=authorise)],
+            handlers=[
+                _OtlpMethods(ingest, settings=settings, authorise=authorise, watch=self._watch)
+            ],
+            maximum_concurrent_rpcs=_MOST_CALLS,
             options=[
+                *_CONNECTION,
                 ("grpc.max_receive_message_length", settings.max_message_bytes),
                 ("grpc.max_send_message_length", settings.max_message_bytes),
                 ("grpc.so_reuseport", 0),  # or two servers would share the port, and the data
@@ -112,12 +149,14 @@ class GrpcReceiver:
         self.port = _bind(self._server, settings)
 
     def start(self) -> None:
+        self._watch.start()
         self._server.start()
 
     def stop(self, grace_s: float = STORE_WAIT_S) -> None:
         """Take no more requests, let those accepted finish within `grace_s`; returns when done."""
         self._server.stop(grace_s).wait()
         self._workers.shutdown()
+        self._watch.stop()
 
 
 def _bind(server: grpc.Server, settings: GrpcSettings) -> int:
@@ -164,10 +203,18 @@ class _OtlpMethods(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc ships n
     message is there, so a wrong token is refused unread and a message over the limit is counted.
     """
 
-    def __init__(self, ingest: Ingest, *, settings: GrpcSettings, authorise: Authorise) -> None:
+    def __init__(
+        self,
+        ingest: Ingest,
+        *,
+        settings: GrpcSettings,
+        authorise: Authorise,
+        watch: StallWatch,
+    ) -> None:
         self._ingest = ingest
         self._settings = settings
         self._authorise = authorise
+        self._watch = watch
 
     def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
         if details.method == HELLO:
@@ -179,7 +226,7 @@ class _OtlpMethods(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc ships n
 
         def answer(messages: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
             sender = Sender(_address(context.peer()), metadata.get("user-agent", ""), "grpc")
-            call = _Call(self._ingest, self._settings, signal, sender, context)
+            call = _Call(self._ingest, self._settings, self._watch, signal, sender, context)
             return call.export(messages) if refusal is None else call.refuse(refusal)
 
         return grpc.stream_unary_rpc_method_handler(answer)
@@ -191,6 +238,7 @@ class _Call:
 
     ingest: Ingest
     settings: GrpcSettings
+    watch: StallWatch
     signal: Signal | None
     sender: Sender
     context: grpc.ServicerContext
@@ -199,10 +247,11 @@ class _Call:
         if self.signal is None:
             self.refuse(_UNKNOWN_METHOD)
         body = self._receive(messages)
+        size = len(body)
         if not self.context.is_active():
             # Its deadline passed while it waited for a worker: the sender has given up on it.
-            self.refuse(_SENDER_GONE, size_bytes=len(body))
-        future = submit(
+            self.refuse(_SENDER_GONE, size_bytes=size)
+        queued = submit(
             self.ingest,
             IngestRequest(
                 signal=self.signal,
@@ -212,21 +261,29 @@ class _Call:
                 received_ns=time.time_ns(),
             ),
         )
-        wait([future], timeout=self.settings.store_wait_s)
-        outcome = outcome_of(future) if future.done() else STORE_TOO_SLOW
+        del body  # from here on the pipeline holds it, as long as it needs it
+        outcome: IngestResult | Refusal
+        if isinstance(queued, Refusal):
+            outcome = queued
+        else:
+            wait([queued], timeout=self.settings.store_wait_s)
+            outcome = outcome_of(queued) if queued.done() else STORE_TOO_SLOW
         if isinstance(outcome, Refusal):
-            self.refuse(outcome, size_bytes=len(body))
+            self.refuse(outcome, size_bytes=size)
         response: bytes = export_response(self.signal, outcome).SerializeToString()
         return response
 
     def _receive(self, messages: Iterator[bytes]) -> bytes:
+        waiting = self.watch.begin(self.context.cancel)
         try:
             body: bytes | None = next(messages, None)
         except grpc.RpcError:  # the call is over already; this only tells the ledger
-            self._report(_NO_MESSAGE, size_bytes=0)
+            self._report(_SENDER_STALLED if waiting.is_cut else _NO_MESSAGE, size_bytes=0)
             raise
+        finally:
+            self.watch.end(waiting)
         if body is None:
-            self.refuse(_NO_MESSAGE)
+            self.refuse(_SENDER_STALLED if waiting.is_cut else _NO_MESSAGE)
         return body
 
     def refuse(self, refusal: Refusal, *, size_bytes: int = 0) -> NoReturn:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -21,8 +22,17 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, NoMatchFound
 from starlette.types import Receive, Scope, Send
 
+from hansard_collector.decode import judge_start
 from hansard_collector.errors import IngestError
-from hansard_collector.ingest import Encoding, Ingest, IngestRequest, IngestResult, Sender, Signal
+from hansard_collector.ingest import (
+    Encoding,
+    Ingest,
+    IngestRequest,
+    IngestResult,
+    Sender,
+    Signal,
+    without_frames,
+)
 from hansard_collector.receivers.cors import cors_headers, preflight_headers
 from hansard_collector.receivers.encoding import IDENTITY, SUPPORTED, inflate, is_supported
 from hansard_collector.receivers.http_answers import (
@@ -49,7 +59,7 @@ from hansard_collector.receivers.status import (
 )
 from hansard_collector.signals import ExportResponse
 
-_INFLATING_AT_ONCE = 4  # each may need memory for three whole bodies while it works
+_INFLATING_AT_ONCE = 2  # each keeps a processor busy for as long as it works
 
 
 _SENDER_GONE = Refusal(Reason.SENDER_GONE, "the connection ended before the request did")
@@ -61,10 +71,13 @@ class HttpSettings:
     """Limits of the HTTP door, and the origins whose pages may send to it."""
 
     max_body_bytes: int = MAX_BODY_BYTES
-    max_buffered_bytes: int = 4 * MAX_BODY_BYTES  # of all requests being read together
+    # Of all requests being read and inflated together. One of the largest size needs three times
+    # that: compressed, in pieces and whole.
+    max_buffered_bytes: int = 3 * MAX_BODY_BYTES
     max_drained_bytes: int = MAX_BODY_BYTES
     store_wait_s: float = STORE_WAIT_S
     chunk_wait_s: float = 30.0
+    body_wait_s: float = 60.0  # for all of a body: exporters give up after ten seconds
     cors_origins: frozenset[str] = frozenset()
     prefixes: tuple[str, ...] = PREFIXES
 
@@ -150,7 +163,12 @@ class _OtlpRoute(BaseRoute):
 
     async def _answer_export(self, exchange: _Exchange, receive: Receive) -> Response | None:
         """The answer to a request, or None when its sender is gone."""
-        body = Body(receive, budget=self._budget, chunk_wait_s=self._settings.chunk_wait_s)
+        body = Body(
+            receive,
+            budget=self._budget,
+            chunk_wait_s=self._settings.chunk_wait_s,
+            whole_wait_s=self._settings.body_wait_s,
+        )
         try:
             upload = _check(exchange)
             answer = upload if isinstance(upload, Refusal) else await self._store(upload, body)
@@ -174,7 +192,7 @@ class _OtlpRoute(BaseRoute):
             return _SENDER_STALLED
         except IngestError as error:
             return refusal_of(error)
-        future = submit(
+        queued = submit(
             self._ingest,
             IngestRequest(
                 signal=upload.signal,
@@ -185,9 +203,11 @@ class _OtlpRoute(BaseRoute):
             ),
         )
         body.free()  # from here on the pipeline counts it
-        if not await _is_done(future, within_s=self._settings.store_wait_s):
+        if isinstance(queued, Refusal):
+            return queued
+        if not await _is_done(queued, within_s=self._settings.store_wait_s):
             return STORE_TOO_SLOW
-        outcome = outcome_of(future)
+        outcome = outcome_of(queued)
         if isinstance(outcome, Refusal):
             return outcome
         return export_response(upload.signal, outcome)
@@ -198,13 +218,25 @@ class _OtlpRoute(BaseRoute):
         if upload.content_encoding == IDENTITY:
             return content
         # In a thread whatever the size: a few hundred bytes may stand for 64 MiB.
-        unpack = partial(inflate, content, upload.content_encoding, limit_bytes=limit_bytes)
-        return await to_thread.run_sync(unpack, limiter=self._inflating)
+        unpack = partial(
+            inflate,
+            content,
+            upload.content_encoding,
+            limit_bytes=limit_bytes,
+            hold=body.hold,
+            judge=partial(judge_start, upload.encoding),
+        )
+        inflated = await to_thread.run_sync(_returning, unpack, limiter=self._inflating)
+        if isinstance(inflated, Exception):
+            raise inflated
+        return inflated
 
     async def _refuse(self, exchange: _Exchange, refusal: Refusal, body: Body) -> Response:
+        body.free()  # nothing of it is kept, whatever is still read
         # A sender that asked first (curl with a large body) has not begun and need not.
         waits_for_permission = exchange.headers.get("expect", "").lower() == "100-continue"
-        if body.read_bytes or not waits_for_permission:
+        is_awaited = body.read_bytes or not waits_for_permission
+        if is_awaited and refusal is not _SENDER_STALLED:  # who trickles would go on with it
             with contextlib.suppress(ClientDisconnect):
                 await body.drain(self._settings.max_drained_bytes)
         self._report(exchange, refusal, body)
@@ -223,6 +255,18 @@ class _OtlpRoute(BaseRoute):
             sender=exchange.sender,
             size_bytes=body.read_bytes,
         )
+
+
+def _returning(work: Callable[[], bytes]) -> bytes | Exception:
+    """Return an error of a thread in place of raising it.
+
+    The frame that waits for a thread has the future that holds the error, and so would be held by
+    the error itself, with all that was inflated until then.
+    """
+    try:
+        return work()
+    except Exception as error:
+        return without_frames(error)
 
 
 def _check(exchange: _Exchange) -> _Upload | Refusal:

@@ -98,8 +98,10 @@ def outcome_of(future: Future[IngestResult]) -> IngestResult | Refusal:
     if future.cancelled():
         return SHUTTING_DOWN
     error = future.exception()
-    if error is None:
-        return future.result()
+    return future.result() if error is None else _refused(error)
+
+
+def _refused(error: BaseException) -> Refusal:
     refusal = refusal_of(error)
     if refusal.reason is Reason.INTERNAL:
         _log.error("a request failed in the pipeline", exc_info=error)
@@ -157,14 +159,16 @@ def capped(text: str, limit_bytes: int = MAX_MESSAGE_BYTES) -> str:
     return encoded[: limit_bytes - len("…".encode())].decode("utf-8", "ignore") + "…"
 
 
-def submit(ingest: Ingest, request: IngestRequest) -> Future[IngestResult]:
-    """Hand a request to the pipeline; what it refuses at once fails the future, as later does."""
+def submit(ingest: Ingest, request: IngestRequest) -> Future[IngestResult] | Refusal:
+    """Queue a request with the pipeline; a Refusal, and no reference to it, where it is not queued.
+
+    A future that held the error here would be kept by the error's own frame, and the request with
+    it: a server that refused requests under load kept each of them.
+    """
     try:
         return ingest.submit(request)
     except Exception as error:  # the pipeline's border: every failure becomes an answer
-        refused: Future[IngestResult] = Future()
-        refused.set_exception(error)
-        return refused
+        return _refused(error)
 
 
 def report(

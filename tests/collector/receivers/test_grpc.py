@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import datetime
 import socket
+import threading
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -359,3 +363,72 @@ def test_a_certificate_that_cannot_be_used_is_a_config_error_before_the_first_ca
         GrpcReceiver(
             pipeline, GrpcSettings(port=0, tls_certificate=certificate_file, tls_key=key_file)
         )
+
+
+# ---- calls whose message does not come
+
+
+def stall(channel: grpc.Channel, ended: threading.Event) -> Any:
+    """Begin a call and send no message until `ended`."""
+
+    def messages() -> Iterator[bytes]:
+        ended.wait()
+        yield from ()
+
+    return channel.stream_unary(TRACES).future(messages())
+
+
+def test_eighty_calls_without_a_message_do_not_keep_an_honest_sender_waiting(
+    open_grpc: OpenGrpc, pipeline: MemoryPipeline
+) -> None:
+    receiver = open_grpc(busy_wait_s=0.3)
+    ended = threading.Event()
+    with ExitStack() as open_channels:
+        address, options = f"127.0.0.1:{receiver.port}", [("grpc.use_local_subchannel_pool", 1)]
+        channels = [
+            open_channels.enter_context(grpc.insecure_channel(address, options=options))
+            for _ in range(4)
+        ]
+        open_channels.callback(ended.set)
+        calls = [stall(channel, ended) for channel in channels for _ in range(20)]
+
+        answer = call(receiver, traces())
+
+        assert answer == b""
+        assert len(pipeline.kept) == 1
+        assert calls[0].exception(timeout=20).code() is grpc.StatusCode.CANCELLED
+    receiver.stop()
+    assert "sender_stalled" in {refused.code for refused in pipeline.refused}
+
+
+def test_a_call_without_a_message_is_ended_in_time(
+    open_grpc: OpenGrpc, pipeline: MemoryPipeline
+) -> None:
+    receiver = open_grpc(message_wait_s=0.1)
+    ended = threading.Event()
+    with grpc.insecure_channel(f"127.0.0.1:{receiver.port}") as channel:
+        stalled = stall(channel, ended)
+
+        error = stalled.exception(timeout=20)
+        ended.set()
+
+    assert error.code() is grpc.StatusCode.CANCELLED
+    receiver.stop()
+    assert [refused.code for refused in pipeline.refused] == ["sender_stalled"]
+
+
+def test_when_memory_is_short_few_large_messages_go_on(
+    open_grpc: OpenGrpc, pipeline: MemoryPipeline
+) -> None:
+    receiver = open_grpc(max_growth_bytes=-(1 << 40))
+    ended = threading.Event()
+    with grpc.insecure_channel(f"127.0.0.1:{receiver.port}") as channel:
+        calls = [stall(channel, ended) for _ in range(6)]
+
+        some_ended, until = threading.Event(), time.monotonic() + 20
+        while sum(one.done() for one in calls) < 2 and time.monotonic() < until:
+            some_ended.wait(0.01)
+        cut = [one.code() for one in calls if one.done()]
+        ended.set()
+
+    assert cut == [grpc.StatusCode.CANCELLED] * 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import http.client
 import json
@@ -379,6 +380,49 @@ def test_a_sender_that_stalls_is_answered_and_counted(open_http: OpenHttp) -> No
 
     assert answer.startswith(b"HTTP/1.1 408")
     assert [refused.code for refused in door.pipeline.refused] == ["sender_stalled"]
+
+
+def test_a_sender_that_trickles_is_answered_when_its_time_is_over(open_http: OpenHttp) -> None:
+    door = open_http(body_wait_s=0.3)
+    head = f"POST /v1/logs HTTP/1.1\r\nhost: x\r\ncontent-type: {JSON}\r\n"
+
+    with socket.create_connection(("127.0.0.1", door.port), 10) as connection:
+        connection.sendall(f"{head}content-length: 9999\r\n\r\n".encode())
+        connection.settimeout(0.01)
+        answer = b""
+        for _ in range(2_000):
+            connection.sendall(b" ")
+            with contextlib.suppress(TimeoutError):
+                answer = connection.recv(100)
+                break
+
+    assert answer.startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
+def test_inflated_bytes_count_against_the_common_memory(open_http: OpenHttp, encoding: str) -> None:
+    door = open_http(max_buffered_bytes=100_000)
+    plain = traces(name="y" * 300_000)
+    compress = gzip.compress if encoding == "gzip" else zstandard.ZstdCompressor().compress
+
+    refused = door.post("/v1/traces", compress(plain), content_encoding=encoding)
+    taken = door.post("/v1/traces", compress(traces()), content_encoding=encoding)
+
+    assert (refused.status, refused.headers["retry-after"], taken.status) == (503, "1", 200)
+    assert [one.code for one in door.pipeline.refused] == ["busy"]
+
+
+@pytest.mark.parametrize("content_type", [PROTOBUF, JSON])
+def test_zeros_are_no_message_and_are_refused_without_being_kept(
+    open_http: OpenHttp, content_type: str
+) -> None:
+    door = open_http(max_buffered_bytes=1_000_000)
+
+    answer = door.post(
+        "/v1/traces", gzip.compress(bytes(50 * MIB)), content_type, content_encoding="gzip"
+    )
+
+    assert answer.status == 400
 
 
 def test_a_sender_that_asks_first_is_refused_before_it_sends(http_door: HttpDoor) -> None:

@@ -1,0 +1,292 @@
+"""Requests take turns: nobody waits for the end of somebody else's request."""
+
+from __future__ import annotations
+
+import gc
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
+
+from hansard_collector.errors import MalformedRequest, StoreBusy
+from hansard_collector.ingest import Encoding, IngestRequest, IngestResult, Signal
+from hansard_collector.jobs import Job
+from hansard_collector.receivers.status import Reason, Refusal, submit
+from hansard_collector.validate import ItemLimits
+from hansard_store.database import open_for_accountability
+from tests.collector.ingesting import SENDER, Ingesting, logs, metrics, pairs, span, traces
+
+WAIT_S = 120
+
+
+@pytest.fixture
+def ingesting(tmp_path: Path) -> Iterator[Ingesting]:
+    ingesting = Ingesting(tmp_path)
+    yield ingesting
+    ingesting.close()
+
+
+def request(message: Any, *, signal: Signal = Signal.TRACES) -> IngestRequest:
+    body = message.SerializeToString()
+    return IngestRequest(signal, Encoding.PROTOBUF, body, SENDER, time.time_ns())
+
+
+def in_order(ingesting: Ingesting, *requests: IngestRequest) -> list[int]:
+    """Submit requests while the store is locked; the order in which they are answered."""
+    blocker = open_for_accountability(ingesting.folder)
+    blocker.execute("BEGIN IMMEDIATE")
+    answered: list[int] = []
+    futures: list[Future[IngestResult]] = []
+    for number, one in enumerate(requests):
+        future = ingesting.pipeline.submit(one)
+        future.add_done_callback(lambda _, number=number: answered.append(number))
+        futures.append(future)
+    blocker.execute("ROLLBACK")
+    for future in futures:
+        assert future.result(WAIT_S).rejected == 0
+    return answered
+
+
+def chain(count: int) -> Any:
+    return traces(span(number, max(number - 1, 1)) for number in range(2, count + 2))
+
+
+def test_a_small_request_is_answered_before_a_long_one_that_came_first(
+    ingesting: Ingesting,
+) -> None:
+    small = traces([span(900_000)])
+
+    order = in_order(ingesting, request(chain(5_000)), request(small))
+
+    assert order == [1, 0]
+    assert ingesting.one("SELECT count(*) FROM span") == 5_001
+
+
+def test_small_requests_are_answered_in_the_order_in_which_they_came(
+    ingesting: Ingesting,
+) -> None:
+    requests = [request(traces([span(number)])) for number in range(1, 20)]
+
+    assert in_order(ingesting, *requests) == list(range(19))
+
+
+def test_a_metric_of_very_many_points_lets_others_through(ingesting: Ingesting) -> None:
+    metric = Metric(name="points")
+    for value in range(5_000):
+        metric.gauge.data_points.add(as_int=value, time_unix_nano=value + 1)
+
+    order = in_order(
+        ingesting,
+        request(metrics([metric]), signal=Signal.METRICS),
+        request(traces([span(1)])),
+    )
+
+    assert order == [1, 0]
+    assert ingesting.one("SELECT count(*) FROM metric_point") == 5_000
+
+
+def test_a_large_request_is_opened_beside_the_small_ones(ingesting: Ingesting) -> None:
+    huge = traces([span(1, attributes={"text": "word " * 2_000_000})])
+
+    order = in_order(ingesting, request(huge), *(request(traces([span(n)])) for n in (2, 3)))
+
+    assert order[-1] == 0
+    assert ingesting.one("SELECT count(*) FROM span") == 3
+
+
+def test_long_requests_take_turns_and_all_end(ingesting: Ingesting) -> None:
+    first, second = (
+        traces(span(n) for n in range(1, 2_000)),
+        traces(span(n) for n in range(10_000, 11_000)),
+    )
+
+    order = in_order(ingesting, request(first), request(second))
+
+    assert order == [1, 0]
+
+
+def test_large_requests_are_finished_when_the_pipeline_closes(tmp_path: Path) -> None:
+    ingesting = Ingesting(tmp_path)
+    huge = [traces([span(n, attributes={"text": "word " * 1_000_000})]) for n in (1, 2, 3)]
+    futures = [ingesting.pipeline.submit(request(one)) for one in huge]
+
+    ingesting.close()
+
+    assert [future.result(0).accepted for future in futures] == [1, 1, 1]
+
+
+# ---- what is too large to be worked on beside others
+
+
+def wide(count: int) -> Any:
+    return span(1, attributes={f"k{number}": "v" for number in range(count)})
+
+
+def with_events(count: int) -> Any:
+    made = span(1)
+    for _ in range(count):
+        made.events.add(name="e")
+    return made
+
+
+def with_links(count: int) -> Any:
+    made = span(1)
+    for number in range(count):
+        made.links.add(trace_id=bytes(range(16)), span_id=number.to_bytes(8, "big"))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (wide, "a span with more than 16,384 attributes"),
+        (with_events, "a span with more than 16,384 events"),
+        (with_links, "a span with more than 16,384 links"),
+    ],
+)
+def test_a_span_over_a_bound_is_rejected_singly_counted_and_never_cut(
+    ingesting: Ingesting, make: Any, reason: str
+) -> None:
+    result = ingesting.send(traces([make(16_385), span(2)]))
+
+    assert (result.accepted, result.rejected) == (1, 1)
+    assert reason in result.message
+    assert ingesting.one("SELECT count(*) FROM span") == 1
+    assert ingesting.ledger()["rejected"] == 1
+    assert ingesting.one("SELECT message FROM refusal") == reason
+
+
+@pytest.mark.parametrize("make", [wide, with_events, with_links])
+def test_a_span_of_just_the_bound_is_stored_whole(ingesting: Ingesting, make: Any) -> None:
+    assert ingesting.send(traces([make(16_384)])) == IngestResult(accepted=1)
+
+
+def test_the_bound_is_a_setting(tmp_path: Path) -> None:
+    ingesting = Ingesting(tmp_path, limits=ItemLimits(attributes=20_000))
+
+    result = ingesting.send(traces([wide(20_000)]))
+
+    assert result == IngestResult(accepted=1)
+    assert ingesting.one("SELECT count(*) FROM span") == 1
+    ingesting.close()
+
+
+@pytest.mark.parametrize("retention", ["full_payloads", "redacted_payloads", "metadata_only"])
+def test_a_bound_holds_in_every_retention(tmp_path: Path, retention: str) -> None:
+    ingesting = Ingesting(tmp_path, retention=retention)
+    poison = wide(16_385)
+    poison.attributes[0].value.string_value = "AKIAIOSFODNN7EXAMPLE"
+
+    result = ingesting.send(traces([poison, span(2), span(3)]))
+
+    assert (result.accepted, result.rejected) == (2, 1)
+    ingesting.close()
+
+
+def test_values_inside_of_values_are_bounded_too_but_not_lists_as_receipts_are(
+    ingesting: Ingesting,
+) -> None:
+    receipts = span(1, attributes={f"column {n}": ["item"] * 50_000 for n in range(16)})
+    nested = span(2)
+    inner = nested.attributes.add(key="map").value.kvlist_value.values
+    for number in range(140_000):
+        inner.add(key=f"k{number}").value.string_value = "v"
+
+    result = ingesting.send(traces([receipts, nested]))
+
+    assert (result.accepted, result.rejected) == (1, 1)
+    assert "values in lists" in result.message
+
+
+def test_a_resource_over_a_bound_costs_its_own_items_alone(ingesting: Ingesting) -> None:
+    sent = traces([span(1), span(2)])
+    sent.resource_spans[0].resource.attributes.extend(
+        pairs({f"k{number}": "v" for number in range(16_385)})
+    )
+    sent.MergeFrom(traces([span(3)]))
+
+    result = ingesting.send(sent)
+
+    assert (result.accepted, result.rejected) == (1, 2)
+    assert "a resource with more than 16,384 attributes" in result.message
+
+
+def test_a_log_record_over_a_bound_is_rejected_singly(ingesting: Ingesting) -> None:
+    poison = LogRecord(attributes=pairs({f"k{number}": "v" for number in range(16_385)}))
+
+    result = ingesting.send(logs([poison, LogRecord(event_name="e")]))
+
+    assert (result.accepted, result.rejected) == (1, 1)
+    assert "a log record with more than 16,384 attributes" in result.message
+
+
+def test_a_list_of_very_many_messages_is_stored_whole_and_not_read_one_by_one(
+    ingesting: Ingesting,
+) -> None:
+    sent = [
+        {"role": "user", "parts": [{"type": "text", "content": f"m{n}"}]} for n in range(40_000)
+    ]
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps(sent)}
+
+    result = ingesting.send(traces([span(1, attributes=chat)]))
+
+    assert result == IngestResult(accepted=1)
+    assert ingesting.one("SELECT count(*) FROM text") < 10
+    assert "is stored whole" in str(ingesting.one("SELECT notes FROM span"))
+
+
+# ---- what was refused is not held
+
+
+def alive(kind: type) -> int:
+    return sum(isinstance(one, kind) for one in gc.get_objects())
+
+
+@pytest.fixture
+def without_collector() -> Iterator[None]:
+    """Only what is no cycle goes away: the collector of a busy server comes late."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+class Full:
+    """The pipeline's face with a full queue."""
+
+    def submit(self, one: IngestRequest) -> Future[IngestResult]:
+        raise StoreBusy("the ingest queue is full; send it again in a second")
+
+    def refuse(self, one: object) -> None:
+        raise AssertionError("not asked")
+
+
+@pytest.mark.usefixtures("without_collector")
+def test_a_request_that_finds_a_full_queue_is_not_held() -> None:
+    before = alive(IngestRequest)
+
+    refusals = [submit(Full(), request(traces([span(1)]))) for _ in range(10)]
+
+    assert {one.reason for one in refusals if isinstance(one, Refusal)} == {Reason.BUSY}
+    assert alive(IngestRequest) == before
+
+
+@pytest.mark.usefixtures("without_collector")
+def test_requests_that_were_answered_are_not_held(tmp_path: Path) -> None:
+    ingesting = Ingesting(tmp_path)
+    before = alive(Job)
+    broken = IngestRequest(Signal.TRACES, Encoding.PROTOBUF, b"\xff" * 50, SENDER, 1)
+
+    for _ in range(5):
+        with pytest.raises(MalformedRequest):
+            ingesting.pipeline.submit(broken).result(WAIT_S)
+        ingesting.send(traces([span(1)]))
+    ingesting.close()
+
+    assert alive(Job) == before

@@ -1,0 +1,149 @@
+"""Memory of a server in a process of its own: it stays bounded, whatever is refused."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import grpc
+import pytest
+
+from hansard_collector.ingest import Signal
+from hansard_collector.signals import CONTRACTS
+from tests.collector.ingesting import span, traces
+from tests.journeys.processes import ServingProcess, serving
+
+MIB = 1 << 20
+EXPORT = f"/{CONTRACTS[Signal.TRACES].service}/Export"
+PROTOBUF = "application/x-protobuf"
+GROWTH = 300 * MIB  # over what the server took before
+DEADLINE_S = 60.0
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads /proc")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServingProcess]:
+    with serving(tmp_path_factory.mktemp("memory")) as running:
+        assert post(running, traces([span(1)]).SerializeToString()) == 200
+        yield running
+
+
+def resident(server: ServingProcess) -> int:
+    pages = Path(f"/proc/{server.process.pid}/statm").read_text().split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + DEADLINE_S
+    pause = threading.Event()
+    while not condition():
+        assert time.monotonic() < until
+        pause.wait(0.05)
+
+
+def post(server: ServingProcess, body: bytes, **headers: str) -> int:
+    address = urlsplit(server.http)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
+    try:
+        connection.request("POST", "/v1/traces", body, {"content-type": PROTOBUF} | named)
+        response = connection.getresponse()
+        response.read()
+        return response.status
+    finally:
+        connection.close()
+
+
+def storm(send: Callable[[], int], *, senders: int, rounds: int) -> Counter[int]:
+    """Send from many threads at once, and return the answers."""
+    with ThreadPoolExecutor(senders) as threads:
+        return Counter(threads.map(lambda _: send(), range(senders * rounds)))
+
+
+def large(size: int) -> bytes:
+    body: bytes = traces([span(2, attributes={"text": "word " * (size // 5)})]).SerializeToString()
+    return body
+
+
+def test_gzip_bodies_that_are_refused_leave_no_memory_behind(server: ServingProcess) -> None:
+    before = resident(server)
+    body = gzip.compress(large(60_000_000), 1)
+
+    answers = storm(lambda: post(server, body, content_encoding="gzip"), senders=16, rounds=2)
+
+    assert answers.keys() <= {200, 503}
+    assert answers[503]
+    wait_until(lambda: resident(server) < before + GROWTH // 2)
+
+
+def test_plain_bodies_that_are_refused_leave_no_memory_behind(server: ServingProcess) -> None:
+    before = resident(server)
+    body = large(60_000_000)
+
+    answers = storm(lambda: post(server, body), senders=8, rounds=2)
+
+    assert answers.keys() <= {200, 503}
+    wait_until(lambda: resident(server) < before + GROWTH // 2)
+
+
+def test_honest_senders_that_try_again_leave_no_memory_behind(server: ServingProcess) -> None:
+    before = resident(server)
+    body = large(2_000_000)
+
+    answers = storm(lambda: post(server, body), senders=60, rounds=3)
+
+    assert answers.keys() <= {200, 503}
+    wait_until(lambda: resident(server) < before + GROWTH // 2)
+
+
+def test_large_grpc_messages_that_are_refused_leave_no_memory_behind(
+    server: ServingProcess,
+) -> None:
+    before = resident(server)
+    body = large(60_000_000)
+
+    def send() -> int:
+        options = [
+            ("grpc.max_send_message_length", -1),
+            ("grpc.enable_retries", 0),
+            ("grpc.use_local_subchannel_pool", 1),
+        ]
+        with grpc.insecure_channel(urlsplit(server.grpc).netloc, options=options) as channel:
+            try:
+                channel.unary_unary(EXPORT)(body, timeout=60)
+            except grpc.RpcError as error:
+                return int(error.code().value[0])
+            return 0
+
+    storm(send, senders=8, rounds=2)
+
+    wait_until(lambda: resident(server) < before + GROWTH // 2)
+
+
+def test_poison_leaves_no_memory_behind(server: ServingProcess) -> None:
+    before = resident(server)
+    wide = span(3, attributes={f"k{number}": "v" for number in range(200_000)})
+    bodies = [
+        traces([wide]).SerializeToString(),
+        traces(
+            [span(4, attributes={"gen_ai.input.messages": "[" * 1_000_000})]
+        ).SerializeToString(),
+        gzip.compress(bytes(60 * MIB)),
+    ]
+
+    answers = [
+        post(server, body, **({"content_encoding": "gzip"} if body[:2] == b"\x1f\x8b" else {}))
+        for body in bodies
+    ]
+
+    assert answers == [200, 200, 400]
+    wait_until(lambda: resident(server) < before + GROWTH // 2)
