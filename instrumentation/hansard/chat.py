@@ -351,10 +351,14 @@ class ChatGate:
     def _pending(self) -> Flow[list[Json]]:
         return (yield from self._stored(self.pending))
 
-    def _note(self, kind: str, **told: str) -> Flow[None]:
-        event = {
-            "type": kind, "conversation": self.channel.name, **told, "agent": self.gate.agent,
-        }  # fmt: skip
+    def _note(self, kind: str, *, text: str, by: str = "") -> Flow[None]:
+        event: Json = {
+            "type": kind,
+            "conversation": self.channel.name,
+            "text": text,
+            "agent": self.gate.agent,
+            **({"by": by} if by else {}),
+        }
         yield from self._stored(lambda: self.gate.decisions.note(event))
 
     def _stored(self, ask: Callable[[], T]) -> Flow[T]:

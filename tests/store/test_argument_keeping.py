@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from hansard_compiler.retention import RetentionMode
 from hansard_store.approval_errors import BadProposal, ClaimRefused
 from hansard_store.approval_records import Approver, PolicyNote
 from hansard_store.argument_keeping import MAX_ARGUMENTS, MAX_BYTES, MAX_NAME, Keeper
+from hansard_store.verify import verify_store
 from tests.store.accounts import account, proposal
 
 SECRET = "sk-proj-" + "abcdefghijklmnopqrstuvwxyz0123456789ABCD"
@@ -29,6 +32,9 @@ def deep(levels: int) -> Any:
     for _ in range(levels):
         value = [value]
     return value
+
+
+ARGUMENTS = "SELECT arguments FROM approval WHERE approval_id = ?"
 
 
 @pytest.mark.covers("CG-09")
@@ -52,8 +58,31 @@ def deep(levels: int) -> Any:
         ({"a": []}, {"a": {}}),
     ],
 )
-def test_other_arguments_have_another_hash(one: Any, other: Any) -> None:
-    assert keeper().hash_of(one) != keeper().hash_of(other)
+def test_only_the_arguments_that_were_approved_run(tmp_path: Path, one: Any, other: Any) -> None:
+    with account(tmp_path) as desk:
+        ids = [
+            desk.propose(proposal(arguments=given)).approval.approval_id for given in (one, other)
+        ]
+        approved = desk.approve(ids[0], by="ana").approval_id
+
+        with pytest.raises(ClaimRefused) as presented:
+            desk.claim(approved, other)
+        with closing(sqlite3.connect(desk.folder.database)) as outside:
+            keys = [bytes.fromhex(one) for one in ids]
+            kept = [outside.execute(ARGUMENTS, (key,)).fetchone()[0] for key in keys]
+            sql = "UPDATE approval SET arguments = ? WHERE approval_id = ?"
+            outside.execute(sql, (kept[1], keys[0]))
+            outside.commit()
+        with pytest.raises(ClaimRefused) as altered:
+            desk.claim(approved)
+
+        findings = verify_store(desk.folder).findings
+        found = {one.row for one in findings if one.check == "approvals"}
+        assert presented.value.code == "arguments_changed"
+        assert altered.value.code in ("record_altered", "must_repropose")
+        assert desk.approval(approved).execution.state == "none"
+        assert found == ({approved} if kept[0] != kept[1] else set())  # else nothing was altered
+        assert desk.claim(approved, one).approval.approval_id == approved
 
 
 @given(st.dictionaries(st.text(), st.integers() | st.text() | st.floats(), max_size=5))

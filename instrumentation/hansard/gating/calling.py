@@ -62,8 +62,8 @@ class _Call:
         judgement = judged(self._gate.policy, self._tool, self._arguments, agent=self._agent)
         yield from self._check_waiting(judgement)
         if judgement.is_denied:
-            denied = told.of_policy(judgement)
-            yield from self._note("policy.blocked", arguments=self._arguments, **denied)
+            why = {"rule_ids": judgement.rule_ids, "reason": judgement.reason or None}
+            yield from self._note("policy.blocked", arguments=self._arguments, **why)
             raise PolicyDenied(self._tool.name, judgement.reason, judgement.json())
         if judgement.needs_approval:
             return (yield from self._asked(judgement, repropose))

@@ -35,6 +35,11 @@ class Judgement:
         return self.check is not None and self.check.needs_receipt
 
     @property
+    def obligations(self) -> list[str]:
+        """What rules demand before it runs, as the store and its API name it."""
+        return [] if self.check is None else sorted(str(one) for one in self.check.obligations)
+
+    @property
     def reason(self) -> str:
         return "" if self.check is None else self.check.reason
 

@@ -72,8 +72,8 @@ def executed(done: Executed) -> Json:
 def of_policy(judgement: Judgement) -> Json:
     """Return what rules demanded, for events and approvals."""
     told: Json = {"rule_ids": judgement.rule_ids, "reason": judgement.reason or None}
-    if judgement.needs_receipt:
-        told["obligations"] = ["require_receipt"]
+    if judgement.obligations:
+        told["obligations"] = judgement.obligations
     return told
 
 

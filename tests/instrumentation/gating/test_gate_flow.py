@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
-from hansard.gating.flow import Flow, Step, adrive, drive
+import hansard
+from hansard.gating.errors import MustAwait
+from hansard.gating.flow import Flow, Step, adrive, can_wait, drive
 
 
 def add_up(*, is_slow: bool = False) -> Flow[tuple[int, int]]:
@@ -62,3 +67,75 @@ def test_a_cancelled_task_does_not_wait_for_a_slow_step() -> None:
         asyncio.run(cancelled())
     finally:
         release.set()
+
+
+# ---- nothing that is still to come gets into a flow
+
+
+async def _three() -> int:
+    await asyncio.sleep(0)
+    return 3
+
+
+async def _nested() -> object:
+    return _three()
+
+
+def awaited() -> Flow[list[object]]:
+    """Return what a flow is given for what its steps return."""
+    pool = ThreadPoolExecutor(1)
+    made = []
+    for work in (_three, _nested, lambda: pool.submit(lambda: 3), lambda: pool.submit(_three)):
+        made.append((yield Step(work)))
+        made.append((yield Step(work, is_slow=True)))
+    pool.shutdown()
+    return made
+
+
+def test_a_flow_gets_the_end_of_whatever_a_step_returns() -> None:
+    assert drive(awaited()) == asyncio.run(adrive(awaited())) == [3] * 8
+
+
+def test_a_flow_that_cannot_wait_is_told_before_it_begins() -> None:
+    begun: list[str] = []
+
+    def careful() -> Flow[object]:
+        yield can_wait(MustAwait("it", "`await it()`"))
+        begun.append("begun")
+        return (yield Step(_three))
+
+    async def inside() -> None:
+        with pytest.raises(MustAwait, match="await it"):
+            drive(careful())
+        assert begun == []
+        assert await adrive(careful()) == 3
+
+    asyncio.run(inside())
+    assert drive(careful()) == 3
+
+
+def test_functions_of_the_program_are_called_in_steps_alone() -> None:
+    """A call beside the drivers would throw away what it returns, where that is a coroutine."""
+    folder = Path(hansard.__file__).parent
+    handed_in = {"function", "undo", "_describe", "_evaluator", "_agent", "evaluator", "describe"}
+    direct = [
+        f"{path.name}: {ast.unparse(node)}"
+        for path in (folder / "chat.py", *(folder / "gating").glob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and (getattr(node.func, "attr", None) or getattr(node.func, "id", None)) in handed_in
+    ]
+
+    allowed = (
+        "tools.py: self.function(",  # in `_called`, of which `run` makes a step
+        "mirror.py: tool.plan.describe(",
+        "local_decisions.py: self._store.undo(",
+        "approvals.py: gate.decisions.undo(",
+    )
+    assert [one for one in direct if not one.startswith(allowed)] == []
+    uses = [
+        path.name
+        for path in folder.rglob("*.py")
+        if "._called(" in path.read_text(encoding="utf-8")
+    ]
+    assert uses == ["tools.py"]

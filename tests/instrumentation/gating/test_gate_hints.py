@@ -56,7 +56,6 @@ def test_nothing_invisible_is_left_in_what_is_shown() -> None:
     assert visible({"a": [1]}) == '{"a":[1]}'
 
 
-@pytest.mark.covers("CG-29")
 def test_an_invented_address_is_missing_and_a_given_one_is_not() -> None:
     seen = Seen()
     seen.add("Create a contact for Maria Garcia, please. Her mail is Maria@Acme.com.")
