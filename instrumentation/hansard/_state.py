@@ -49,7 +49,7 @@ class PayloadSink(Protocol):
         """
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Recorder:
     """What `init()` makes: one a process. A fork gets fresh threads inside the same recorder."""
 
@@ -60,6 +60,11 @@ class Recorder:
     instance_id: str  # service.instance.id of this process; another one after a fork
     payloads: PayloadSink | None = None
     exporter: Pipeline | None = None  # None: nothing is sent (a test reads the provider)
+
+    def __repr__(self) -> str:
+        """One line for a prompt: `init()` is the first thing that is typed there."""
+        service = self.provider.resource.attributes.get("service.name")
+        return f"<hansard.Recorder service={str(service)!r} to={self.settings.destination!r}>"
 
 
 _recorder: Recorder | None = None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from hansard.clients import instrumentors
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -30,12 +31,6 @@ ollama openai openai_agents openai_v2 pinecone pipecat portkey pydantic_ai qdran
 sagemaker smolagents strands together transformers vertexai voyageai watsonx weaviate writer
 """
 _OF_MODELS: Final = frozenset(_NAMES.split())
-
-# The package to install for a library that has no instrumentor yet.
-_PACKAGES: Final[Mapping[str, str]] = {
-    "openai": "opentelemetry-instrumentation-genai-openai",
-    "anthropic": "opentelemetry-instrumentation-genai-anthropic",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +72,8 @@ def is_of_models(library: str) -> bool:
 
 def package_for(library: str) -> str:
     """Return the name of the package that would instrument a library."""
-    return _PACKAGES.get(library, f"openinference-instrumentation-{library.replace('_', '-')}")
+    working = instrumentors.package_for(library)
+    return working or f"openinference-instrumentation-{library.replace('_', '-')}"
 
 
 def named(library: str) -> str:

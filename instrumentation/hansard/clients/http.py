@@ -55,7 +55,7 @@ def record_http(client: ClientT) -> ClientT:
             "and this is a %s: its calls are not recorded",
             type(client).__qualname__,
         )
-    elif _MARK not in vars(client):
+    elif not is_recorded(client):
         _attach(client, library)
     return client
 
@@ -84,15 +84,30 @@ def _attach(client: Any, library: str) -> None:
     is_async = hasattr(client, "__aenter__")
     kept = vars(client)
     before = {key: kept[key] for key in (_OWN_TRACER,) if key in kept}
-    _watch_http(client._client, is_async=is_async)
+    watch_client(client, is_async=is_async)
     kept["request"] = (_async_request if is_async else _sync_request)(client, library)
     for name in _COPIES:
         kept[name] = _recorded_copy(client, name)
-    if library == "anthropic" and getattr(client, "_tracer", None) is not None:
-        # Its own span of a call would be the second one. Where the package keeps its tracer
-        # elsewhere, both are sent, and the collector counts one.
-        kept[_OWN_TRACER] = QuietTracer(client._tracer)
     kept[_MARK] = before
+
+
+@observing
+def watch_client(client: Any, *, is_async: bool) -> None:
+    """Watch what a client sends inside of recorded calls, and quiet its own spans there.
+
+    Outside of a recorded call both do nothing, so they may stay for good.
+    """
+    _watch_http(client._client, is_async=is_async)
+    if getattr(client, "_tracer", None) is None or isinstance(client._tracer, QuietTracer):
+        return
+    # Its own span of a call would be the second one. Where the package keeps its tracer
+    # elsewhere, both are sent, and the collector counts one.
+    vars(client)[_OWN_TRACER] = QuietTracer(client._tracer)
+
+
+def is_recorded(client: Any) -> bool:
+    """Whether `record_http` was called with this client."""
+    return _MARK in vars(client)
 
 
 def _recorded_copy(client: Any, name: str) -> Callable[..., Any]:
@@ -114,17 +129,7 @@ def _sync_request(client: Any, library: str) -> Callable[..., Any]:
 
     @functools.wraps(type(client).request)
     def request(*args: Any, **kwargs: Any) -> Any:
-        call = _begin(client, library, args, kwargs)
-        with _place_of(call):
-            try:
-                result = type(client).request(client, *args, **kwargs)
-            except BaseException as error:
-                if call is not None:
-                    call.raised(error)
-                raise
-        if call is not None:
-            call.returned()
-        return result
+        return record_call(client, library, type(client).request, args, kwargs)
 
     return request
 
@@ -132,19 +137,51 @@ def _sync_request(client: Any, library: str) -> Callable[..., Any]:
 def _async_request(client: Any, library: str) -> Callable[..., Any]:
     @functools.wraps(type(client).request)
     async def request(*args: Any, **kwargs: Any) -> Any:
-        call = _begin(client, library, args, kwargs)
-        with _place_of(call):
-            try:
-                result = await type(client).request(client, *args, **kwargs)
-            except BaseException as error:
-                if call is not None:
-                    call.raised(error)
-                raise
-        if call is not None:
-            call.returned()
-        return result
+        return await record_async_call(client, library, type(client).request, args, kwargs)
 
     return request
+
+
+def record_call(
+    client: Any,
+    library: str,
+    request: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Return what `request(client, …)` returns, and record the call."""
+    call = _begin(client, library, args, kwargs)
+    with _place_of(call):
+        try:
+            result = request(client, *args, **kwargs)
+        except BaseException as error:
+            if call is not None:
+                call.raised(error)
+            raise
+    if call is not None:
+        call.returned()
+    return result
+
+
+async def record_async_call(
+    client: Any,
+    library: str,
+    request: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Do what `record_call` does, for a client whose `request` is awaited."""
+    call = _begin(client, library, args, kwargs)
+    with _place_of(call):
+        try:
+            result = await request(client, *args, **kwargs)
+        except BaseException as error:
+            if call is not None:
+                call.raised(error)
+            raise
+    if call is not None:
+        call.returned()
+    return result
 
 
 def _place_of(call: RecordedCall | None) -> AbstractContextManager[None]:

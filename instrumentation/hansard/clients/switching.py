@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import logging
 import sys
 from collections.abc import Iterable
@@ -11,6 +12,7 @@ from typing import Any
 
 from hansard._state import active
 from hansard.clients import found as installed_packages
+from hansard.clients import http_fallback
 from hansard.clients.content_hook import ContentHook
 from hansard.clients.found import Found, installed, is_of_models, package_for
 from hansard.clients.guard import tell
@@ -22,9 +24,10 @@ class State(StrEnum):
     """What became of a library that `instrument` was asked for."""
 
     ON = "on"  # switched on now
+    ON_HTTP = "recorded over HTTP"  # no instrumentor works: the clients themselves are recorded
     ALREADY_ON = "already on"  # by an earlier call, by the program, or by opentelemetry-instrument
     OFF = "off"  # switched off now
-    NOT_INSTALLED = "not installed"  # no instrumentor of this library is there
+    NOT_INSTALLED = "not installed"  # neither an instrumentor nor a client that can be recorded
     NOT_STARTED = "not started"  # hansard.init() was not called, or recording is switched off
     FAILED = "failed"  # the instrumentor refused: `detail` says why
 
@@ -53,64 +56,120 @@ _switched_on: dict[str, Found] = {}
 
 
 def instrument(*libraries: str) -> list[Instrumentation]:
-    """Switch on one installed instrumentor for each library; without names, for all of models.
+    """Record the calls of these libraries; without names, of all of models that are installed.
 
-    `hansard.instrument("openai", "anthropic")`. Of several that are installed for a library one is
-    taken: OpenTelemetry's GenAI one, then OpenInference's, then OpenLLMetry's; a library that is
-    instrumented already is left alone, so no call has two spans. Returns what became of each
-    library, with versions. Never raises: what is not installed is told on the logger `hansard`,
-    with the package to install.
+    `hansard.instrument("openai", "anthropic")`. Of several instrumentors that are installed for a
+    library one is switched on: OpenTelemetry's GenAI one, then OpenInference's, then OpenLLMetry's;
+    a library that is instrumented already is left alone, so no call has two spans. Where none is
+    there or works, all clients of `openai` and `anthropic` are recorded as `record_http` does.
+    Returns the state of each library, with versions. Never raises: what cannot be recorded is
+    logged on the logger `hansard`, with the package to install.
     """
     there = installed()
     wanted = [installed_packages.named(one) for one in libraries] or _of_models(there)
     if not wanted:
         _log.warning(
-            "hansard.instrument() found no instrumentor; for the openai package: pip install %s",
-            package_for("openai"),
+            "hansard.instrument() found nothing to record: no instrumentor is installed, "
+            "and neither is openai nor anthropic"
         )
     return [_instrument(library, there.get(library, [])) for library in dict.fromkeys(wanted)]
 
 
 def uninstrument(*libraries: str) -> list[Instrumentation]:
     """Switch off what `instrument` switched on; without names, all of it. Never raises."""
-    wanted = [installed_packages.named(one) for one in libraries] or list(_switched_on)
-    return [_uninstrument(_switched_on[name]) for name in wanted if name in _switched_on]
+    wanted = [installed_packages.named(one) for one in libraries] or _all_on()
+    recorded = [_record_no_more(name) for name in wanted if http_fallback.is_on(name)]
+    return [
+        *(_uninstrument(_switched_on[name]) for name in wanted if name in _switched_on),
+        *recorded,
+    ]
 
 
 def instrumentations() -> list[Instrumentation]:
     """Return the installed instrumentors of models, and whether each is on; loads none that is not.
 
-    This is what `hansard doctor` shows.
+    A library without one whose clients can be recorded has the state ON_HTTP. This is what
+    `hansard doctor` shows.
     """
-    return [
+    there = installed()
+    found = [
         _told(several[0], State.ALREADY_ON if library in _switched_on else State.OFF, several)
-        for library, several in installed().items()
+        for library, several in there.items()
         if is_of_models(library)
     ]
+    without = [library for library in http_fallback.recordable() if library not in there]
+    return found + [_over_http(library) for library in without]
 
 
 def _of_models(there: Iterable[str]) -> list[str]:
-    return [library for library in there if is_of_models(library)]
+    found = [library for library in there if is_of_models(library)]
+    return sorted({*found, *http_fallback.recordable()})
+
+
+def _all_on() -> list[str]:
+    return [*_switched_on, *http_fallback.all_on()]
 
 
 def _instrument(library: str, several: list[Found]) -> Instrumentation:
-    if not several:
-        package = package_for(library)
-        _log.warning("no instrumentor for %r is installed: pip install %s", library, package)
-        return Instrumentation(library, State.NOT_INSTALLED, package)
     recorder = active()
     if recorder is None:
         _log.warning("hansard.instrument(%r) needs hansard.init() first", library)
-        return _told(several[0], State.NOT_STARTED, several)
+        package = several[0].package if several else package_for(library)
+        return Instrumentation(library, State.NOT_STARTED, package)
     on = _already_on(several)
     if on is not None:
         return _told(on, State.ALREADY_ON, several)
+    if http_fallback.is_on(library):
+        return _over_http(library, State.ALREADY_ON)
+    failed: list[Instrumentation] = []
     for one in several:  # the next best, where one does not work with what is installed
         tried = _switch_on(one, several, recorder.provider)
         if tried.state is State.ON:
+            for before in failed:
+                _log.warning("%s cannot be switched on: %s", before.package, before.detail)
             return tried
-        _log.warning("%s cannot be switched on: %s", tried.package, tried.detail)
-    return tried
+        failed.append(tried)
+    return _record_clients(library, failed)
+
+
+def _record_clients(library: str, failed: list[Instrumentation]) -> Instrumentation:
+    """Record the library's own clients, where no instrumentor of it works."""
+    outcome, detail = "it is not recorded", ""
+    if http_fallback.can_record(library):
+        try:
+            http_fallback.switch_on(library)
+        except Exception as error:
+            detail = f"{type(error).__name__}: {error}"
+        else:
+            outcome = "its HTTP clients are recorded instead"
+    for one in failed:
+        _log.warning("%s cannot be switched on: %s", one.package, one.detail)
+    package = package_for(library)
+    if failed and package not in {one.package for one in failed}:
+        _log.warning("%s: %s; one that works: pip install %s", library, outcome, package)
+    if http_fallback.is_on(library):
+        return _over_http(library)
+    if failed:
+        return failed[0]
+    if detail:
+        _log.warning("the clients of %s cannot be recorded: %s", library, detail)
+        return Instrumentation(library, State.FAILED, package, detail=detail)
+    _log.warning("no instrumentor for %r is installed: pip install %s", library, package)
+    return Instrumentation(library, State.NOT_INSTALLED, package)
+
+
+def _over_http(library: str, state: State = State.ON_HTTP) -> Instrumentation:
+    """The clients of a library, recorded without an instrumentor; `package` is the client's."""
+    try:
+        version = importlib.metadata.version(library)
+    except importlib.metadata.PackageNotFoundError:
+        version = ""
+    return Instrumentation(library, state, library, version)
+
+
+def _record_no_more(library: str) -> Instrumentation:
+    http_fallback.switch_off(library)
+    return _over_http(library, State.OFF)
 
 
 def _switch_on(chosen: Found, several: list[Found], provider: Any) -> Instrumentation:

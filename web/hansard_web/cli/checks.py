@@ -16,7 +16,7 @@ from pathlib import Path
 
 import apsw
 
-from hansard.clients import instrumentations
+from hansard.clients import State, instrumentations
 from hansard.config import SETTINGS as SDK_SETTINGS
 from hansard.config import load_settings
 from hansard_collector.rebuild import unfinished_rebuild
@@ -89,9 +89,11 @@ def check_instrumentors() -> Iterator[Finding]:
     for one in found:
         others = f"; left off: {', '.join(one.others)}" if one.others else ""
         text = f"{one.library} by {one.package} {one.version}{others}"
+        if one.state is State.ON_HTTP:
+            text = f"{one.library} {one.version}: no instrumentor; its clients are recorded"
         yield Finding(Level.OK, "instrument", text)
     if not found:
-        yield Finding(Level.OK, "instrument", "no instrumentors of models are installed")
+        yield Finding(Level.OK, "instrument", "no clients or instrumentors of models are installed")
 
 
 def check_folder(folder: DataFolder) -> Iterator[Finding]:
