@@ -27,7 +27,7 @@ _WITHHELD = "‹withheld:"  # our own, left by the retention mode metadata_only
 _LARGEST_INTEGER = 2**63 - 1  # what SQLite can hold
 _LONGEST_INTEGER = 19  # digits of it
 _DEEPEST = 200  # below the recursion limit with room for every walk over the value
-_LONGEST_REPR = 4096  # characters of a Python object that is written as Python prints it
+_LONGEST_REPR = 16_384  # characters of a Python object that is written as Python prints it
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

@@ -34,6 +34,7 @@ _USAGE = ("usage", "usage_metadata", "usageMetadata", "token_usage", "tokenUsage
 _INNER = (
     "choices", "candidates", "generations", "replies", "message", "meta", "_meta", "kwargs",
     "generation_info", "response_metadata", "llm_output", "response", "output", "data", "custom",
+    "raw",
 )  # fmt: skip
 _DEEPEST = 6
 _CHUNKS = ("ChatGenerationChunk", "AIMessageChunk")  # LangChain's, in Python and in JavaScript
@@ -84,8 +85,9 @@ def finish_reason(reading: Reading, key: str) -> str | None:
 def response_id(reading: Reading, key: str) -> str | None:
     """The id of a whole response, or the one that LangChain keeps deep in its own."""
     sent = opened(reading.opened(key)) if _is_call(reading) else None
-    if isinstance(sent, dict) and any(name in sent for name in ("choices", "content")):
-        return text(sent.get("id"))
+    whole = sent if isinstance(sent, dict) and ("choices" in sent or "content" in sent) else {}
+    if own := text(whole.get("id")):
+        return own
     ids = (text(part.get("id")) for part in _parts(reading, key))
     return next((found for found in ids if found and found.startswith(_RESPONSE_IDS)), None)
 
@@ -119,8 +121,16 @@ def _parts(reading: Reading, key: str) -> Iterator[Mapping[str, Any]]:
                 part = opened(part[0])
             if isinstance(part, dict):
                 yield part
-                inner += [part[name] for name in _INNER if name in part]
+                inner += [_inner(part[name]) for name in _INNER if name in part]
         level = inner
+
+
+def _inner(value: Any) -> Any:
+    """A part of a response; smolagents keeps the provider's own object as Python prints it."""
+    return printed(value) if isinstance(value, str) and _PRINTED.match(value) else value
+
+
+_PRINTED = re.compile(r"[A-Z]\w*\(\w+=")
 
 
 def _is_call(reading: Reading) -> bool:
@@ -130,15 +140,17 @@ def _is_call(reading: Reading) -> bool:
 # ---- usage: each provider's words for the counts of the normal form
 
 
-def _usage(reading: Reading, key: str) -> Mapping[str, Any]:
+def _usages(reading: Reading, key: str) -> Iterator[Mapping[str, Any]]:
+    """The usage that an attribute tells; what an outer one leaves out an inner one may tell."""
     if key in USAGES:
         sent = printed(reading.opened(key))
-        return sent if isinstance(sent, dict) else {}
+        if isinstance(sent, dict):
+            yield sent
+        return
     for part in _parts(reading, key):
         usage = first(part, _USAGE)
         if isinstance(usage, dict):
-            return usage
-    return {}
+            yield usage
 
 
 def _number(usage: Mapping[str, Any], *paths: str) -> int | None:
@@ -223,8 +235,8 @@ def _in_responses(name: str) -> tuple[Source, ...]:
     find = COUNTS[name]
 
     def read(reading: Reading, key: str) -> int | None:
-        usage = _usage(reading, key)
-        return find(usage) if usage else None
+        counts = (find(usage) for usage in _usages(reading, key))
+        return next((number for number in counts if number is not None), None)
 
     keys = {**USAGES, **dict.fromkeys(RESPONSES, "")}
     return tuple(

@@ -68,9 +68,10 @@ def facts(store: Ingesting, folder: Path) -> Iterator[Fact]:
 
 
 def _of_call(wanted: dict[str, Any], call: Call) -> Iterator[Fact]:
-    yield Fact("model", wanted["model"], call.request_model)
-    yield Fact("failed", bool(wanted.get("failed")), call.error is not None)
-    if wanted.get("failed"):
+    failed = bool(wanted.get("failed"))
+    yield Fact("model of a failure" if failed else "model", wanted["model"], call.request_model)
+    yield Fact("failed", failed, call.error is not None)
+    if failed:
         yield Fact("tokens of a failure", 0, call.tokens.output or 0)
         return
     for name in TOKENS:
@@ -95,9 +96,16 @@ def _of_tools(store: Ingesting, calls: list[dict[str, Any]], untold: set[str]) -
     for number, (call, tool) in enumerate(zip(wanted, tools, strict=False)):
         yield Fact(f"tool {number}: name", call["name"], tool.name)
         told = None if "tool arguments" in untold else call["arguments"]
-        yield Fact(f"tool {number}: arguments", told, tool.arguments)
+        yield Fact(f"tool {number}: arguments", told, _unwrapped(tool.arguments))
         has_result = None if tool.result is None else RESULT in str(tool.result)
         yield Fact(f"tool {number}: result", None if "tool result" in untold else True, has_result)
+
+
+def _unwrapped(arguments: Any) -> Any:
+    """Arguments of a Python function as a library that wraps it calls it."""
+    if isinstance(arguments, dict) and arguments.get("args") == [] and "kwargs" in arguments:
+        return arguments["kwargs"]
+    return arguments
 
 
 def _of_runs(

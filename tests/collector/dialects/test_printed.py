@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -30,6 +31,18 @@ def test_usage_that_litellm_prints_tells_cached_and_reasoning_tokens(sent: str) 
     assert (tokens.cache_read, tokens.reasoning) == (64, 6)
 
 
+def test_a_providers_object_that_a_library_prints_tells_what_the_library_leaves_out() -> None:
+    raw = f"ChatCompletion(id='chatcmpl-1', model='gpt-4o-mini-2024-07-18', usage={_OBJECT})"
+    said = {"role": "assistant", "content": "hi", "raw": raw, "token_usage": {"input_tokens": 101}}
+
+    call = call_of({"openinference.span.kind": "LLM", "output.value": json.dumps(said)})
+
+    tokens = call.tokens
+    assert (tokens.input, tokens.output) == (101, 23)
+    assert (tokens.cache_read, tokens.reasoning) == (64, 6)
+    assert (call.response_model, call.response_id) == ("gpt-4o-mini-2024-07-18", "chatcmpl-1")
+
+
 @pytest.mark.parametrize(
     ("sent", "held"),
     [
@@ -43,7 +56,7 @@ def test_usage_that_litellm_prints_tells_cached_and_reasoning_tokens(sent: str) 
         ("{'a': ", "{'a': "),
         ("(" * 4000, "(" * 4000),
         ("-" * 4000 + "1", "-" * 4000 + "1"),
-        ("{'a': 1}" + " " * 5000, "{'a': 1}" + " " * 5000),
+        ("{'a': 1}" + " " * 20_000, "{'a': 1}" + " " * 20_000),
         (5, 5),
     ],
 )
