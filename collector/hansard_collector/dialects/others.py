@@ -266,7 +266,7 @@ def gemini_tool_result(reading: Reading, key: str) -> Any:
 
 def counts_only(reading: Reading, key: str) -> str | None:
     """A request that has tokens counted, and no model asked."""
-    path = text(reading.view.attributes[key]) or ""
+    path = (text(reading.view.attributes[key]) or "").partition("?")[0]
     return "other" if path.lower().rstrip("/").endswith(_COUNTING) else None
 
 

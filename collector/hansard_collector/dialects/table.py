@@ -71,6 +71,7 @@ _ROLE: Rows = {
         *roles_of("gen_ai.operation.name", {"execute_tool": "tool"}),
         Source("mcp.method.name", constant("mcp")),
         *each(("http.route", "url.path"), others.counts_only),
+        Source("url", others.counts_only, needs="logfire"),
         *roles_of("gen_ai.operation.name", gen_ai.ROLES),
         *roles_of("traceloop.span.kind", traceloop.ROLES),
         *roles_of("agentops.span.kind", others.AGENTOPS_ROLES),

@@ -95,8 +95,9 @@ def _of_tools(store: Ingesting, calls: list[dict[str, Any]], untold: set[str]) -
     yield Fact("tool steps", len(wanted), len(tools))
     for number, (call, tool) in enumerate(zip(wanted, tools, strict=False)):
         yield Fact(f"tool {number}: name", call["name"], tool.name)
-        told = None if "tool arguments" in untold else call["arguments"]
-        yield Fact(f"tool {number}: arguments", told, _unwrapped(tool.arguments))
+        if "tool arguments" not in untold:  # some tell their values alone
+            given = _unwrapped(tool.arguments)
+            yield Fact(f"tool {number}: arguments", call["arguments"], given)
         has_result = None if tool.result is None else RESULT in str(tool.result)
         yield Fact(f"tool {number}: result", None if "tool result" in untold else True, has_result)
 

@@ -70,6 +70,8 @@ def test_a_printed_value_is_read_and_never_run(sent: Any, held: Any) -> None:
         {"http.route": "/v1/messages/count_tokens"},
         {"url.path": "/v1beta/models/gemini-2.5-pro:countTokens"},
         {"url.path": "/tokenize"},
+        {"http.route": "/v1/messages/count_tokens?beta=true"},
+        {"url": "/v1/messages/count_tokens", "logfire.span_type": "span"},
     ],
 )
 def test_a_request_that_counts_tokens_is_no_model_call(attributes: dict[str, str]) -> None:
