@@ -94,6 +94,10 @@ SELECT span.trace_id, span.span_id, span.end_ns FROM call JOIN span ON span.id =
 WHERE call.run = :run AND span.end_ns BETWEEN :from_ns AND :to_ns
   AND span.role = 'llm' AND span.dialect = :dialect AND span.flags & {_SYNTHETIC} = 0
 """
+_AGENT_SPAN = f"""
+SELECT span_id FROM span
+WHERE trace_id = ? AND role = 'agent' AND flags & {_SYNTHETIC} = 0 ORDER BY sort_ns, span_id LIMIT 1
+"""
 _RUNS_OF_SESSION = """
 SELECT id FROM run
 WHERE conversation_id = :session AND started_ns <= :to_ns AND ended_ns >= :from_ns
@@ -285,6 +289,12 @@ def calls_logged(
     """Return the log records (log_record.id) about model calls, of a session and a time."""
     rows: list[Any] = connection.execute(_CALLS_LOGGED, (session, from_ns, to_ns)).fetchall()
     return {log for (log,) in rows}
+
+
+def agent_span(connection: apsw.Connection, trace_id: bytes) -> bytes | None:
+    """Return the id of the first span of a trace that was sent and is an agent's turn."""
+    found: bytes | None = connection.execute(_AGENT_SPAN, (trace_id,)).get
+    return found
 
 
 def calls_of_session(

@@ -120,6 +120,7 @@ def test_no_question_reads_a_whole_table(store: StoreMaker) -> None:
         session_logs.logs_of_trace(store.db, a)
         session_logs.logs_in_places(store.db, a, ("step", "prompt"))
         session_logs.logs_with_key(store.db, "k", "llm")
+        session_logs.agent_span(store.db, a)
         session_logs.calls_logged(store.db, SESSION, from_ns=0, to_ns=9)
         session_logs.calls_of_session(store.db, SESSION, dialect="d", from_ns=0, to_ns=9)
         session_logs.calls_of_run(store.db, 1, dialect="d", from_ns=0, to_ns=9)

@@ -55,6 +55,7 @@ SPAN_ROLES: Mapping[str, Mapping[str, str]] = {
         "span Turn ": "task",
         "span Guardrail ": "guardrail",
     },
+    "codex": {"span session_task.turn": "agent"},
     # Around each call, `llm_request`, stand the turn's part in it and each attempt.
     "livekit": {"span llm_node": "task", "span llm_request_run": "task"},
     "openlit": {"span chat ": "llm", "span embeddings ": "embedding"},  # a failed call has no more

@@ -173,6 +173,7 @@ _EVERY: Rows = {
         Source("traceloop.entity.name", others.entity_of_agent),
         *texts_of("subagent_type", needs=_CC),
         Source("span.type", claude_code.agent_named, needs=_CC),
+        Source("span session_task.turn", constant("codex"), needs="codex"),
         *texts_of("lk.agent_name", "haystack.agent.name"),
         Source("entity.name", others.entity_of_agent, needs="voltagent"),
         Source("operation.name", others.entity_of_agent, needs="agentops"),
@@ -187,7 +188,10 @@ _EVERY: Rows = {
     "agent_description": texts_of("gen_ai.agent.description"),
     "domain": texts_of("hansard.run.domain"),
     "goal": texts_of("hansard.run.goal"),
-    "asked": (Source("hansard.input", own.words),),
+    "asked": (
+        Source("hansard.input", own.words),
+        others.logged("codex.user_prompt", "prompt", needs="codex"),
+    ),
     "answered": (Source("hansard.output", own.words),),
     "cancelled": flags_of("hansard.cancelled"),
     "workflow_name": (

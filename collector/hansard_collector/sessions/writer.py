@@ -14,7 +14,7 @@ Where a request has no id, the call of the session that ended then is it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import apsw
@@ -271,7 +271,21 @@ class SessionWriter:
             row = session_logs.find_session_log(self._connection, log)
             if row is not None:
                 self._meet(row, *ids)
+        self._place_prompts({ids[0] for ids in near.values()})
         return self._rejoined
+
+    def _place_prompts(self, traces: Collection[bytes]) -> None:
+        """Bring the prompts of turns that were traced to the spans of those turns."""
+        own = [session_logs.find_session_log(self._connection, row.log) for row in self._prompts]
+        told = {row.trace_id for row in own if row is not None and row.trace_id is not None}
+        for trace_id in sorted({*traces, *self._near_traces, *told}):
+            rows = session_logs.logs_in_places(self._connection, trace_id, (Place.PROMPT,))
+            rows = [row for row in rows if AGENTS[_dialect(row)].is_sent_near]
+            turn = session_logs.agent_span(self._connection, trace_id) if rows else None
+            if turn is None:
+                continue
+            for row in rows:
+                self._meet(row, trace_id, turn)
 
     def _match_near(self) -> dict[int, tuple[bytes, bytes]]:
         """Find the spans of calls whose records name none, by session and time: ids by log record.

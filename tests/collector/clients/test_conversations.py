@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hansard_collector.ingest import Signal
 from hansard_store.conversation_queries import get_conversation
 from tests.collector.clients.scoring import CLIENTS, send
 from tests.collector.ingesting import Ingesting, span, traces
@@ -46,3 +47,29 @@ def test_a_call_id_that_comes_back_in_every_run_counts_in_each(stored: Ingesting
         ]))  # fmt: skip
 
     assert get_conversation(stored.db, "c").tool_calls == 2
+
+
+@pytest.mark.parametrize("recording", ["codex_logs", "codex_traces_and_logs"])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_turn_of_codex_tells_its_prompt_in_both_set_ups(
+    stored: Ingesting, recording: str, backwards: bool
+) -> None:
+    for path in sorted((CLIENTS / recording).glob("*.binpb"), reverse=backwards):
+        stored.send_bytes(Signal(path.suffixes[-2].removeprefix(".")), path.read_bytes())
+
+    told = stored.all(
+        "SELECT agent_name, first_input, model_calls, tool_calls FROM run WHERE model_calls > 0"
+    )
+    assert told == [("codex", "What is the weather in Paris?", 2, 1)]
+
+
+def test_a_turn_of_claude_code_is_an_error_and_has_its_answer_in_the_recommended_set_up(
+    stored: Ingesting,
+) -> None:
+    send(stored, CLIENTS / "claude_code_traces_and_logs")
+
+    told = stored.all("SELECT status, agent_name, last_output FROM run ORDER BY started_ns")
+    assert told == [
+        ("ok", "claude-code", "It is 18 C and sunny in Paris."),
+        ("error", "claude-code", None),
+    ]
