@@ -26,6 +26,7 @@ from hansard_compiler.retention import RetentionMode
 CONFIG_FILE: Final = "hansard.toml"
 FILE_TABLE: Final = "sdk"
 _GRPC_PORT: Final = 4317
+_EMBEDDED_EXIT_MS: Final = 30_000
 _HTTP_ENDPOINT: Final = "http://127.0.0.1:4318"
 _GRPC_ENDPOINT: Final = "http://127.0.0.1:4317"
 _SIGNAL_PATHS: Final = ("/v1/traces", "/v1/logs")
@@ -142,8 +143,8 @@ SETTINGS: Final = (
     _row("max_batch_spans", values.at_least(1), "512", "spans",
          "How many spans one request holds at most.", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE"),
     _row("exit_timeout_ms", values.at_least(0), "2000", "ms",
-         "How long the end of the program waits for the last spans to be sent; what is left is "
-         "spooled.", "HANSARD_EXIT_TIMEOUT_MS"),
+         "How long the end of the program waits for the last spans to be sent, with `embedded` "
+         "30000; what is left is spooled.", "HANSARD_EXIT_TIMEOUT_MS"),
     _row("spool_max_bytes", values.read_bytes_count, "256MB", "size",
          "How much the disk spool holds at most; the oldest is dropped and counted.",
          "HANSARD_SPOOL_MAX_BYTES"),
@@ -203,6 +204,9 @@ def load_settings(
     data = found["data"].value if "data" in found else _data_folder(problems)
     _add_file(found, data, problems)
     _settle_endpoints(found)
+    if "exit_timeout_ms" not in found and "embedded" in found and found["embedded"].value:
+        # Nobody is away here: what takes longer is a busy machine, and it gets there.
+        found["exit_timeout_ms"] = _Found(_EMBEDDED_EXIT_MS, "default with embedded", 4)
     _add_authorization(found)
     given: dict[str, Any] = {"data": data} | {name: one.value for name, one in found.items()}
     return Settings(

@@ -97,6 +97,38 @@ def test_a_program_keeps_its_record_without_a_server_and_one_that_starts_later_s
     assert sender["transport"] == "embedded"
 
 
+SLOW = """
+import time
+import hansard
+from hansard.embedded import EmbeddedSender
+
+opened = EmbeddedSender._opened
+def slowly(sender):
+    time.sleep(2.5)
+    return opened(sender)
+EmbeddedSender._opened = slowly
+
+hansard.init(embedded=True)
+
+@hansard.agent
+def clerk(question): return question
+
+print(clerk("short"))
+"""
+
+
+def test_a_short_program_on_a_busy_machine_ends_with_its_record_in_the_store(
+    tmp_path: Path,
+) -> None:
+    patience = embedded(tmp_path)
+    patience.pop("HANSARD_EXIT_TIMEOUT_MS", None)  # as it is where nobody set it
+    ended = run(SLOW, patience)
+
+    assert (ended.status, ended.output, ended.errors) == (0, "short\n", [])
+    assert count_spans(tmp_path) == 1
+    assert spooled(tmp_path) == []
+
+
 WAITING = """
 import hansard, sys
 hansard.init(embedded=True)
