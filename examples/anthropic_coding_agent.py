@@ -1,6 +1,7 @@
 """A coding agent on Anthropic's Messages API: it reads, patches and tests, and asks before writing.
 
     hansard serve &
+    export APPROVER_TOKEN=$(hansard tokens add "$USER" --scope decide)    # yours, to decide with
     export ANTHROPIC_API_KEY=…          # and ANTHROPIC_BASE_URL, for another server of that API
     python examples/anthropic_coding_agent.py --model claude-…
     python examples/anthropic_coding_agent.py --offline      # a model of this machine, and no key
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import getpass
+import os
 import shlex
 import subprocess
 import sys
@@ -34,6 +36,7 @@ from hansard_compiler.providers.official import Connection
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for
 
 AGENT = "coding-agent"
+APPROVER_TOKEN = os.environ.get("APPROVER_TOKEN")  # of the person at this terminal
 TASK = "The test fails. Correct the program, and do not touch the test."
 MOST_TURNS = 8
 FILES = {
@@ -157,9 +160,9 @@ def decided(gate: Any, approval_id: str) -> str:
     sys.stdout.flush()
     by = getpass.getuser()
     if sys.stdin.readline().strip().lower() != "y":
-        approvals.reject(approval_id, by=by, reason="said no")
+        approvals.reject(approval_id, by=by, reason="said no", token=APPROVER_TOKEN)
         return "not done: it was rejected"
-    approvals.approve(approval_id, by=by)
+    approvals.approve(approval_id, by=by, token=APPROVER_TOKEN)
     return str(gate.run(approval_id).result)
 
 

@@ -52,29 +52,52 @@ async def await_decision(approval_id: str, timeout_s: float = math.inf) -> Json:
     return await adrive(calling.decided(_gate(), approval, timeout_s))
 
 
-def approve(approval_id: str, *, by: str = "", arguments: Mapping[str, Any] | None = None) -> Json:
-    """Approve a call as it is shown; with `arguments`, as changed: policy is asked again."""
-    body: Json = {"by": by or None}
+def approve(
+    approval_id: str,
+    *,
+    by: str = "",
+    arguments: Mapping[str, Any] | None = None,
+    token: str | None = None,
+) -> Json:
+    """Approve a call as it is shown; with `arguments`, as changed: policy is asked again.
+
+    A server takes a decision with the `token` of a person (`hansard tokens add`), never with the
+    token of `init()` or HANSARD_TOKEN. Raises DecisionRefused.
+    """
+    body: Json = {"by": by or None, "token": token}
     if arguments is not None:
         body["arguments"] = dict(arguments)
     return checked(_decisions().decide(approval_id, "approve", body))
 
 
-def reject(approval_id: str, *, by: str = "", reason: str = "") -> Json:
-    """Reject a call, for good."""
-    body = {"by": by or None, "reason": reason or None}
+def reject(approval_id: str, *, by: str = "", reason: str = "", token: str | None = None) -> Json:
+    """Reject a call, for good; `token` as in `approve`."""
+    body: Json = {"by": by or None, "reason": reason or None, "token": token}
     return checked(_decisions().decide(approval_id, "reject", body))
 
 
-def revise(approval_id: str, note: str, *, by: str = "") -> Json:
-    """Send a call back with a note; its agent may propose it again, changed."""
-    return checked(_decisions().decide(approval_id, "revise", {"by": by or None, "note": note}))
+def revise(approval_id: str, note: str, *, by: str = "", token: str | None = None) -> Json:
+    """Send a call back with a note; its agent may propose it again. `token` as in `approve`."""
+    body: Json = {"by": by or None, "note": note, "token": token}
+    return checked(_decisions().decide(approval_id, "revise", body))
 
 
-def settle(approval_id: str, *, ran: bool, note: str, by: str = "", result_ref: str = "") -> Json:
-    """Say of a call whose outcome is unknown whether it had run, and how you know; nothing runs."""
+def settle(
+    approval_id: str,
+    *,
+    ran: bool,
+    note: str,
+    by: str = "",
+    result_ref: str = "",
+    token: str | None = None,
+) -> Json:
+    """Say of a call whose outcome is unknown whether it had run, and how you know; nothing runs.
+
+    `token` as in `approve`.
+    """
     outcome = "ran" if ran else "did_not_run"
-    body = {"by": by or None, "outcome": outcome, "note": note, "result_ref": result_ref or None}
+    body: Json = {"by": by or None, "outcome": outcome, "note": note, "token": token}
+    body["result_ref"] = result_ref or None
     return checked(_decisions().decide(approval_id, "settle", body))
 
 
@@ -131,17 +154,17 @@ async def arun_decided(*, channel: str | None = None, agent: str | None = None) 
     return await adrive(running.run_decided(_gate(), channel=channel, agent=agent))
 
 
-def undo(approval_id: str, *, by: str = "", on: Any = None) -> Json:
+def undo(approval_id: str, *, by: str = "", on: Any = None, token: str | None = None) -> Json:
     """Propose the call that takes back one that ran, through the same gate: it asks first.
 
-    A call is undone once. `on` is the object whose method takes it back.
+    A call is undone once. `on` is the object whose method takes it back; `token` as in `approve`.
     """
     gate = _gate()
     back = get(approval_id).get("undo")
     tool = gate.find_tool(str(back.get("tool"))) if isinstance(back, Mapping) else None
     if isinstance(back, Mapping) and tool is None:
         raise UnknownTool(str(back.get("tool")))
-    made = gate.decisions.undo(approval_id, {"by": by or None})
+    made = gate.decisions.undo(approval_id, {"by": by or None, "token": token})
     approval = checked(made)
     if tool is not None:
         bound = tool if on is None or not tool.needs_receiver else tool.on(on)

@@ -196,11 +196,15 @@ def invalidate(
     by: str,
     run: Run | str | None = None,
     step: Step | str | None = None,
+    token: str | None = None,
 ) -> Remembered:
-    """Say that a record does not hold, and why: it is read no more, and stays with its history."""
+    """Say that a record does not hold, and why: it is read no more, and stays with its history.
+
+    A server takes that with the `token` of a person alone, as `hansard.approvals.approve` does.
+    """
     memory_id = memory.id if isinstance(memory, Remembered) else memory
     body = {"memory_id": memory_id, "reason": reason, "by": by}
-    return Remembered(tell_end(place_of(run, step), body)["memory"], {})
+    return Remembered(tell_end(place_of(run, step), body, token=token)["memory"], {})
 
 
 def working(run: Run | str | None = None, *, chain: Step | str | None = None) -> WorkingMemory:

@@ -47,8 +47,8 @@ class OpenMemory(Protocol):
 class MemoryPort(Protocol):
     """One of the two places. Raises MemoryRefused or MemoryUnavailable."""
 
-    def ask(self, verb: str, told: Json) -> Json:
-        """Write, read or invalidate."""
+    def ask(self, verb: str, told: Json, *, token: str | None = None) -> Json:
+        """Write, read or invalidate, which a server takes with a person's `token`."""
 
     def close(self) -> None: ...
 
@@ -59,7 +59,7 @@ class LocalMemory:
     def __init__(self, settings: Settings) -> None:
         self._store = find_store()(settings.data, retention=settings.retention)
 
-    def ask(self, verb: str, told: Json) -> Json:
+    def ask(self, verb: str, told: Json, *, token: str | None = None) -> Json:
         do = {
             "write": self._store.write_json,
             "read": self._store.read_json,
@@ -91,11 +91,14 @@ class HttpMemory:
         except GateUnavailable as error:
             raise MemoryUnavailable(str(error)) from error
 
-    def ask(self, verb: str, told: Json) -> Json:
-        from hansard.gating.http_client import error_of
+    def ask(self, verb: str, told: Json, *, token: str | None = None) -> Json:
+        from hansard.gating.http_client import credential, error_of
 
+        address, body = f"/v1/memory/{verb}", self._clean(verb, told)
+        is_decision = verb == "invalidate"
+        headers = credential(token) if is_decision else {}
         try:
-            answer = self._client.post(f"/v1/memory/{verb}", self._clean(verb, told))
+            answer = self._client.post(address, body, headers=headers, own=not is_decision)
         except GateUnavailable as error:
             raise MemoryUnavailable(str(error)) from error
         if answer.is_ok:

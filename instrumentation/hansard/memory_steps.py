@@ -61,10 +61,11 @@ def tell_write(place: Place, told: Json) -> Json:
     return _in_step("write", place, told, attributes, memory_told.tell_written)
 
 
-def tell_end(place: Place, told: Json) -> Json:
+def tell_end(place: Place, told: Json, *, token: str | None = None) -> Json:
     """Invalidate, as a step."""
     attributes = memory_told.end_attributes(told)
-    return _in_step("invalidate", place, told, attributes, memory_told.tell_written)
+    tell = memory_told.tell_written
+    return _in_step("invalidate", place, told, attributes, tell, token=token)
 
 
 def _in_step(
@@ -73,6 +74,8 @@ def _in_step(
     told: Mapping[str, Any],
     attributes: Attributes,
     tell: Callable[[OpenSpan, Json], None],
+    *,
+    token: str | None = None,
 ) -> Json:
     made = _begin(place, attributes)
     step_id = place.step_id if made is None else f"{made.trace_id}-{made.span_id}"
@@ -82,7 +85,7 @@ def _in_step(
     named = {"run_id": run_id, "step_id": step_id, "agent": place.agent}
     body = {**told, **{key: value for key, value in named.items() if value is not None}}
     try:
-        answer = memory_of_this_process().ask(verb, body)
+        answer = memory_of_this_process().ask(verb, body, token=token)
     except BaseException as error:
         _end(made, error)
         raise

@@ -20,6 +20,7 @@ import hansard
 from hansard_web.cli import commands
 from tests.instrumentation.clients.provider import providing
 from tests.journeys.processes import Serving, environment, hosting, patient
+from tests.signing import add_token
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -91,7 +92,11 @@ def research(server: Serving, tmp_path_factory: pytest.TempPathFactory) -> Playe
 def coding(server: Serving, tmp_path_factory: pytest.TempPathFactory) -> Played:
     """A patch and a test run, approved by who sits there; `local_models.py` is the model."""
     folder = tmp_path_factory.mktemp("coding")
-    return play(server, folder, "anthropic_coding_agent.py", "--offline", typed="y\ny\n")
+    token = add_token(server.data, "rosa")
+    return play(
+        server, folder, "anthropic_coding_agent.py", "--offline",
+        typed="y\ny\n", APPROVER_TOKEN=token,
+    )  # fmt: skip
 
 
 @pytest.fixture

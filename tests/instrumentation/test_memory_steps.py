@@ -20,6 +20,7 @@ from hansard_compiler.redaction import Redactor
 from hansard_store.database import DataFolder, open_for_ingest, open_reader
 from hansard_web.app import create_app
 from hansard_web.settings import WebSettings
+from tests.signing import add_token
 from tests.web.conftest import Served
 
 SECRET = "sk-proj-" + "T9xQz7LmW2vRk4NbY8cJ1hGd5sFp3aKe6uVi0oXw"
@@ -109,7 +110,8 @@ def test_what_one_run_wrote_the_next_compiles_with_its_source_run(place: DataFol
 def test_what_was_taken_back_is_out_of_the_next_compile_with_a_receipt(place: DataFolder) -> None:
     with hansard.start_run(agent_name="clerk") as run:
         old = remember("Totals are rounded twice.")
-        gone = memory.invalidate(old, reason="it is once", by="noor")
+        token = add_token(place, "noor")  # of the person; the program has none to decide with
+        gone = memory.invalidate(old, reason="it is once", by="noor", token=token)
         new = remember("Totals are rounded once.", attribute="how often")
         found = memory.candidates(project="quillbook", text="rounded")
         compiled = run.compile_step(

@@ -43,7 +43,7 @@ def test_a_step_is_judged_by_keyboard_and_the_list_shows_it(page: Page, runs: Ru
     panel.get_by_role("button", name="Remove tag golden").click()
     expect(panel.locator(".ann-tags")).to_have_count(0)
     panel.locator(".ann-more > summary").last.click()
-    expect(panel.locator(".is-gone")).to_contain_text("withdrawn by me")
+    expect(panel.locator(".is-gone")).to_contain_text("withdrawn by ana")
 
     # In a reading that is not moved, nobody is told of new steps where there are none.
     page.goto(f"/runs/{run}?view=log")

@@ -52,11 +52,11 @@ def test_two_revisions_and_an_approval_by_keyboard(page: Page, store: Accountabi
     expect(page.locator(".ask-approve")).to_be_focused()
     assert store.approval(asked.approval_id).status is Status.AWAITING  # one key decides nothing
     page.keyboard.press("Enter")
-    expect(page.locator(".ask-done")).to_contain_text("Approved by me")
+    expect(page.locator(".ask-done")).to_contain_text("Approved by ana")
     expect(page).to_have_url(re.compile(rf"/approvals/{asked.approval_id}$"))
     expect(page.locator("#waiting")).to_be_hidden()
     decided = store.approval(asked.approval_id)
-    assert (decided.status, decided.revision, decided.decided_by) == (Status.APPROVED, 3, "me")
+    assert (decided.status, decided.revision, decided.decided_by) == (Status.APPROVED, 3, "ana")
 
     is_live(page)
     store.finish(store.claim(asked.approval_id), ok=True)

@@ -31,7 +31,7 @@ def test_what_repeats_is_found_and_decided_by_keyboard(page: Page, runs: RunMake
     expect(page.locator("#h-task")).to_have_text("The tool run_tests keeps failing in the same way")
     page.get_by_label("Why, or what is to be done").fill("mend the fixture")
     page.keyboard.press("Enter")
-    expect(page.locator(".ask-done")).to_contain_text("Approved by me")
+    expect(page.locator(".ask-done")).to_contain_text("Approved by ana")
     expect(page.locator("#task")).to_contain_text("mend the fixture")
 
     page.set_viewport_size({"width": 390, "height": 800})

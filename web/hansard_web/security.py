@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
+from enum import Enum
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -115,6 +116,14 @@ class Refused:
     was_sent: bool = False  # a credential came along, and it was wrong
 
 
+class Cached(Enum):
+    """Whether an answer may be kept by caches."""
+
+    NEVER = "never"
+    IF_IT_SAYS = "if it says so itself"
+    AS_IT_SAYS = "as it says"
+
+
 Refuse = Callable[[Scope, Refused], Response]
 IsOtlp = Callable[[str, str], bool]  # (path, method)
 
@@ -170,9 +179,17 @@ class Security:
         if refused is not None and refused.was_sent:
             await hold_back(self._attempts, address_of(scope))
         answer = self._refuse(scope, refused) if refused else self._app
-        is_private = principal is not None or bool(self._settings.tokens)
-        is_private = is_private and not _PUBLIC_PATHS.fullmatch(scope["path"])
-        await answer(scope, receive, _with_headers(send, is_private=is_private))
+        cached = self._cached(scope["path"], principal)
+        await answer(scope, receive, _with_headers(send, cached))
+
+    def _cached(self, path: str, principal: Principal | None) -> Cached:
+        """Return what caches may keep: nothing of what a token opens."""
+        if _PUBLIC_PATHS.fullmatch(path):
+            return Cached.AS_IT_SAYS
+        if self._settings.tokens:
+            return Cached.NEVER
+        # Nothing else of an open server is private; but a page shows who is signed in.
+        return Cached.AS_IT_SAYS if principal is None else Cached.IF_IT_SAYS
 
     def _judge(self, scope: Scope, headers: Headers, principal: Principal | None) -> Refused | None:
         """Return why a request is refused; None lets it pass."""
@@ -311,14 +328,16 @@ def _judge_origin(scope: Scope, headers: Headers) -> Refused | None:
     return None
 
 
-def _with_headers(send: Send, *, is_private: bool) -> Send:
+def _with_headers(send: Send, cached: Cached) -> Send:
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
-            if is_private:
+            if cached is Cached.NEVER:
                 headers["Cache-Control"] = "no-store"
+            elif cached is Cached.IF_IT_SAYS:
+                headers.setdefault("Cache-Control", "no-store")
         await send(message)
 
     return send_with_headers

@@ -14,7 +14,8 @@ InstrumentationError
     ├── DecisionConflict    somebody else was first, or the call is not the one that was approved
     ├── MustAwait           an async function, called without await inside a running event loop
     ├── LazyResult          a tool returned a generator: its body has not run
-    └── OutcomeUnknown      it was claimed and no result was told: it may have run, and is not rerun
+    ├── DecisionRefused     who decides is not known, may not, or requested the call
+└── OutcomeUnknown      it was claimed and no result was told: it may have run, and is not rerun
 """
 
 from __future__ import annotations
@@ -166,6 +167,17 @@ class LazyResult(GateError):
             "lets a call run whole"
         )
         self.tool = tool
+
+
+class DecisionRefused(GateError):
+    """The server did not take a decision because of who sent it; nothing ran.
+
+    `code` is the server's: `credential_needed`, `own_request`, `scope_missing`, `unauthenticated`.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class OutcomeUnknown(GateError):

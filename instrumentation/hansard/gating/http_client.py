@@ -54,6 +54,7 @@ class _Request:
     timeout_s: float
     headers: Mapping[str, str]
     is_repeatable: bool
+    own: bool = True  # with the headers of the settings, the token among them
 
 
 class HttpClient:
@@ -66,6 +67,9 @@ class HttpClient:
         self._host, self._port = parts.hostname or "127.0.0.1", parts.port
         self._prefix = parts.path.rstrip("/")
         self._headers = {**headers, "accept": "application/json"}
+        self._anonymous = {
+            name: value for name, value in self._headers.items() if name.lower() != "authorization"
+        }
         self._timeout_s = timeout_s
         self._idle: list[http.client.HTTPConnection] = []  # single operations, so no lock
         self._pid = os.getpid()
@@ -98,15 +102,21 @@ class HttpClient:
         *,
         is_repeatable: bool = False,
         headers: Mapping[str, str] | None = None,
+        own: bool = True,
     ) -> Answer:
-        """Send something, once; again only if that changes nothing."""
+        """Send something, once; again only if that changes nothing.
+
+        With `own` False the token of the settings is left out: it is never one to decide with.
+        """
         try:
             data = json.dumps(body, allow_nan=False).encode()
         except ValueError as error:
             raise GateUnavailable(f"this cannot be said in JSON: {error}") from None
         told = {"content-type": "application/json", **(headers or {})}
         return self._asked(
-            _Request("POST", path, data, self._timeout_s, told, is_repeatable=is_repeatable)
+            _Request(
+                "POST", path, data, self._timeout_s, told, is_repeatable=is_repeatable, own=own
+            )
         )
 
     def close(self) -> None:
@@ -127,7 +137,7 @@ class HttpClient:
 
     def _exchanged(self, request: _Request) -> Answer:
         address = self._prefix + request.path
-        headers = {**self._headers, **request.headers}
+        headers = {**(self._headers if request.own else self._anonymous), **request.headers}
         connection, is_kept = self._connection(request.timeout_s)
         with ExitStack() as broken:
             broken.callback(connection.close)
@@ -197,6 +207,11 @@ def _is_alive(kept: socket.socket) -> bool:
         return not select.select([kept], [], [], 0)[0]
     except (OSError, ValueError):
         return False
+
+
+def credential(token: str | None) -> dict[str, str]:
+    """Return the header of a decision: the token that was given for it, and no other."""
+    return {"authorization": f"Bearer {token}"} if token else {}
 
 
 def error_of(answer: Answer) -> tuple[str, str, dict[str, Any]]:

@@ -13,12 +13,13 @@ from hansard.gating.errors import (
     BadArguments,
     CallRefused,
     DecisionConflict,
+    DecisionRefused,
     GateError,
     GateUnavailable,
     PolicyDenied,
     UnknownApproval,
 )
-from hansard.gating.http_client import Answer, HttpClient, error_of
+from hansard.gating.http_client import Answer, HttpClient, credential, error_of
 from hansard.gating.keys import Keys
 from hansard.gating.port import checked
 from hansard.gating.veil import Veil
@@ -79,7 +80,7 @@ class HttpDecisions:
 
     def decide(self, approval_id: str, verb: str, body: Json) -> Json:
         if verb != "repropose":
-            return _taken(self._http.post(f"{_address(approval_id)}/{verb}", _given(body)))
+            return self._decided(f"{_address(approval_id)}/{verb}", body)
         key = self._keys.find(approval_id)
         headers = {KEY_HEADER: key} if key else {}
         at = f"{_address(approval_id)}/{verb}"
@@ -100,7 +101,17 @@ class HttpDecisions:
         return ended
 
     def undo(self, approval_id: str, body: Json) -> Json:
-        return self._kept(_taken(self._http.post(f"{_address(approval_id)}/undo", _given(body))))
+        return self._kept(self._decided(f"{_address(approval_id)}/undo", body))
+
+    def _decided(self, address: str, body: Json) -> Json:
+        """Send a decision with the token that was given for it, never with that of the program."""
+        told = {name: value for name, value in body.items() if name != "token"}
+        headers = credential(body.get("token"))
+        answer = self._http.post(address, _given(told), headers=headers, own=False)
+        code, message, _ = error_of(answer)
+        if answer.status in (401, 403) and code != "blocked":
+            raise DecisionRefused(code, message)
+        return _taken(answer)
 
     def note(self, event: Json) -> None:
         _taken(self._http.post("/v1/events", self._body(event)))

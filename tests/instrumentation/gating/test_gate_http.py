@@ -16,14 +16,21 @@ from typing import Any
 import pytest
 
 import hansard
+from hansard import approvals
 from hansard.config import load_settings
-from hansard.gating.errors import DecisionConflict, GateUnavailable, NotApproved
+from hansard.gating.errors import (
+    DecisionConflict,
+    DecisionRefused,
+    GateUnavailable,
+    NotApproved,
+)
 from hansard.gating.gate import Gate
 from hansard.gating.http_decisions import HttpDecisions
+from hansard_store.principals.model import Scope
 from tests.instrumentation.gating.gates import restarted, state_of
 from tests.journeys.processes import Serving, environment, hosting
 from tests.journeys.processes import hansard as run_command
-from tests.signing import credential
+from tests.signing import add_token, credential
 
 SECRET = "sk-proj-" + "z9Y8x7W6v5U4t3S2" * 3
 
@@ -301,3 +308,30 @@ def test_a_run_is_blocked_while_its_call_waits_and_shows_both_steps_after(
     assert told["attributes"]["hansard.approval.id"] == identity
     assert asked["span_id"] in json.dumps(told["links"])
     assert json.loads(server.get(f"/v1/approvals/{identity}"))["step_id"] == asked["step_id"]
+
+
+def test_a_program_decides_with_the_token_of_a_person_and_never_with_its_own(
+    server: Serving, tmp_path: Path
+) -> None:
+    own = add_token(server.data, "program", *Scope)
+    settings = load_settings({"endpoint": server.http, "data": tmp_path, "token": own}, {})
+    decisions = HttpDecisions(settings)
+    asked = [
+        decisions.propose({"tool": "send", "arguments": {"to": name}, "effect": "write"})
+        for name in ("ann", "bob")
+    ]
+    with Gate(tools=[], decisions=decisions, agent="clerk"):
+        first, second = (one["approval_id"] for one in asked)
+
+        with pytest.raises(DecisionRefused, match="hansard tokens add") as unknown:
+            approvals.approve(first, by="ana")
+        with pytest.raises(DecisionRefused, match="requested this action") as mine:
+            approvals.approve(first, token=own)
+        granted = approvals.approve(first, token=add_token(server.data, "noor"))
+        rejected = approvals.reject(second, token=add_token(server.data, "kim"), reason="no")
+    decisions.close()
+
+    assert (unknown.value.code, mine.value.code) == ("credential_needed", "own_request")
+    assert asked[0]["requested_by"] == ["program"]
+    assert (granted["decided_by"], granted["decided_method"]) == ("noor", "token")
+    assert (rejected["decided_by"], rejected["status"]) == ("kim", "rejected")

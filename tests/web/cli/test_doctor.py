@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from hansard_web.cli.offline import prove_offline
@@ -107,7 +108,13 @@ def test_the_demo_needs_and_tries_no_network() -> None:
 def test_open_prints_where_the_running_server_is(anywhere: Cli, server: Serving) -> None:
     ended = anywhere("open", "--print", HANSARD_DATA=str(server.data))
 
-    assert ended.stdout.strip() == f"{server.http}/"
+    address = ended.stdout.strip()
+    assert address.startswith(f"{server.http}/signin/link/")
+    with httpx2.Client(follow_redirects=True) as browser:
+        opened = browser.get(address)
+        again = browser.get(address)  # what is printed works until the server stops
+    assert (str(opened.url), opened.status_code) == (f"{server.http}/", 200)
+    assert (str(again.url), "Sign out" in again.text) == (f"{server.http}/", True)
 
 
 def test_open_without_a_server_says_what_to_do(anywhere: Cli, tmp_path: Path) -> None:

@@ -55,11 +55,7 @@ COMMANDS: Final = (
     ),
     Entry("detect", "detect", "Look for what goes wrong again and again; open tasks for review."),
     Entry("tasks", "tasks", "Tasks for review: list, show, approve, dismiss, done."),
-    Entry(
-        "tokens",
-        "tokens",
-        "Tokens: add, list and revoke them; each decision is kept with its name.",
-    ),
+    Entry("tokens", "tokens", "Tokens: add, list, revoke."),
     Entry("events", "events", "Events: the audit log: list, head, verify, export."),
     Entry(
         "repl",
