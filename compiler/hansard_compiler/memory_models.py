@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints, model_validator
 
+from hansard_compiler.compile_config import PIECES, scorer_name
 from hansard_compiler.models import Json, MemoryType, Model, Share, TopLevel, Utc
 
 Writer = Literal[
@@ -92,7 +93,8 @@ class Told(TopLevel):
 
 class WriteMemory(Told):
     """Write one record. A newer one under the same namespace, type, subject and attribute
-    supersedes the older; of working memory, one in the same slot.
+    supersedes the older; of working memory, one in the same slot. One without an attribute
+    supersedes nothing: what it contradicts is named in the answer.
     """
 
     writer: Writer
@@ -166,6 +168,7 @@ class ReadMemory(Told):
     slots: Annotated[list[Slot], Field(max_length=6)] = Field(default=[])
     hidden: bool = False  # also what a compile is to leave out, and why
     limit: Annotated[int, Field(ge=1, le=MOST_READ)] = 20
+    scorer: Annotated[str, AfterValidator(scorer_name)] = PIECES  # what rates records by the text
 
     @model_validator(mode="after")
     def _says_whose(self) -> Self:

@@ -48,6 +48,7 @@ class Remembered:
     told: Mapping[str, Any]
     record: Mapping[str, Any]  # as a compile takes it; empty where it was not read
     outcome: str = ""  # of a write: current, repeat, superseded or review
+    conflicts: Sequence[Mapping[str, Any]] = ()  # of a write: memory_id, how, is_certain
 
     @property
     def id(self) -> str:
@@ -108,6 +109,7 @@ class ReadOptions(TypedDict, total=False):
     min_confidence: float | None
     fresh_since: When | None
     limit: int
+    scorer: str
     run: Run | str | None
     step: Step | str | None
 
@@ -140,6 +142,7 @@ def read(**options: Unpack[ReadOptions]) -> Recalled:
 
     `project`, `user` and `agent` say whose memory: one of them at least. Records that name none of
     a sort are for all. `types`, `tags`, `subject`, `min_confidence` and `fresh_since` narrow it.
+    `scorer` is what rates by the text: `pieces`, `embeddings` (with the extra) or `bm25`.
     """
     return _read(dict(options), hidden=False)
 
@@ -163,7 +166,8 @@ def write(
     """Write durable memory and return it, with its `outcome`.
 
     A newer record supersedes the older one of the same namespace, type, subject and attribute. One
-    that is much less trusted does not: its outcome is `review`, and a person decides.
+    that is much less trusted does not: its outcome is `review`, and a person decides. One without
+    an attribute supersedes nothing; `conflicts` has what stands beside it and contradicts it.
     """
     told = _without_none(dict(options))
     place = place_of(told.pop("run", None), told.pop("step", None))
@@ -288,7 +292,7 @@ def _recalled(answer: Json) -> Recalled:
 
 
 def _written(answer: Json) -> Remembered:
-    return Remembered(answer["memory"], {}, answer["outcome"])
+    return Remembered(answer["memory"], {}, answer["outcome"], answer.get("conflicts", ()))
 
 
 def _object(content: Any) -> Any:

@@ -54,6 +54,10 @@ _INDEX = "INSERT INTO memory_fts (rowid, body, place) VALUES (?, ?, ?)"
 _STEP_BACK = "UPDATE memory SET state = 'superseded' WHERE id = ?"
 _SAY_BY = "UPDATE memory SET superseded_by = ? WHERE id = ?"
 _STAND = "UPDATE memory SET state = 'current', contests = NULL WHERE id = ?"
+_HOLD_BACK = """
+UPDATE memory SET state = 'review', contests = (SELECT id FROM memory WHERE memory_id = ?)
+WHERE id = ?
+"""
 _REPEAT = """
 UPDATE memory SET freshness_ns = max(freshness_ns, :fresh_ns),
   expires_ns = coalesce(:expires_ns, expires_ns) WHERE id = :id
@@ -111,8 +115,7 @@ class Found:
 
 def write(connection: apsw.Connection, new: NewMemory, *, now_ns: int) -> Written:
     """Add a record, and say what became of it. Raises NotCurrent."""
-    row: Any = connection.execute(_CURRENT, (new.key,)).fetchone()
-    current = None if row is None else Found(*row)
+    current = _current(connection, new)
     replaced = _replaced(connection, new)
     if current is not None and _is_repeated(current, new, now_ns=now_ns):
         return _repeat(connection, current, new, now_ns=now_ns)
@@ -132,6 +135,16 @@ def write(connection: apsw.Connection, new: NewMemory, *, now_ns: int) -> Writte
     rival, outcome = against
     number = _add(connection, new, rivals, state=outcome, against=rival.id, now_ns=now_ns)
     return Written(number, new.memory_id, outcome, stands=rival.memory_id)
+
+
+def _current(connection: apsw.Connection, new: NewMemory) -> Found | None:
+    """Return what stands under a new record's key, or the same record under a key of 0.1."""
+    row: Any = connection.execute(_CURRENT, (new.key,)).fetchone()
+    if row is None and new.older_key is not None:
+        row = connection.execute(_CURRENT, (new.older_key,)).fetchone()
+        if row is not None and Found(*row).content_hmac != new.kept.hmac:
+            return None
+    return None if row is None else Found(*row)
 
 
 def get(connection: apsw.Connection, memory_id: bytes) -> Found | None:
@@ -162,6 +175,11 @@ def accept(connection: apsw.Connection, found: Found, *, key: bytes) -> tuple[by
         connection.execute(_SAY_BY, (found.id, current.id))
     connection.execute(_STAND, (found.id,))
     return () if current is None else (current.memory_id,)
+
+
+def hold_back(connection: apsw.Connection, number: int, *, against: bytes) -> None:
+    """Let a record wait for a person, because of one that contradicts it and is trusted more."""
+    connection.execute(_HOLD_BACK, (against, number))
 
 
 def key_of(connection: apsw.Connection, number: int) -> bytes:
@@ -215,8 +233,11 @@ def _refused(connection: apsw.Connection, new: NewMemory) -> Found | None:
     """
     if new.slot is not None or new.writer == "human_approved_summary":
         return None
-    row: Any = connection.execute(_SAID_BEFORE, (new.key, new.kept.hmac)).fetchone()
-    return None if row is None else Found(*row)
+    for key in (new.key, new.older_key):
+        row: Any = key and connection.execute(_SAID_BEFORE, (key, new.kept.hmac)).fetchone()
+        if row is not None:
+            return Found(*row)
+    return None
 
 
 def _is_repeated(current: Found, new: NewMemory, *, now_ns: int) -> bool:

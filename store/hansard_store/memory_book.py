@@ -18,7 +18,14 @@ import apsw
 
 from hansard_compiler.calls import Json
 from hansard_compiler.compile_errors import InvalidInput
-from hansard_compiler.memory_models import AcceptMemory, EndMemory, ReadMemory, Told, WriteMemory
+from hansard_compiler.memory_models import (
+    TRUST_GAP,
+    AcceptMemory,
+    EndMemory,
+    ReadMemory,
+    Told,
+    WriteMemory,
+)
 from hansard_compiler.models import parse
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
@@ -33,8 +40,16 @@ from hansard_store.memory_errors import BadMemory, NotCurrent
 from hansard_store.memory_keeping import MemoryKeeper
 from hansard_store.memory_permits import check_permit
 from hansard_store.memory_reads import get_memory, memories_by_number
-from hansard_store.memory_recall import read_durable, read_working
-from hansard_store.memory_types import AccessKind, Door, Ended, Memory, NewMemory, Toucher
+from hansard_store.memory_recall import contradicted_by, read_durable, read_working
+from hansard_store.memory_types import (
+    AccessKind,
+    Door,
+    Ended,
+    Memory,
+    MemoryConflict,
+    NewMemory,
+    Toucher,
+)
 from hansard_store.own_connections import OwnConnections
 from hansard_store.principals.authority import Authority, DecideMode
 from hansard_store.principals.model import Principal
@@ -52,10 +67,12 @@ class WrittenMemory:
     outcome: memories.Outcome
     superseded: tuple[str, ...]  # what stood before it
     stands: str | None  # what stands in its place, where it was not taken over
+    conflicts: tuple[MemoryConflict, ...]  # what stands beside it and contradicts it, or may
 
     def json(self) -> Json:
         told = {"outcome": self.outcome, "superseded": list(self.superseded), "stands": self.stands}
-        return {**told, "memory": memory_json(self.memory)}
+        conflicts = [one.json() for one in self.conflicts]
+        return {**told, "conflicts": conflicts, "memory": memory_json(self.memory)}
 
 
 class MemoryBook:
@@ -203,6 +220,11 @@ class MemoryBook:
         if asked.replaces is not None:
             new = replace(new, replaces=self._found(connection, asked.replaces).memory_id)
         made = memories.write(connection, new, now_ns=now_ns)
+        conflicts: tuple[MemoryConflict, ...] = ()
+        if made.outcome == "current":
+            memory = self._one(connection, made.id, now_ns=now_ns)
+            conflicts = tuple(contradicted_by(connection, memory, now_ns=now_ns))
+            made = _held_back(connection, made, new, conflicts)
         kind: AccessKind = "repeat" if made.outcome == "repeat" else "write"
         who = self._toucher(asked)
         record(connection, kind, [made.id], who, now_ns=now_ns)
@@ -221,7 +243,7 @@ class MemoryBook:
         key = None if permit is None else permit.key
         self._tell(connection, kind, made.memory_id, who, by, body, approval_key=key)
         memory = self._one(connection, made.id, now_ns=now_ns)
-        return WrittenMemory(memory, made.outcome, superseded, stands)
+        return WrittenMemory(memory, made.outcome, superseded, stands, conflicts)
 
     def _end(
         self,
@@ -311,6 +333,21 @@ class MemoryBook:
         connection = self._connections.get()
         with transaction(connection):
             yield connection
+
+
+def _held_back(
+    connection: apsw.Connection,
+    made: memories.Written,
+    new: NewMemory,
+    conflicts: Sequence[MemoryConflict],
+) -> memories.Written:
+    """Let a record wait for a person where it contradicts one that is trusted much more."""
+    for one in conflicts:
+        if one.is_certain and new.confidence < one.confidence - TRUST_GAP - 1e-9:
+            against = bytes.fromhex(one.memory_id)
+            memories.hold_back(connection, made.id, against=against)
+            return replace(made, outcome="review", stands=against)
+    return made
 
 
 def read_answer(asked: ReadMemory, found: Sequence[Memory]) -> Json:

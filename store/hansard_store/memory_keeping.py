@@ -45,6 +45,7 @@ class MemoryKeeper:
         return NewMemory(
             memory_id=secrets.token_bytes(16),
             key=_key(asked, namespace, kept),
+            older_key=_older_key(asked, namespace, kept),
             memory_type=asked.memory_type,
             namespace=namespace,
             trace_id=working,
@@ -117,14 +118,27 @@ class MemoryKeeper:
 
 
 def _key(asked: WriteMemory, namespace: Names, kept: Kept) -> bytes:
-    """Return what a newer record must share to supersede an older one."""
+    """Return what a newer record must share to supersede an older one.
+
+    One that does not name its attribute shares it with a repeat of itself only: two facts of one
+    subject are two facts.
+    """
     if asked.is_working:
-        parts: list[Any] = ["working", asked.run, asked.chain, asked.slot]
-    else:
-        subject = " ".join(kept.subject.split()).casefold()
-        attribute = " ".join(kept.attribute.split()).casefold()
-        parts = ["durable", namespace, kept.scope, asked.memory_type, subject, attribute]
-    return stable_hash(parts)[:16]
+        return stable_hash(["working", asked.run, asked.chain, asked.slot])[:16]
+    parts = _about(asked, namespace, kept)
+    return stable_hash(parts if parts[-1] else [*parts, kept.hmac.hex()])[:16]
+
+
+def _older_key(asked: WriteMemory, namespace: Names, kept: Kept) -> bytes | None:
+    """Return the key that 0.1 gave a record without an attribute; None for any other."""
+    parts = [] if asked.is_working else _about(asked, namespace, kept)
+    return stable_hash(parts)[:16] if parts and not parts[-1] else None
+
+
+def _about(asked: WriteMemory, namespace: Names, kept: Kept) -> list[Any]:
+    subject = " ".join(kept.subject.split()).casefold()
+    attribute = " ".join(kept.attribute.split()).casefold()
+    return ["durable", namespace, kept.scope, asked.memory_type, subject, attribute]
 
 
 def _expires_ns(asked: WriteMemory, now_ns: int) -> int | None:

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import apsw
 import orjson
 
-from hansard_compiler.items import unix_us
+from hansard_compiler.compile_config import BM25
+from hansard_compiler.conflicts import contradictions
+from hansard_compiler.items import Item, from_memory, unix_us
 from hansard_compiler.memory_models import ReadMemory
+from hansard_compiler.models import MemoryRecord, parse
 from hansard_compiler.passes.validate import in_scope
-from hansard_compiler.relevance import Bm25
-from hansard_compiler.words import terms
+from hansard_compiler.relevance import scorer_named
+from hansard_compiler.words import WORD, terms
 from hansard_store.memories import place_tokens
+from hansard_store.memory_answers import candidate_json
 from hansard_store.memory_queries import STATES, rows_of
 from hansard_store.memory_reads import COLUMNS, memories_by_number, whole
-from hansard_store.memory_types import Memory
+from hansard_store.memory_types import Memory, MemoryConflict
 
+_RECENT: Final = 300  # records, the newest, that are rated though they share no word
+_SUBJECT_WORDS: Final = 8
+_MOST_OF_SUBJECT: Final = 50  # records about one subject, the newest, that are compared
+_FEW_WORDS: Final = 5
 _WHOLE: Final = 60  # matches, the newest, that are weighed: with all the words,
 _PARTLY: Final = 100  # and with any
 _MOST_HIDDEN: Final = 20
@@ -28,6 +36,14 @@ _TEXTS: Final = """
 SELECT memory.id, body.subject, body.attribute, body.content, body.scope
 FROM memory_fts CROSS JOIN memory ON memory.id = memory_fts.rowid
 CROSS JOIN memory_body AS body ON body.memory = memory.id
+WHERE memory_fts MATCH :match AND {wanted}
+ORDER BY memory_fts.rowid DESC LIMIT :limit
+"""
+
+
+_NUMBERS: Final = """
+SELECT memory.id
+FROM memory_fts CROSS JOIN memory ON memory.id = memory_fts.rowid
 WHERE memory_fts MATCH :match AND {wanted}
 ORDER BY memory_fts.rowid DESC LIMIT :limit
 """
@@ -82,9 +98,68 @@ def _best(connection: apsw.Connection, wanted: _Wanted, *, state: str, limit: in
     texts = _texts(connection, wanted, wanted.any_of, state=state, most=_PARTLY)
     if len(texts) >= _PARTLY and len(wanted.words) > 1 and state == "current":
         texts |= _texts(connection, wanted, wanted.all_of, state=state, most=_WHOLE)
-    rated = Bm25()(wanted.asked.text or "", list(texts.values()))
-    ranked = sorted(zip(rated, texts, strict=True), key=lambda pair: (-pair[0], -pair[1]))
-    return [number for _, number in ranked[:limit]]
+    by_words = set(texts)
+    scorer = wanted.asked.scorer
+    if scorer != BM25 and state == "current":
+        texts |= _texts(connection, wanted, wanted.match, state=state, most=_RECENT)
+    rated = scorer_named(scorer)(wanted.asked.text or "", list(texts.values()))
+    # What shares no word has to be half as good as the best.
+    least = max(rated, default=0) // 2
+    ranked = sorted(
+        (-rating, -number)
+        for rating, number in zip(rated, texts, strict=True)
+        if number in by_words or rating > least
+    )
+    return [-number for _, number in ranked[:limit]]
+
+
+def contradicted_by(
+    connection: apsw.Connection, one: Memory, *, now_ns: int
+) -> list[MemoryConflict]:
+    """Return what stands of the same namespace, subject and attribute and contradicts a record.
+
+    Nothing is settled by it: a compile does that, and a person can end the wrong one.
+    """
+    names = (one.project, one.user, one.agent)
+    subject = [f'"{word}"' for word in WORD.findall(one.subject)[:_SUBJECT_WORDS]]
+    if one.is_working or not subject:
+        return []
+    place = " AND ".join(place_tokens(names))
+    told = {
+        "match": f"place : ({place}) AND body : ({' AND '.join(subject)})",
+        "subject": one.subject,
+        "limit": _MOST_OF_SUBJECT,
+        "now": now_ns,
+    }
+    sql = _NUMBERS.format(wanted=f"{STATES['current']} AND {_OF_SUBJECT}")
+    numbers = [number for (number,) in rows_of(connection, sql, told) if number != one.id]
+    others = [
+        other
+        for other in memories_by_number(connection, numbers, now_ns=now_ns).values()
+        if other.memory_type == one.memory_type and other.attribute == one.attribute
+    ]
+    return list(_conflicts(one, others))
+
+
+def _conflicts(one: Memory, others: Sequence[Memory]) -> Iterator[MemoryConflict]:
+    """Yield those that contradict a record, each looked at by itself."""
+    for other in others:
+        items = [_item(each, position) for position, each in enumerate((one, other))]
+        texts = {item.id: _statement(item) for item in items}
+        for found in contradictions(items, texts):
+            yield MemoryConflict(other.memory_id, found.how, other.confidence, found.is_certain)
+
+
+def _item(one: Memory, position: int) -> Item:
+    record = parse(MemoryRecord, candidate_json(one))
+    return from_memory(record, position=position, now_us=one.freshness_ns // 1000)
+
+
+def _statement(item: Item) -> str:
+    """Return what a record says; of a few words, that they hold of its subject."""
+    if item.subject is None or len(item.text.split()) >= _FEW_WORDS:
+        return item.text
+    return f"{item.subject} is {item.text}"
 
 
 def _texts(

@@ -39,6 +39,7 @@ class NewMemory:
 
     memory_id: bytes
     key: bytes
+    older_key: bytes | None  # what 0.1 gave a record without an attribute, that repeats are found
     memory_type: str
     namespace: tuple[str, str, str]  # project, user, agent; "" for none
     trace_id: bytes | None  # of working memory
@@ -54,6 +55,19 @@ class NewMemory:
     approval_id: str | None
     replaces: bytes | None
     kept: Kept
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryConflict:
+    """A record that contradicts another one, or may."""
+
+    memory_id: str
+    how: str  # value, number or negation
+    confidence: float
+    is_certain: bool  # False: they may both hold
+
+    def json(self) -> Json:
+        return {"memory_id": self.memory_id, "how": self.how, "is_certain": self.is_certain}
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,7 @@ def unrecorded(monkeypatch: pytest.MonkeyPatch) -> None:
 def remember(content: Any = "Totals are rounded once.", **more: Any) -> memory.Remembered:
     told: dict[str, Any] = {
         "writer": "app", "type": "constraint", "subject": "rounding", "project": "quillbook",
+        "attribute": "when",
     }  # fmt: skip
     return memory.write(content, **{**told, **more})
 

@@ -36,6 +36,7 @@ class MemoryMaker:
             "writer": "app",
             "memory_type": "constraint",
             "subject": "money",
+            "attribute": "type",
             "namespace": PROJECT,
             "run_id": RUN,
             "step_id": STEP,

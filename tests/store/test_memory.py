@@ -564,7 +564,7 @@ def _write_many(path: str, name: str, count: int) -> None:
         book.write_json(
             {
                 "writer": "app", "memory_type": "fact", "subject": "shared", "namespace": PROJECT,
-                "content": f"{name} {number}",
+                "attribute": "last", "content": f"{name} {number}",
             }
         )  # fmt: skip
     book.close()
@@ -595,3 +595,88 @@ def test_two_processes_and_two_threads_write_to_one_subject_and_lose_nothing(
     assert memory.rows("SELECT count(*), max(seq) FROM event") == [(1000, 1000)]
     assert memory.rows("SELECT count(*) FROM memory_access") == [(1001,)]
     assert verify_events(memory.connection).is_sound
+
+
+# ---- records that do not say which attribute they are about
+
+
+def test_two_facts_of_one_subject_without_an_attribute_stand_beside_each_other(
+    memory: MemoryMaker,
+) -> None:
+    about = {"subject": "Ada", "memory_type": "preference", "attribute": ""}
+
+    dark = memory.write("dark mode", **about)
+    metric = memory.write("metric units", **about)
+    again = memory.write("dark mode", **about)
+
+    assert [one["outcome"] for one in (dark, metric, again)] == ["current", "current", "repeat"]
+    assert (metric["superseded"], metric["conflicts"]) == ([], [])
+    assert sorted(memory.contents(subject="ada")) == ["dark mode", "metric units"]
+
+
+def test_a_contradiction_is_looked_for_and_named_in_the_answer(memory: MemoryMaker) -> None:
+    about = {"subject": "staging", "attribute": "", "memory_type": "fact"}
+
+    first = memory.write("The staging database runs in Frankfurt am Main now.", **about)
+    timeout = memory.write("The request timeout is 30 seconds.", **about)
+    other = memory.write("The request timeout is 45 seconds.", **about)
+    doubtful = memory.write("The deadline is Friday.", **about)
+    late = memory.write("The deadline is Monday.", **about)
+
+    assert first["conflicts"] == timeout["conflicts"] == doubtful["conflicts"] == []
+    named = {"how": "number", "is_certain": True}
+    assert other["conflicts"] == [{"memory_id": timeout["memory"]["memory_id"], **named}]
+    assert [one["is_certain"] for one in late["conflicts"]] == [False]
+    assert len(memory.contents(subject="staging")) == 5
+
+
+def test_what_contradicts_a_record_that_is_trusted_much_more_waits_for_a_person(
+    memory: MemoryMaker,
+) -> None:
+    about = {"subject": "staging", "attribute": "", "memory_type": "fact"}
+    sure = memory.write("The request timeout is 30 seconds.", confidence=0.9, **about)
+
+    unsure = memory.write("The request timeout is 45 seconds.", confidence=0.5, **about)
+
+    assert unsure["outcome"] == unsure["memory"]["state"] == "review"
+    assert unsure["stands"] == unsure["memory"]["contests"] == sure["memory"]["memory_id"]
+    assert memory.contents(subject="staging") == ["The request timeout is 30 seconds."]
+
+
+def test_what_was_taken_back_without_an_attribute_does_not_return(memory: MemoryMaker) -> None:
+    gone = memory.write("dark mode", subject="Ada", attribute="")["memory"]["memory_id"]
+    memory.invalidate(gone)
+
+    again = memory.write("dark mode", subject="Ada", attribute="")
+
+    assert again["outcome"] == "review"
+
+
+# ---- reading in other words
+
+
+@pytest.mark.covers("CP-59", "ME-24")
+@pytest.mark.parametrize(
+    ("scorer", "text", "found"),
+    [
+        ("embeddings", "When do I get my money back?", "Refunds are paid to the card."),
+        ("embeddings", "In which city do we work?", "The office is in Oslo."),
+        ("pieces", "How do I unsubscribe?", "The subscription ends in May."),
+        ("bm25", "Where is the subscription?", "The subscription ends in May."),
+    ],
+)
+def test_a_question_in_other_words_finds_its_record(
+    memory: MemoryMaker, scorer: str, text: str, found: str
+) -> None:
+    for number, content in enumerate(
+        ["Refunds are paid to the card.", "The keys are replaced by Ana.",
+         "The subscription ends in May.", "Cats sleep all day.", "The office is in Oslo."]
+    ):  # fmt: skip
+        memory.write(content, subject=content.split()[1], attribute=str(number))
+
+    assert memory.contents(text=text, scorer=scorer)[0] == found
+
+
+def test_an_unknown_scorer_is_refused_by_name(memory: MemoryMaker) -> None:
+    with pytest.raises(BadMemory, match="expected one of bm25, pieces, embeddings"):
+        memory.read(text="x", scorer="tfidf")

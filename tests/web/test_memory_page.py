@@ -27,7 +27,7 @@ def book(runs: RunMaker) -> Iterator[MemoryBook]:
 
 def write(book: MemoryBook, content: Any = "Money is Decimal inside.", **more: Any) -> str:
     told: Json = {
-        "writer": "app", "memory_type": "constraint", "subject": "money",
+        "writer": "app", "memory_type": "constraint", "subject": "money", "attribute": "type",
         "namespace": {"project": "quillbook"}, "content": content, **more,
     }  # fmt: skip
     memory_id: str = book.write_json(told)["memory"]["memory_id"]

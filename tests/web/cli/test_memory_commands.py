@@ -12,7 +12,18 @@ from click.testing import Result
 from hansard_store.database import DataFolder, open_for_ingest
 from tests.web.cli.conftest import Cli
 
-CI = ("--subject", "CI", "--project", "quillbook", "--writer", "app", "--by", "noor")
+CI = (
+    "--subject",
+    "CI",
+    "--attribute",
+    "python",
+    "--project",
+    "quillbook",
+    "--writer",
+    "app",
+    "--by",
+    "noor",
+)
 
 
 @pytest.fixture
@@ -91,7 +102,7 @@ def test_a_purge_takes_the_content_and_an_accepted_record_stands(
         (("write", "x", "--subject", "s", "--project", "p"), 2, "--writer"),
         (("write", "x", "--subject", "s", "--writer", "app"), 1, "namespace"),
         (("write", "x", *CI, "--structured"), 2, "no JSON"),
-        (("write", "x", "--writer", "human_approved_summary", *CI[:4]), 1, "approval"),
+        (("write", "x", "--writer", "human_approved_summary", *CI[:6]), 1, "approval"),
         (("show", "00000000"), 1, "no memory"),
         (("list", "--state", "gone"), 1, "state"),
     ],

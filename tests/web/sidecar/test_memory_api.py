@@ -19,6 +19,7 @@ SECRET = "sk-proj-" + "T9xQz7LmW2vRk4NbY8cJ1hGd5sFp3aKe6uVi0oXw"
 def record(content: Any = "Money is Decimal inside.", **more: Any) -> Json:
     return {
         "writer": "app", "memory_type": "constraint", "subject": "money", "namespace": PROJECT,
+        "attribute": "type",
         "content": content, **more,
     }  # fmt: skip
 

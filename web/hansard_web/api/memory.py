@@ -16,6 +16,7 @@ from hansard_store.memory_access import accesses_of
 from hansard_store.memory_answers import access_json, memory_json
 from hansard_store.memory_queries import MemoryFilter, Sort, list_memories
 from hansard_store.memory_reads import get_memory, versions_of
+from hansard_store.memory_recall import contradicted_by
 from hansard_store.run_queries import find_trace_id
 from hansard_web import memory_books as books
 from hansard_web.api.answers import Answer
@@ -169,6 +170,7 @@ def memory_detail(connection: apsw.Connection, memory_id: str, *, now_ns: int) -
     touched = accesses_of(connection, [each.id for each in versions], limit=_ACCESSES)
     return {
         "memory": memory_json(one),
+        "conflicts": [each.json() for each in contradicted_by(connection, one, now_ns=now_ns)],
         "versions": [memory_json(each) for each in versions],
         "written_by": [access_json(one) for one in touched if one.kind not in _READS],
         "read_by": [access_json(one) for one in touched if one.kind in _READS],

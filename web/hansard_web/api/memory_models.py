@@ -60,11 +60,20 @@ class Memory(Body):
     expires_ns: str | None
 
 
+class MemoryConflict(Body):
+    """A record that stands and contradicts this one; not certain: they may both hold."""
+
+    memory_id: str
+    how: str
+    is_certain: bool
+
+
 class Written(Answer):
     """What became of a write; `stands` is the record that was not superseded."""
 
     outcome: Literal["current", "superseded", "review", "repeat"]
     superseded: list[str]
+    conflicts: list[MemoryConflict]
     stands: str | None
     memory: Memory
     step_id: str | None
@@ -122,6 +131,7 @@ class MemoryDetail(Answer):
     """A record with its versions, who touched it, and where it was used."""
 
     memory: Memory
+    conflicts: list[MemoryConflict]
     versions: list[Memory]
     written_by: list[Access]
     read_by: list[Access]

@@ -202,7 +202,9 @@ def write(
         print_json(answer)
         return
     print_facts([("outcome", answer["outcome"]), ("superseded", ", ".join(answer["superseded"])),
-                 ("stands", answer["stands"] or "")])  # fmt: skip
+                 ("stands", answer["stands"] or ""),
+                 *(("contradicts" if one["is_certain"] else "may contradict", one["memory_id"])
+                   for one in answer["conflicts"])])  # fmt: skip
     print_record(answer["memory"])
 
 

@@ -10,6 +10,7 @@ import apsw
 from hansard_compiler.models import EXTERNAL
 from hansard_store.memory_access import accesses_of, reads_by_day
 from hansard_store.memory_reads import get_memory, versions_of
+from hansard_store.memory_recall import contradicted_by
 from hansard_store.memory_types import Access, Memory
 from hansard_store.receipts import FoundReceipt
 from hansard_web.compiled.origin import safe_address
@@ -67,6 +68,15 @@ class Touch:
 
 
 @dataclass(frozen=True, slots=True)
+class Conflict:
+    """A record that stands beside it and contradicts it, or may."""
+
+    href: str
+    text: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     memory_id: str
     type: str
@@ -80,6 +90,7 @@ class Record:
     can_end: bool
     can_accept: bool
     contests_href: str
+    conflicts: tuple[Conflict, ...]
     removed: tuple[str, ...]
     tags: tuple[str, ...]
     versions: tuple[Version, ...]
@@ -111,6 +122,7 @@ def read_record(connection: apsw.Connection, memory_id: str, *, now_ns: int) -> 
         can_end=one.state not in ("invalidated", "purged"),
         can_accept=one.state == "review",
         contests_href=f"/memory/{one.contests}" if one.contests else "",
+        conflicts=_conflicts(connection, one, now_ns=now_ns),
         removed=one.removed,
         tags=one.tags,
         versions=tuple(_versions(versions, one)),
@@ -120,6 +132,19 @@ def read_record(connection: apsw.Connection, memory_id: str, *, now_ns: int) -> 
         spark_say=f"{plural(sum(by_day), 'read')} in the last 30 days",
         used=tuple(_used(each) for each in uses_of(connection, one.memory_id, limit=_SHOWN)),
         touched=tuple(_touched(each) for each in touched if each.kind != "candidate")[:_SHOWN],
+    )
+
+
+def _conflicts(connection: apsw.Connection, one: Memory, *, now_ns: int) -> tuple[Conflict, ...]:
+    if one.state != "current":
+        return ()
+    return tuple(
+        Conflict(
+            f"/memory/{found.memory_id}",
+            text_of(get_memory(connection, found.memory_id, now_ns=now_ns).content),
+            f"differs in {found.how}" if found.is_certain else f"may differ in {found.how}",
+        )
+        for found in contradicted_by(connection, one, now_ns=now_ns)
     )
 
 
