@@ -24,8 +24,6 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
-import apsw
-
 from hansard_collector.courtesy import Courtesy
 from hansard_collector.derive import DERIVED_VERSION
 from hansard_collector.errors import MalformedRequest, StoreBusy
@@ -38,7 +36,7 @@ from hansard_collector.refusals import Refusals
 from hansard_collector.requests import open_request, take_apart
 from hansard_collector.validate import USUAL_LIMITS, ItemLimits
 from hansard_collector.write import ItemWriter, dialect_of
-from hansard_store.checkpointing import Checkpointer
+from hansard_store.checkpointing import Checkpointer, finish_log
 from hansard_store.database import DataFolder, open_for_ingest
 from hansard_store.errors import StoreBusyError
 from hansard_store.writer import IngestWriter
@@ -184,8 +182,7 @@ class Pipeline:
         self._helpers.shutdown()
         if self._checkpointer is not None:
             self._checkpointer.close()
-        with contextlib.suppress(apsw.BusyError):  # somebody reads: the next opening takes it in
-            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        finish_log(self._connection)
         self._connection.close()
 
     # ---- the pipeline thread

@@ -15,8 +15,11 @@ from typing import Final
 import apsw
 
 from hansard_store.database import LONG_LOG_PAGES, DataFolder, open_for_maintenance
+from hansard_store.disk import KEPT_FREE_BYTES, free_bytes, give_up_reserve, is_scarce
+from hansard_store.payloads import folder_of
 
 _SOME_PAGES: Final = 4_000  # new ones in the log that are worth two waits for the disk (16 MiB)
+_SHORT_LOG_PAGES: Final = 1_000  # 4 MiB, where the disk is nearly full
 
 _log = logging.getLogger("hansard.store")
 
@@ -25,6 +28,7 @@ class Checkpointer:
     """Follows the log of one writing connection, in place of SQLite's own automatic checkpoints."""
 
     def __init__(self, folder: DataFolder, writer: apsw.Connection) -> None:
+        self._folder = folder
         self._beside = open_for_maintenance(folder)
         self._pages = 0  # in the log, as of the last commit
         self._taken = 0  # of them, when `run` began last
@@ -32,7 +36,8 @@ class Checkpointer:
 
     def is_due(self) -> bool:
         """Return whether `run` is worth its while."""
-        return self._pages - self._taken >= _SOME_PAGES
+        some = min(_SOME_PAGES, self._longest())
+        return self._pages - self._taken >= some
 
     def run(self) -> None:
         """Take in what was committed so far; in any thread, one at a time, while others write."""
@@ -46,16 +51,29 @@ class Checkpointer:
     def _committed(self, writer: apsw.Connection, _: str, pages: int) -> int:
         self._pages = pages
         self._taken = min(self._taken, pages)  # the log was begun anew
-        if pages >= LONG_LOG_PAGES:
+        if pages >= self._longest():
             _take_in(writer)
         return apsw.SQLITE_OK
 
+    def _longest(self) -> int:
+        return _SHORT_LOG_PAGES if is_scarce(self._folder) else LONG_LOG_PAGES
 
-def _take_in(connection: apsw.Connection) -> None:
-    """Take in what no reader still needs in the log; what cannot be now is tried again later."""
+
+def finish_log(connection: apsw.Connection) -> None:
+    """Take in the whole log and empty it; what cannot be now is taken in by the next opening."""
     try:
-        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-    except apsw.BusyError:  # another one is at it
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except apsw.BusyError:  # somebody reads
         pass
-    except apsw.Error as error:  # what was committed is safe in the log
+    except apsw.Error as error:
         _log.warning("the write-ahead log could not be taken into the database: %s", error)
+
+
+def make_room(connection: apsw.Connection) -> None:
+    """Give up the reserve where the disk is nearly full, for what is written to delete."""
+    folder = folder_of(connection)
+    if free_bytes(folder) >= KEPT_FREE_BYTES:
+        return
+    give_up_reserve(folder)
+    finish_log(connection)
+    connection.pragma("wal_autocheckpoint", _SHORT_LOG_PAGES // 2)

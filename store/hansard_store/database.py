@@ -24,7 +24,7 @@ import apsw
 
 from hansard_store import indexing
 from hansard_store.audit.seal_marks import mark_changes
-from hansard_store.disk import need_space
+from hansard_store.disk import give_up_reserve, need_space
 from hansard_store.errors import QueryLimitError, StoreBusyError, StoreError, StoreNewerError
 
 _log = logging.getLogger("hansard.store")
@@ -125,7 +125,7 @@ def open_for_ingest(folder: DataFolder, *, durability: str = "normal") -> apsw.C
         folder.create()
     except OSError as error:
         raise StoreError(f"cannot use {str(folder.path)!r}: {error.strerror}") from error
-    connection = _open(folder.database)
+    connection = _open(folder)
     connection.pragma("synchronous", "FULL" if durability == "full" else "NORMAL")
     migrate(folder, connection)
     mark_changes(connection, folder.key())
@@ -138,7 +138,7 @@ def open_for_accountability(folder: DataFolder) -> apsw.Connection:
     They leave the log to ingest, under which it is often long: a person's decision took twice the
     time when it had to take in what ingest wrote.
     """
-    connection = _open(folder.database)
+    connection = _open(folder)
     connection.pragma("synchronous", "FULL")
     connection.pragma("wal_autocheckpoint", LONG_LOG_PAGES)
     mark_changes(connection, folder.key())
@@ -147,7 +147,7 @@ def open_for_accountability(folder: DataFolder) -> apsw.Connection:
 
 def open_for_maintenance(folder: DataFolder, *, secure: bool = False) -> apsw.Connection:
     """Return a connection for deletion and gc; `secure` overwrites what it deletes with zeros."""
-    connection = _open(folder.database)
+    connection = _open(folder)
     connection.pragma("synchronous", "NORMAL")
     connection.pragma("secure_delete", value=secure)
     mark_changes(connection, folder.key())
@@ -176,9 +176,21 @@ def open_reader(folder: DataFolder) -> apsw.Connection:
         statementcachesize=_STATEMENT_CACHE,
     )
     connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+    _begin_log(folder, connection)
     connection.pragma("query_only", value=True)
     connection.pragma("cache_size", -8000)
     return connection
+
+
+def _begin_log(folder: DataFolder, connection: apsw.Connection) -> None:
+    """Read once: the first connection makes the index of the log, which takes 32 KiB on the disk.
+
+    On a full disk the reserve is given up for it. Without a reserve, what reads next raises.
+    """
+    try:
+        schema_version(connection)
+    except (apsw.IOError, apsw.FullError, apsw.CantOpenError):
+        give_up_reserve(folder)
 
 
 def data_version(connection: apsw.Connection) -> int:
@@ -193,7 +205,8 @@ def _shut_out_others(path: Path) -> None:
         path.chmod(mode & 0o700)
 
 
-def _open(path: Path) -> apsw.Connection:
+def _open(folder: DataFolder) -> apsw.Connection:
+    path = folder.database
     try:
         if not path.exists():
             path.touch(mode=0o600)
@@ -203,6 +216,7 @@ def _open(path: Path) -> apsw.Connection:
         if not path.stat().st_size:
             # Of effect on a new file only; lets gc give pages back to the disk, slice by slice.
             connection.pragma("auto_vacuum", "INCREMENTAL")
+        _begin_log(folder, connection)
         connection.pragma("journal_mode", "WAL")
     except OSError as error:
         raise StoreError(f"cannot open {str(path)!r}: {error.strerror}") from error

@@ -17,6 +17,7 @@ import apsw
 
 from hansard_compiler.errors import NotFoundError
 from hansard_store.annotation_rows import release_annotations
+from hansard_store.checkpointing import make_room
 from hansard_store.compilations import release_receipts
 from hansard_store.contents import log_user
 from hansard_store.database import snapshot, transaction, without_foreign_keys
@@ -74,6 +75,7 @@ def delete_run(
     `finish_deletions` removes the rest.
     """
     pace = pace or Pace()
+    make_room(connection)
     run = connection.execute(_RUN, (trace_id,)).get
     if run is None:
         raise NotFoundError("run", trace_id.hex())

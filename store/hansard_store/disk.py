@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import apsw
 
-from hansard_store.errors import NoSpaceError
+from hansard_store.errors import NoSpaceError, StoreBusyError
 
 if TYPE_CHECKING:  # which looks for room itself before it migrates
     from hansard_store.database import DataFolder
 
 _SPARE_BYTES = 16 * 1024 * 1024  # left free by whatever is written in bulk
+# Ingest leaves so much: reading, deciding, deleting and collecting go on when it has to stop.
+KEPT_FREE_BYTES = 16 * 1024 * 1024
+# A file that is given up when others have filled the disk to the last byte.
+RESERVE_BYTES = 8 * 1024 * 1024  # two of the logs below
+# With less free than this the log is kept short: taking it in needs as much room again.
+SCARCE_BYTES = 256 * 1024 * 1024
+_RESERVE = "reserve"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,62 @@ def disk_use(folder: DataFolder, connection: apsw.Connection) -> DiskUse:
         log_bytes=log.stat().st_size if log.exists() else 0,
         blob_bytes=folder_bytes(folder.blobs),
     )
+
+
+def free_bytes(folder: DataFolder) -> int:
+    """Return what is free on the disk of a store once its write-ahead log is taken in."""
+    found = os.statvfs(folder.path)
+    try:
+        log = folder.database.with_name(folder.database.name + "-wal").stat().st_size
+    except FileNotFoundError:
+        log = 0
+    return found.f_bavail * found.f_frsize - log
+
+
+def is_scarce(folder: DataFolder) -> bool:
+    """Whether so little is free that no more should be taken than is needed."""
+    return free_bytes(folder) < SCARCE_BYTES
+
+
+def need_room_for_ingest(folder: DataFolder) -> None:
+    """Raise StoreBusyError when ingest would take what is kept for everything else."""
+    free = free_bytes(folder)
+    if free < KEPT_FREE_BYTES:
+        raise StoreBusyError(
+            f"the disk is nearly full: {max(free, 0) >> 20} MiB are free, and "
+            f"{KEPT_FREE_BYTES >> 20} MiB are kept for reading, deciding and deleting"
+        )
+
+
+def keep_reserve(folder: DataFolder) -> None:
+    """Make the reserve where there is room for it; a disk that refuses goes without."""
+    path = folder.path / _RESERVE
+    with suppress(OSError):
+        if path.exists() or free_bytes(folder) < KEPT_FREE_BYTES + RESERVE_BYTES:
+            return
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            _allocate(descriptor, RESERVE_BYTES)
+        except OSError:
+            path.unlink()
+        finally:
+            os.close(descriptor)
+
+
+def give_up_reserve(folder: DataFolder) -> bool:
+    """Remove the reserve; False when there is none."""
+    try:
+        (folder.path / _RESERVE).unlink()
+    except OSError:
+        return False
+    return True
+
+
+def _allocate(descriptor: int, size_bytes: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, 0, size_bytes)
+    else:
+        os.write(descriptor, bytes(size_bytes))
 
 
 def folder_bytes(path: Path) -> int:

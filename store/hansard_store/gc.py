@@ -14,6 +14,7 @@ from typing import Any
 
 import apsw
 
+from hansard_store.checkpointing import make_room
 from hansard_store.contents import text_user
 from hansard_store.database import DataFolder, snapshot, transaction, without_foreign_keys
 from hansard_store.errors import StoreBusyError
@@ -101,6 +102,7 @@ def collect_garbage(
     progress: Progress = lambda _what, _count: None,
 ) -> Collected:
     """Remove what nothing uses; costs a read over the ids of all contents and texts."""
+    make_room(connection)
     collector = _Collector(connection, pace or Pace(), progress)
     return Collected(
         lists=collector.chains("lists", _DEAD_LISTS, _DROP_LIST),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import apsw
 
 from hansard_store.database import DataFolder, open_for_accountability, transaction
+from hansard_store.disk import need_room_for_ingest
 from hansard_store.errors import StoreError
 
 # The value must change: a row that is set to what it holds already is not written.
@@ -21,6 +22,7 @@ def why_not_writable(folder: DataFolder) -> str | None:
     last one after the busy timeout.
     """
     try:
+        need_room_for_ingest(folder)
         connection = open_for_accountability(folder)
         try:
             with transaction(connection):

@@ -13,10 +13,12 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 from hansard_store.contents import ContentWriter
 from hansard_store.counting import follow_root
 from hansard_store.database import begin, rolled_back_on_error
+from hansard_store.disk import need_room_for_ingest
 from hansard_store.indexing import IndexWriter
 from hansard_store.ledger import LedgerBatch
 from hansard_store.logs import LogWriter
 from hansard_store.packing import pack
+from hansard_store.payloads import folder_of
 from hansard_store.projections import SpanProjection
 from hansard_store.pulses import Pulse, keep_pulse
 from hansard_store.records import LargeValue
@@ -55,6 +57,7 @@ class IngestWriter:
 
     def __init__(self, connection: apsw.Connection, *, derived_version: int) -> None:
         self.connection = connection
+        self._folder = folder_of(connection)
         self._derived_version = derived_version
         self._contents = ContentWriter(connection)
         self._index = IndexWriter(connection)
@@ -77,6 +80,8 @@ class IngestWriter:
     @contextmanager
     def rows(self, *, now_ns: int | None) -> Iterator[Batch]:
         """Run a block in a transaction that `commit` is to end; else like `batch`."""
+        if now_ns is not None:
+            need_room_for_ingest(self._folder)
         begin(self.connection)
         with self._undone_on_error():
             self._check_epoch()

@@ -26,7 +26,7 @@ from hansard_store.deletion import (
     oldest_runs,
     runs_without_news_since,
 )
-from hansard_store.disk import disk_use
+from hansard_store.disk import disk_use, keep_reserve
 from hansard_store.errors import StoppedError
 from hansard_store.gc import Collected, collect_garbage, give_back_pages
 from hansard_store.memory_book import MemoryBook
@@ -94,6 +94,7 @@ def clean(
         _delete(connection, surplus, reason="max_disk", pace=pace, progress=progress)
         collected = collect_garbage(folder, connection, pace=pace, progress=progress)
         give_back_pages(connection, pace=pace)
+    keep_reserve(folder)
     return Cleaned(len(too_old), too_much, collected, disk_use(folder, connection).used_bytes)
 
 

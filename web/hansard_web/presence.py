@@ -6,9 +6,11 @@ After a crash the file is still there, so whoever reads it asks the server befor
 from __future__ import annotations
 
 import json
+import logging
 import os
 import ssl
 import urllib.request
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -16,6 +18,7 @@ from typing import Any, Final
 
 _FILE: Final = "server.json"
 _ANSWER_S: Final = 3.0
+_log = logging.getLogger("hansard.presence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +34,31 @@ class Doors:
 
 
 def announce(doors: Doors) -> None:
-    """Write down where this process listens; of two on one folder the later one is found."""
+    """Write down where this process listens; of two on one folder the later one is found.
+
+    On a full disk it serves all the same: commands then need the address in words.
+    """
     path = doors.data / _FILE
+    for left in doors.data.glob(f"{path.stem}.[0-9]*"):  # of a start that could not write
+        with suppress(OSError):
+            left.unlink()
     beside = path.with_suffix(f".{os.getpid()}")
-    beside.touch(mode=0o600)
-    beside.write_text(_text(doors), encoding="utf-8")
-    beside.replace(path)
+    try:
+        beside.touch(mode=0o600)
+        beside.write_text(_text(doors), encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        _log.warning("cannot write %s: %s; `hansard open` will not find this server", path, error)
+        with suppress(OSError):
+            beside.unlink()
 
 
 def withdraw(doors: Doors) -> None:
     """Take the file away, unless another process has written its own since."""
     path = doors.data / _FILE
-    if path.exists() and path.read_text(encoding="utf-8") == _text(doors):
-        path.unlink()
+    with suppress(OSError):
+        if path.read_text(encoding="utf-8") == _text(doors):
+            path.unlink()
 
 
 def find_server(data: Path) -> Doors | None:
