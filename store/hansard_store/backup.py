@@ -33,7 +33,7 @@ from hansard_store.database import (
     schema_version,
     snapshot,
 )
-from hansard_store.disk import disk_use, folder_bytes, need_space, sync
+from hansard_store.disk import RESERVE, disk_use, folder_bytes, need_space, sync
 from hansard_store.errors import NotABackupError, NotEmptyError, StoreError, StoreNewerError
 from hansard_store.events import head
 from hansard_store.payloads import blob_path
@@ -307,7 +307,8 @@ def _refuse_used(path: Path) -> None:
 
 def _restore_folder(source: Path, folder: DataFolder, progress: Progress) -> None:
     need_space("the restored store", folder.path, size_bytes=folder_bytes(source))
-    paths = [path for path in sorted(source.rglob("*")) if path.is_file()]
+    # A backup that was used in place of a data folder has a reserve of its own.
+    paths = [one for one in sorted(source.rglob("*")) if one.is_file() and one.name != RESERVE]
     for done, path in enumerate(paths, start=1):
         with path.open("rb") as file:
             _put(PurePosixPath(path.relative_to(source).as_posix()), file, folder)

@@ -77,3 +77,13 @@ def make_room(connection: apsw.Connection) -> None:
     give_up_reserve(folder)
     finish_log(connection)
     connection.pragma("wal_autocheckpoint", _SHORT_LOG_PAGES // 2)
+
+
+def _take_in(connection: apsw.Connection) -> None:
+    """Take in what no reader still needs in the log; what cannot be now is tried again later."""
+    try:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    except apsw.BusyError:  # another one is at it
+        pass
+    except apsw.Error as error:  # what was committed is safe in the log
+        _log.warning("the write-ahead log could not be taken into the database: %s", error)

@@ -23,7 +23,7 @@ KEPT_FREE_BYTES = 16 * 1024 * 1024
 RESERVE_BYTES = 8 * 1024 * 1024  # two of the logs below
 # With less free than this the log is kept short: taking it in needs as much room again.
 SCARCE_BYTES = 256 * 1024 * 1024
-_RESERVE = "reserve"
+RESERVE = "reserve"  # in the data folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def need_room_for_ingest(folder: DataFolder) -> None:
 
 def keep_reserve(folder: DataFolder) -> None:
     """Make the reserve where there is room for it; a disk that refuses goes without."""
-    path = folder.path / _RESERVE
+    path = folder.path / RESERVE
     with suppress(OSError):
         if path.exists() or free_bytes(folder) < KEPT_FREE_BYTES + RESERVE_BYTES:
             return
@@ -106,7 +106,7 @@ def keep_reserve(folder: DataFolder) -> None:
 def give_up_reserve(folder: DataFolder) -> bool:
     """Remove the reserve; False when there is none."""
     try:
-        (folder.path / _RESERVE).unlink()
+        (folder.path / RESERVE).unlink()
     except OSError:
         return False
     return True

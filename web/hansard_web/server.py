@@ -47,6 +47,7 @@ from hansard_compiler.redaction import Redactor
 from hansard_store.audit.schedule import SealSchedule
 from hansard_store.audit_desk import AuditDesk
 from hansard_store.database import DataFolder, open_for_ingest
+from hansard_store.disk import keep_reserve
 from hansard_store.principals.links import new_code
 from hansard_store.principals.model import Scope
 from hansard_store.principals.service import Principals
@@ -181,6 +182,7 @@ class Server:
             opened.enter_context(RebuildContinuation(folder).working())
             limits = Limits(config.keep, config.max_disk)
             opened.enter_context(Janitor(folder, limits).working())
+        keep_reserve(folder)
         self.doors = self._doors()
         shows = self._half is not Half.COLLECTOR
         # Others who reach the address may read what this process prints: then it has no link.
