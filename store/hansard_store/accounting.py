@@ -14,7 +14,7 @@ import apsw
 from hansard_store.approval_errors import ApprovalConflict
 from hansard_store.approval_records import Approval
 from hansard_store.argument_keeping import Keeper
-from hansard_store.event_types import Actor, Content, Event, EventLog, EventType
+from hansard_store.event_types import Actor, Content, Event, EventFilter, EventLog, EventType
 from hansard_store.principals.model import Principal
 from hansard_store.pulses import touch_run
 
@@ -80,6 +80,7 @@ class Work:
         body: Mapping[str, Any] = {},
         contents: Sequence[Content] = (),
         approval: Approval | None = None,
+        approval_id: bytes | None = None,
         run_id: str | None = None,
         step_id: str | None = None,
         time_ns: int | None = None,
@@ -99,7 +100,7 @@ class Work:
                 subject=subject,
                 time_ns=self.now_ns if time_ns is None else time_ns,
                 late=is_late,
-                approval_id=None if approval is None else approval.key,
+                approval_id=approval_id if approval is None else approval.key,
                 trace_id=bytes.fromhex(run_id) if run_id else None,
                 span_id=bytes.fromhex(span) if span else None,
                 body={
@@ -119,8 +120,14 @@ class Work:
         *,
         body: Mapping[str, Any] = {},
         contents: Sequence[Content] = (),
+        step_id: str | None = None,
     ) -> int:
-        """Append an event of an approval; its run is shown again wherever it is followed."""
+        """Append an event of an approval; its run is shown again wherever it is followed.
+
+        It names the step that proposed the draft which it is about; `step_id` is that of a new one.
+        """
+        step_id = step_id or self._step_of_draft(approval)
+        run_id = approval.run_id if step_id is None else step_id.partition("-")[0]
         seq = self.tell(
             type,
             who,
@@ -128,11 +135,23 @@ class Work:
             subject=subject_of(approval.approval_id),
             body={"revision": approval.revision, **body},
             contents=contents,
-            approval=approval,
+            approval_id=approval.key,
+            run_id=run_id,
+            step_id=step_id,
         )
-        if approval.run_id is not None:
-            touch_run(self.connection, bytes.fromhex(approval.run_id))
+        for one in {run_id, approval.run_id} - {None}:
+            touch_run(self.connection, bytes.fromhex(str(one)))
         return seq
+
+    def _step_of_draft(self, approval: Approval) -> str | None:
+        """Return the step that proposed the current draft, as far as the log has it."""
+        if approval.revision == 1:
+            return approval.step_id
+        wanted = EventFilter(type=EventType.ACTION_REPROPOSED, approval_id=approval.key)
+        for event in self.log.read(wanted, limit=1):
+            if event.trace_id is not None and event.span_id is not None:
+                return f"{event.trace_id.hex()}-{event.span_id.hex()}"
+        return approval.step_id
 
 
 def subject_of(approval_id: str) -> str:

@@ -76,8 +76,13 @@ class Accountability(AuditDesk):
         flags: Mapping[str, Any] = {},
         by: str | None = None,
         proposal_key: str | None = None,
+        step_id: str | None = None,
     ) -> Approval:
-        """Bring a revised action back with a new draft, which passes policy like the first."""
+        """Bring a revised action back with a new draft, which passes policy like the first.
+
+        `step_id` is the step that proposes this draft. Raises BadProposal for what is none.
+        """
+        proposal_checks.check_step(step_id)
         before = self.approval(approval_id)
         running.require_proposer(before, proposal_key)
         note = self._ask(_question(before, arguments), who=self._requester(by or before.agent))
@@ -94,6 +99,7 @@ class Accountability(AuditDesk):
                 who=self._requester(by or approval.agent),
                 description=description,
                 flags=flags,
+                step_id=step_id,
             )
 
         return self._write(do)

@@ -88,6 +88,7 @@ class GatePort:
             description=told.get("description"),
             flags=told.get("flags") or {},
             by=told.get("agent"),
+            step_id=told.get("step_id"),
         )
 
     def _settle(self, approval_id: str, told: Json) -> Approval:

@@ -73,6 +73,12 @@ def _clean(told: PolicyNote | None, keeper: Keeper) -> PolicyNote | None:
     )
 
 
+def check_step(step_id: str | None) -> None:
+    """Raise BadProposal for what is no step's id."""
+    if step_id is not None and not _STEP_ID.fullmatch(step_id):
+        raise BadProposal("step_id", "the step is 32 and 16 hex digits with - between, of its run")
+
+
 def _with_run(proposal: Proposal) -> Proposal:
     run_id, step_id = proposal.run_id, proposal.step_id
     if step_id is not None:

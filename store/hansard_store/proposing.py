@@ -114,8 +114,12 @@ def repropose(
     description: str | None = None,
     flags: Mapping[str, Any] = {},
     keep: Mapping[str, Any] = {},
+    step_id: str | None = None,
 ) -> Approval:
-    """Bring a revised action back with a new draft: it awaits again, for its whole time again."""
+    """Bring a revised action back with a new draft: it awaits again, for its whole time again.
+
+    `step_id` is the step that proposes it; without one it is that of the draft before.
+    """
     require(approval, Status.AWAITING)
     kept = work.keeper.keep(arguments)
     drafted = _draft(work, approval.tool, kept, description, flags, before=approval.arguments)
@@ -146,7 +150,9 @@ def repropose(
         "requested_by": list(changed.requested_by) or None,
     }
     content = [draft_content(work, changed)]
-    work.tell_of(EventType.ACTION_REPROPOSED, who, changed, body=body, contents=content)
+    work.tell_of(
+        EventType.ACTION_REPROPOSED, who, changed, body=body, contents=content, step_id=step_id
+    )
     _note_gate(work, changed, note)
     return changed
 

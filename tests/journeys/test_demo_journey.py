@@ -278,3 +278,31 @@ def test_who_has_no_mouse_finds_out_why_a_patch_was_wrong(tab: Watched) -> None:
     hands.press("j", "j", "j")
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_contain_text("This hides the cent instead of finding it.")
+
+
+def test_the_patch_that_was_sent_back_is_shown_as_not_run_with_a_link_to_the_next_draft(
+    tab: Watched, story: Story
+) -> None:
+    run = story.runs[0]
+    drafts = [
+        one["step_id"]
+        for one in story.steps(run, "tool")
+        if (story.get(f"/v1/steps/{one['step_id']}")["gate"] or {}).get("approval_id")
+        and one["name"] == "execute_tool apply_patch"
+    ]
+    page = tab.page
+
+    page.goto(f"/runs/{run}?span={drafts[0].partition('-')[2]}")
+    gate = page.get_by_role("group", name="What the gate did")
+
+    expect(gate.locator("li")).to_have_text(["requested", "sent back by rosa (draft 1)", "not run"])
+    expect(gate).not_to_contain_text("approved")
+    gate.get_by_role("link", name="see draft 2").click()
+    page.wait_for_url(f"**/steps/{drafts[1]}")
+    expect(page.get_by_role("group", name="What the gate did").locator("li")).to_have_text(
+        ["requested", "approved by rosa", "ran", "returned"]
+    )
+    page.goto(f"/runs/{run}?view=conversation")
+    held = page.locator(".call", has_text="Sent back with a note").first
+    expect(held).to_contain_text("sent back by rosa")
+    expect(held).to_contain_text("not run")

@@ -35,6 +35,14 @@ _OWN_TOOLS: Final = {
     RESPONSES: re.compile(r"function|custom|local_shell|apply_patch"),
     MESSAGES: re.compile(r"custom|(?:bash|text_editor|memory|computer)_[0-9]{8}"),
 }
+# Tools that providers are known to run, by how their types begin; they are named so. A type that is
+# in neither list counts as one of these.
+_PROVIDER_TOOLS: Final = re.compile(
+    r"mcp|web_search|web_fetch|file_search|code_interpreter|code_execution|image_generation|shell$"
+    r"|programmatic_tool_calling|tool_search|advisor"
+)
+_RUN_THERE: Final = "a tool that the provider runs"
+_NOT_KNOWN: Final = "a tool that is not known to be run by the caller, so the provider may run it"
 # Members that give the provider tools, connections or code of its own to run.
 _GIVES_TOOLS: Final = {
     "mcp_servers": "MCP servers that the provider calls",
@@ -200,7 +208,8 @@ def _tool(node: Node, own: re.Pattern[str], at: str) -> Iterator[SideEffect]:
             continue
         named = "" if kind == "unknown" else tool_name(value_of(node)) or ""
         name = kind if named in ("", kind) else f"{kind} {_cut(named)}"
-        text = f"{name}: a tool that the provider runs, or of a type that is not known here"
+        is_known = _PROVIDER_TOOLS.match(kind) is not None
+        text = f"{name}: {_RUN_THERE if is_known else _NOT_KNOWN}"
         yield _effect("tool", name, at, text, node)
 
 

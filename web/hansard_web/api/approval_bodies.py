@@ -174,6 +174,7 @@ class Repropose(BaseModel):
     flags: dict[str, Flag] = {}
     agent: Name | None = None
     tool: Name | None = None
+    step_id: str | None = Field(default=None, description="the step that proposes this draft")
 
     def all_flags(self) -> dict[str, Flag]:
         return {one.name: one.flag for one in self.fields if one.flag} | self.flags

@@ -203,6 +203,7 @@ def repropose(
         flags=given.all_flags(),
         by=given.agent,
         proposal_key=proposal_key,
+        step_id=given.step_id,
     )
     return _told(accounts, made)
 

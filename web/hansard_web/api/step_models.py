@@ -204,6 +204,16 @@ class NativeContext(CompilationSummary):
     derived: Context | None
 
 
+class GateOutcome(Body):
+    """The outcome of the draft that a step proposed, not of later ones."""
+
+    approval_id: str | None
+    draft: int | None
+    states: list[str] = Field(description="in words, in order: requested, approved by rosa, ran …")
+    next_draft: int | None = Field(description="the draft that took its place")
+    next_step_id: str | None = Field(description="the step that proposed that one")
+
+
 class Step(StepMention, Answer):
     """Everything about a step; attributes are as sent, after redaction."""
 
@@ -242,6 +252,9 @@ class Step(StepMention, Answer):
     context: NativeContext | Context | None
     receipts: list[Receipt]
     payloads: list[NamedPayload]
+    gate: GateOutcome | None = Field(
+        description="what the gate did with the call of this step; null where no gate saw it"
+    )
     replays: list[ReplayBranch]
     redactions: list[Redaction]
     same_name: SameName | None

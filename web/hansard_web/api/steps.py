@@ -29,6 +29,7 @@ from hansard_web.api.meaning import call_body, error_body, event_body, log_body,
 from hansard_web.api.receipt_bodies import receipt_body
 from hansard_web.api.routing import noun_router
 from hansard_web.api.values import Body, milliseconds, plain, time_text
+from hansard_web.approving.of_step import gated
 from hansard_web.replaying.answers import replays_of_step
 from hansard_web.site import SiteDep
 
@@ -68,6 +69,7 @@ def step_body(connection: apsw.Connection, step_id: str, *, now_ns: int) -> Body
         "payloads": [
             _payload(one) for one in named_payloads(connection, reading.view, reading.normal)
         ],
+        "gate": _gate(connection, step, reading),
         "replays": replays_of_step(connection, step.step_id),
         "redactions": [
             {"rule": one.rule, "field": one.field, "count": one.count}
@@ -75,6 +77,20 @@ def step_body(connection: apsw.Connection, step_id: str, *, now_ns: int) -> Body
         ],
         "same_name": _compared(connection, step),
         "raw_url": f"/v1/steps/{step.step_id}/raw",
+    }
+
+
+def _gate(connection: apsw.Connection, step: StepSkeleton, reading: StepReading) -> Body | None:
+    """Return what the gate did with the draft that a step proposed; None for one it did not see."""
+    found = gated(connection, step, reading)
+    if found is None:
+        return None
+    return {
+        "approval_id": found.approval_id or None,
+        "draft": found.revision or None,
+        "states": [label for label, _ in found.states],
+        "next_draft": found.next_revision or None,
+        "next_step_id": found.next_step_id or None,
     }
 
 

@@ -15,9 +15,12 @@ from hansard import semconv
 from hansard_collector.read import StepReading
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store import approvals
+from hansard_store.approval_history import history_of
 from hansard_store.approval_records import Approval, ApprovalFilter
 from hansard_store.approval_states import Status
+from hansard_store.events import SqliteEventLog
 from hansard_store.step_queries import StepSkeleton
+from hansard_web.approving.draft_outcomes import draft_of_step, draft_outcomes, next_draft
 from hansard_web.approving.words import clean
 from hansard_web.format import WAITS
 
@@ -32,23 +35,62 @@ class Gated:
 
     states: tuple[State, ...]
     href: str | None  # of its approval
-    short_id: str = ""
-    revision: int = 0
+    approval_id: str = ""
+    revision: int = 0  # the draft that this step is of
+    next_revision: int = 0  # the draft that took its place; 0 for none
+    next_step_id: str = ""  # that proposed it, where it is known
+
+    @property
+    def short_id(self) -> str:
+        return self.approval_id[:8]
+
+    @property
+    def next_href(self) -> str | None:
+        return f"/steps/{self.next_step_id}" if self.next_step_id else self.href
 
 
 def gated(connection: apsw.Connection, step: StepSkeleton, reading: StepReading) -> Gated | None:
     """Return what a step went through; None for one that no gate held."""
     approval = _approval_of(connection, step, reading)
     if approval is not None:
-        return Gated(
-            states=(("requested", ""), *_policy(approval), *_decision(approval), *_ran(approval)),
-            href=f"/approvals/{approval.approval_id}",
-            short_id=approval.approval_id[:8],
-            revision=approval.revision,
-        )
+        return _of_draft(connection, step, reading, approval)
     if semconv.TOOL_EFFECT not in reading.view.attributes:
         return None
     return Gated(states=_told(step, reading), href=None)
+
+
+def _of_draft(
+    connection: apsw.Connection, step: StepSkeleton, reading: StepReading, approval: Approval
+) -> Gated:
+    """Return what the draft went through that a step is of: not what later ones did."""
+    href, approval_id = f"/approvals/{approval.approval_id}", approval.approval_id
+    drafts = draft_outcomes(history_of(SqliteEventLog(connection), approval_id))
+    named = reading.view.attributes.get(semconv.APPROVAL_ARGUMENTS_HASH)
+    at = draft_of_step(drafts, step.step_id, named if isinstance(named, str) else None)
+    one = None if at is None else drafts[at]
+    if at is not None and one is not None and one.sent_back_by:
+        later = next_draft(drafts, at)
+        back = f"sent back by {one.sent_back_by} (draft {one.revision})"
+        return Gated(
+            states=(("requested", ""), (back, "fail"), ("not run", "todo")),
+            href=href,
+            approval_id=approval_id,
+            revision=one.revision,
+            next_revision=0 if later is None else later.revision,
+            next_step_id="" if later is None or later.step_id == step.step_id else later.step_id,
+        )
+    edited: tuple[State, ...] = ()
+    last = drafts[-1] if drafts else None
+    if last is not None and last.edited_by:
+        edited = ((f"edited by {last.edited_by} (draft {last.revision})", ""),)
+    return Gated(
+        states=(
+            ("requested", ""), *_policy(approval), *edited, *_decision(approval), *_ran(approval),
+        ),
+        href=href,
+        approval_id=approval_id,
+        revision=approval.revision,
+    )  # fmt: skip
 
 
 def _approval_of(

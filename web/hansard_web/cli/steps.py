@@ -154,8 +154,17 @@ def _facts(body: Body) -> list[tuple[str, str]]:
         ("finish reason", call.get("finish_reason") or ""),
         ("tokens", known),
         ("tool", tool.get("name") or ""),
+        ("gate", _gate(body["gate"])),
         ("service", str(body["resource"]["attributes"].get("service.name", ""))),
     ]
+
+
+def _gate(gate: Body | None) -> str:
+    if gate is None:
+        return ""
+    said = " → ".join(gate["states"])
+    later = f"; see draft {gate['next_draft']}" if gate["next_draft"] else ""
+    return f"{said}{later}" + (f", {gate['next_step_id']}" if gate["next_step_id"] else "")
 
 
 def _content(body: Body) -> Iterator[str]:

@@ -95,6 +95,8 @@ class CallFacts:
 
     events: Mapping[str, ToolEvent] = field(default_factory=dict)
     results: Mapping[str, ToolResultPart] = field(default_factory=dict)  # by call id
+    # Steps whose call a gate did not let run: label and state, by step id.
+    not_run: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def results_by_call(messages: Iterable[Message]) -> dict[str, ToolResultPart]:
@@ -192,13 +194,16 @@ def tool_card(part: ToolCallPart, calls: CallFacts, *, rest: str | None) -> Tool
     else:
         running = (f"ran {length}", "")
     returned = ("returned", "") if result else ("not sent back yet", "todo")
+    held = calls.not_run.get(ran.link.step_id) if ran else None
+    if held is not None:
+        running, returned = held, ("not run", "todo")
     return ToolCard(
         name=part.name,
         call_id=part.id,
         states=(("requested", ""), running, returned),
         href=f"/steps/{ran.link.step_id}" if ran else None,
         aside="",
-        error="failed" if ran and ran.is_error else "",
+        error="" if held is not None or not ran or not ran.is_error else "failed",
         arguments=None
         if part.arguments in (None, "", {})
         else value_block(part.arguments, rest=rest),
@@ -209,14 +214,15 @@ def tool_card(part: ToolCallPart, calls: CallFacts, *, rest: str | None) -> Tool
 def _result_card(part: ToolResultPart, calls: CallFacts, *, rest: str) -> ToolCard:
     event = calls.events.get(part.id or "")
     ran = event.ran if event else None
+    held = calls.not_run.get(ran.link.step_id) if ran else None
     name = part.name or (event.name if event else None) or "result"
     return ToolCard(
         name=name,
         call_id=part.id,
         states=(),
         href=f"/steps/{ran.link.step_id}" if ran else None,
-        aside=_length(ran.start_ns, ran.end_ns) if ran else "",
-        error="failed" if ran and ran.is_error else "",
+        aside=held[0] if held else _length(ran.start_ns, ran.end_ns) if ran else "",
+        error="failed" if ran and ran.is_error and held is None else "",
         arguments=None,
         result=(value_block(part.content, rest=rest),),
     )

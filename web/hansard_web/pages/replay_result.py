@@ -186,11 +186,13 @@ def result_page(
         again_href=_again(row, body),
         changes=tuple(map(say_change, body["mutations"])),
         notes=tuple(map(sentence, body["notes"])),
-        took="" if row.ended_ns is None else duration(row.ended_ns - row.started_ns),
+        took="" if row.ended_ns is None or row.run_id is None else duration(row.ended_ns - row.started_ns),
         beside=compared,
         tabs=_tabs(row, at),
         spread=spread_view(body["spread"], row, recorded),
-        promises=() if row.is_recorded or row.state in ("refused", "running") else _PROMISES,
+        promises=()
+        if row.is_recorded or row.run_id is None or row.state in ("refused", "running")
+        else _PROMISES,
         poll_href=f"/fragments/replays/{row.replay_id}" if row.state == "running" else None,
         live=live_view(body, form),
         go_on=form,

@@ -227,7 +227,7 @@ def _page(
         )
         text, why = shown_text(tree, len(shown.tree.tree))
     elif state.view == "conversation":
-        conversation = conversation_view(connection, shown, state, run=found.id, path=path)
+        conversation = conversation_view(connection, shown, state, run=found, path=path)
         text = conversation.summary
     else:
         log = log_view(connection, shown, state, path=path, now_ns=now_ns)

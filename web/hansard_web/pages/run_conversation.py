@@ -23,6 +23,8 @@ from hansard_store.conversation_reads import (
     read_nodes,
 )
 from hansard_store.flags import SpanFlag
+from hansard_store.run_queries import RunItem
+from hansard_web.approving.draft_outcomes import calls_not_run
 from hansard_web.format import count, duration, plural
 from hansard_web.pages.messages import CallFacts, ShownMessage, results_by_call, show_message
 from hansard_web.pages.run_state import RunState, address_of
@@ -65,17 +67,18 @@ class Conversation:
 
 
 def conversation_view(
-    connection: apsw.Connection, shown: ShownRun, state: RunState, *, run: int, path: str
+    connection: apsw.Connection, shown: ShownRun, state: RunState, *, run: RunItem, path: str
 ) -> Conversation:
     """Return one page of the conversation: bodies are read for its calls only."""
-    talk: list[TalkCall] = shown.readings.get("talk", lambda: read_talk(connection, run))
+    talk: list[TalkCall] = shown.readings.get("talk", lambda: read_talk(connection, run.id))
     first = _first(talk, state)
     page = talk[first : first + CALLS_A_PAGE]
     nearby = talk[max(first - _NEIGHBOURS, 0) : first + CALLS_A_PAGE + _NEIGHBOURS]
     bodies = read_messages(connection, _texts_for(page, nearby))
-    events = list_tool_events(connection, run)
+    events = list_tool_events(connection, run.id)
     said_in_order = [bodies[ref.text] for one in nearby for ref in one.new if ref.text in bodies]
-    facts = CallFacts(events, results_by_call(said_in_order))
+    held = calls_not_run(connection, run.run_id)
+    facts = CallFacts(events, results_by_call(said_in_order), held)
     asked = _asked(bodies.values())
     turns = tuple(
         _turn(one, at, len(talk), bodies, facts, asked, state, path)

@@ -233,7 +233,7 @@ def _content(
                 connection,
                 placed,
                 reading,
-                run=run.id,
+                run=run,
                 show_all=query.get("all") == "1",
                 all_href=f"{address}&all=1",
             )

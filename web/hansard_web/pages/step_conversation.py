@@ -18,6 +18,8 @@ from hansard_store.conversation_reads import (
     read_chains,
     read_messages,
 )
+from hansard_store.run_queries import RunItem
+from hansard_web.approving.draft_outcomes import calls_not_run
 from hansard_web.format import plural
 from hansard_web.pages.messages import CallFacts, ShownMessage, results_by_call, show_message
 
@@ -45,7 +47,7 @@ def conversation_tab(
     placed: PlacedCall,
     reading: StepReading,
     *,
-    run: int,
+    run: RunItem,
     show_all: bool,
     all_href: str,
 ) -> ConversationTab:
@@ -55,13 +57,14 @@ def conversation_tab(
     shown = list(new)[-(_MOST_AT_ALL if show_all else _MOST_MESSAGES) :]
     refs = [placed.messages[at] for at in shown]
     bodies = read_messages(connection, {ref.text for ref in (*refs, *answer)})
-    events = list_tool_events(connection, run)
+    events = list_tool_events(connection, run.id)
+    held = calls_not_run(connection, run.run_id)
     results = results_by_call([bodies[ref.text] for ref in refs])
     messages = [
         show_message(
             bodies[ref.text],
             number=str(at + 1),
-            calls=CallFacts(events, results),
+            calls=CallFacts(events, results, held),
         )
         for at, ref in zip(shown, refs, strict=True)
     ]
@@ -78,7 +81,7 @@ def conversation_tab(
             bodies[ref.text],
             number=str(len(placed.messages) + at),
             facts=facts,
-            calls=CallFacts(events, later),
+            calls=CallFacts(events, later, held),
         )
         for at, ref in enumerate(answer, 1)
     ]

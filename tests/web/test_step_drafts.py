@@ -1,0 +1,170 @@
+"""A tool step shows what became of the draft that it proposed, and not of a later one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+import hansard
+from hansard.gating.errors import PolicyDenied
+from hansard_collector.pipeline import Pipeline
+from hansard_collector.redact import RetentionPolicy
+from hansard_compiler.redaction import Redactor
+from hansard_compiler.retention import RetentionMode
+from hansard_store.database import DataFolder
+from hansard_store.facade import Accountability
+from hansard_web.app import create_app
+from hansard_web.settings import WebSettings
+from tests.web.html import parse
+
+DENY = {
+    "id": "no-staff", "effect": "deny", "conditions": {"arguments.to": "staff"},
+}  # fmt: skip
+
+
+@dataclass
+class Told:
+    """A store that a program filled, served."""
+
+    client: TestClient
+    path: Path
+    steps: list[str]  # of the tool calls, in order
+    sent: list[str]
+
+    def gate(self, at: int) -> dict[str, Any]:
+        found: dict[str, Any] = self.client.get(f"/v1/steps/{self.steps[at]}").json()["gate"]
+        return found
+
+    def panel(self, at: int) -> Any:
+        run_id, _, span = self.steps[at].partition("-")
+        page = parse(self.client.get(f"/runs/{run_id}?span={span}").text)
+        return page.one("div", class_="gated")
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Iterator[Told]:
+    """Draft 1 is sent back, draft 2 is edited and approved, and runs in a later step."""
+    sent: list[str] = []
+
+    @hansard.tool(effect="write")
+    def send(to: str, text: str) -> str:
+        sent.append(f"{to}: {text}")
+        return "sent"
+
+    data = tmp_path / "data"
+    hansard.init(embedded=True, data=data)
+    try:
+        with (
+            hansard.start_run("clerk", "post"),
+            hansard.gate(agent="clerk", tools=[send], policy=[DENY]) as gate,
+        ):
+            with pytest.raises(PolicyDenied):
+                gate.call("send", {"to": "staff", "text": "hello"})
+            first = gate.call("send", {"to": "ana", "text": "draft one"})
+            identity = first["approval_id"]
+            hansard.approvals.revise(identity, note="kinder", by="rosa")
+            gate.call("send", {"to": "ana", "text": "draft two"}, repropose=identity)
+            hansard.approvals.approve(
+                identity, by="rosa", arguments={"to": "ana", "text": "draft three"}
+            )
+            hansard.approvals.run(identity)
+    finally:
+        hansard.shutdown()
+    folder = DataFolder(data)
+    pipeline = Pipeline(
+        folder, RetentionPolicy(RetentionMode.REDACTED_PAYLOADS, Redactor(folder.key()))
+    )
+    pipeline.start()
+    with TestClient(
+        create_app(folder, pipeline, WebSettings()), base_url="http://localhost"
+    ) as client:
+        run_id = client.get("/v1/runs").json()["items"][0]["run_id"]
+        items = client.get(f"/v1/runs/{run_id}/steps").json()["items"]
+        steps = [one["step_id"] for one in items if one["role"] == "tool"]
+        yield Told(client, data, steps, sent)
+    pipeline.close()
+
+
+def test_the_draft_that_was_sent_back_is_shown_so_with_its_successor(told: Told) -> None:
+    gate, panel = told.gate(1), told.panel(1)
+
+    assert gate["states"] == ["requested", "sent back by rosa (draft 1)", "not run"]
+    assert (gate["draft"], gate["next_draft"]) == (1, 2)
+    assert gate["next_step_id"] == told.steps[2]
+    assert "approved" not in panel.text
+    assert "see draft 2" in panel.text
+    links = [one["href"] for one in panel.all("a")]
+    assert links == [f"/approvals/{gate['approval_id']}", f"/steps/{told.steps[2]}"]
+
+
+def test_the_draft_that_ran_is_shown_so_on_the_step_that_proposed_and_the_one_that_ran_it(
+    told: Told,
+) -> None:
+    proposed, ran = told.gate(2), told.gate(3)
+
+    assert told.sent == ["ana: draft three"]
+    for one in (proposed, ran):
+        assert one["states"][-4:] == [
+            "edited by rosa (draft 3)", "approved by rosa", "ran", "returned",
+        ]  # fmt: skip
+        assert one["next_draft"] is None
+
+
+def test_what_a_rule_denied_did_not_run(told: Told) -> None:
+    assert told.gate(0)["states"] == ["requested", "blocked"]
+
+
+def test_the_log_names_the_step_of_each_draft(told: Told) -> None:
+    store = Accountability(DataFolder(told.path))
+    history = store.history(told.gate(1)["approval_id"])
+    store.close()
+
+    found = [
+        (str(one.type), f"{one.trace_id.hex()}-{one.span_id.hex()}")
+        for one in history
+        if one.trace_id and one.span_id
+    ]
+    first, second = told.steps[1], told.steps[2]
+    assert [kind for kind, step in found if step == first] == ["action.created", "action.revised"]
+    assert {step for kind, step in found[2:]} == {second}
+    assert [kind for kind, _ in found[2:]][-2:] == ["action.claimed", "action.executed"]
+
+
+def test_the_command_line_says_the_same_and_the_store_verifies(told: Told) -> None:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [Path(sys.executable).with_name("hansard"), *arguments, "--data", str(told.path)],
+            capture_output=True, text=True, env=dict(os.environ), timeout=60, check=False,
+        )  # fmt: skip
+
+    shown = run("steps", "show", told.steps[1])
+    verified = run("verify")
+
+    assert "requested → sent back by rosa (draft 1) → not run; see draft 2" in shown.stdout
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
+def test_a_call_in_the_conversation_that_was_held_did_not_run(told: Told) -> None:
+    from hansard_store.database import open_reader
+    from hansard_web.approving.draft_outcomes import calls_not_run
+
+    connection = open_reader(DataFolder(told.path))
+    try:
+        found = calls_not_run(connection, told.steps[0].partition("-")[0])
+    finally:
+        connection.close()
+
+    assert found == {
+        told.steps[0]: ("blocked by policy", "fail"),
+        told.steps[1]: ("sent back by rosa", "fail"),
+    }
+    assert json.dumps(found)
