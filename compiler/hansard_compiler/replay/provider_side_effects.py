@@ -28,6 +28,9 @@ from hansard_compiler.replay.json_edit import (
 from hansard_compiler.replay.request_edits import CHAT, MESSAGES, RESPONSES, api_of, tool_name
 
 Kind = Literal["tool", "state"]
+TOOL: Final = (
+    "hansard.replay.send"  # the action under which a request with side effects is approved
+)
 
 # Tools that the caller runs: the provider only asks for them.
 _OWN_TOOLS: Final = {

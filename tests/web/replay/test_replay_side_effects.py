@@ -140,7 +140,7 @@ def test_allowed_it_waits_for_an_approval_and_is_then_sent_once(stage: Stage) ->
     assert (waiting["run_id"], waiting["step_ids"]) == (None, [])
     assert early.json()["error"]["details"]["reason"] == "needs_approval"
     assert sent_before == []
-    assert approval["tool"] == "hansard.replay"
+    assert approval["tool"] == "hansard.replay.send"
     assert approval["arguments"]["request"] == waiting["request_hash"]
     assert "https://wiki.example/mcp" in json.dumps(approval["arguments"])
     assert (done["state"], done["same_request"]) == ("done", True)
@@ -199,7 +199,11 @@ def test_what_cannot_be_made_again_as_it_was_approved_is_not_sent(stage: Stage) 
 
 
 def test_a_rule_denies_it_before_anybody_is_asked(own_stage: Stage) -> None:
-    rule = {"id": "no-replays", "effect": "deny", "conditions": {"tool.name": "hansard.replay"}}
+    rule = {
+        "id": "no-replays",
+        "effect": "deny",
+        "conditions": {"tool.name": "hansard.replay.send"},
+    }
     answer = own_stage.client.put(
         "/v1/policy/rules",
         json={

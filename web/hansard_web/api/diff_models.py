@@ -176,6 +176,8 @@ class RequestDelta(Body):
     right_ref: str | None
     first_difference: int | None = Field(description="offset of the first byte that differs")
     json_changes: PathDelta | None = Field(alias="json")
+    unified: str | None = Field(description="the bytes as a unified diff; null where json is")
+    is_unified_cut: bool
 
 
 class ValueDelta(Body):

@@ -8,6 +8,7 @@ from typing import Any
 import click
 from rich.text import Text
 
+from hansard_compiler.replay.provider_side_effects import TOOL as REPLAY_TOOL
 from hansard_store.approval_answers import approval_json, decided_method, event_json
 from hansard_store.approval_records import (
     EXECUTION_STATES,
@@ -256,7 +257,11 @@ def _tell(changed: list[Approval], *, as_json: bool) -> None:
         head = f"{one.approval_id[:8]} is {status_word(one.status)}{by}"
         lines = [f"{head}: {shorten(one.description, 200)}"]
         if one.status == Status.APPROVED and one.execution.state == "none":
-            lines.append("not run yet: the program that asked runs it, with wait= or run_decided()")
+            lines.append(
+                f"not run yet: {_replay_command(one)} sends it"
+                if one.tool == REPLAY_TOOL
+                else "not run yet: the program that asked runs it, with wait= or run_decided()"
+            )
         print_lines(lines)
 
 
@@ -273,10 +278,17 @@ def _to_run(found: Approval, *, now_ns: int) -> str:
         return ""
     if found.token_ends_ns is None or now_ns >= found.token_ends_ns:
         return "too late: its token ran out before anybody ran it; the agent asks again"
+    if found.tool == REPLAY_TOOL:
+        return f"{_replay_command(found)}, until {day_time(found.token_ends_ns)}"
     return (
         f"hansard.approvals.run_decided() in the program that has {found.tool}, "
         f"until {day_time(found.token_ends_ns)}; or wait= on the tool, next time"
     )
+
+
+def _replay_command(found: Approval) -> str:
+    named = str(found.arguments.get("replay_id"))
+    return f"hansard replay {named if named.isalnum() else 'ID'} --continue"
 
 
 def _flag(one: Field) -> str:

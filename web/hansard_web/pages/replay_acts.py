@@ -113,7 +113,11 @@ def _act(name: str, look: Look, current: str) -> Act:
     label, say, icon = {
         "exact": ("Exact", "Send the stored request again, byte for byte.", "replay"),
         "recorded": ("From the recording", "Answer with the recorded bytes.", "history"),
-        "mutated": ("With changes", "Change what goes in, see what that does, then send.", "compile"),
+        "mutated": (
+            "With changes",
+            "Change what goes in, see what it does, then send.",
+            "compile",
+        ),
         "forward": ("From here on", "Run the later turns against recorded tool results.", "fork"),
     }[name]
     return Act(

@@ -186,7 +186,9 @@ def result_page(
         again_href=_again(row, body),
         changes=tuple(map(say_change, body["mutations"])),
         notes=tuple(map(sentence, body["notes"])),
-        took="" if row.ended_ns is None or row.run_id is None else duration(row.ended_ns - row.started_ns),
+        took=""
+        if row.ended_ns is None or row.run_id is None
+        else duration(row.ended_ns - row.started_ns),
         beside=compared,
         tabs=_tabs(row, at),
         spread=spread_view(body["spread"], row, recorded),

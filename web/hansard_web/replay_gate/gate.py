@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hansard_compiler.calls import Json
+from hansard_compiler.replay.provider_side_effects import TOOL
 from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_store.approval_errors import ActionBlocked, ApprovalConflict, BadProposal
 from hansard_store.approval_records import Claim, Proposal
@@ -17,7 +18,6 @@ from hansard_store.approval_states import Status
 from hansard_store.facade import Accountability
 from hansard_web.replaying.turn import Turn
 
-TOOL: Final = "hansard.replay"
 AGENT: Final = "hansard-replay"
 _PENDING: Final = (Status.AWAITING, Status.REVISED)
 
@@ -54,8 +54,10 @@ class ReplayGate:
             tool=TOOL,
             arguments=arguments,
             description=(
-                f"{what}, of step {arguments['step_id']}: the provider then acts itself ({names}). "
-                f"Once approved, it is sent by: hansard replay {replay_id} --continue"
+                f"{what}, of step {arguments['step_id']}: {arguments['provider']} at "
+                f"{arguments['address']} gets {arguments['request']} at most "
+                f"{arguments['most_requests']} times and then acts itself ({names}). Once "
+                f"approved, it is sent by: hansard replay {replay_id} --continue"
             ),
             effect="write",
             agent=AGENT,
