@@ -24,6 +24,7 @@ from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute, raw_body
 from hansard_web.api.routing import noun_router
 from hansard_web.api.values import Body
+from hansard_web.principals.requests import principal_of
 from hansard_web.replaying.answers import replay_body, summary_body
 from hansard_web.replaying.asked import AskReplay, GoOn
 from hansard_web.replaying.engine import PLAN_MS, Replays
@@ -160,7 +161,7 @@ def replays_of(request: Request) -> Replays:
     found: Replays | None = request.app.state.replays
     if found is None:
         raise RecordingOff("this process only shows what a collector stores; ask that one")
-    return found
+    return found.acting(principal_of(request))
 
 
 async def apart(request: Request, work: Callable[[], R]) -> R:

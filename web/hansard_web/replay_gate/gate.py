@@ -16,6 +16,7 @@ from hansard_store.approval_errors import ActionBlocked, ApprovalConflict, BadPr
 from hansard_store.approval_records import Claim, Proposal
 from hansard_store.approval_states import Status
 from hansard_store.facade import Accountability
+from hansard_store.principals.model import Principal
 from hansard_web.replaying.turn import Turn
 
 AGENT: Final = "hansard-replay"
@@ -42,6 +43,10 @@ class ReplayGate:
 
     def __init__(self, store: Accountability) -> None:
         self._store = store
+
+    def acting(self, principal: Principal | None) -> ReplayGate:
+        """Return the same as a principal uses it; None: a request without a credential."""
+        return ReplayGate(self._store.acting(principal))
 
     def propose(self, arguments: Mapping[str, Any], *, what: str) -> str:
         """Propose to send a request; returns the approval's id. Raises NotReplayable.

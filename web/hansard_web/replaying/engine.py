@@ -6,6 +6,7 @@ reads the store and refuses; only then is a row written, and only then is anythi
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import threading
@@ -22,6 +23,7 @@ from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_compiler.replay.turns import Divergence
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approval_records import Claim
+from hansard_store.principals.model import Principal
 from hansard_store.replays import (
     ReplayRow,
     State,
@@ -123,6 +125,12 @@ class Replays:
         self._works: dict[str, _Work] = {}
         self._holder = Holder(outlet.folder)
         self._settle()
+
+    def acting(self, principal: Principal | None) -> Replays:
+        """Return the same as a principal uses it: who requests an approval cannot grant it."""
+        other = copy.copy(self)  # its lock, its works and its holder are shared
+        other._gate = None if self._gate is None else self._gate.acting(principal)
+        return other
 
     # ---- asked
 
