@@ -39,7 +39,7 @@ def complete_output(reading: Reading, messages: tuple[Message, ...]) -> tuple[Me
 
     An answer without a call gets those that the span tells beside it.
     """
-    if not any(isinstance(part, ToolCallPart) for part in _joined(messages)):
+    if "gen_ai.tool.name" in reading.view.attributes and not _asks(messages):
         messages = (*messages, *_told_beside(reading))
     if not _lacks_ids(messages):
         return messages
@@ -47,6 +47,10 @@ def complete_output(reading: Reading, messages: tuple[Message, ...]) -> tuple[Me
     if ids == [None]:  # OpenLIT tells a single call's id on the span
         ids = [text(reading.view.attributes.get("gen_ai.tool.call.id"))]
     return _with_ids(messages, ids)
+
+
+def _asks(messages: Iterable[Message]) -> bool:
+    return any(isinstance(part, ToolCallPart) for part in _joined(messages))
 
 
 def _told_beside(reading: Reading) -> tuple[Message, ...]:

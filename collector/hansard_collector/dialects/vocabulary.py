@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 MESSAGE_ROLES: Mapping[str, str] = {
     "assistant": "assistant",
@@ -223,6 +224,7 @@ _ADDRESS = re.compile(
     r"(?:/\S*)?",
     re.ASCII,
 )
+_LONGEST_NAME = 200
 # What libraries write after a provider's name and a dot: the API that was called.
 _APIS = frozenset(
     {
@@ -260,7 +262,13 @@ def finish_reason(raw: str) -> str | None:
 
 
 def provider(name: str) -> str | None:
-    """Return the provider's name in OpenTelemetry's spelling; None for a framework's name.
+    """Return the provider's name in OpenTelemetry's spelling; None for a framework's name."""
+    return _provider(name) if len(name) <= _LONGEST_NAME else name.strip().lower()
+
+
+@lru_cache(1024)
+def _provider(name: str) -> str | None:
+    """What `provider` returns.
 
     Vercel sends `openai.chat`: what follows the first dot is the API, unless the whole is a name.
     Of a host that is called, its provider; one that is nobody's known host stays whole.

@@ -26,6 +26,7 @@ _COUNTED = """
 SELECT span.id FROM call JOIN span ON span.id = call.span
 WHERE call.counted AND span.role = 'llm' ORDER BY span.sort_ns, span.id
 """
+_STEPS = "SELECT count(*) FROM span WHERE role = 'llm' AND flags & 1 = 0"
 _TOOLS = "SELECT id FROM span WHERE role = 'tool' AND flags & 1 = 0 ORDER BY sort_ns, id"
 _SUMS = """
 SELECT sum(tokens_input), sum(tokens_output), sum(tokens_cache_read), sum(tokens_cache_write),
@@ -58,6 +59,8 @@ def facts(store: Ingesting, folder: Path) -> Iterator[Fact]:
     calls = [step.normal.call for step in steps if step.normal.call is not None]
     one_for_all = ledger.get("spans_of_calls")  # of a client with one span for all steps' calls
     yield Fact("model calls", one_for_all or len(ledger["calls"]), len(calls))
+    if "steps of model calls" not in untold:  # a library may call events of its own so
+        yield Fact("steps of model calls", len(calls), store.one(_STEPS))
     pairs = zip(ledger["calls"], calls, strict=False)
     for number, (wanted, call) in enumerate(() if one_for_all else pairs):
         for fact in _of_call(wanted, call):
