@@ -25,6 +25,7 @@ from hansard.answer import ModelAnswer
 from hansard.call_span import CallSpan
 from hansard.clients.call import quiet_clients
 from hansard.compiled import CompiledStep
+from hansard.errors import refuse_async
 from hansard.place import current_context, entered
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
@@ -80,6 +81,7 @@ def call_model(
     one the context was compiled for. With `stream`, `on_event` gets each event as it arrives; what
     it raises closes the stream and is raised here.
     """
+    refuse_async("on_event=", on_event)
     calling = _Calling(compiled, provider, stream=stream, options=options, recorder=active())
     return calling.answer(on_event)
 
@@ -97,6 +99,7 @@ async def acall_model(
     The call has a thread of its own, where `on_event` is called too. A task that is cancelled does
     not wait: the call counts as cancelled, and a stream is closed at its next event.
     """
+    refuse_async("on_event=", on_event)
     calling = _Calling(compiled, provider, stream=stream, options=options, recorder=active())
     return await _in_thread(lambda: calling.answer(on_event), on_cancel=calling.abandon)
 
@@ -115,6 +118,7 @@ def call_into(
 
     `on_begin` is called with the call's step id when its span is open and nothing was sent yet.
     """
+    refuse_async("on_event=", on_event)
     calling = _Calling(compiled, provider, stream=stream, options=options, recorder=recorder)
     on_begin(calling.step_id)
     return calling.answer(on_event)

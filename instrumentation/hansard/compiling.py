@@ -26,6 +26,7 @@ from hansard._state import active
 from hansard.addresses import address_in, context_of
 from hansard.compile_span import CompileSpan
 from hansard.compiled import CompiledStep
+from hansard.errors import refuse_async
 from hansard.place import current_context, entered
 from hansard.rules import PolicyLike, policy_of
 from hansard.run import Run, current_run
@@ -150,6 +151,9 @@ class _Compiling:
     def _ports(self, policy: RuleDecider | None) -> Ports:
         options, recorder = self._options, self._recorder
         counter, relevance = options.get("counter"), options.get("relevance")
+        for name in ("relevance", "compressor"):
+            refuse_async(f"{name}=", options.get(name))
+        refuse_async("counter=", getattr(counter, "count", None))
         return Ports(
             counter=counter or estimator_for(_name_of(options["provider"]), options["model"]),
             redactor=_own_redactor() if recorder is None else recorder.redactor,

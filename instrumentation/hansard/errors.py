@@ -4,6 +4,7 @@ HansardError
 └── InstrumentationError   something the program asked of the SDK that it cannot do
     ├── NotStarted           `hansard.init()` was not called, or the SDK is switched off
     ├── NotDecoratable       what a decorator was put on is no function
+    ├── AsyncCallback        an async function where a plain one is called
     ├── MemoryRefused        memory that may not be written, read or ended as it was asked
     ├── MemoryUnavailable    the memory's store or server is away, or has no room
     ├── SpoolError           the disk spool cannot be read or written
@@ -21,6 +22,7 @@ A setting that cannot work is a ConfigError (hansard_compiler.errors).
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 
 from hansard_compiler.errors import ConfigError, HansardError
@@ -53,6 +55,25 @@ class NotDecoratable(InstrumentationError, TypeError):
             f"@hansard.{decorator} is for functions and methods, not for {found!r}; {told}"
         )
         self.decorator = decorator
+
+
+class AsyncCallback(InstrumentationError, TypeError):
+    """A function that is handed in is called without await, and is async."""
+
+    code = "async_callback"
+
+    def __init__(self, name: str, instead: str = "a plain function") -> None:
+        super().__init__(
+            f"{name} is called without await, and an async function was given: give {instead}"
+        )
+        self.name = name
+
+
+def refuse_async(name: str, function: object, instead: str = "a plain function") -> None:
+    """Raise AsyncCallback for an async function: what it returns would be thrown away."""
+    call = inspect.getattr_static(type(function), "__call__", None)
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call):
+        raise AsyncCallback(name, instead)
 
 
 class MemoryRefused(InstrumentationError):

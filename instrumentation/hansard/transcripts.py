@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from opentelemetry import trace
 
 from hansard import _state, semconv
-from hansard.errors import EmbeddedMissing
+from hansard.errors import EmbeddedMissing, refuse_async
 from hansard.scanning import ForkSafeRedactor
 from hansard_compiler.calls import Json
 from hansard_compiler.retention import RetentionMode
@@ -83,6 +83,7 @@ class Transcript:
         again. The loop returns the messages it added, in order, its new tail; those are stored, all
         or none, and returned as they are stored. What else it does to its list changes nothing.
         """
+        refuse_async("loop", loop, "it to `await arun(…)`")
         self.append(prompt)
         return self.append(*loop(self.resume().messages))
 

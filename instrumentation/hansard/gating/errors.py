@@ -1,4 +1,4 @@
-"""What a gate refuses, and why. In every case but the last two nothing ran.
+"""What a gate refuses, and why. In every case but the last three nothing ran.
 
 InstrumentationError
 └── GateError
@@ -13,9 +13,10 @@ InstrumentationError
     ├── NotApproved         nobody approved, somebody rejected it, it expired or was replaced
     ├── DecisionConflict    somebody else was first, or the call is not the one that was approved
     ├── MustAwait           an async function, called without await inside a running event loop
+    ├── PendingResult       a tool returned a future of the loop that runs: its end is not known
     ├── LazyResult          a tool returned a generator: its body has not run
     ├── DecisionRefused     who decides is not known, may not, or requested the call
-└── OutcomeUnknown      it was claimed and no result was told: it may have run, and is not rerun
+└── OutcomeUnknown      it was claimed and its end is not known: it may have run, and is not rerun
 """
 
 from __future__ import annotations
@@ -143,6 +144,18 @@ class MustAwait(GateError):
         self.instead = instead
 
 
+class PendingResult(GateError):
+    """A tool returned what only the running event loop brings to an end: nobody knows how."""
+
+    code = "pending_result"
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(
+            f"the function returned a {kind}, which cannot be waited for while this thread runs "
+            "an event loop: how it ends is not known; call the awaited form (`arun`, `acall`)"
+        )
+
+
 class AsyncPort(GateError, TypeError):
     """What keeps the decisions is asked without await, and has an async method."""
 
@@ -187,7 +200,7 @@ class OutcomeUnknown(GateError):
 
     def __init__(self, approval_id: str) -> None:
         super().__init__(
-            f"approval {approval_id} was claimed, and no result was told: it may have run. "
+            f"approval {approval_id} was claimed, and its end is not known: it may have run. "
             "Look at what it changes; it is not run again"
         )
         self.approval_id = approval_id

@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar, get_origin
 
 from hansard.capture import is_pending
-from hansard.gating.errors import GateError, MustAwait
+from hansard.gating.errors import GateError, MustAwait, PendingResult
 from hansard.trouble import warn_once
 
 T = TypeVar("T")
@@ -192,7 +192,7 @@ def _settled_elsewhere(made: Any) -> Any:
         return _in_a_thread(run)
     if isinstance(made, asyncio.Future | Future) and made.done():
         return made.result()
-    raise MustAwait(f"a function that returned {type(made).__name__}", "its async form with await")
+    raise PendingResult(type(made).__name__)
 
 
 def _in_a_thread(work: Callable[[], T]) -> T:

@@ -19,6 +19,7 @@ from hansard.gating.errors import (
     MustAwait,
     NotApproved,
     OutcomeUnknown,
+    PendingResult,
     PolicyDenied,
     UnknownTool,
 )
@@ -175,7 +176,9 @@ def _ok_of(error: BaseException) -> bool | None:
 
     Cut off is not failed: the mail may be out, and the answer to it not yet here.
     """
-    return None if is_cancellation(error) or isinstance(error, TimeoutError | MustAwait) else False
+    return (
+        None if is_cancellation(error) or isinstance(error, TimeoutError | PendingResult) else False
+    )
 
 
 def _not_begun(claim: Json) -> Json:

@@ -18,7 +18,13 @@ import hansard
 from hansard import approvals
 from hansard.chat import ChatGate, TextChannel
 from hansard.errors import NotDecoratable
-from hansard.gating.errors import AsyncPort, DecisionConflict, LazyResult, MustAwait
+from hansard.gating.errors import (
+    AsyncPort,
+    DecisionConflict,
+    LazyResult,
+    MustAwait,
+    PendingResult,
+)
 from hansard.gating.gate import Gate
 from hansard.gating.local_decisions import LocalDecisions
 from tests.instrumentation.gating.gates import Desk, state_of
@@ -512,6 +518,31 @@ def test_a_future_of_a_pool_is_waited_for(store: Desk) -> None:
             assert ran.result == done[-1]
             assert state_of(gate, identity)[1] == "done"
 
+    assert done == ["Ann", "Bob"]
+
+
+def test_a_task_of_the_loop_that_runs_is_not_said_to_have_run(store: Desk) -> None:
+    done: list[str] = []
+
+    async def later(to: str) -> None:
+        await asyncio.sleep(0)
+        done.append(to)
+
+    def send(to: str):  # type: ignore[no-untyped-def]
+        return asyncio.get_running_loop().create_task(later(to))
+
+    gate = store.gate(hansard.tool(effect="write", name="send")(send))
+    first, second = (store.approve(gate.call("send", {"to": to})) for to in ("Ann", "Bob"))
+
+    async def main() -> None:
+        with pytest.raises(PendingResult, match="how it ends is not known"):
+            gate.run(first)
+        assert state_of(gate, first) == ("approved", "unknown")
+        await gate.arun(second)
+
+    asyncio.run(main())
+
+    assert state_of(gate, second) == ("approved", "done")
     assert done == ["Ann", "Bob"]
 
 

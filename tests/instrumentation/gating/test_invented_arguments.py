@@ -21,7 +21,7 @@ GIVEN, INVENTED = "maria@acme.com", "maria@company.com"
 
 
 @hansard.tool(effect="write", describe="Create contact {name}, {email}")
-def create_contact(name: str, email: str) -> None: ...
+def add_person(name: str, email: str) -> None: ...
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +49,9 @@ def on_the_page(server: Serving, identity: str) -> dict[str, str]:
 def test_an_invented_address_is_marked_wherever_a_person_decides(
     server: Serving, decisions: HttpDecisions, email: str
 ) -> None:
-    with hansard.gate(tools=[create_contact], decisions=decisions) as gate:
+    with hansard.gate(tools=[add_person], decisions=decisions) as gate:
         gate.note(ASKED)
-        answer: Any = gate.call("create_contact", {"name": "Maria Garcia", "email": email})
+        answer: Any = gate.call("add_person", {"name": "Maria Garcia", "email": email})
     identity = answer["approval_id"]
 
     page = on_the_page(server, identity)
@@ -74,11 +74,11 @@ def test_a_chat_says_it_before_the_yes(decisions: HttpDecisions) -> None:
     shown: list[str] = []
 
     def agent(message: str) -> str:
-        chat.gate.call("create_contact", {"name": "Maria Garcia", "email": INVENTED})
+        chat.gate.call("add_person", {"name": "Maria Garcia", "email": INVENTED})
         return "Shall I?"
 
     channel = TextChannel("invented", shown.append)
-    chat = ChatGate(channel, agent=agent, tools=[create_contact], decisions=decisions)
+    chat = ChatGate(channel, agent=agent, tools=[add_person], decisions=decisions)
     chat.handle(ASKED)
 
     assert f"{INVENTED} [email is not in the conversation]\n-- reply" in shown[0]
