@@ -165,7 +165,7 @@ def _fill(
 ) -> Backup:
     copy = DataFolder(target)
     copy.create()
-    _copy_database(reader, copy.database, progress)
+    copy_database(reader, copy.database, progress)
     with _writing(copy) as connection:
         mark_changes(connection, folder.key())  # of payloads whose files are gone by then
         blobs = _copy_blobs(folder, copy, connection, progress)
@@ -183,7 +183,7 @@ def _fill(
     return made
 
 
-def _copy_database(reader: apsw.Connection, target: Path, progress: Progress) -> None:
+def copy_database(reader: apsw.Connection, target: Path, progress: Progress) -> None:
     """Copy one state of the database, some pages at a time.
 
     The reader's snapshot is held throughout: without it each commit of another connection would

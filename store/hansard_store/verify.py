@@ -28,6 +28,7 @@ from hansard_store.records import references_of, restore_log, restore_metric, re
 from hansard_store.text_bodies import contents_of, read_message, read_text
 from hansard_store.transcript_queries import decode_all
 from hansard_store.verification.approvals import check_approvals
+from hansard_store.verification.compiles import check_compiles
 from hansard_store.verification.seals import SealCheck, SealReport
 
 _AT_ONCE = 200
@@ -220,6 +221,7 @@ _WHOLE = {
     "records": _rows(_records),
     "runs": _rows(_runs),
     "receipts": _rows(_receipts),
+    "compiles": lambda store: check_compiles(store.connection, store.folder),
     "indexes": _rows(_indexes),
     "audit log": _events,
     "approvals": _rows(check_approvals),
@@ -228,7 +230,7 @@ _WHOLE = {
 
 
 # Rows that a check names; of the others the first says what has to be done.
-_MOST = {"approvals": 100}
+_MOST = {"approvals": 100, "compiles": 100}
 
 
 # ---- row by row

@@ -119,8 +119,12 @@ class Anchors:
         return [one for one in anchors if not chain.has_passed(one.head)]
 
     def kept(self) -> list[Anchor]:
-        """Return every head that was kept of the store in this folder, wherever it lies."""
-        return [one for one in self._read_all() if one.folder == self._here]
+        """Return the heads that this folder must have come by: its own, and what it was copied with.
+
+        What the second copy holds of other folders is left out: a backup is older than its store.
+        """
+        found = self._read_all()
+        return [one for one in found if one.folder == self._here or one.place == self._local]
 
     @contextmanager
     def keeping(self) -> Iterator[Keeping]:

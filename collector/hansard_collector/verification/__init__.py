@@ -1,0 +1,1 @@
+"""Checks of `hansard verify` that need what derives rows."""
