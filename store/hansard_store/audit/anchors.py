@@ -119,7 +119,7 @@ class Anchors:
         return [one for one in anchors if not chain.has_passed(one.head)]
 
     def kept(self) -> list[Anchor]:
-        """Return the heads that this folder must have come by: its own, and what it was copied with.
+        """Return the heads that this folder came by: its own, and what it was copied with.
 
         What the second copy holds of other folders is left out: a backup is older than its store.
         """
