@@ -35,6 +35,7 @@ _PACKAGES = ("hansard", "opentelemetry-sdk", "opentelemetry-exporter-otlp", "grp
 _OLDEST_PYTHON = (3, 11)
 # Settings of the SDK that are shown where they are the default, too.
 _ALWAYS_SHOWN = frozenset({"endpoint", "protocol", "retention", "service_name", "disabled"})
+_LONG_SECRET = 24  # characters
 _LITTLE_DISK_BYTES = 1 << 30
 _OWNER_ONLY = stat.S_IRWXG | stat.S_IRWXO
 
@@ -237,6 +238,19 @@ def check_doors(config: Config, doors: Doors | None) -> Iterator[Finding]:
         yield Finding(Level.FAIL, "server", f"{doors.http}/healthz does not say that it is well")
     if doors.grpc is not None:
         yield _check_grpc(doors.grpc)
+
+
+def check_principals(config: Config) -> Iterator[Finding]:
+    """Who may decide, and whether a configured token can be guessed."""
+    if config.decide == "anyone":
+        text = 'anyone who reaches the server decides, in any name: decide = "anyone"'
+        yield Finding(Level.WARN, "decide", text)
+    else:
+        yield Finding(Level.OK, "decide", "only principals decide: see hansard tokens list")
+    short = sum(len(one.secret) < _LONG_SECRET for one in config.token)
+    if short:
+        text = f"{fmt.plural(short, 'configured token')} shorter than {_LONG_SECRET} characters"
+        yield Finding(Level.WARN, "token", f"{text}: use `openssl rand -base64 32`")
 
 
 def _check_port(host: str, port: int, name: str) -> Finding:

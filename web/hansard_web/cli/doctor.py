@@ -29,6 +29,7 @@ from hansard_web.cli.checks import (
     check_heads,
     check_instrumentors,
     check_offline,
+    check_principals,
     check_rebuild,
     check_sdk,
     check_store,
@@ -81,6 +82,7 @@ def _examine(
     yield from check_heads(folder, config.heads_copy)
     yield from check_transcripts(folder)
     yield from check_doors(config, doors)
+    yield from check_principals(config)
     yield from check_sdk(given)
     yield from check_instrumentors()
     if send_test_span:

@@ -235,5 +235,6 @@ def _facts(site: Site, connection: apsw.Connection) -> list[tuple[str, str, str]
         ("data", str(site.folder.path), ""),
         ("retention", settings.retention, ""),
         ("durability", settings.durability, _DURABILITY.get(settings.durability, "")),
+        ("failed sign-ins", str(site.attempts.total), "wrong tokens since this server started"),
         ("schema", str(schema_version(connection)), f"SQLite {apsw.sqlite_lib_version()}"),
     ]
