@@ -22,6 +22,11 @@ from typing import NoReturn
 
 import apsw
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 from hansard_store import indexing
 from hansard_store.audit.seal_marks import mark_changes
 from hansard_store.disk import give_up_reserve, need_space
@@ -33,6 +38,9 @@ _FIRST_WITH_SEALS = 23  # schema version
 _SEALS_AGAIN = re.compile(r"^-- seals again: (.+)$", re.MULTILINE)
 APPLICATION_ID = 0x48534E44  # "HSND", shown by file(1)
 _BUSY_TIMEOUT_MS = 3000
+_PATIENT_TIMEOUT_MS = 10_000  # of those who write for a person
+_FIRST_S = 0.25  # that ingest lets others write first, and how often it looks
+_LOOK_S = 0.001
 _MIGRATION_WAIT_S = 600  # how long a process waits for another one that migrates the store
 _WAL_AUTOCHECKPOINT_PAGES = 4000  # ingest-measurements §7: fewer, larger checkpoints
 # 64 MiB: so long a log is finished by whoever commits next, though `checkpointing` sees to it.
@@ -141,6 +149,7 @@ def open_for_accountability(folder: DataFolder) -> apsw.Connection:
     connection = _open(folder)
     connection.pragma("synchronous", "FULL")
     connection.pragma("wal_autocheckpoint", LONG_LOG_PAGES)
+    connection.set_busy_timeout(_PATIENT_TIMEOUT_MS)
     mark_changes(connection, folder.key())
     return connection
 
@@ -353,10 +362,67 @@ def transaction(connection: apsw.Connection) -> Iterator[None]:
 
 def begin(connection: apsw.Connection) -> None:
     """Take the write lock; raises StoreBusyError when it cannot be had."""
+    with _asking(connection):
+        _take_lock(connection)
+
+
+def begin_after_others(connection: apsw.Connection) -> None:
+    """Take the write lock like `begin`, once those who wait for it in `begin` have had it.
+
+    For ingest, which takes the lock again as soon as it has given it back: SQLite lets writers look
+    for it now and then, and a person's decision found it free by chance, after up to 3 s. Waits for
+    a quarter of a second at most.
+    """
+    until = time.monotonic() + _FIRST_S
+    while _is_asked_for(connection) and time.monotonic() < until:
+        time.sleep(_LOOK_S)
+    _take_lock(connection)
+
+
+def _take_lock(connection: apsw.Connection) -> None:
     try:
         connection.execute("BEGIN IMMEDIATE")
     except apsw.Error as error:
         raise _as_store_error(error) from error
+
+
+@contextmanager
+def _asking(connection: apsw.Connection) -> Iterator[None]:
+    """Let ingest of any process see that the write lock is waited for: a shared flock says so.
+
+    It is on the data folder, so it is given back with the descriptor whatever ends this process.
+    """
+    descriptor = _folder_of(connection)
+    try:
+        if descriptor is not None:
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _is_asked_for(connection: apsw.Connection) -> bool:
+    descriptor = _folder_of(connection)
+    if descriptor is None:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _folder_of(connection: apsw.Connection) -> int | None:
+    """Open the folder of a database; None where that cannot be, and nobody is told to wait."""
+    if fcntl is None or not connection.filename:
+        return None
+    try:
+        return os.open(os.path.dirname(connection.filename), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # no descriptor is left, or the folder is gone: the lock itself will tell
+        return None
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
 from hansard_store.contents import ContentWriter
 from hansard_store.counting import follow_root
-from hansard_store.database import begin, rolled_back_on_error
+from hansard_store.database import begin_after_others, rolled_back_on_error
 from hansard_store.disk import need_room_for_ingest
 from hansard_store.indexing import IndexWriter
 from hansard_store.ledger import LedgerBatch
@@ -82,7 +82,7 @@ class IngestWriter:
         """Run a block in a transaction that `commit` is to end; else like `batch`."""
         if now_ns is not None:
             need_room_for_ingest(self._folder)
-        begin(self.connection)
+        begin_after_others(self.connection)
         with self._undone_on_error():
             self._check_epoch()
             self._contents.begin()

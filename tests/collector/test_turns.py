@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from hansard_collector.ingest import Encoding, IngestRequest, IngestResult, Sign
 from hansard_collector.jobs import Job
 from hansard_collector.receivers.status import Reason, Refusal, submit
 from hansard_collector.validate import ItemLimits
-from hansard_store.database import open_for_accountability
+from hansard_store.database import open_for_accountability, transaction
 from tests.collector.ingesting import SENDER, Ingesting, logs, metrics, pairs, span, traces
 
 WAIT_S = 120
@@ -290,3 +291,22 @@ def test_requests_that_were_answered_are_not_held(tmp_path: Path) -> None:
     ingesting.close()
 
     assert alive(Job) == before
+
+
+# ---- who else writes
+
+
+def test_a_decision_is_written_between_two_transactions_of_ingest(ingesting: Ingesting) -> None:
+    sent = [request(chain(512)) for _ in range(30)]
+    futures = [ingesting.pipeline.submit(one) for one in sent]
+    futures[0].result(WAIT_S)
+    with closing(open_for_accountability(ingesting.folder)) as connection:
+        for _ in range(5):
+            before = sum(future.done() for future in futures)
+            with transaction(connection):
+                connection.execute("INSERT OR REPLACE INTO setting VALUES ('touched', 1)")
+            after = sum(future.done() for future in futures)
+
+            assert after - before <= 3
+    for future in futures:
+        assert future.result(WAIT_S).rejected == 0

@@ -8,7 +8,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from hansard_web.connections import BoundedConnection
+from hansard_web.connections import BoundedConnection, DescriptorWatch
 
 
 class ImpatientConnection(BoundedConnection):
@@ -43,3 +43,33 @@ async def read_to_end(sent: bytes) -> bytes:
 )
 def test_who_never_ends_a_head_is_cut_off(sent: bytes) -> None:
     assert asyncio.run(read_to_end(sent)) == b""
+
+
+def test_descriptors_that_are_used_up_are_logged_and_counted_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    used = 5
+    watch = DescriptorWatch(lambda: used)
+    watch.look()
+    used = 1 << 30
+    watch.look()
+    watch.look()
+    state = watch.state()
+    used = 5
+    watch.look()
+
+    assert state is not None
+    assert (state.is_used_up, state.times_used_up) == (True, 1)
+    told = [record.getMessage() for record in caplog.records]
+    assert ["are in use" in one for one in told] == [True, False]
+    assert "free again" in told[1]
+
+
+def test_descriptors_that_cannot_be_looked_at_are_used_up() -> None:
+    def none_left() -> int:
+        raise OSError(24, "Too many open files")
+
+    state = DescriptorWatch(none_left).state()
+
+    assert state is not None
+    assert state.is_used_up

@@ -53,7 +53,7 @@ from hansard_store.principals.model import Scope
 from hansard_store.principals.service import Principals
 from hansard_web.app import create_app
 from hansard_web.config import Config
-from hansard_web.connections import BoundedConnection
+from hansard_web.connections import DESCRIPTORS, BoundedConnection, allow_many_descriptors
 from hansard_web.heap import HeapKeeper, bound_arenas, settle_heap
 from hansard_web.janitor import Janitor, Limits
 from hansard_web.presence import Doors, announce, withdraw
@@ -149,6 +149,7 @@ class Server:
     def _open(self, opened: ExitStack) -> None:
         config = self._config
         bound_arenas()
+        allow_many_descriptors()
         _check_tls(config)
         self._sockets = [opened.enter_context(_listen(config))]
         if config.socket is not None:
@@ -230,7 +231,11 @@ class Server:
         sys.setswitchinterval(_SWITCH_S)
         settle_heap()
         loop_factory = self._http.config.get_loop_factory()
-        with HeapKeeper().working(), asyncio.Runner(loop_factory=loop_factory) as runner:
+        with (
+            HeapKeeper().working(),
+            DESCRIPTORS.working(),
+            asyncio.Runner(loop_factory=loop_factory) as runner,
+        ):
             runner.run(self._serve())
 
     def stop(self) -> None:

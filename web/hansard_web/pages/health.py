@@ -23,6 +23,7 @@ from hansard_store.ledger_queries import SIGNALS, LedgerCount, LedgerRefusal, li
 from hansard_store.losses import LossSum, list_losses
 from hansard_store.writable import why_not_writable
 from hansard_web import format as figures
+from hansard_web.connections import DESCRIPTORS
 from hansard_web.site import Site, SiteDep
 
 router = APIRouter()
@@ -222,6 +223,17 @@ def _gauges(site: Site) -> list[Gauge]:
             round(100 * used / max(used + disk.free, 1), 1),
         )
     )
+    open_now = DESCRIPTORS.state()
+    if open_now is not None:
+        times = open_now.times_used_up
+        often = f", used up {times} times since the start" if times else ""
+        gauges.append(
+            Gauge(
+                "connections and files",
+                f"{open_now.used:,} of {open_now.limit:,} open{often}",
+                round(100 * open_now.used / max(open_now.limit, 1), 1),
+            )
+        )
     return gauges
 
 
