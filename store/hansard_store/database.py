@@ -38,7 +38,7 @@ _FIRST_WITH_SEALS = 23  # schema version
 _SEALS_AGAIN = re.compile(r"^-- seals again: (.+)$", re.MULTILINE)
 APPLICATION_ID = 0x48534E44  # "HSND", shown by file(1)
 _BUSY_TIMEOUT_MS = 3000
-_PATIENT_TIMEOUT_MS = 10_000  # of those who write for a person
+_LONG_TIMEOUT_MS = 10_000  # of those who write for a person
 _FIRST_S = 0.25  # that ingest lets others write first, and how often it looks
 _LOOK_S = 0.001
 _MIGRATION_WAIT_S = 600  # how long a process waits for another one that migrates the store
@@ -149,7 +149,7 @@ def open_for_accountability(folder: DataFolder) -> apsw.Connection:
     connection = _open(folder)
     connection.pragma("synchronous", "FULL")
     connection.pragma("wal_autocheckpoint", LONG_LOG_PAGES)
-    connection.set_busy_timeout(_PATIENT_TIMEOUT_MS)
+    connection.set_busy_timeout(_LONG_TIMEOUT_MS)
     mark_changes(connection, folder.key())
     return connection
 
