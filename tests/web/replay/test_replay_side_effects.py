@@ -10,12 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 import hansard
+from hansard import record_http
 from hansard_compiler.replay.refusals import NotReplayable
 from hansard_store.facade import Accountability
-from tests.instrumentation.clients.provider import SECRET, json_reply
+from tests.instrumentation.clients.asking import CHAT
+from tests.instrumentation.clients.provider import ANSWERS, SECRET, json_reply
+from tests.signing import add_token, bearer
 from tests.web.html import parse
 from tests.web.replay.stage import Stage, staging
 from tests.web.replay.wire_requests import send_raw
@@ -152,6 +156,21 @@ def test_allowed_it_waits_for_an_approval_and_is_then_sent_once(stage: Stage) ->
     ]  # fmt: skip
 
 
+def test_the_principal_that_requested_it_cannot_approve_it(own_stage: Stage) -> None:
+    step_id = send_raw(own_stage, "responses", body("responses", tools=[MCP]))
+    ana, rosa = (bearer(add_token(own_stage.folder, name)) for name in ("ana", "rosa"))
+    client = own_stage.client
+
+    waiting = client.post("/v1/replay", json={"step_id": step_id, **ALLOWED}, headers=ana).json()
+    path = f"/v1/approvals/{approval_of(waiting)}/approve"
+    own = client.post(path, json={}, headers=ana)
+    other = client.post(path, json={}, headers=rosa)
+
+    assert own.status_code == 403, own.text
+    assert other.status_code == 200, other.text
+    assert client.get(path.removesuffix("/approve")).json()["requested_by"] == ["ana"]
+
+
 def test_a_rejected_one_is_never_sent(stage: Stage) -> None:
     step_id = send_raw(stage, "responses", body("responses", tools=[MCP]))
     waiting = stage.replay(step_id, **ALLOWED)
@@ -278,6 +297,28 @@ def test_each_part_of_a_live_fork_needs_its_own_approval(stage: Stage) -> None:
     assert stage.provider.received[1].json["messages"][-1]["content"] == "yes"
     for one in (waiting, held):
         assert log_of(stage, approval_of(one))[-1].endswith("executed")
+
+
+def test_a_later_turn_of_a_fork_with_side_effects_is_not_sent(stage: Stage) -> None:
+    said = ANSWERS["/v1/chat/completions"]["choices"][0]["message"]
+    user = {"role": "user", "content": "Hi"}
+    result = {"role": "tool", "tool_call_id": said["tool_calls"][0]["id"], "content": "yes"}
+    headers = {"headers": {"content-type": "application/json"}}
+    with stage.program(), record_http(CHAT.sync(stage.provider)) as client:
+        for data in (
+            body("chat"),
+            body("chat", messages=[user, said, result], web_search_options={}),
+        ):
+            client.post("/chat/completions", cast_to=httpx2.Response, content=data, options=headers)
+    run = stage.get("/v1/runs")["items"][0]["run_id"]
+    steps = stage.get(f"/v1/runs/{run}/steps")["items"]
+    first = next(one["step_id"] for one in steps if one["role"] == "llm")
+    stage.provider.received.clear()
+
+    told = stage.replay(first, mode="forward")
+
+    assert (told["state"], told["reason"]) == ("failed", "provider_side_effects")
+    assert [one.body for one in stage.provider.received] == [body("chat")]
 
 
 # ---- the other ways in
