@@ -52,12 +52,14 @@ def test_a_door_a_line_is_printed_when_it_listens(tmp_path: Path) -> None:
     command = [HANSARD, "serve", "--data", str(tmp_path), "--http-port", "0", "--grpc-port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as process:
         assert process.stdout is not None
-        lines = [process.stdout.readline().split() for _ in range(4)]
+        lines = [process.stdout.readline().split() for _ in range(5)]
         process.terminate()
         assert process.wait(30) == 0
 
-    assert [line[0] for line in lines] == ["OTLP/gRPC", "OTLP/HTTP", "Browser", "Data"]
-    assert lines[3][1] == str(tmp_path)
+    labels = ["OTLP/gRPC", "OTLP/HTTP", "Browser", "Sign", "Data"]
+    assert [line[0] for line in lines] == labels
+    assert lines[3][2].startswith(f"{lines[2][1]}signin/link/")
+    assert lines[4][1] == str(tmp_path)
 
 
 def test_health_is_answered_without_a_token(tmp_path: Path) -> None:

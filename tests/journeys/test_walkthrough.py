@@ -14,15 +14,22 @@ from click.testing import CliRunner
 
 from hansard_web.cli import commands
 from tests.journeys.demo_story import Story
+from tests.signing import credential
 
 PAGE = (Path(__file__).parents[2] / "docs" / "walkthrough.md").read_text(encoding="utf-8")
 _SENT_BACK = 2  # of the first run's turns
 
 
+def data_of(story: Story) -> Path:
+    """Return the data folder of the demo, as it printed it."""
+    found = re.search(r"export HANSARD_DATA=(\S+)", story.printed)
+    assert found is not None
+    return Path(found[1])
+
+
 def post(story: Story, path: str, body: dict[str, Any]) -> Any:
-    sent = urllib.request.Request(
-        f"{story.address}{path}", json.dumps(body).encode(), {"content-type": "application/json"}
-    )
+    headers = {"content-type": "application/json", **credential(data_of(story), path, "kim")}
+    sent = urllib.request.Request(f"{story.address}{path}", json.dumps(body).encode(), headers)
     with urllib.request.urlopen(sent, timeout=10) as response:
         return json.load(response)
 
