@@ -172,12 +172,16 @@ class AuditDesk:
             return keep_head(self.folder, self._log(connection), now_ns=self._clock())
 
     def seal(self) -> Sealed | None:
-        """Seal what was written since the last seal; None where nothing was, or another did it."""
-        with self.anchors.keeping() as keeping:
-            connection = self._connections.get()
-            sealed = seal(connection, self.keeper.key)
-            if sealed is not None:
-                keeping.prepare(self._chain(connection, self._log(connection)))
+        """Seal what was written since the last seal; None where nothing was, or another did it.
+
+        The head is kept where it is another one than the kept one.
+        """
+        connection = self._connections.get()
+        sealed = seal(connection, self.keeper.key)
+        log = self._log(connection)
+        if self.anchors.is_behind(log.head()):
+            with self.anchors.keeping() as keeping:
+                keeping.prepare(self._chain(connection, log))
                 keeping.keep()
         return sealed
 

@@ -33,7 +33,7 @@ from hansard_store.approval_records import Action, Approval, Claim, Outcome
 from hansard_store.approval_states import Status
 from hansard_store.audit import clock
 from hansard_store.deciding import decision_of, is_from_the_future, require_other, settle
-from hansard_store.event_types import Actor, EventType
+from hansard_store.event_types import Actor, EventFilter, EventType
 from hansard_store.policy_port import RECEIPT
 from hansard_store.proposing import kept_undo
 
@@ -58,7 +58,11 @@ def claim(work: Work, approval_id: str, bringing: Claiming) -> Claim | Refusal:
     When policy demands a receipt, it is stored in the same transaction, before anything runs.
     """
     approval = settle(work, approvals.get(work.connection, approval_id))
-    refused = _refuse(work, approval, bringing) or _refuse_arguments(work, approval, bringing)
+    refused = (
+        _refuse(work, approval, bringing)
+        or _refuse_arguments(work, approval, bringing)
+        or _refuse_claimed(work, approval)
+    )
     if refused is not None:
         return Refusal(refused)
     claim_id = new_id()
@@ -276,6 +280,19 @@ def _refuse_arguments(work: Work, approval: Approval, bringing: Claiming) -> Cla
     if work.keeper.hash_of(approval.arguments) != approval.arguments_hash:
         return ClaimRefused("record_altered", "the arguments are not those that were approved")
     return None
+
+
+def _refuse_claimed(work: Work, approval: Approval) -> ClaimRefused | None:
+    """Return why not where the log has a claim of it whose row is gone: it may have run."""
+    wanted = EventFilter(type=EventType.ACTION_CLAIMED, approval_id=approval.key)
+    found = work.log.read(wanted, limit=1)
+    if not found:
+        return None
+    return ClaimRefused(
+        "record_altered",
+        f"approval {approval.approval_id[:8]} has no claim, and event {found[0].seq} claimed it: "
+        "the claim was removed; look at `hansard verify`",
+    )
 
 
 def _known(approval: Approval, by: str, *, has_run: bool) -> Approval | Refusal:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from hansard_store.approval_errors import ClaimRefused
 from hansard_store.approval_records import Action
+from hansard_store.database import open_for_accountability
+from hansard_store.event_types import Actor, Event, EventType
+from hansard_store.events import append
 from hansard_store.facade import Accountability
 from hansard_store.verify import Finding, verify_store
 from tests.store.accounts import MINUTE, Clock, account, proposal
@@ -150,14 +155,30 @@ def test_what_was_altered_is_named_by_its_row_and_column(lives: Lives, name: str
     assert message in " ".join(one.message for one in found)
 
 
-def test_an_action_that_ran_twice_behind_a_deleted_claim_is_named(tmp_path: Path) -> None:
-    desk = account(tmp_path, clock=Clock())
-    lives = Lives(desk, {"done": desk.propose(proposal()).approval.approval_id})
-    desk.approve(lives.ids["done"], by="ann")
-    desk.finish(desk.claim(lives.ids["done"]), ok=True)
-    lives.alter(f"DELETE FROM approval_claim {OF_APPROVAL}", "done")
-    again = account(lives.desk.folder.path.parent, clock=Clock())
-    again.finish(again.claim(lives.ids["done"]), ok=True)
+def test_an_action_whose_claim_was_removed_does_not_run_again(tmp_path: Path) -> None:
+    desk = account(tmp_path)
+    made = desk.propose(proposal()).approval.approval_id
+    desk.approve(made, by="ann")
+    desk.finish(desk.claim(made), ok=True)
+    with sqlite3.connect(desk.folder.database) as plain:
+        plain.execute("DELETE FROM approval_claim")
+    plain.close()
+
+    with pytest.raises(ClaimRefused, match="the claim was removed") as refused:
+        desk.claim(made)
+
+    assert refused.value.code == "record_altered"
+
+
+def test_an_action_that_was_claimed_twice_is_named(lives: Lives) -> None:
+    connection = open_for_accountability(lives.desk.folder)
+    [event] = [one for one in lives.desk.history(lives.ids["done"]) if one.type == "action.claimed"]
+    again = Event(
+        EventType.ACTION_CLAIMED, Actor.AGENT, event.action, "cli", event.subject, event.time_ns,
+        approval_id=event.approval_id, body=json.loads(event.body),
+    )  # fmt: skip
+    append(connection, again)
+    connection.close()
 
     found = verify_store(lives.desk.folder).findings
 

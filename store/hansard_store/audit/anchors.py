@@ -126,6 +126,11 @@ class Anchors:
         found = self._read_all()
         return [one for one in found if one.folder == self._here or one.place == self._local]
 
+    def is_behind(self, head: Head) -> bool:
+        """Say whether the data folder's own file holds an earlier head, or none."""
+        mine = [one for one in _read(self._local, skips_damaged=True) if one.folder == self._here]
+        return not mine or mine[0].head.seq < head.seq
+
     @contextmanager
     def keeping(self) -> Iterator[Keeping]:
         """Reserve the files before a transaction begins, for `Keeping`.
