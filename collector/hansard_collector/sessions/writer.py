@@ -161,11 +161,21 @@ class SessionWriter:
         if sent_trace_id is not None:
             if event is not None:
                 self.saw_ids(event, log, time_ns, trace_id=sent_trace_id)
+                self._place_again(event, log, home=sent_trace_id)
             return
         ids = Ids(None, None) if event is None else self.place(event, time_ns)
         if event is not None:
             self.note(event, log, time_ns, trace_id=ids.trace_id)
         session_logs.place_log(self._connection, log, trace_id=ids.trace_id, span_id=ids.span_id)
+
+    def _place_again(self, event: SessionEvent, log: int, *, home: bytes) -> None:
+        """Bring a stored record that was sent with ids to the span that tells its step."""
+        mark, row = event.mark, session_logs.find_session_log(self._connection, log)
+        if not mark.key or row is None:
+            return
+        sent = self._sent_span(event.dialect, mark.kind, mark.key, home=home, session=event.session)
+        if sent is not None:
+            self._meet(row, *sent)
 
     def _look_near(self, row: SessionLog) -> None:
         if row.kind == LLM and AGENTS[_dialect(row)].is_sent_near:

@@ -10,6 +10,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from hansard_collector.read import read_step
+from hansard_collector.rebuild import rebuild
+from hansard_store.database import open_for_maintenance
 from tests.collector.ingesting import TRACE, Ingesting, span, span_id, traces
 from tests.collector.sessions.maker import (
     SESSION,
@@ -257,3 +259,19 @@ def test_a_turn_without_a_status_ends_as_its_last_call_did(
     ingesting.send(calls)
 
     assert only_run(ingesting).status == status
+
+
+def test_records_with_ids_that_an_older_version_left_on_the_turn_are_brought_to_their_steps(
+    ingesting: Ingesting,
+) -> None:
+    ingesting.send(traced_turn())
+    ingesting.send(request([with_ids(record, PROMPT) for record in logged_turn()]))
+    older = open_for_maintenance(ingesting.folder)
+    older.execute("DELETE FROM session_log WHERE place <> 'prompt'")
+    older.execute("UPDATE log_record SET span_id = ?", (span_id(PROMPT),))
+    older.close()
+
+    rebuild(ingesting.folder)
+
+    assert logged_on(ingesting, CALL) == ["api_request", "assistant_response"]
+    assert logged_on(ingesting, TOOL) == ["tool_decision", "tool_result"]
