@@ -10,6 +10,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
+from hansard_collector.ingest import without_frames
 from hansard_web.errors import PayloadTooLargeError
 from hansard_web.sidecar.errors import BadBody, NotJson
 from hansard_web.strict_json import parse_json
@@ -71,4 +72,18 @@ async def _parsed(request: Request, data: bytes) -> Any:
     state = request.app.state
     if not hasattr(state, "json_threads"):
         state.json_threads = CapacityLimiter(_MOST_APART)
-    return await to_thread.run_sync(parse_json, data, limiter=state.json_threads)
+    value, error = await to_thread.run_sync(_tried, data, limiter=state.json_threads)
+    if error is not None:
+        raise error
+    return value
+
+
+def _tried(data: bytes) -> tuple[Any, Exception | None]:
+    """Return an error in place of raising it, without the frames that hold the body.
+
+    The frame that waits for a thread has the future of the error, which would hold it in turn.
+    """
+    try:
+        return parse_json(data), None
+    except Exception as error:
+        return None, without_frames(error)
