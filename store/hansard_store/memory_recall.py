@@ -116,14 +116,16 @@ def _best(connection: apsw.Connection, wanted: _Wanted, *, state: str, limit: in
 def contradicted_by(
     connection: apsw.Connection, one: Memory, *, now_ns: int
 ) -> list[MemoryConflict]:
-    """Return what stands of the same namespace, subject and attribute and contradicts a record.
+    """Return what stands of the same namespace and subject and contradicts a record.
+
+    Looked at are records that name no attribute: of one attribute only one is current.
 
     Nothing is settled by it: a compile does that, and a person can end the wrong one.
     """
     names = (one.project, one.user, one.agent)
     subject = [f'"{word}"' for word in WORD.findall(one.subject)[:_SUBJECT_WORDS]]
-    if one.is_working or not subject:
-        return []
+    if one.is_working or one.attribute or not subject:
+        return []  # of one attribute one record is current: the newer superseded the other
     place = " AND ".join(place_tokens(names))
     told = {
         "match": f"place : ({place}) AND body : ({' AND '.join(subject)})",
@@ -136,7 +138,7 @@ def contradicted_by(
     others = [
         other
         for other in memories_by_number(connection, numbers, now_ns=now_ns).values()
-        if other.memory_type == one.memory_type and other.attribute == one.attribute
+        if other.memory_type == one.memory_type and not other.attribute
     ]
     return list(_conflicts(one, others))
 

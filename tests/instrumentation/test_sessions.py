@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ import hansard
 from hansard import semconv
 from hansard.testing import Spans, capture
 from hansard_compiler.retention import RetentionMode
+from hansard_store.database import DataFolder, open_reader
 
 
 def attribute(spans: Spans, name: str, key: str) -> Any:
@@ -34,7 +36,40 @@ def attribute(spans: Spans, name: str, key: str) -> Any:
 # ---- a run
 
 
+_SKETCH = """
+import sys
+import hansard
+
+hansard.init(embedded=True, data=sys.argv[1])
+run = hansard.start_run(agent_name="my-agent", domain="research", user_goal="Find out.")
+with run.step("look", "tool_call"):
+    hansard.record_tool_call("search", {"q": "author"}, call_id="c1")
+    hansard.record_tool_result("search", ["Swift"], call_id="c1")
+hansard.end_run(output="Jonathan Swift")
+print(run.run_id, run.status)
+"""
+
+
 @pytest.mark.covers("SD-01", "SD-04", "SD-05")
+def test_the_sketch_of_the_session_api_is_in_the_store_of_its_process(tmp_path: Path) -> None:
+    data = DataFolder(tmp_path / "data")
+
+    ended = subprocess.run(
+        [sys.executable, "-c", _SKETCH, str(data.path)], capture_output=True, text=True, check=True
+    )
+
+    run_id, status = ended.stdout.split()
+    connection = open_reader(data)
+    runs = connection.execute("SELECT lower(hex(trace_id)), name, status FROM run").fetchall()
+    steps = connection.execute("SELECT name, role FROM span ORDER BY start_ns, id").fetchall()
+    connection.close()
+    assert status == "completed"
+    assert runs == [(run_id, "invoke_agent my-agent", "ok")]
+    assert steps == [
+        ("invoke_agent my-agent", "agent"), ("look", "tool"), ("execute_tool search", "tool"),
+    ]  # fmt: skip
+
+
 def test_the_sketch_of_the_session_api_runs() -> None:
     with capture() as spans:
         run = hansard.start_run(

@@ -132,6 +132,8 @@ def _alike(stated: Sequence[Statement]) -> Iterator[tuple[Statement, Statement]]
 def _are_alike(a: Statement, b: Statement) -> bool:
     if a.item_id == b.item_id or a.value == b.value or a.words == b.words or _may_be_one(a, b):
         return False
+    if a.first not in b.words or b.first not in a.words:
+        return False  # another subject, whatever else is said of it
     common, either = len(a.words & b.words), len(a.words | b.words)
     return (common > 1 and 2 * common >= either) or (
         common > 0 and 3 * common >= either and any(map(_is_typed, a.frame.identity))

@@ -254,6 +254,13 @@ JOINING: Final = (
         his her we us you i also who which that so then both each any all it"""
     )
 )
+# Words that tell things of one sort apart, as numbers and names do.
+ORDINALS: Final = _set(
+    """first second third fourth fifth sixth seventh eighth ninth tenth last next previous final
+    left right upper lower top bottom front back inner outer north south east west northern southern
+    eastern western old new primary secondary main spare"""
+)
+FIRST_PERSON: Final = _set("i my me mine we us")
 IRREGULAR: Final = {
     "paid": "pay", "sent": "send", "held": "hold", "kept": "keep", "built": "build",
     "bought": "buy", "sold": "sell", "taken": "take", "took": "take", "given": "give",

@@ -24,6 +24,7 @@ from hansard_compiler.words import stem
 
 _LONGEST_TOKENS: Final = 32
 _LONGEST_VALUE: Final = 4
+_FEWEST_SAID: Final = 3  # content words of a sentence that is sure to be denied by another one
 _MOST_VALUES: Final = 3  # typed values behind a verb, each of which may be the one that differs
 _VERBS: Final = (words.COPULAS | words.STATIVE | words.MODALS | words.NAMING) - {"one"}
 _LEAD: Final = re.compile(
@@ -52,6 +53,13 @@ class Frame(NamedTuple):
     sort: str  # what the value is: `number:second`, `words`, `polar`
     words: frozenset[Hashable]
     identity: tuple[Hashable, ...]  # numbers, dates, identifiers and names, in their order
+    first: Hashable  # the word that the frame begins with; another order is the same frame
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Frame) and self[:3] == other[:3]
+
+    def __hash__(self) -> int:
+        return hash(self[:3])
 
 
 class Statement(NamedTuple):
@@ -70,6 +78,11 @@ class Statement(NamedTuple):
     def words(self) -> frozenset[Hashable]:
         """The words of the frame, without what tells records apart."""
         return self.frame.words
+
+    @property
+    def first(self) -> Hashable:
+        """The first word of the frame: mostly of its subject."""
+        return self.frame.first
 
     @property
     def kind(self) -> Hashable:
@@ -413,7 +426,12 @@ def _polar(item_id: str, found: _Sentence) -> Iterator[Statement]:
     content = [one for one in tokens if _is_content(one)]
     if len(content) < 2:
         return
-    sure = found.is_definite and not found.is_hedged
+    # Two who speak of the same thing may differ: `the food is good`, `I like it`.
+    is_rule = any(one.value in words.OBLIGING for one in tokens)
+    is_view = len(content) + is_rule < _FEWEST_SAID or any(
+        one.value == ":" or one.value in words.FIRST_PERSON for one in tokens
+    )
+    sure = found.is_definite and not found.is_hedged and not is_view
     if sure and _is_past(tokens, found.verb_at):
         sure = _has_identity(tokens[: found.verb_at] if found.verb_at else tokens[:2])
     frame = _frame(tokens, len(tokens), len(tokens), "polar")
@@ -423,6 +441,7 @@ def _polar(item_id: str, found: _Sentence) -> Iterator[Statement]:
 
 def _frame(tokens: Sequence[Token], begin: int, end: int, sort: str) -> Frame:
     kept: set[Hashable] = set()
+    first: Hashable = None
     identity: list[Hashable] = []
     for at, token in enumerate(tokens):
         if begin <= at < end or token.kind == "mark":
@@ -435,9 +454,10 @@ def _frame(tokens: Sequence[Token], begin: int, end: int, sort: str) -> Frame:
             kept.add("must")
         elif value not in words.JOINING:
             kept.add(base(value))
-            if token.is_name and at > 0:
+            first = first or base(value)
+            if (token.is_name and at > 0) or value in words.ORDINALS:
                 identity.append(base(value))
-    return Frame(sort, frozenset(kept), tuple(identity))
+    return Frame(sort, frozenset(kept), tuple(identity), first)
 
 
 @lru_cache(maxsize=32_768)

@@ -205,3 +205,41 @@ def test_hardly_an_item_of_labelled_lists_is_dropped_wrongly(half: Half, kind: s
 
     assert found.items > 3_000
     assert found.wrong < 0.005 * found.items
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The customer is satisfied.", "The customer is not satisfied."),
+        ("Review: the food is good.", "Review: the food is not good."),
+        ("Interviewee: I like the new office.", "Interviewee: I do not like the new office."),
+        ("The claim was approved.", "The claim was rejected."),
+    ],
+)
+def test_two_who_may_speak_of_two_things_are_both_kept(one: str, other: str) -> None:
+    assert _lost(compiled([item("a", "memory", one), item("b", "memory", other)])) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            "The bus from Oslo to Bergen takes 8 hours.",
+            "The bus from Bergen to Oslo takes 9 hours.",
+        ),
+        ("The north gate opens at 9:00.", "The south gate opens at 10:00."),
+        ("The first attempt takes 3 seconds.", "The second attempt takes 5 seconds."),
+        ("Version 2 is supported.", "Version 1 is not supported."),
+        ("The price of the blue chair is 30 euro.", "The price of the red chair is 40 euro."),
+        ("In 2023 the budget was 30 million euro.", "In 2024 the budget was 35 million euro."),
+        ("Refunds are allowed within 30 days.", "Refunds are not allowed after 30 days."),
+        ("The lamp on the left is on.", "The lamp on the right is off."),
+        ("Chapter one has 20 pages.", "Chapter two has 30 pages."),
+        ("Ana's desk is in room 12.", "Bo's desk is in room 14."),
+    ],
+)
+def test_what_tells_two_things_apart_is_neither_dropped_nor_marked(one: str, other: str) -> None:
+    result = compiled([item("a", "memory", one), item("b", "memory", other)])
+
+    assert _lost(result) == []
+    assert [found.note for found in result.receipts] == [None, None]

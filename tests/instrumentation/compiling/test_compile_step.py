@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,9 @@ from hansard_compiler.policy_files import shipped_rule_set
 from hansard_compiler.ports import Ports
 from hansard_compiler.providers.failures import NotRenderable
 from hansard_compiler.tokens import estimator_for
+from hansard_store.database import DataFolder, open_reader
+from hansard_store.payloads import get_payload, read_payload
+from hansard_store.receipts import receipts_of
 from tests.instrumentation.compiling.desk import (
     ITEMS,
     LARGE,
@@ -71,14 +76,31 @@ def test_the_span_tells_the_decision_about_every_item() -> None:
     assert told["orders"]["sources"] == "file docs/orders.md"
 
 
-@pytest.mark.covers("OT-07", "RC-05", "RC-25")
-def test_what_the_columns_refer_to_are_the_contents_excluded_ones_included() -> None:
-    with running() as (spans, run):
-        run.compile_step(ITEMS, **options())
+_STORES = """
+import sys
+import hansard
+from tests.instrumentation.compiling.desk import ITEMS, options
 
+hansard.init(embedded=True, data=sys.argv[1])
+with hansard.start_run(agent_name="clerk") as run:
+    run.compile_step(ITEMS, **options())
+"""
+
+
+@pytest.mark.covers("OT-07", "RC-05", "RC-25")
+def test_what_the_columns_refer_to_are_the_contents_excluded_ones_included(tmp_path: Path) -> None:
+    """Written by another process, and read from its store."""
+    root = Path(__file__).parent.parent.parent.parent
+    data = DataFolder(tmp_path / "data")
+    subprocess.run([sys.executable, "-c", _STORES, str(data.path)], cwd=root, check=True)
+
+    connection = open_reader(data)
+    span = connection.execute("SELECT span FROM compilation").get
     kept = {
-        name: spans.payloads[told["payload_refs"]].decode() for name, told in columns(spans).items()
+        one.item_id: read_payload(data, get_payload(connection, one.original or b"")).decode()
+        for one in receipts_of(connection, span)
     }
+    connection.close()
     assert kept["almanac"] == LARGE["content"]
     assert kept["orders"] == "Order 7: in the post."
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import orjson
 
+from hansard_compiler.reasons import ReasonCode
 from hansard_compiler.scoring import TERMS
 
 Json = Mapping[str, Any]
@@ -64,6 +65,9 @@ class PassCount:
     reasons: Mapping[str, int]
 
 
+_POSSIBLE: Final = f"{ReasonCode.POSSIBLE_CONFLICT}:"  # as a receipt's note begins to say it
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """A stored result; empty where none is here."""
@@ -74,11 +78,17 @@ class Result:
     passes: Mapping[str, PassCount] = field(default_factory=dict)
     by_class: Mapping[str, int] = field(default_factory=dict)
     counter: str = ""
+    scorer: str = ""  # what rated relevance, with its version
     rendered: Any = None
     decisions: Mapping[str, Json] = field(default_factory=dict)  # as told, by item id
 
     def note(self, item_id: str) -> str:
         return _text(self.decisions.get(item_id, {}).get("notes"))
+
+    @property
+    def doubtful(self) -> tuple[str, ...]:
+        """The items that are kept although another one that is kept may contradict them."""
+        return tuple(one for one in self.decisions if _POSSIBLE in self.note(one))
 
     def removed(self, item_id: str) -> tuple[str, ...]:
         """Return what was cut out of an item, as `rule:fingerprint`."""
@@ -114,6 +124,7 @@ def read_result(data: bytes, ref: str) -> Result | None:
         passes={one.name: one for one in passes},
         by_class=_counts(allocation.get("by_class")),
         counter=_text(allocation.get("counter")),
+        scorer=_text(told.get("scorer")),
         rendered=told.get("rendered_payload"),
         decisions={
             one["item_id"]: one

@@ -38,6 +38,9 @@ from hansard_web.compiled.words import (
 )
 from hansard_web.format import count, plural
 
+_MOST_NAMED: Final = 4  # items in a note
+_NAME_CHARACTERS: Final = 80
+
 
 @dataclass(frozen=True, slots=True)
 class Cached:
@@ -189,6 +192,13 @@ def _notes(record: Record) -> tuple[str, ...]:
         )
     if record.result_trouble:
         notes.append(f"{record.result_trouble} Score terms, notes and sections are missing.")
+    if doubtful := record.result.doubtful:
+        more = len(doubtful) - _MOST_NAMED
+        named = ", ".join(one[:_NAME_CHARACTERS] for one in doubtful[:_MOST_NAMED])
+        notes.append(
+            f"{plural(len(doubtful), 'item')} may contradict another one; both are kept: {named}"
+            + (f" and {count(more)} more" if more > 0 else "")
+        )
     return tuple(note[:1].upper() + note[1:] for note in dict.fromkeys(notes))
 
 
@@ -234,7 +244,8 @@ def _billed(record: Record, budget: Budget) -> str:
             off = (budget.used - billed) / billed * 100
             way = "under" if off < 0 else "over"
             return f"{count(billed)} billed, the estimate is {abs(off):.1f}% {way}"
-    return f"counted by {record.result.counter}" if record.result.counter else ""
+    by = {"counted": record.result.counter, "rated": record.result.scorer}
+    return ", ".join(f"{what} by {one}" for what, one in by.items() if one)
 
 
 # ------------------------------------------------------------------------------ what belongs to it
