@@ -20,6 +20,9 @@ class Document:
     trust: float  # 0 to 1
     tags: list[str]
     text: str
+    fact: dict[
+        str, str
+    ]  # what it states: subject, attribute and value; empty where nothing is told
 
     def candidate(self) -> dict[str, Any]:
         """The document as it could go into a prompt, with where it is from and from when."""
@@ -31,7 +34,7 @@ class Document:
             "created_at": f"{self.published}T00:00:00Z",
             "trust_score": self.trust,
             "tags": self.tags,
-            "metadata": {"title": self.title},
+            "metadata": {"title": self.title, **self.fact},
         }
 
 
@@ -46,6 +49,7 @@ def read(path: Path) -> Document:
         float(told["trust"]),
         told.get("tags", "").split(),
         text.strip(),
+        {name: told[name] for name in ("subject", "attribute", "value") if name in told},
     )
 
 

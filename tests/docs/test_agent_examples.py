@@ -117,7 +117,7 @@ def test_of_sources_that_contradict_each_other_the_believed_one_is_shown(researc
     assert told["light-list-2011"]["related_item_id"] == "light-list-2025"
     assert told["harbour-memo"]["rule_ids"] == ["research.embargo"]
     assert {told[name]["source"] for name in SOURCES} == {f"retrieval {name}" for name in SOURCES}
-    assert "see coast-survey; differ in number; trust 0.3 against 0.9" in research.output
+    assert "see coast-survey; differ in value; trust 0.3 against 0.9" in research.output
 
 
 SOURCES = {

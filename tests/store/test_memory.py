@@ -655,7 +655,7 @@ def test_what_was_taken_back_without_an_attribute_does_not_return(memory: Memory
 # ---- reading in other words
 
 
-@pytest.mark.covers("CP-59", "ME-24")
+@pytest.mark.covers("CP-59")
 @pytest.mark.parametrize(
     ("scorer", "text", "found"),
     [

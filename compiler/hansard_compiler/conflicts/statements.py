@@ -130,6 +130,9 @@ def identity_of(text: str) -> frozenset[str]:
             if token.kind == "mark" or token.value in words.ARTICLES:
                 continue
             named = token.is_name and at > 0 and token.value != "i"
+            spelled = token.kind == "number" and token.text.isalpha()
+            if spelled and has_verb and tokens[at - 1].value not in words.REFERENCES:
+                continue  # `from three points`, but not `chapter one`
             if token.kind in TYPED or named or not has_verb:
                 found.add(str(token.value))
     return frozenset(found)
