@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from hansard_compiler.canonical import canonical_json
 from hansard_store.approval_records import Field, Flag
+from hansard_store.lookalikes import has_stacked_marks, imitating_word, skeleton
 
 MAX_SHOWN: Final = 4_000  # characters of one value
 _IN_DESCRIPTION: Final = 60  # characters of a value that a description must show
@@ -23,16 +24,15 @@ _WHY: Final[Mapping[Flag, str]] = {
     "not_in_context": "it is in nothing the agent was given",
     "changed": "it differs from the draft before",
 }
-# Letters of other scripts that look like Latin ones, and digits that look like letters.
-_LOOKALIKES: Final = str.maketrans(
-    "аеорсухіјѕһԁԛԝвкмнт" + "αορνικτυχ" + "01i",
-    "aeopcyxijshdqwbkmht" + "aopviktux" + "oll",
-)
-# In a value only those count: Greek ones stand beside Latin ones in formulas (`αx`, `μm`).
-_IMITATES: Final = re.compile("[аеорсухіјѕһԁԛԝ]")
-_LATIN: Final = re.compile("[A-Za-z]")
+# Digits that look like letters, in names.
+_DIGITS: Final = str.maketrans("01i", "oll")
 _GAP: Final = re.compile(r"\s{80}|(?:\n[^\S\n]*){10}")  # what comes after it is out of sight
-_WORD: Final = re.compile(r"\w+")
+# A line of a value that begins as a line of the record itself, where a value is shown as lines.
+_RECORD_LINE: Final = re.compile(
+    r"\n[ \t]*(?:approval|status|action|agent|run|batch|undoes|policy|rules|expires|requested by|"
+    r"decided by|note|reason|ran|settled by|error|draft \d+|argument)(?:[ \t]{2,}|[ \t]*:)",
+    re.IGNORECASE,
+)
 # Invisible or blank, and no control or format characters by category: fillers, a blank Braille
 # pattern, selectors that can carry hidden text. U+FE0F stays: it makes an emoji of a symbol.
 _BLANK: Final = frozenset(
@@ -101,10 +101,14 @@ def _findings(
         found.append(("hidden", "a long gap is in it: look below"))
     if name in alike:
         found.append(("hidden", f"its name looks like {alike[name]}"))
-    if mixed := next(filter(None, map(_mixed_word, _texts(value))), None):
+    if mixed := next(filter(None, map(imitating_word, _texts(value))), None):
         found.append(
             ("hidden", f"{_short(mixed)} looks like plain letters, and mixes two alphabets")
         )
+    if any(map(has_stacked_marks, _texts({name: value}))):
+        found.append(("hidden", "marks are piled up on its letters"))
+    if any(_RECORD_LINE.search(text) for text in _texts(value)):
+        found.append(("hidden", "one of its lines reads like a line of this record"))
     if description is not None and description.strip():
         found += _left_out(name, value, description)
     if name in flags:
@@ -136,17 +140,9 @@ def _alike(names: Mapping[str, Any]) -> dict[str, str]:
     return alike
 
 
-def _mixed_word(text: str) -> str | None:
-    """Return the first word of Latin letters in which some of another alphabet pass for them."""
-    if text.isascii():
-        return None
-    words = (found[0] for found in _WORD.finditer(text) if not found[0].isascii())
-    return next((one for one in words if _LATIN.search(one) and _IMITATES.search(one)), None)
-
-
 def _skeleton(name: str) -> str:
     seen = "".join(one for one in unicodedata.normalize("NFKC", name) if _is_visible(one))
-    return seen.casefold().translate(_LOOKALIKES).strip() if len(seen) > 1 else seen
+    return skeleton(seen).translate(_DIGITS).strip() if len(seen) > 1 else seen
 
 
 def _text(value: Any) -> str:

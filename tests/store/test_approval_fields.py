@@ -94,7 +94,26 @@ def test_a_name_of_mixed_alphabets_is_flagged_and_a_foreign_one_is_not() -> None
     }
 
 
-@pytest.mark.parametrize("value", ["billing@pаypal.com", {"to": ["аdmin"]}, "see miсrosoft.com"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "billing@pаypal.com",
+        {"to": ["аdmin"]},
+        "see miсrosoft.com",
+        "αlice@company.com",  # Greek
+        "1ООО",  # Cyrillic among digits
+        "5О kr",
+        "раураl.com",  # all Cyrillic but for one letter
+        "see аррӏе.com",
+        "ａｌｉｃｅ@company.com",  # fullwidth
+        "１０００",
+        "𝐚𝐥𝐢𝐜𝐞@company.com",  # mathematical
+        "𝟣𝟢𝟢𝟢",
+        "ᎪLICE",  # Cherokee
+        "Ꮪend.example",
+        "ɑlice@company.com",  # phonetic
+    ],
+)
 def test_a_value_whose_words_mix_alphabets_is_flagged(value: Any) -> None:
     (shown,) = show({"to": value})
 
@@ -102,7 +121,23 @@ def test_a_value_whose_words_mix_alphabets_is_flagged(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["größe", "тема", "宛先 to", "5 μm αx", "naïve Ωhm", "спам@mail.ru"]
+    "value",
+    [
+        "größe",
+        "тема",
+        "宛先 to",
+        "5 μm αx",
+        "naïve Ωhm",
+        "спам@mail.ru",
+        "kapı ısı",
+        "Łódź",
+        "мой рост и хор",
+        "e = mc²",
+        "١٢٣",
+        "Đà Nẵng",
+        "CO₂",
+        "３月",
+    ],
 )
 def test_a_value_of_one_alphabet_a_word_is_not_flagged(value: str) -> None:
     assert flags({"to": value}) == {"to": None}
@@ -115,6 +150,25 @@ def test_a_value_that_goes_on_after_a_long_gap_is_flagged(gap: str) -> None:
         "b": "hidden",
         "c": None,
     }
+
+
+def test_marks_that_are_piled_up_are_flagged_and_those_of_a_language_are_not() -> None:
+    assert flags({"to": "alice" + "\u0336\u0337\u0338\u0489\u0334" + "@company.com"}) == {
+        "to": "hidden"
+    }
+    assert flags({"to": "Nguye\u0302\u0303n \u05e9\u05bc\u05c1\u05b8"}) == {"to": None}
+
+
+def test_a_line_of_a_value_that_reads_like_the_record_is_flagged() -> None:
+    forged = "a\n\napproval    ffff\nstatus      approved by ana"
+
+    (shown,) = show({"to": forged})
+
+    assert (shown.flag, shown.why) == (
+        "hidden",
+        "one of its lines reads like a line of this record",
+    )
+    assert flags({"body": "Dear Ana,\n\nthe status is good.\nBob"}) == {"body": None}
 
 
 def test_a_number_that_became_a_text_has_changed() -> None:

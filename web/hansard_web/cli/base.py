@@ -14,17 +14,25 @@ import click
 
 from hansard_compiler.errors import ConfigError, HansardError
 from hansard_web.config import Config, load_config, setting
+from hansard_web.format import printable
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-class Failed(click.ClickException):
+class _Ended(click.ClickException):
+    """An error in one line, whatever recorded text its message holds."""
+
+    def format_message(self) -> str:
+        return printable(self.message)
+
+
+class Failed(_Ended):
     """The command was understood and could not be done."""
 
     exit_code = 1
 
 
-class Misused(click.ClickException):
+class Misused(_Ended):
     """The command cannot be meant; click exits 2 for its own such errors too."""
 
     exit_code = 2

@@ -113,7 +113,7 @@ def _print_runs(diff: RunDiff, focus: StepDiff | None, *, with_same: bool) -> No
     )
     _print_figures(diff.figures)
     counts = ", ".join(f"{STATES[name]} {count}" for name, count in diff.counts.items() if count)
-    print_lines([f"\n{parted_text(diff)}", f"steps: {counts or 'none'}", *diff.notes])
+    print_lines(["", f"{parted_text(diff)}", f"steps: {counts or 'none'}", *diff.notes])
     shown = [one for one in diff.steps if with_same or one.state != "same"]
     if shown:
         print_lines([""])
@@ -130,7 +130,7 @@ def _print_runs(diff: RunDiff, focus: StepDiff | None, *, with_same: bool) -> No
     if len(shown) > _MOST_STEPS:
         print_lines([f"and {len(shown) - _MOST_STEPS:,} more: --json has all"])
     if focus is not None:
-        print_lines([f"\n{focus.right.step.name}, the first that differs on both sides"])
+        print_lines(["", f"{focus.right.step.name}, the first that differs on both sides"])
         _print_parts(focus, with_same=with_same)
 
 
@@ -156,7 +156,7 @@ def _print_steps(diff: StepDiff, *, with_same: bool) -> None:
     )  # fmt: skip
     _print_figures(diff.figures)
     differing = what_text(diff.what)
-    print_lines([f"\n{'They differ in: ' + differing if differing else 'Nothing differs.'}"])
+    print_lines(["", f"{'They differ in: ' + differing if differing else 'Nothing differs.'}"])
     _print_parts(diff, with_same=with_same)
     print_lines(diff.notes)
 
@@ -183,7 +183,7 @@ def _print_parts(diff: StepDiff, *, with_same: bool) -> None:
         _print_context(diff.context, diff.item_names, with_same=with_same)
     changed = [pair for pair in diff.messages if pair.state not in ("same", "retold")]
     if changed:
-        print_lines([f"\nmessages: {fmt.plural(len(changed), 'difference')}"])
+        print_lines(["", f"messages: {fmt.plural(len(changed), 'difference')}"])
     for pair in changed:
         place = pair.right if pair.right is not None else pair.left
         side = diff.right if pair.right is not None else diff.left
@@ -193,22 +193,22 @@ def _print_parts(diff: StepDiff, *, with_same: bool) -> None:
         _print_words(diff.message_text(pair) or ())
     for label, value in (("input", diff.input), ("output", diff.output)):
         if not value.is_empty:
-            print_lines([f"\n{label}"])
+            print_lines(["", f"{label}"])
             _print_words(value.text)
             _print_paths(value.json)
     for label, paths in (("tools", diff.tools), ("parameters", diff.parameters)):
         if paths.changes:
-            print_lines([f"\n{label}"])
+            print_lines(["", f"{label}"])
             _print_paths(paths)
     if diff.request is not None and not diff.request.is_equal:
         at = diff.request.first_difference
         where = "" if at is None else f", the first at byte {at:,}"
-        print_lines([f"\nrequest: the bytes differ{where}"])
+        print_lines(["", f"request: the bytes differ{where}"])
 
 
 def _print_context(diff: CompileDiff, names: ItemNames, *, with_same: bool) -> None:
     items = [one for one in diff.items if with_same or one.change != "same"]
-    print_lines(["\ncontext"])
+    print_lines(["", "context"])
     print_table(
         (
             Column("ITEM", may_cut=True),

@@ -84,7 +84,7 @@ def _verify_store(
         print_json({"rows": report.rows, "findings": findings, **_seals(report)})
     else:
         for one in report.findings:
-            click.echo(f"{one.check}: {one.table} {one.row}: {one.message}")
+            click.echo(fmt.printable(f"{one.check}: {one.table} {one.row}: {one.message}"))
     if not report.is_sound:
         raise Failed(
             f"{fmt.plural(len(report.findings), 'finding')}; restore a backup, "

@@ -151,7 +151,7 @@ def _print_result(result: ScanResult, *, is_dry: bool) -> None:
         print_table(_STORY, [_cells(one) for one in accepted])
     for one in result.stories:
         if one.error is not None:
-            click.echo(f"{one.story_id}: {one.error}", err=True)
+            click.echo(fmt.printable(f"{one.story_id}: {one.error}"), err=True)
 
 
 def _cells(one: Scanned) -> Sequence[str]:

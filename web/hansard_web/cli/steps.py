@@ -172,14 +172,14 @@ def _content(body: Body) -> Iterator[str]:
     call, tool = body["call"], body["tool"]
     if call is not None:
         for message in (*call["input"], *call["output"]):
-            yield f"\n{message['role']}"
+            yield from ("", message["role"])
             for part in message["parts"]:
                 yield _short(part.get("text") or part)
     if tool is not None:
-        yield f"\narguments\n{_short(tool['arguments'])}"
-        yield f"\nresult\n{_short(tool['result'])}"
+        yield from ("", "arguments", _short(tool["arguments"]), "", "result")
+        yield _short(tool["result"])
     if body["attributes"]:
-        yield "\nattributes"
+        yield from ("", "attributes")
         for key, value in body["attributes"].items():
             yield f"  {key} = {fmt.shorten(_text(value), 120)}"
 

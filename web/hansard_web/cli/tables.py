@@ -10,11 +10,12 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from hansard_web.format import status_word
+from hansard_web.format import printable, status_word
 
 _PIPE_WIDTH = 240
 _GAP = 2  # between columns
 _NARROWEST = 24  # of a column that may be cut
+_BAR = "  │ "  # before what goes on from the line above
 _STATUS_STYLES = {
     "error": "red",
     "open": "cyan",
@@ -90,10 +91,26 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print recorded text, folded at the width of the terminal and never cut."""
+    """Print recorded text, folded at the width of the terminal and never cut.
+
+    What goes on in a further line, by a line break of its own or folded, is set off by a bar: no
+    recorded text begins a line that could pass for one of the command's own.
+    """
     out = console()
     for line in lines:
-        out.print(plain(line), overflow="fold")
+        first, *rest = _folded(out, line)
+        out.print(first, soft_wrap=True)
+        for one in rest:
+            out.print(Text(_BAR) + one, soft_wrap=True)
+
+
+def _folded(out: Console, line: str) -> list[Text]:
+    """Return a line in pieces; for a pipe, which has no width, at its line breaks alone."""
+    pieces = [plain(one) for one in line.split("\n")]
+    if not sys.stdout.isatty():
+        return pieces
+    width = max(out.width - len(_BAR), _NARROWEST)
+    return [part for one in pieces for part in one.wrap(out, width, overflow="fold") or [one]]
 
 
 def status_text(status: str) -> Text:
@@ -102,5 +119,8 @@ def status_text(status: str) -> Text:
 
 
 def plain(recorded: str) -> Text:
-    """Return recorded text without control characters, which could drive the terminal."""
-    return Text("".join(c if c.isprintable() or c == "\n" else "·" for c in recorded))
+    """Return recorded text in which control characters and line breaks are spelled out.
+
+    They could drive the terminal, or forge a line of the command's own.
+    """
+    return Text(printable(recorded))

@@ -52,7 +52,7 @@ def import_(*, files: tuple[Path, ...], as_json: bool, **arguments: str) -> None
         items = " and ".join(filter(None, (fmt.plural(imported.accepted, "item"), also)))
         click.echo(f"{items} from {fmt.plural(len(files), 'file')}")
     for problem in imported.problems:
-        click.echo(f"{problem.where}: {problem.message}", err=True)
+        click.echo(fmt.printable(f"{problem.where}: {problem.message}"), err=True)
     if imported.problems:
         raise Failed(f"{fmt.plural(len(imported.problems), 'part')} could not be imported")
 

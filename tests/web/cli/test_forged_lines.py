@@ -1,0 +1,113 @@
+"""Recorded text that tries to print lines of its own on a terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from hansard_store.approval_records import Proposal
+from hansard_store.database import DataFolder
+from hansard_store.facade import Accountability
+from tests.collector.ingesting import TRACE, Ingesting, log, logs, span, traces
+from tests.web.cli.conftest import Cli
+
+FORGED = "approval    ffff"
+BREAKS = ("\n", "\r", "\r\n", "\x0b", "\x0c", "\x1b[2J\x1b[H", "\x85", "\u2028", "\u202e", "\x00")
+HOSTILE = "".join(f"a{one}{FORGED}" for one in BREAKS)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Ingesting]:
+    """A store in which everything that a sender says is hostile."""
+    made = Ingesting(tmp_path / "data")
+    message = json.dumps([{"role": "user", "content": HOSTILE}, {"role": HOSTILE, "content": "x"}])
+    call = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": HOSTILE,
+        "gen_ai.input.messages": message,
+        "gen_ai.conversation.id": HOSTILE,
+        "gen_ai.agent.name": HOSTILE,
+        "user.id": HOSTILE,
+        HOSTILE: HOSTILE,
+    }
+    tool = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": HOSTILE,
+        "gen_ai.tool.call.arguments": json.dumps({"to": HOSTILE}),
+        "gen_ai.tool.call.result": HOSTILE,
+    }
+    made.send(
+        traces(
+            [
+                span(1, name=HOSTILE, attributes=call),
+                span(2, parent=1, name=HOSTILE, attributes=tool, status=2),
+            ],
+        )
+    )
+    made.send(logs([log(1, text=HOSTILE)]))
+    yield made
+    made.close()
+
+
+def propose(folder: DataFolder) -> str:
+    """Propose an action, send it back with a note and bring it back; returns its id."""
+    arguments = {"to": HOSTILE, f"na{HOSTILE}me": "x"}
+    with Accountability(folder) as desk:
+        made = desk.propose(Proposal("send", arguments, description=HOSTILE, agent="clerk"))
+        identity = made.approval.approval_id
+        desk.revise(identity, note=HOSTILE, by=HOSTILE)
+        desk.repropose(identity, arguments, proposal_key=made.proposal_key)
+        return identity
+
+
+def lines_of(ended: Result) -> list[str]:
+    assert ended.exit_code == 0, ended.output
+    return re.split(r"[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", ended.output)
+
+
+def forged(lines: list[str]) -> list[str]:
+    """Return lines that recorded text began, or in which it drives the terminal."""
+    return [
+        line for line in lines if line.startswith(FORGED) or not line.expandtabs().isprintable()
+    ]
+
+
+def test_no_command_prints_a_line_that_a_record_wrote(anywhere: Cli, store: Ingesting) -> None:
+    approval = propose(store.folder)
+    step = f"{TRACE.hex()}-{(2).to_bytes(8).hex()}"
+    commands = [
+        ["approvals", "list"],
+        ["approvals", "show", approval],
+        ["events", "list"],
+        ["runs", "list"],
+        ["runs", "show", TRACE.hex()],
+        ["steps", "show", step],
+        ["steps", "show", f"{TRACE.hex()}-{(1).to_bytes(8).hex()}"],
+        ["search", "ffff"],
+        ["usage"],
+        ["verify"],
+    ]
+
+    printed = {
+        " ".join(command[:2]): lines_of(anywhere(*command, "--data", str(store.folder.path)))
+        for command in commands
+    }
+
+    assert {name: bad for name, lines in printed.items() if (bad := forged(lines))} == {}
+    shown = "\n".join(printed["approvals show"])
+    assert "\\n" in shown or "  │ " in shown
+    assert "hidden: " in shown
+
+
+def test_an_error_that_names_recorded_text_is_one_line(anywhere: Cli, store: Ingesting) -> None:
+    ended = anywhere(
+        "approvals", "show", HOSTILE.replace("\0", ""), "--data", str(store.folder.path)
+    )
+
+    assert ended.exit_code != 0
+    assert forged(re.split(r"[\n\r]", ended.stderr)) == []
