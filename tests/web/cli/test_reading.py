@@ -235,4 +235,4 @@ def test_a_file_that_is_no_database_is_refused_in_words(anywhere: Cli, tmp_path:
 def test_recorded_control_characters_do_not_reach_the_terminal() -> None:
     from hansard_web.cli.tables import plain
 
-    assert plain("a\x1b[2Jb\x07c\u202ed").plain == "a·[2Jb·c·d"
+    assert plain("a\x1b[2Jb\x07c\u202ed").plain == "a\\x1b[2Jb\\x07c\\u202ed"

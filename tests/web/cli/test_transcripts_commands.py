@@ -139,7 +139,7 @@ def test_a_row_that_does_not_decode_is_named_by_every_doctor(
     named = [one["text"] for one in told(whole) if one["what"] == "transcripts"]
     assert whole.exit_code == 1
     assert named == [line for line in named if f"{conversation}: the message at position 2" in line]
-    assert [one.row for one in verify_store(folder).findings] == [f"{conversation} 2"]
+    assert f"{conversation} 2" in [one.row for one in verify_store(folder).findings]
     assert talk("show", "support-42").exit_code == 1
 
 
