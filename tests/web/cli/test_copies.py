@@ -191,3 +191,20 @@ def test_a_backup_that_is_restored_may_run_what_it_holds_and_says_so_in_its_log(
         desk.approve(made, by="ann")
         desk.claim(made)
     assert anywhere("verify", **where).exit_code == 0  # the first one is as sound as before
+
+
+def test_an_export_of_events_has_the_seals_that_lists_leave_out(
+    anywhere: Cli, tmp_path: Path
+) -> None:
+    with open_accountability(tmp_path / "data") as desk:
+        desk.propose(Proposal("wire", {"kroner": 100}))
+        desk.seal_all()
+    where = {"HANSARD_DATA": str(tmp_path / "data")}
+
+    listed = json.loads(anywhere("events", "list", "--json", **where).stdout)["items"]
+    exported = [
+        json.loads(line) for line in anywhere("events", "export", **where).stdout.split("\n")[:-1]
+    ]
+
+    assert [one["type"] for one in listed] == ["action.created"]
+    assert [one["type"] for one in exported] == ["record.sealed", "action.created"]

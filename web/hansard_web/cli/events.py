@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -161,12 +162,12 @@ def accept_head(*, note: str, by: str | None, as_json: bool, **told: Any) -> Non
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file, not stdout."
 )
 def export(*, output: Path | None, **told: Any) -> None:
-    """Write events as JSON lines, the newest first, drafts and notes included.
+    """Write events as JSON lines, the newest first; drafts, notes and seals included.
 
     Example: hansard events export --since 2026-01-01 -o events.jsonl
     """
     with _asked(told) as (desk, wanted):
-        write_bytes(_lines(desk, wanted), output)
+        write_bytes(_lines(desk, replace(wanted, with_seals=True)), output)
 
 
 def _seen(anchor: Head | None, days: int) -> str:
