@@ -136,7 +136,7 @@ class ChainReport:
     checked: int
     broken: ChainBreak | None = None
     anchor: Head | None = None
-    kept: int = 0  # heads of earlier days that it was held against
+    kept: int = 0  # kept heads that it was held against
 
     @property
     def is_sound(self) -> bool:

@@ -273,7 +273,7 @@ def test_verify_sees_a_cut_end_by_the_heads_of_earlier_days(run: Cli, desk: Acco
     connection.execute("DELETE FROM event WHERE seq = 3")
     cut = run("events", "verify")
 
-    assert "whole; as its head was kept on 1 day" in sound.stdout
+    assert "whole; by 1 head that was kept of it" in sound.stdout
     assert (sound.exit_code, cut.exit_code) == (0, 1)
     assert "the log ends at 2, before the anchor 3: its end was removed" in cut.stdout
 

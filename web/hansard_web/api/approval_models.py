@@ -203,5 +203,5 @@ class Verified(Answer):
     checked: int
     head: HeadItem
     anchor: str | None
-    kept_heads: int = Field(description="heads of earlier days that it was held against")
+    kept_heads: int = Field(description="kept heads that it was held against")
     broken: Broken | None

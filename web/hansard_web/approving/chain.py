@@ -28,7 +28,7 @@ class Chain:
     broken_why: str = ""
     checked_ns: int = 0  # when
     took_ns: int = 0
-    kept: int = 0  # heads of earlier days that it was held against
+    kept: int = 0  # kept heads that it was held against
     is_long: bool = False  # too long to be checked by a page
 
     @property

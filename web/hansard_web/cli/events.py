@@ -174,7 +174,9 @@ def _seen(anchor: Head | None, days: int) -> str:
     """Say what a cut end was held against."""
     against = [] if anchor is None else [f"up to the anchor {anchor.seq} and beyond"]
     if days:
-        against.append(f"as its head was kept on {plural(days, 'day')}")
+        against.append(
+            f"by {plural(days, 'head')} that {'was' if days == 1 else 'were'} kept of it"
+        )
     return ", ".join(against) or "whether its end was cut off is not known: no head was kept"
 
 
