@@ -481,3 +481,32 @@ def test_a_run_that_is_not_recorded_compiles_and_asks_all_the_same() -> None:
 
     assert run.run_id is None
     assert answer.text == "In the post."
+
+
+@pytest.mark.covers("CP-59")
+@pytest.mark.parametrize(
+    ("scorer", "name"),
+    [(None, "pieces/1"), ("embeddings", "wordllama/1"), ("bm25", "bm25/1"), ("bm25/1", "bm25/1")],
+)
+def test_a_scorer_is_chosen_by_name_and_stands_in_span_and_receipts(
+    scorer: str | None, name: str
+) -> None:
+    with running() as (spans, run):
+        compiled = run.compile_step(ITEMS, **options(relevance=scorer))
+
+    told = attributes(spans, "hansard.compile")
+    assert told["hansard.compilation.scorer"] == name
+    assert told["hansard.compilation.compiler_version"] == 2
+    assert list(told["hansard.compilation.ports"]) == []
+    assert compiled.result.request.compile_config.relevance.scorer == name
+
+
+def test_a_function_for_relevance_is_own_and_a_name_that_is_none_is_refused() -> None:
+    with running() as (spans, run):
+        run.compile_step(ITEMS, **options(relevance=lambda query, texts: [0] * len(texts)))
+    with running() as (_, run), pytest.raises(InvalidInput, match="expected one of bm25, pieces"):
+        run.compile_step(ITEMS, **options(relevance="tfidf"))
+
+    told = attributes(spans, "hansard.compile")
+    assert told["hansard.compilation.scorer"] == "own"
+    assert list(told["hansard.compilation.ports"]) == ["relevance"]
