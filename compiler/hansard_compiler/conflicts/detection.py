@@ -19,6 +19,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Final
 
 from hansard_compiler.conflicts.facts import Fact, attribute_of, differ, fact_of, plain
+from hansard_compiler.conflicts.lexicon import TELLING
 from hansard_compiler.conflicts.settling import Contradiction, belief
 from hansard_compiler.conflicts.statements import Statement, identity_of, statements_of
 from hansard_compiler.conflicts.tokens import may_be_one
@@ -40,13 +41,7 @@ _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
 # Looked for first: most sentences of most texts state nothing.
 _TELLING: Final = pattern_set(
     rf"(?i){words}".encode()
-    for words in (
-        r"[=:]",
-        r"\b(?:is|are|was|were|be|must|should|shall|can|cannot|may|will|has|have|needs?|costs?|of)\b",
-        r"\b(?:after|within|until|every|most|least|not|never|no|takes?|lasts?|weighs?|belongs)\b",
-        r"\b(?:lives|reports|starts?|begins?|ends?|opens?|closes?|expires?|stops?|runs?|uses?|prefers?|likes?|wants?|called|named|bears?)\b",
-        r"n['’]t\b",
-    )
+    for words in (r"[=:]", r"n['’]t\b", rf"\b(?:of|{'|'.join(sorted(TELLING - {'=', ':'}))})\b")
 )
 
 

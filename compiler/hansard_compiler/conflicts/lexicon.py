@@ -269,3 +269,5 @@ IRREGULAR: Final = {
     "driven": "drive", "spoken": "speak", "worn": "wear", "met": "meet", "left": "leave",
     "children": "child", "people": "person", "men": "man", "women": "woman",
 }  # fmt: skip
+# A sentence with none of these states nothing that could be compared.
+TELLING: Final = (COPULAS | STATIVE | MODALS | NAMING | LIMITS | NEGATIONS) - {"one"}
