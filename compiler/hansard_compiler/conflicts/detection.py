@@ -36,7 +36,7 @@ _DROPPED_CHARACTERS, _DROPPED_SENTENCES = 300, 3
 _SHORTEST, _LONGEST = 8, 300
 _RIVAL_VALUES: Final = 3
 _MOST_ALIKE: Final = 3
-_MOST_OF_FRAME: Final = 64  # items that state one frame; of more the first are compared
+_MOST_OF_VALUE, _MOST_VALUES = 4, 8  # of one frame; of more the first are compared
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
 # Looked for first: most sentences of most texts state nothing.
 _TELLING: Final = pattern_set(
@@ -89,7 +89,7 @@ def _of_texts(
     known = {item.id: item for item in items}
     for stated in of_frame.values():
         if len(stated) > 1:
-            yield from _of_frame(stated[:_MOST_OF_FRAME], known, texts, facts)
+            yield from _of_frame(stated, known, texts, facts)
     for first, second in _alike([one for stated in of_frame.values() for one in stated]):
         a, b = known[first.item_id], known[second.item_id]
         if not _facts_differ(a, b, facts) and _standing(first, second, a, b, texts) is not None:
@@ -161,8 +161,14 @@ def _of_frame(
     facts: Mapping[str, Fact],
 ) -> Iterator[Contradiction]:
     """Yield the pairs of one frame that differ; of more than two values only corrections do."""
-    values = {one.value for one in stated}
-    is_list = len(values) > 2
+    of_value: dict[Hashable, list[Statement]] = defaultdict(list)
+    for one in stated:
+        of_value[one.value].append(one)
+    is_list = len(of_value) > 2
+    if len(of_value) < 2 or (is_list and not any(one.corrects for one in stated)):
+        return
+    few = [one[:_MOST_OF_VALUE] for one in list(of_value.values())[:_MOST_VALUES]]
+    stated = [one for several in few for one in several]
     for number, second in enumerate(stated):
         for first in stated[:number]:
             a, b = known[first.item_id], known[second.item_id]
