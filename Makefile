@@ -7,7 +7,7 @@ ARGS   ?=
 # Tests start many processes: what one compiled, the others take.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-peers check fix bench schemas clean browser reference
+.PHONY: demo test test-peers test-newest check fix bench schemas clean browser reference
 
 ## watch a coding agent at work, and open its record (ARGS=--exit ends by itself)
 demo: $(VENV)/.installed
@@ -22,6 +22,10 @@ test-peers: $(VENV)/.installed-dev
 	@failed=; for part in run connect mcp_conformance image; do \
 	  $(BIN)/python tests/peers/$$part.py || failed="$$failed tests/peers/$$part.py"; \
 	done; test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
+
+## the lines of README and docs/connect with the packages of the day; prints what arrived of each
+test-newest: $(VENV)/.installed-dev
+	$(BIN)/python tests/peers/connect.py --newest $(ARGS)
 
 ## formatting, lint, types
 check: $(VENV)/.installed-dev

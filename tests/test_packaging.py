@@ -231,8 +231,8 @@ def test_the_wheel_serves_pages_away_from_the_checkout(installed: Path, tmp_path
         env=environment(PYTHONUNBUFFERED="1"),
     ) as process:
         assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(4)]
-        url = lines[2].split()[1]
+        lines = [process.stdout.readline() for _ in range(5)]
+        url = lines[3].split()[1]
         with urllib.request.urlopen(url, timeout=20) as response:
             page = response.read().decode()
         process.terminate()
@@ -259,6 +259,7 @@ def test_the_commands_say_which_extra_is_missing(installed: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment()
     )
+    assert ended.stdout == "Starting …\n"  # said before anything of the server is imported
 
     assert ended.returncode == 2
     assert "hansard[server]" in ended.stderr

@@ -21,6 +21,14 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.sdk import environment_variables
 from starlette.testclient import TestClient
 
+from hansard.clients.instrumentors import (
+    INSTRUMENTORS,
+    NODE,
+    PYTHON,
+    Instrumentor,
+    Setup,
+    content_switch,
+)
 from hansard_collector.ingest import Signal
 from hansard_collector.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
@@ -30,7 +38,7 @@ from hansard_web.settings import WebSettings, parse_token
 from tests.collector.ingesting import Ingesting, span, traces
 from tests.collector.sessions.maker import request
 from tests.collector.sessions.scenes import claude_turn, codex_turn
-from tests.peers.connect import Page, pages
+from tests.peers.connect import Page, pages, readme_lines
 from tests.store.empty import empty_store
 
 ROOT = Path(__file__).parents[2]
@@ -42,8 +50,12 @@ PARTS = ["What you set", "What you will see", "What is lost"]
 SECRET = "a-long-secret-word"
 
 # Who may set what: OpenTelemetry's own names, and those that a page explains as its tool's.
+_CAPTURE = ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",)
 OF_TOOLS = {
     "claude-code": ("CLAUDE_CODE_", "OTEL_LOG_"),
+    "openai-python": _CAPTURE,
+    "openai-node": _CAPTURE,
+    "anthropic-python": _CAPTURE,
     "litellm": ("LITELLM_", "USE_OTEL_LITELLM_"),
     "otel-collector": ("HANSARD_HTTP_ENDPOINT",),
 }
@@ -127,6 +139,51 @@ def test_claude_code_is_set_up_alike_wherever_it_is_told(place: str) -> None:
 
     for name in re.findall(r"(\w+)=", first):
         assert f"{name}=" in told
+
+
+# ---- the plain clients: one table of packages that work
+
+
+@pytest.mark.parametrize("one", INSTRUMENTORS, ids=lambda one: one.page)
+def test_a_page_of_a_plain_client_installs_the_package_that_works(one: Instrumentor) -> None:
+    [page] = [page for page in PROGRAMS if page.name == one.page]
+
+    assert one.package in page.install.split()
+    assert page.language == {"python": "python", "nodejs": "js"}[one.language]
+    if one.language == "python":
+        assert f"export {PYTHON.content}\n" in text_of(one.page)
+
+
+@pytest.mark.parametrize("setup", [PYTHON, NODE], ids=lambda setup: setup.language)
+def test_the_readme_has_the_lines_of_the_table(setup: Setup) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    assert "```sh\n" + "\n".join(setup.lines) + "\n```" in readme
+    assert setup.text in readme
+
+
+def test_a_switch_of_the_table_is_found_by_what_its_packages_send() -> None:
+    found = {
+        scope: switch.lines
+        for scope in ("opentelemetry.instrumentation.genai.openai", "@traceloop/instrumentation-x")
+        if (switch := content_switch([scope]))
+    }
+
+    assert found == {
+        "opentelemetry.instrumentation.genai.openai": f"export {PYTHON.content}",
+        "@traceloop/instrumentation-x": "export TRACELOOP_TRACE_CONTENT=true",
+    }
+    assert content_switch(["a.scope.that.nobody.knows", ""]) is None
+
+
+def test_every_line_that_is_run_has_its_versions_pinned() -> None:
+    folder = ROOT / "tests" / "peers" / "pinned"
+
+    pinned = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.txt")}
+
+    assert set(pinned) == {page.name for page in [*PROGRAMS, *readme_lines()]}
+    for text in pinned.values():
+        assert all(re.fullmatch(r"[@\w./-]+==[\w.+-]+", line) for line in text.splitlines())
 
 
 # ---- what is set is what the doors take

@@ -52,14 +52,14 @@ def test_a_door_a_line_is_printed_when_it_listens(tmp_path: Path) -> None:
     command = [HANSARD, "serve", "--data", str(tmp_path), "--http-port", "0", "--grpc-port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as process:
         assert process.stdout is not None
-        lines = [process.stdout.readline().split() for _ in range(5)]
+        lines = [process.stdout.readline().split() for _ in range(6)]
         process.terminate()
         assert process.wait(30) == 0
 
-    labels = ["OTLP/gRPC", "OTLP/HTTP", "Browser", "Sign", "Data"]
+    labels = ["Starting", "OTLP/gRPC", "OTLP/HTTP", "Browser", "Sign", "Data"]
     assert [line[0] for line in lines] == labels
-    assert lines[3][2].startswith(f"{lines[2][1]}signin/link/")
-    assert lines[4][1] == str(tmp_path)
+    assert lines[4][2].startswith(f"{lines[3][1]}signin/link/")
+    assert lines[5][1] == str(tmp_path)
 
 
 def test_health_is_answered_without_a_token(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_taken_port_is_one_line_that_names_the_flag(flag: str, tmp_path: Path)
         ended = hansard("serve", "--data", str(tmp_path), flag, port, other, "0")
 
     assert ended.returncode == 2
-    assert ended.stdout == ""
+    assert ended.stdout == "Starting …\n"
     assert len(ended.stderr.splitlines()) == 1
     assert flag in ended.stderr
     assert port in ended.stderr

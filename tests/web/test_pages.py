@@ -6,6 +6,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from starlette.testclient import TestClient
 
+from hansard.clients.instrumentors import NODE, PYTHON, Setup
 from hansard_collector.pipeline import Pipeline
 from hansard_store.projections import Usage
 from hansard_web.settings import WebSettings
@@ -222,6 +223,19 @@ def test_an_empty_store_greets_with_the_addresses_of_its_doors(make_client: Make
     assert any("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:5318" in one for one in snippets)
     assert any("CLAUDE_CODE_ENABLE_TELEMETRY" in one for one in snippets)
     assert page.one("noscript").one("meta")["http-equiv"] == "refresh"
+
+
+@pytest.mark.parametrize("setup", [PYTHON, NODE], ids=lambda setup: setup.language)
+def test_the_greeting_has_the_lines_that_work_with_the_official_clients(
+    make_client: MakeClient, setup: Setup
+) -> None:
+    page = read(make_client(WebSettings()), "/")
+
+    snippets = [snippet.text for snippet in page.all("pre")]
+    assert any(" ".join(setup.lines) == " ".join(one.split()) for one in snippets)
+    if setup.file:
+        shown = f"cat > {setup.file} <<'END'\n{setup.text}END"
+        assert any(" ".join(shown.split()) == " ".join(one.split()) for one in snippets)
 
 
 def test_the_greeting_ends_with_the_first_run(client: TestClient, runs: RunMaker) -> None:

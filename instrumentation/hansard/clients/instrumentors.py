@@ -30,13 +30,16 @@ class Setup:
 
     language: str
     install: tuple[str, ...]  # a command, and what it installs
-    content: str  # the variable without which no messages are sent
     run: tuple[str, ...]  # a command with its options, and the program
+    content: str = ""  # NAME=value without which no messages are sent; "" where none is needed
+    file: str = ""  # the name of a file that `run` reads, and
+    text: str = ""  # what it holds
 
     @property
-    def lines(self) -> tuple[str, str, str]:
+    def lines(self) -> tuple[str, ...]:
         """The lines, as a shell takes them."""
-        return " ".join(self.install), f"export {self.content}", " ".join(self.run)
+        switch = (f"export {self.content}",) if self.content else ()
+        return " ".join(self.install), *switch, " ".join(self.run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,9 @@ INSTRUMENTORS: Final = (
     Instrumentor(
         "anthropic", "python", "opentelemetry-instrumentation-genai-anthropic", "anthropic-python"
     ),
-    Instrumentor("openai", "nodejs", "@opentelemetry/auto-instrumentations-node", "openai-node"),
+    Instrumentor(
+        "openai", "nodejs", "@arizeai/openinference-instrumentation-openai", "openai-node"
+    ),
     Instrumentor(
         "anthropic", "nodejs", "@arizeai/openinference-instrumentation-anthropic", "anthropic-node"
     ),
@@ -77,15 +82,27 @@ PYTHON: Final = Setup(
     content=f"{_CAPTURE}=span_only",
     run=("opentelemetry-instrument", "python", "my_agent.py"),
 )  # fmt: skip
-# Without the loader nothing that is imported by `import` is watched.
+# OpenTelemetry's own for Node takes `openai` before version 7 only, and what is loaded by `import`
+# only behind an experimental option of Node; it is silent about both.
 NODE: Final = Setup(
     "nodejs",
-    install=("npm", "install", "@opentelemetry/api", "@opentelemetry/auto-instrumentations-node"),
-    content=f"{_CAPTURE}=true",
-    run=(
-        "node", "--experimental-loader=@opentelemetry/instrumentation/hook.mjs",
-        "--require", "@opentelemetry/auto-instrumentations-node/register", "my_agent.js",
+    install=(
+        "npm", "install", "@opentelemetry/api", "@opentelemetry/sdk-node",
+        "@arizeai/openinference-instrumentation-openai",
     ),
+    run=("node", "--import", "./tracing.mjs", "my_agent.js"),
+    file="tracing.mjs",
+    text="""\
+import { OpenAIInstrumentation } from "@arizeai/openinference-instrumentation-openai";
+import { NodeSDK } from "@opentelemetry/sdk-node";
+import OpenAI from "openai";
+
+const watched = new OpenAIInstrumentation();
+const sdk = new NodeSDK({ instrumentations: [watched] });
+sdk.start();
+watched.manuallyInstrument(OpenAI);
+process.once("beforeExit", () => sdk.shutdown());
+""",
 )  # fmt: skip
 
 _CONTENT_SWITCHES: Final = (
@@ -102,7 +119,7 @@ _CONTENT_SWITCHES: Final = (
     ContentSwitch(
         "OpenTelemetry's instrumentation for Node",
         ("@opentelemetry/instrumentation-",),
-        f"export {NODE.content}",
+        f"export {_CAPTURE}=true",
     ),
     ContentSwitch(
         "OpenInference",

@@ -20,17 +20,21 @@ class Entry:
     name: str
     module: str
     sentence: str
+    starting: str = ""  # printed before the import, where that takes a second or more
 
+
+_STARTING: Final = "Starting …"
+_NO_STARTING: Final = frozenset({"-h", "--help", "--json"})  # what these print is all there is
 
 COMMANDS: Final = (
-    Entry("serve", "serving", "Receive telemetry and show it, in one process."),
+    Entry("serve", "serving", "Receive telemetry and show it, in one process.", _STARTING),
     Entry(
         "demo",
         "demonstration",
         "Watch a coding agent fix a failing test, with everything it knew on record.",
     ),
-    Entry("collector", "serving", "Only receive telemetry."),
-    Entry("web", "serving", "Only show what a collector stores."),
+    Entry("collector", "serving", "Only receive telemetry.", _STARTING),
+    Entry("web", "serving", "Only show what a collector stores.", _STARTING),
     Entry("open", "opening", "Open the pages of a running server in the browser."),
     Entry("tail", "tail", "Follow runs as they happen."),
     Entry("runs", "runs", "Runs: list, show, export, delete, pin."),
@@ -110,9 +114,13 @@ class LazyCommand(click.Command):
         command: click.Command = getattr(module, f"{name}_", None) or getattr(module, name)
         return command
 
-    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+    def make_context(
+        self, info_name: str | None, args: list[str], *more: Any, **kwargs: Any
+    ) -> click.Context:
         """Hand over: from here on click talks to the command itself."""
-        return self.load().make_context(*args, **kwargs)
+        if self._entry.starting and not _NO_STARTING.intersection(args):
+            click.echo(self._entry.starting)
+        return self.load().make_context(info_name, args, *more, **kwargs)
 
 
 def commands(group: click.Group) -> None:

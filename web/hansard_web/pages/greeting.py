@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import apsw
 
+from hansard.clients.instrumentors import NODE, PYTHON, Setup
 from hansard_collector.sessions.unread import UnreadLogs, unread_logs
 from hansard_store.run_queries import last_change
 from hansard_web.settings import WebSettings
@@ -19,6 +20,7 @@ class Greeting:
     grpc: str | None
     needs_token: bool
     unread: tuple[UnreadLogs, ...] = ()  # agents whose log records made no run
+    setups: tuple[Setup, ...] = (PYTHON, NODE)
     live_url: str = "/live/runs?after=0&newest=0"
 
 

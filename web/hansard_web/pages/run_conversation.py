@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import apsw
 
 from hansard_collector.alignment import common_subsequence
+from hansard_collector.read import read_step
 from hansard_compiler.calls import Message, ToolCallPart, ToolResultPart
 from hansard_store.conversation_reads import (
     CallRow,
@@ -25,6 +26,7 @@ from hansard_store.conversation_reads import (
 from hansard_store.flags import SpanFlag
 from hansard_store.run_queries import RunItem
 from hansard_web.approving.draft_outcomes import calls_not_run
+from hansard_web.capture import Uncaptured, uncaptured
 from hansard_web.format import count, duration, plural
 from hansard_web.pages.messages import CallFacts, ShownMessage, results_by_call, show_message
 from hansard_web.pages.run_state import RunState, address_of
@@ -64,6 +66,7 @@ class Conversation:
     previous_href: str | None
     next_href: str | None
     is_empty: bool
+    uncaptured: Uncaptured | None = None  # no call of the run says what it was sent, and why
 
 
 def conversation_view(
@@ -97,7 +100,20 @@ def conversation_view(
         if first + CALLS_A_PAGE < len(talk)
         else None,
         is_empty=not talk,
+        uncaptured=_uncaptured(connection, run.id, talk),
     )
+
+
+def _uncaptured(
+    connection: apsw.Connection, run: int, talk: Sequence[TalkCall]
+) -> Uncaptured | None:
+    """Return why no call has a prompt, as its first call says; None where one has."""
+    if any(one.call.input_prefix for one in talk):
+        return None
+    hidden = SpanFlag.DUPLICATE | SpanFlag.FOLDED
+    calls = list_calls(connection, run)
+    first = next((one for one in calls if one.role == "llm" and not one.flags & hidden), None)
+    return None if first is None else uncaptured(read_step(connection, first.span))
 
 
 def _first(talk: Sequence[TalkCall], state: RunState) -> int:

@@ -22,6 +22,7 @@ from hansard_store.step_queries import StepSkeleton, get_step, recent_durations,
 from hansard_store.step_reads import Redaction, count_losers, list_redactions
 from hansard_web.annotating import panel as annotating
 from hansard_web.approving.of_step import Gated, gated
+from hansard_web.capture import Uncaptured, uncaptured
 from hansard_web.compiled.record import compilation_for
 from hansard_web.compiled.state import parse_context_state
 from hansard_web.compiled.view import NativeView, native_view
@@ -105,6 +106,7 @@ class Pane:
     conversation: ConversationTab | None = None
     context: ContextView | None = None
     native: NativeView | None = None
+    uncaptured: Uncaptured | None = None  # with `io` or `conversation`: no prompt, and why
     io: tuple[Section, ...] | None = None
     payloads: tuple[PayloadRow, ...] = ()  # with `io`
     attributes: AttributesTab | None = None
@@ -186,6 +188,7 @@ def pane_of(
         next_href=around.next_href,
         memory=_memory(connection, step, compiled, now_ns=now_ns),
         replay=replay_mark(connection, step),
+        uncaptured=uncaptured(reading, flags=step.flags),
         annotations=annotating.panel_of_step(connection, step, back=address),
         **_content(
             connection,
