@@ -225,3 +225,28 @@ def test_compression_can_be_turned_off() -> None:
     result = _squeezed(item("long", content=_LONG), compile_config=config)
 
     assert reasons(result)["long"] == "over_budget"
+
+
+_WORDS = st.sampled_from(
+    "the total of an order refund customer paid by card on friday was rounded half even and sent "
+    "to accounting again because nobody had seen it before nine".split()
+)
+_SENTENCES = st.lists(
+    st.lists(_WORDS, min_size=3, max_size=18).map(lambda words: f"{' '.join(words)}. "),
+    min_size=20,
+    max_size=80,
+)
+
+
+@given(sentences=_SENTENCES, target=st.integers(min_value=60, max_value=400))
+def test_an_extract_uses_nine_tenths_of_its_tokens_wherever_sentences_are_left(
+    sentences: list[str], target: int
+) -> None:
+    text, counter = "".join(sentences), Quarter()
+
+    made = Extract()(text, query="refund of the order", target_tokens=target, counter=counter)
+
+    assert made is not None
+    used = counter.count(made)
+    assert used <= target
+    assert used >= target * 9 // 10 or made.strip() == text.strip()
