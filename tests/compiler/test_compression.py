@@ -228,7 +228,36 @@ def test_compression_can_be_turned_off() -> None:
 
 
 _WORDS = st.sampled_from(
-    ["the", "total", "of", "an", "order", "refund", "customer", "paid", "by", "card", "on", "friday", "was", "rounded", "half", "even", "and", "sent", "to", "accounting", "again", "because", "nobody", "had", "seen", "it", "before", "nine"]
+    [
+        "the",
+        "total",
+        "of",
+        "an",
+        "order",
+        "refund",
+        "customer",
+        "paid",
+        "by",
+        "card",
+        "on",
+        "friday",
+        "was",
+        "rounded",
+        "half",
+        "even",
+        "and",
+        "sent",
+        "to",
+        "accounting",
+        "again",
+        "because",
+        "nobody",
+        "had",
+        "seen",
+        "it",
+        "before",
+        "nine",
+    ]
 )
 _SENTENCES = st.lists(
     st.lists(_WORDS, min_size=3, max_size=18).map(lambda words: f"{' '.join(words)}. "),
