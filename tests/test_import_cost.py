@@ -17,6 +17,7 @@ _MEASURE = """
 import sys, time
 before = time.process_time()
 import hansard
+hansard.init, hansard.agent, hansard.start_run, hansard.instrument  # loaded with their names
 print(time.process_time() - before)
 print(*[name for name in {names!r} if name in sys.modules])
 """
@@ -46,6 +47,16 @@ def test_a_server_starts_without_the_models_that_describe_its_answers() -> None:
     code = (
         "import sys, hansard_web.server;"
         "print(*[m for m in sys.modules if m.startswith('hansard_web.api.') and 'models' in m])"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert ended.stdout.strip() == ""
+
+
+def test_a_command_says_something_before_opentelemetry_is_loaded() -> None:
+    code = (
+        "import sys, hansard._main, hansard_web.cli;"
+        "print(*[m for m in sys.modules if m.startswith(('opentelemetry', 'pydantic'))])"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.instrumentation.clients.provider import providing
 from tests.journeys.processes import Serving, hosting, patient
 
 ROOT = Path(__file__).parents[2]
@@ -80,6 +81,38 @@ def test_the_readme_shows_three_uses_and_its_snippets_run(server: Serving, tmp_p
     assert uses == [
         "You write an agent", "You already have OpenTelemetry", "You inspect what happened",
     ]  # fmt: skip
+
+
+def test_the_model_call_of_the_readme_is_a_conversation_with_its_tokens(
+    server: Serving, tmp_path: Path
+) -> None:
+    [code] = re.findall(
+        r"<!-- model -->\n```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL
+    )
+
+    with providing() as provider:
+        ended = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            env=patient(
+                HANSARD_ENDPOINT=server.http,
+                HANSARD_DATA=str(tmp_path),
+                OTEL_SERVICE_NAME="the-readme",
+                OPENAI_API_KEY="none",
+                OPENAI_BASE_URL=f"{provider.address}/v1",
+            ),
+            timeout=60,
+        )
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "Grüße!\n", "")
+    [shown] = json.loads(server.get("/v1/runs?service=the-readme"))["items"]
+    assert (shown["model_calls"], shown["tokens"]["input"], shown["tokens"]["output"]) == (
+        1, 100, 20,
+    )  # fmt: skip
+    page = server.get(f"/runs/{shown['run_id']}?view=conversation").decode()
+    assert "Where is order 7?" in page
+    assert "Grüße!" in page
 
 
 @pytest.mark.covers("DC-13", "OT-01")
