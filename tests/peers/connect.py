@@ -285,7 +285,7 @@ def _versions(page: Page, folder: Path) -> dict[str, str]:
 def _installed(page: Page, folder: Path) -> dict[str, str]:
     own = folder / page.name
     if page.language == "python":
-        pip = [str(own / "venv" / "bin" / "pip"), "--disable-pip-version-check"]
+        pip = [str(own / "venv" / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
         told = subprocess.run(
             [*pip, "list", "--format=json"], capture_output=True, text=True, check=True, timeout=60
         )
