@@ -141,12 +141,10 @@ def main() -> int:
     every = [*pages(), *readme_lines()]
     chosen = [page for page in every if not asked.names or page.name in asked.names]
     failures = 0
-    if asked.newest:  # what npm installs depends on the version of Node
-        os.environ["PATH"] = node_path(
-            Path(tempfile.mkdtemp(prefix="hansard-node-")), at_least=NEWEST_NODE
-        )
     with tempfile.TemporaryDirectory(prefix="hansard-connect-") as name:
         folder = asked.keep or Path(name)
+        if asked.newest:  # what npm installs depends on the version of Node
+            os.environ["PATH"] = node_path(Path(name) / "node", at_least=NEWEST_NODE)
         with serving(Path(name) / "data") as server, ThreadPoolExecutor(2) as pool:
             for page, ready in _installing(
                 pool, chosen, folder, unpinned=asked.newest or asked.pin
