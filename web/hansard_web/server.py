@@ -155,8 +155,6 @@ class Server:
         if config.socket is not None:
             self._sockets.append(opened.enter_context(_listen_unix(config.socket)))
         folder = _data_folder(config.data)
-        if self._half is not Half.WEB:
-            opened.callback(_seal_the_rest, folder, config.heads_copy)  # last of all
         pipeline = None
         self._grpc: GrpcReceiver | None = None
         if self._half is Half.WEB:
@@ -169,6 +167,7 @@ class Server:
                 durability=config.durability,
                 limits=ItemLimits(config.max_attributes),
             )
+            opened.callback(_seal_the_rest, folder, config.heads_copy)  # after the pipeline
             opened.callback(pipeline.close)
             principals = Principals(
                 folder, configured=((one.secret, one.scopes) for one in config.token)
