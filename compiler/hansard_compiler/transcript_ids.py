@@ -35,6 +35,8 @@ class _LogId:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Return the id that a text is; ids of runs and steps, and names, are refused."""
+        if not isinstance(text, str):
+            raise BadConversationId(repr(text), cls.kind)
         digits = text.removeprefix(cls.prefix)
         if digits == text or not _DIGITS.fullmatch(digits):
             raise BadConversationId(text, cls.kind)

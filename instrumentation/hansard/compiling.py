@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Required, TypedDict, Unpack
 from uuid import uuid4
 
 from hansard._state import active
@@ -33,6 +33,7 @@ from hansard.run import Run, current_run
 from hansard_compiler.compile import compile_context
 from hansard_compiler.compile_config import CompileConfig
 from hansard_compiler.compile_config import Relevance as RelevanceSettings
+from hansard_compiler.compile_errors import InvalidInput, Problem
 from hansard_compiler.models import Json, MemoryRecord, parse
 from hansard_compiler.policy_decider import RuleDecider
 from hansard_compiler.ports import Compressor, Ports, Relevance, TokenCounter
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
     from hansard.memory import Remembered
     from hansard.step import Step
     from hansard_compiler.providers.adapter import Adapter
+
+
+_NEEDED: Final = frozenset({"model", "provider", "token_budget"})
 
 
 class CompileOptions(TypedDict, total=False):
@@ -130,6 +134,7 @@ class _Compiling:
         place = current_context()
         try:
             with self._span.running():
+                _check_names(self._options)
                 rules, decider = _policy(self._options.get("policy"))
                 given = self._ports(decider if rules is None else None)
                 request = self._request(place, rules or [])
@@ -206,6 +211,16 @@ class _Compiling:
         if previous is not None and not config.previous_selected:
             more["previous_selected"] = previous.selected
         return config.model_copy(update=more) if more else config
+
+
+def _check_names(options: Mapping[str, Any]) -> None:
+    """Raise InvalidInput where a needed option is missing, or one has a name that is not known."""
+    missing = sorted(_NEEDED - options.keys())
+    unknown = sorted(options.keys() - CompileOptions.__annotations__.keys())
+    problems = [Problem(name, "is missing") for name in missing]
+    problems += [Problem(name, "is no option of compile_step") for name in unknown]
+    if problems:
+        raise InvalidInput("the options of compile_step", problems)
 
 
 def _dated(given: Any, now: datetime | str) -> Any:

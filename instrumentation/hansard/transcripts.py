@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 
 from opentelemetry import trace
 
@@ -25,7 +25,7 @@ from hansard_compiler.retention import RetentionMode
 from hansard_compiler.transcript_check import FoldCheck
 from hansard_compiler.transcript_cost import WINDOW_TOKENS, ResumeCost
 from hansard_compiler.transcript_entry import CLIP_BYTES, Given, NewMessage
-from hansard_compiler.transcript_errors import TranscriptWithheld
+from hansard_compiler.transcript_errors import BadConversationId, BadMessage, TranscriptWithheld
 from hansard_compiler.transcript_ids import BranchId, LogId
 from hansard_compiler.transcript_ports import Transcripts
 from hansard_compiler.transcript_reading import (
@@ -136,6 +136,8 @@ class Transcript:
         With `expected_head`, the `head` of the `Resumed` that was summed up, a message that came
         meanwhile is not lost from view: HeadMoved is raised. NothingToFold while a call is open.
         """
+        if not isinstance(summary, str):
+            raise BadMessage(f"a summary is text, not {type(summary).__name__}")
         return self._kept.fold(self._log, summary, expected_head=expected_head, actor=by)
 
     def check(self, summary: str | None = None) -> FoldCheck:
@@ -154,6 +156,7 @@ class Transcript:
 
     def redact(self, position: int, *, reason: str, by: str = "") -> CacheEffect:
         """Take a message out of views and prompts; its row stays. Returns what that costs."""
+        _check_positions(position)
         self._kept.mark(self._log, position, "redacted", reason=reason, actor=by)
         return cache_effect(self._kept, self._log, position)
 
@@ -161,6 +164,7 @@ class Transcript:
         self, position: int, *, by_position: int, reason: str, by: str = ""
     ) -> CacheEffect:
         """Show that a later message stands in the place of this one."""
+        _check_positions(position, by_position)
         self._kept.mark(
             self._log,
             position,
@@ -175,6 +179,8 @@ class Transcript:
 
     def branch(self, name: str) -> Transcript:
         """Begin a sub-agent with a log of its own."""
+        if not isinstance(name, str):
+            raise BadConversationId(repr(name), "sub-agent")
         made = self._kept.spawn(self._log, name)
         return Transcript(self._kept, made.id, made.name)
 
@@ -189,6 +195,8 @@ class Transcript:
 
     def end(self, status: EndStatus = "done") -> Branch:
         """Say that this sub-agent ended; raises BadConversationId on a conversation."""
+        if status not in get_args(EndStatus):
+            raise BadMessage(f"a sub-agent ends as {' or '.join(get_args(EndStatus))}")
         return self._kept.end(BranchId.parse(self.id), status)
 
     def _tell(self, made: Resumed) -> None:
@@ -200,15 +208,22 @@ class Transcript:
         span.set_attribute(semconv.TRANSCRIPT_PREFIX_HASH, made.prefix_hash)
 
 
+def _check_positions(*positions: object) -> None:
+    if not all(type(one) is int for one in positions):
+        raise BadMessage("the position of a message is a whole number")
+
+
 def transcript(conversation: str, *, kept: Transcripts | None = None) -> Transcript:
     """Return the transcript of a conversation, made where there is none.
 
     `conversation` is what `gen_ai.conversation.id` is on its spans. It is kept where `init()` or
     the environment says: in the program's own store when embedded, else at the server. Raises
-    TranscriptUnavailable or StoreError where that cannot be reached: a transcript does not depend
-    on telemetry, and telemetry does not stand in for it. `kept` is another back end, such as
-    InProcessTranscripts.
+    BadConversationId for what is no text, TranscriptUnavailable or StoreError where that cannot be
+    reached: a transcript does not depend on telemetry, and telemetry does not stand in for it.
+    `kept` is another back end, such as InProcessTranscripts.
     """
+    if not isinstance(conversation, str):
+        raise BadConversationId(repr(conversation), "conversation")
     kept = kept or transcripts_of_this_process()
     found = kept.ensure(conversation)
     return Transcript(kept, found.id, found.name)

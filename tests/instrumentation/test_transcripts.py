@@ -271,3 +271,21 @@ def test_what_is_read_and_printed_is_json(talk: Transcript) -> None:
     talk.append("text", {"role": "tool", "id": "c", "content": [1.5, None]})
 
     assert json.loads(json.dumps(talk.messages())) == talk.messages()
+
+
+def test_what_is_no_name_text_or_position_is_a_typed_error(talk: Transcript) -> None:
+    wrong: Any = 5
+    for ask in (hansard.transcript, talk.branch, talk.resume_branch):
+        with pytest.raises(BadConversationId):
+            ask(wrong)
+    with pytest.raises(BadMessage, match="summary"):
+        talk.fold(wrong)
+    sub_agent = talk.branch("clerk")
+    with pytest.raises(BadMessage, match="done or failed"):
+        sub_agent.end(wrong)
+    talk.append("go on")
+    no_position: Any = "0"
+    with pytest.raises(BadMessage, match="position"):
+        talk.redact(no_position, reason="a typo")
+    with pytest.raises(BadMessage, match="position"):
+        talk.supersede(0, by_position=no_position, reason="a typo")

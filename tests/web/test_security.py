@@ -153,6 +153,8 @@ def test_without_a_token_senders_and_programs_get_401(guarded_client: TestClient
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"] == "Bearer"
     assert answer.json()["error"]["code"] == "unauthenticated"
+    alias = guarded_client.get("/openapi.json", headers=bearer("wrong-token"))
+    assert (alias.status_code, alias.json()["error"]["code"]) == (401, "unauthenticated")
 
 
 def test_a_refused_sender_is_counted(guarded_client: TestClient, runs: RunMaker) -> None:

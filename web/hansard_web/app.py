@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Route
 from starlette.types import Scope
 
 from hansard_collector.ingest import Ingest, Sender
@@ -54,6 +54,9 @@ from hansard_web.settings import WebSettings
 from hansard_web.sidecar.door import make_door
 from hansard_web.site import Site
 from hansard_web.statics import static_router
+
+_OPENAPI = "/v1/openapi.json"
+_OPENAPI_ALIAS = "/openapi.json"  # where generators of clients look for it
 
 
 def create_app(
@@ -104,7 +107,7 @@ def create_app(
         title="Hansard",
         version=version("hansard"),
         summary="The official record of what your agents saw, decided and did.",
-        openapi_url="/v1/openapi.json",
+        openapi_url=_OPENAPI,
         docs_url=None,  # the bundled documentation pages load scripts from elsewhere
         redoc_url=None,
         redirect_slashes=False,  # exporters take a 3xx for success and lose their data
@@ -152,7 +155,12 @@ def _shown() -> tuple[BaseRoute, ...]:
     """
     static = static_router(package_assets())
     pages = (route for router in page_routers() for route in router.routes)
-    return (*api_routes(), mcp_route(), *static.routes, *pages)
+    described = Route(_OPENAPI_ALIAS, _to_openapi, methods=["GET"], include_in_schema=False)
+    return (*api_routes(), described, mcp_route(), *static.routes, *pages)
+
+
+def _to_openapi(_: Request) -> Response:
+    return RedirectResponse(_OPENAPI, HTTPStatus.TEMPORARY_REDIRECT)
 
 
 def _refuse_with(app: FastAPI, ingest: Ingest | None, settings: WebSettings) -> Refuse:

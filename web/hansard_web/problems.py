@@ -171,7 +171,7 @@ def _invalid(error: RequestValidationError) -> Problem:
 
 def is_for_programs(path: str) -> bool:
     """Whether programs ask there, who are told in JSON."""
-    return path.startswith("/v1/") or path == "/mcp"
+    return path.startswith("/v1/") or path in ("/mcp", "/openapi.json")
 
 
 def answer_problem(request: Request, problem: Problem) -> Response:

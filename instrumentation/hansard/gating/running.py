@@ -215,6 +215,7 @@ def _tool_of(gate: Gate, approval: Json, known: Proposed | None, on: Any) -> Gat
     name = approval.get("tool")
     tool = known.tool if known is not None else gate.find_tool(str(name))
     if tool is None or tool.name != name:
+        _refuse_undecided(approval)  # that it ran already is the nearer reason
         raise UnknownTool(str(name))
     return tool if on is None or not tool.needs_receiver else tool.on(on)
 

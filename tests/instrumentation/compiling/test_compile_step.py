@@ -510,3 +510,15 @@ def test_a_function_for_relevance_is_own_and_a_name_that_is_none_is_refused() ->
     told = attributes(spans, "hansard.compile")
     assert told["hansard.compilation.scorer"] == "own"
     assert list(told["hansard.compilation.ports"]) == ["relevance"]
+
+
+def test_options_that_are_missing_or_unknown_are_named() -> None:
+    needed = {"model": "gpt-6-luna", "provider": "openai", "token_budget": 1_000}
+    for name in needed:
+        left: Any = {key: value for key, value in needed.items() if key != name}
+        with pytest.raises(InvalidInput, match=f"{name}: is missing"):
+            hansard.compile_step(inputs=["go on"], **left)
+
+    mistyped: Any = {**needed, "response_reserv": 100}
+    with pytest.raises(InvalidInput, match="response_reserv: is no option"):
+        hansard.compile_step(inputs=["go on"], **mistyped)

@@ -16,6 +16,7 @@ from hansard.config import load_settings
 from hansard.gating.arguments import Json
 from hansard.gating.errors import (
     CallRefused,
+    DecisionConflict,
     GateUnavailable,
     NoConfirmation,
     NotApproved,
@@ -365,3 +366,22 @@ def test_refusals_say_which_tool(store: Desk) -> None:
         store.gate().call("nothing")
 
     assert (caught.value.tool, caught.value.code) == ("nothing", "unknown_tool")
+
+
+def test_a_call_that_ran_is_reported_as_run_though_its_tool_is_found_no_more(store: Desk) -> None:
+    @hansard.tool(effect="write", name="named_twice")
+    def first(name: str) -> None:
+        RAN.append(name)
+
+    gate = store.gate(first)
+    identity = store.approve(gate.call("named_twice", {"name": "Ann"}))
+    gate.run(identity)
+
+    @hansard.tool(effect="write", name="named_twice")
+    def second(name: str) -> None:
+        RAN.append(name)
+
+    assert second.__name__ == "second"
+    with pytest.raises(DecisionConflict, match="run already"):
+        store.gate().run(identity)
+    assert RAN == ["Ann"]
