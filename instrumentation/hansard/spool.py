@@ -88,7 +88,10 @@ class SpoolFolder:
         name = secrets.token_hex(16)
         made = root / f".{name}"
         try:
-            made.mkdir(parents=True, mode=0o700)
+            root.mkdir(parents=True, mode=0o700, exist_ok=True)
+            if root.stat().st_mode & 0o077:  # of an earlier version
+                root.chmod(0o700)
+            made.mkdir(mode=0o700)
             lock = try_lock(made)
             if lock is None:
                 raise SpoolError(f"cannot lock {made}")

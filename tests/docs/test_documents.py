@@ -171,3 +171,10 @@ def test_the_architecture_page_gives_every_package_a_home() -> None:
         assert name in text
     for package in ("compiler", "store", "instrumentation", "collector", "web"):
         assert f"`{package}/`" in text
+
+
+def test_decisions_are_numbered_in_their_order() -> None:
+    text = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
+    numbers = [int(found) for found in re.findall(r"^## (\d+)\. ", text, re.MULTILINE)]
+
+    assert numbers == list(range(1, len(numbers) + 1))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import stat
 import time
 from pathlib import Path
 
 import pytest
 
+from hansard.spool import SpoolFolder
 from tests.instrumentation.faulty import closed_port, faulty
 from tests.instrumentation.programs import AGENT, run, settings, spooled
 
@@ -119,3 +121,16 @@ def test_what_a_collector_says_cannot_write_to_the_terminal(tmp_path: Path) -> N
     [told] = ended.errors
     assert "\\x1b[2J" in told
     assert told.isprintable()
+
+
+@pytest.mark.parametrize("is_older", [False, True])
+def test_the_spool_and_all_in_it_is_its_owners_alone(tmp_path: Path, is_older: bool) -> None:
+    root = tmp_path / "data" / "spool"
+    if is_older:
+        root.mkdir(parents=True, mode=0o755)
+        root.chmod(0o755)
+
+    SpoolFolder.make(root)
+
+    wide = [path for path in (root, *root.rglob("*")) if stat.S_IMODE(path.stat().st_mode) & 0o077]
+    assert wide == []
