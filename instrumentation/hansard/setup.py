@@ -62,26 +62,8 @@ def init(
     Raises ConfigError for an argument that cannot be meant, and nothing else: where recording
     cannot start, that is told on the logger `hansard`, and the program runs without.
     """
-    settings = load_settings(
-        {
-            "endpoint": endpoint,
-            "protocol": protocol,
-            "service_name": service_name,
-            "retention": retention,
-            "embedded": embedded,
-            "data": data,
-            "headers": headers,
-            "token": token,
-            "timeout_s": timeout_s,
-            "compression": compression,
-            "resource_attributes": resource_attributes,
-            "export_delay_ms": export_delay_ms,
-            "exit_timeout_ms": exit_timeout_ms,
-            "spool_max_bytes": spool_max_bytes,
-            "continue_trace": continue_trace,
-            "config": config,
-        }
-    )
+    arguments = dict(locals())  # as this call was given them, by name
+    settings = load_settings(arguments)
     settings = _with_embedded_checked(settings)
     with _lock:
         running = active()

@@ -74,6 +74,8 @@ def read_sql(
             raise BadQueryError("q", _why(error)) from None
         except UnicodeEncodeError:
             raise BadQueryError("q", "the SQL holds half of a surrogate pair") from None
+        except ValueError:
+            raise BadQueryError("q", "the SQL holds a NUL character") from None
 
 
 @contextmanager

@@ -72,6 +72,8 @@ def test_a_select_over_views_is_answered(folder: DataFolder, sql: str) -> None:
         "SELECT zeroblob(500000000)",
         "SELECT nothing",
         "SELECT '\ud800'",
+        "\0",
+        "SELECT 1\0; DELETE FROM approval",
         "-- nothing",
         " ",
         "SELECT 1 -- " + "x" * 10_000,

@@ -74,7 +74,34 @@ def create_app(
 
     It follows the store from now on: close `app.state.site` when it is not run by a server.
     """
-    site = Site(
+    site = _site_of(store, ingest, settings, link)
+    app = FastAPI(
+        title="Hansard",
+        version=version("hansard"),
+        summary="The official record of what your agents saw, decided and did.",
+        openapi_url=_OPENAPI,
+        docs_url=None,  # the bundled documentation pages load scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,  # exporters take a 3xx for success and lose their data
+        lifespan=_lifespan,
+    )
+    _add_services(app, site)
+    if ingest is not None:
+        app.router.routes[:0] = otlp_routes(
+            ingest, HttpSettings(cors_origins=settings.cors_origins)
+        )
+    app.router.routes.extend(_shown() if shows else ledger_router.routes)
+    described = api_routes() if shows else ledger_router.routes
+    app.openapi = partial(openapi_of, app, described)  # type: ignore[method-assign] # its own way
+    add_handlers(app)
+    _add_middleware(app, site)
+    return app
+
+
+def _site_of(
+    store: DataFolder, ingest: Ingest | None, settings: WebSettings, link: str | None
+) -> Site:
+    return Site(
         folder=store,
         settings=settings,
         readers=Readers(store),
@@ -91,28 +118,10 @@ def create_app(
         link=link,
     )
 
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with keeping_sessions() as app.state.mcp_sessions:
-            yield
-        if app.state.replays is not None:
-            app.state.replays.close()
-        app.state.accounts.close()
-        app.state.memory.close()
-        app.state.annotations.close()
-        app.state.tasks.close()
-        site.close()
 
-    app = FastAPI(
-        title="Hansard",
-        version=version("hansard"),
-        summary="The official record of what your agents saw, decided and did.",
-        openapi_url=_OPENAPI,
-        docs_url=None,  # the bundled documentation pages load scripts from elsewhere
-        redoc_url=None,
-        redirect_slashes=False,  # exporters take a 3xx for success and lose their data
-        lifespan=lifespan,
-    )
+def _add_services(app: FastAPI, site: Site) -> None:
+    """Put what routes ask for into the application's state."""
+    store, settings = site.folder, site.settings
     app.state.site = site
     app.state.door = make_door(site)
     app.state.desk = make_desk(site)
@@ -124,27 +133,34 @@ def create_app(
     app.state.annotations = AnnotationBook(store, mode)
     app.state.tasks = TaskBook(store, mode, decide=decide)
     app.state.replays = make_replays(app.state.door, app.state.desk, app.state.accounts.store)
-    if ingest is not None:
-        app.router.routes[:0] = otlp_routes(
-            ingest, HttpSettings(cors_origins=settings.cors_origins)
-        )
-    app.router.routes.extend(_shown() if shows else ledger_router.routes)
-    told = api_routes() if shows else ledger_router.routes
-    app.openapi = partial(openapi_of, app, told)  # type: ignore[method-assign] # FastAPI's own way
-    add_handlers(app)
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async with keeping_sessions() as app.state.mcp_sessions:
+        yield
+    if app.state.replays is not None:
+        app.state.replays.close()
+    app.state.accounts.close()
+    app.state.memory.close()
+    app.state.annotations.close()
+    app.state.tasks.close()
+    app.state.site.close()
+
+
+def _add_middleware(app: FastAPI, site: Site) -> None:
     app.add_middleware(
         Security,
-        settings=settings,
+        settings=site.settings,
         principals=site.principals,
         attempts=site.attempts,
         form_tokens=site.form_tokens,
         is_otlp=is_otlp_path,
-        refuse=_refuse_with(app, ingest, settings),
+        refuse=_refuse_with(app, site.ingest, site.settings),
     )
-    if isinstance(ingest, Pipeline):
-        app.add_middleware(PeopleFirst, courtesy=ingest.courtesy, is_otlp=is_otlp_path)
+    if isinstance(site.ingest, Pipeline):
+        app.add_middleware(PeopleFirst, courtesy=site.ingest.courtesy, is_otlp=is_otlp_path)
     app.add_middleware(AnswerHead)
-    return app
 
 
 @cache
