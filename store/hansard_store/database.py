@@ -208,9 +208,13 @@ def data_version(connection: apsw.Connection) -> int:
 
 
 def _shut_out_others(path: Path) -> None:
-    """Take every permission from others, and give none: what its owner made read-only stays so."""
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if mode & 0o077:
+    """Take every permission from others, and give none: what its owner made read-only stays so.
+
+    What a symbolic link leads to is not ours to change.
+    """
+    found = path.lstat().st_mode
+    mode = stat.S_IMODE(found)
+    if mode & 0o077 and not stat.S_ISLNK(found):
         path.chmod(mode & 0o700)
 
 
@@ -218,6 +222,8 @@ def _open(folder: DataFolder) -> apsw.Connection:
     path = folder.database
     try:
         if not path.exists():
+            if path.is_symlink():
+                raise StoreError(f"{str(path)!r} is a symbolic link that leads nowhere")
             path.touch(mode=0o600)
         _shut_out_others(path)
         connection = apsw.Connection(str(path), statementcachesize=_STATEMENT_CACHE)

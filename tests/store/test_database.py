@@ -199,3 +199,22 @@ def test_a_store_locked_by_another_is_busy_and_writes_again_when_it_is_free(
 
     assert store.db.execute("SELECT count(*) FROM span").get == 1
     other.close()
+
+
+def test_what_a_link_in_its_place_leads_to_is_not_changed(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path / "data")
+    folder.path.mkdir()
+    target = tmp_path / "notes.txt"
+    target.write_text("mine, and no database; " * 100)
+    target.chmod(0o644)
+    folder.database.symlink_to(target)
+
+    with pytest.raises(StoreError):
+        open_for_ingest(folder)
+
+    assert mode(target) == 0o644
+    assert target.read_text().startswith("mine")
+    target.unlink()
+    with pytest.raises(StoreError, match="leads nowhere"):
+        open_for_ingest(folder)
+    assert not target.exists()
