@@ -51,7 +51,11 @@ def file(uri: str, **more: Any) -> dict[str, Any]:
 
 
 def quillbook(turn: int = 3) -> list[dict[str, Any]]:
-    """What an engineer's agent weighs while it mends a rounding bug."""
+    """What an engineer's agent weighs while it mends a rounding bug.
+
+    The file to mend ranks above the document on rounding, which `pieces/1` finds more relevant: so
+    a budget of 2,600 has room for the file, and for the document only when it is shortened.
+    """
     words = "def to_cents(value): return int(round(value * 100))  # half up wanted\n"
     read = {"step_id": f"{RUN}-{4:016x}", "run_id": RUN}
     return [
@@ -72,7 +76,7 @@ def quillbook(turn: int = 3) -> list[dict[str, Any]]:
                   {"source_type": "app_state", "title": "plan of turn 2"}),
         candidate("quillbook/money.py", "file", words * 24,
                   file("quillbook/money.py", version="9f2c1", metadata=read),
-                  importance_score=0.8, trust_score=0.9, dependencies=["plan-3"]),
+                  importance_score=1.0, trust_score=0.9, dependencies=["plan-3"]),
         candidate("tests/test_rounding.py", "file",
                   "def test_half_up(): assert to_cents(1.005)\n" * 16,
                   file("tests/test_rounding.py"), importance_score=0.7, trust_score=0.9),

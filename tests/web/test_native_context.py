@@ -72,7 +72,7 @@ def test_every_candidate_stands_there_with_decision_and_reason(
     assert "A payload is missing" not in page.text
     assert "native" in page.text
     assert "11 went in whole, 1 compressed, 1 redacted; 8 were left out" in page.text
-    assert "They fill 1,675 of 2,000 tokens." in page.text
+    assert "They fill 1,671 of 2,000 tokens." in page.text
 
 
 @pytest.mark.covers("UI-04")
@@ -117,13 +117,13 @@ def test_the_bar_is_the_budget(client: TestClient, quillbook: CompileResult) -> 
             widths[rect.classes[0]] += float(rect["width"].rstrip("%"))
     assert widths["seg-free"] == pytest.approx(told["free"] / told["budget"] * 100, abs=0.01)
     assert widths["seg-stable"] == pytest.approx(445 / 2_600 * 100, abs=1)
-    assert "1,692 billed, the estimate is 1.0% under" in page.text
+    assert "1,688 billed, the estimate is 1.0% under" in page.text
 
 
 def test_a_compressed_item_shows_what_was_cut(client: TestClient, quillbook: CompileResult) -> None:
     item = read(client, "?item=decimal-rounding").one("aside", id="item")
 
-    assert "668 → 255 tokens" in item.text
+    assert "668 → 251 tokens" in item.text
     assert "Contexts are per thread" in " ".join(one.text for one in item.all("del"))
     assert any("characters left out" in one.text for one in item.all("ins"))
     original = read(client, "?item=decimal-rounding&text=original").one("aside", id="item")
@@ -318,7 +318,7 @@ def test_two_turns_are_compared(client: TestClient, pipeline: Pipeline, put: Put
 
     assert "same bytes as last turn" in page.text
     history = [one.text for one in page.one(class_="history").all("li")]
-    assert [text[8:] for text in history] == ["compressed668 → 255", "included668 tokens"]
+    assert [text[8:] for text in history] == ["compressed668 → 251", "included668 tokens"]
     links = {one.text: one["href"] for one in page.one(class_="page-head").all("a")}
     assert links["Previous call"] == f"/steps/{COMPILE}/context"
     assert "Next call" in read(client).one(class_="page-head").text
