@@ -24,7 +24,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 from hansard import approvals
 from hansard.capture import safe_str
 from hansard.gating.arguments import Json
-from hansard.gating.errors import DecisionConflict, GateError, MustAwait
+from hansard.gating.errors import DecisionConflict, DecisionRefused, GateError, MustAwait
 from hansard.gating.flow import Flow, Step, adrive, can_wait, drive, may_be_async
 from hansard.gating.gate import Gate, Tools
 from hansard.gating.running import run, run_decided
@@ -60,8 +60,16 @@ class Question:
         return f'{listed}\n{PROMPT} "remove 2" takes one off the list.'
 
 
+DecideToken: TypeAlias = str | Callable[[str], str | None] | None
+
+
 class Channel(Protocol):
-    """Where a conversation takes place: a terminal, a messenger, a web page; async or not."""
+    """Where a conversation takes place: a terminal, a messenger, a web page; async or not.
+
+    With a server, yes and no are decisions of a person: a channel may have `decide_token`, the
+    token of the person who writes there, or a function of `by` where several do. The agent's own
+    token never decides.
+    """
 
     name: str  # the channel's id, one a conversation
 
@@ -78,6 +86,7 @@ class TextChannel:
 
     name: str
     write: Callable[[str], object]
+    decide_token: DecideToken = field(default=None, repr=False)
 
     def send(self, text: str) -> Any:
         return self.write(text)
@@ -266,7 +275,11 @@ class ChatGate:
         """Approve and run one action: of two messages that say yes, one does."""
         identity = approval["approval_id"]
         try:
-            yield from self._stored(lambda: approvals.approve(identity, by=by))
+            token = self._token_of(by)
+            yield from self._stored(lambda: approvals.approve(identity, by=by, token=token))
+        except DecisionRefused as error:
+            yield from self._say(f"{_line(approval)} was not run: {error}")
+            return
         except DecisionConflict as error:
             if _stands(error) != "approved":  # else another message was first, and tells of it
                 yield from self._say(f"{_line(approval)} was not run: {error}")
@@ -292,12 +305,23 @@ class ChatGate:
     def _reject(self, approval: Json, by: str, reason: str) -> Flow[bool]:
         identity = approval["approval_id"]
         try:
-            yield from self._stored(lambda: approvals.reject(identity, by=by, reason=reason))
+            token = self._token_of(by)
+            yield from self._stored(
+                lambda: approvals.reject(identity, by=by, reason=reason, token=token)
+            )
+        except DecisionRefused as error:
+            yield from self._say(f"{_line(approval)} was not cancelled: {error}")
+            return False
         except DecisionConflict as error:
             if _stands(error) != "rejected":  # whoever says no must learn that it was too late
                 yield from self._say(f"{_line(approval)} was not cancelled: {error}")
             return False
         return True
+
+    def _token_of(self, by: str) -> str | None:
+        """Return the token of the person who writes; None where the channel holds none."""
+        held: DecideToken = getattr(self.channel, "decide_token", None)
+        return held(by) if callable(held) else held
 
     def _remove(self, numbers: set[int], waiting: Sequence[Json], by: str) -> Flow[None]:
         """Take actions off a list that is confirmed together, by their numbers."""

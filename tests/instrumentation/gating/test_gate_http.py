@@ -17,6 +17,7 @@ import pytest
 
 import hansard
 from hansard import approvals
+from hansard.chat import ChatGate, TextChannel
 from hansard.config import load_settings
 from hansard.gating.errors import (
     DecisionConflict,
@@ -335,3 +336,34 @@ def test_a_program_decides_with_the_token_of_a_person_and_never_with_its_own(
     assert asked[0]["requested_by"] == ["program"]
     assert (granted["decided_by"], granted["decided_method"]) == ("noor", "token")
     assert (rejected["decided_by"], rejected["status"]) == ("kim", "rejected")
+
+
+def test_a_chat_decides_with_the_token_of_its_person_alone(
+    server: Serving, decisions: HttpDecisions, ran: list[Any]
+) -> None:
+    @hansard.tool(effect="write")
+    def send(to: str) -> str:
+        ran.append(to)
+        return "sent"
+
+    said: list[str] = []
+    tokens = {"noor": add_token(server.data, "noor-of-the-chat")}
+    channel = TextChannel("chat-of-noor", said.append, decide_token=tokens.get)
+
+    def agent(message: str) -> str:
+        return str(talk.gate.call("send", {"to": message})["message"])
+
+    talk = ChatGate(channel, agent=agent, tools=[send], decisions=decisions)
+
+    talk.handle("ann", by="eve")
+    talk.handle("yes", by="eve")  # no token of hers
+    refused, after_eve = said[-1], list(ran)
+    talk.handle("yes", by="noor")
+
+    assert after_eve == []
+    assert "was not run" in refused
+    assert "hansard tokens add" in refused
+    assert ran == ["ann"]
+    listed = json.loads(server.get("/v1/approvals?status=approved"))["items"]
+    [stored] = [one for one in listed if one["channel"] == "chat-of-noor"]
+    assert (stored["decided_by"], stored["decided_method"]) == ("noor-of-the-chat", "token")
