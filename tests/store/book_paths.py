@@ -59,7 +59,7 @@ class Books:
     def remember(self, content: str = "Money is Decimal.", **more: Any) -> str:
         """Write a durable record as the program itself, unless told otherwise; its id."""
         told = {
-            "writer": "app", "memory_type": "constraint", "subject": "money",
+            "writer": "app", "memory_type": "constraint", "subject": "money", "attribute": "type",
             "namespace": {"project": "quillbook"}, "run_id": RUN, "step_id": STEP,
         }  # fmt: skip
         written: Json = self.memory.write_json({**told, "content": content, **more})["memory"]
@@ -78,11 +78,12 @@ def books(path: Path, now_ns: int = NOW) -> Iterator[Books]:
 
 @dataclass(frozen=True, slots=True)
 class BookWrite:
-    """One way to write, and the types of its events."""
+    """One way to write, the types of its events, and the states of memory it leaves."""
 
     prepare: Callable[[Books], Any]
     act: Callable[[Books, Any], Any]
     types: tuple[EventType, ...] = ()
+    states: tuple[str, ...] = ()  # of all records, in the order they were written
 
 
 def _nothing(_: Books) -> None:
@@ -96,6 +97,16 @@ def _remembered(made: Books) -> str:
 def _doubted(made: Books) -> str:
     made.remember(confidence=0.9)
     return made.remember("Money is a float.", confidence=0.2)
+
+
+def _contradicted(made: Books, **more: Any) -> str:
+    about = {"subject": "staging", "attribute": "", **more}
+    return made.remember("The request timeout is 45 seconds.", **about)
+
+
+def _trusted(made: Books) -> None:
+    about = {"subject": "staging", "attribute": "", "confidence": 0.9}
+    made.remember("The request timeout is 30 seconds.", **about)
 
 
 def _short_lived(made: Books) -> None:
@@ -161,9 +172,12 @@ def _judged(interest: Any) -> Judged:
 _T = EventType
 _WRITTEN, _ENDED = (_T.MEMORY_WRITTEN,), (_T.MEMORY_INVALIDATED,)
 WRITES: dict[str, BookWrite] = {
-    "remember": BookWrite(_nothing, lambda made, _: made.remember(), _WRITTEN),
+    "remember": BookWrite(_nothing, lambda made, _: made.remember(), _WRITTEN, ("current",)),
     "remember in place of another": BookWrite(
-        _remembered, lambda made, _: made.remember("Money is an int."), _WRITTEN
+        _remembered,
+        lambda made, _: made.remember("Money is an int."),
+        _WRITTEN,
+        ("superseded", "current"),
     ),
     "remember the same again": BookWrite(
         _remembered, lambda made, _: made.remember(confidence=0.9), _WRITTEN
@@ -172,11 +186,19 @@ WRITES: dict[str, BookWrite] = {
         lambda made: made.remember(confidence=0.9),
         lambda made, _: made.remember("Money is a float.", confidence=0.2),
         _WRITTEN,
+        ("current", "review"),
+    ),
+    "remember what contradicts a record that is trusted more": BookWrite(
+        _trusted,
+        lambda made, _: _contradicted(made, confidence=0.5),
+        _WRITTEN,
+        ("current", "review"),
     ),
     "accept": BookWrite(
         _doubted,
         lambda made, one: made.memory.accept(AcceptMemory(memory_id=one, by="noor")),
         _WRITTEN,
+        ("superseded", "current"),
     ),
     "invalidate": BookWrite(
         _remembered, lambda made, one: made.memory.invalidate(_end(one)), _ENDED
@@ -234,6 +256,13 @@ def logged(made: Books) -> Sequence[str]:
     """Return the types of all events, in order."""
     with _reader(made) as connection:
         return [str(one.type) for one in read_events(connection, EventFilter(), limit=100)][::-1]
+
+
+def states(made: Books) -> tuple[str, ...]:
+    """Return the state of each record of memory, in the order they were written."""
+    with _reader(made) as connection:
+        found = connection.execute("SELECT state FROM memory ORDER BY id")
+        return tuple(str(state) for (state,) in found)
 
 
 def broken(made: Books) -> str | None:

@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from hansard_store.errors import StoreError
-from tests.store.book_paths import WRITES, books, broken, logged, stored
+from tests.store.book_paths import WRITES, books, broken, logged, states, stored
 from tests.store.tripping import tripping
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +48,7 @@ def test_a_statement_that_fails_undoes_record_and_event(tmp_path: Path, name: st
     assert after != before
     with books(tmp_path) as made:
         assert tuple(logged(made)[events:]) == write.types
+        assert not write.states or states(made) == write.states
         assert broken(made) is None
 
 

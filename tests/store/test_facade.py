@@ -5,6 +5,7 @@ The same tests pass with the audit log in SQLite and with one in memory.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from hansard_store.approval_errors import (
 )
 from hansard_store.approval_records import ApprovalFilter
 from hansard_store.approval_states import Status
-from hansard_store.event_types import EventFilter
+from hansard_store.event_types import EventFilter, EventType
 from hansard_store.facade import Accountability, open_accountability
 from tests.store.accounts import (
     EMAIL,
@@ -137,8 +138,13 @@ def test_a_clock_set_back_gives_no_more_time_to_decide(desk: Accountability, clo
         desk.approve(found)
 
     events = desk.events()
-    assert [one.seq for one in events] == [2, 1]
-    assert events[0].time_ns < events[1].time_ns  # the order is that of the numbers
+    assert [(one.seq, one.type, one.action) for one in events] == [
+        (3, EventType.ACTION_EXPIRED, "send_email"),
+        (2, EventType.FAILURE, "clock"),
+        (1, EventType.ACTION_CREATED, "send_email"),
+    ]
+    assert json.loads(events[1].body)["set_back_ns"] == str(HOUR)
+    assert events[0].time_ns < events[2].time_ns  # the order is that of the numbers
 
 
 def test_what_a_clock_that_was_set_back_ended_is_on_no_list(

@@ -45,9 +45,9 @@ from hansard_collector.validate import ItemLimits
 from hansard_compiler.errors import ConfigError, HansardError
 from hansard_compiler.redaction import Redactor
 from hansard_store.audit.schedule import SealSchedule
-from hansard_store.audit_desk import AuditDesk
 from hansard_store.database import DataFolder, open_for_ingest
 from hansard_store.disk import keep_reserve
+from hansard_store.facade import Accountability
 from hansard_store.principals.links import new_code
 from hansard_store.principals.model import Scope
 from hansard_store.principals.service import Principals
@@ -318,7 +318,7 @@ def _data_folder(path: Path) -> DataFolder:
 
 
 def _seal_the_rest(folder: DataFolder, heads_copy: str | None) -> None:
-    with AuditDesk(folder, heads_copy=heads_copy) as desk:
+    with Accountability(folder, heads_copy=heads_copy) as desk:
         SealSchedule(desk.seal).end()
 
 

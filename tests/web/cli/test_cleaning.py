@@ -159,8 +159,12 @@ def test_damage_is_found_and_named(store: Path, on: Cli) -> None:
     ended = on("verify")
 
     assert ended.exit_code == 1
-    assert "content" in ended.stdout
-    assert "failed" in ended.stderr
+    assert ended.stdout.splitlines() == [
+        "seals: content 1: is not as Hansard wrote it",
+        "contents: content 1: its bytes are not those of its digest",
+    ]
+    assert "2 findings" in ended.stderr
+    assert "restore a backup" in ended.stderr
 
 
 def test_sizes_and_limits_speak_of_the_same_bytes() -> None:
