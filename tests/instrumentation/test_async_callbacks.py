@@ -39,7 +39,9 @@ class Later:
 )
 def test_a_compile_takes_plain_functions(option: Any) -> None:
     with pytest.raises(AsyncCallback, match=f"{next(iter(option))}= is called without await"):
-        hansard.compile_step(None, None, [ITEM], provider="openai", model="gpt-5", **option)
+        hansard.compile_step(
+            None, None, [ITEM], provider="openai", model="gpt-5", token_budget=900, **option
+        )
 
 
 def test_a_loop_of_a_transcript_that_is_async_is_awaited() -> None:
