@@ -39,7 +39,7 @@ ORDER BY id DESC LIMIT 1
 _SAME_TAG = f"""
 {SELECT} INDEXED BY annotation_step
 WHERE trace_id = :trace AND span_id = :span AND side = :side AND kind = 'tag' AND name = :name
-  AND ended_ns IS NULL LIMIT 1
+  AND ended_ns IS NULL AND span IS NULL LIMIT 1
 """
 _COUNT = """
 SELECT count(*) FROM annotation INDEXED BY annotation_step
@@ -54,7 +54,7 @@ _ADD_OF_SPAN = """
 INSERT INTO annotation (
   span, trace_id, span_id, side, kind, name, value, label, text, source, author, door, created_ns,
   removed
-) VALUES (?, ?, ?, ?, 'score', ?, ?, ?, ?, ?, ?, 'otlp', ?, '[]')
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'otlp', ?, '[]')
 """
 _DROP_OF_SPAN = "DELETE FROM annotation WHERE span = ?"
 # The newest that ended so are kept: the index goes by number within one thing.
@@ -165,16 +165,17 @@ class Annotation:
         return "standing" if self.row.ended is None else self.row.ended  # type: ignore[return-value] # one of two
 
 
-class ToldScore(NamedTuple):
-    """A score that a span or one of its log records tells."""
+class SpanAnnotation(NamedTuple):
+    """A score that a span or one of its log records has, or a tag of its run."""
 
-    name: str
-    value: float | None
-    label: str | None
-    explanation: str | None
-    source: str | None
-    author: str
-    is_of_run: bool  # said of the whole run
+    name: str  # of the score; the tag itself
+    value: float | None = None
+    label: str | None = None
+    explanation: str | None = None
+    source: str | None = None
+    author: str = ""
+    is_of_run: bool = False  # of the whole run
+    kind: Literal["score", "tag"] = "score"
 
 
 def annotation_of(row: Sequence[Any]) -> Annotation:
@@ -276,18 +277,22 @@ def release_annotations(connection: apsw.Connection, trace_id: bytes, *, most: i
 # ---- told by spans
 
 
-def add_told_scores(
-    connection: apsw.Connection, scores: Sequence[ToldScore], *, span: int, of: ReceivedSpan
+def add_of_span(
+    connection: apsw.Connection,
+    annotations: Sequence[SpanAnnotation],
+    *,
+    span: int,
+    of: ReceivedSpan,
 ) -> None:
-    """Add the scores that a span tells."""
+    """Add the scores and tags that a span has."""
     at_ns = of.sort_ns if of.end_ns is None else of.end_ns
-    for one in scores:
+    for one in annotations:
         place = (b"", 0) if one.is_of_run else (of.span_id, of.side)
-        said = (one.name, one.value, one.label, one.explanation, one.source, one.author)
+        said = (one.kind, one.name, one.value, one.label, one.explanation, one.source, one.author)
         connection.execute(_ADD_OF_SPAN, (span, of.trace_id, *place, *said, at_ns))
 
 
-def drop_told_scores(connection: apsw.Connection, span: int) -> None:
+def drop_of_span(connection: apsw.Connection, span: int) -> None:
     """Remove what was derived from a span."""
     connection.execute(_DROP_OF_SPAN, (span,))
 

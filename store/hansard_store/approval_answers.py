@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hansard_compiler.calls import Json
@@ -51,6 +52,12 @@ def approval_json(approval: Approval) -> Json:
         "decided_method": decided_method(approval),
         "decided_at": time_text(approval.decided_ns),
         "approvers": _approvers(approval),
+        "approvals_required": approval.approvals_required,
+        "approvals_left": approval.approvals_left,
+        "approved_by": [
+            {"name": one.name, "method": one.method or CLAIMED.method, "at": time_text(one.at_ns)}
+            for one in approval.grants
+        ],
         "policy": _policy(approval),
         "execution": _execution(approval),
     }
@@ -64,6 +71,25 @@ def decided_method(approval: Approval) -> str | None:
     if approval.decided_by is None or approval.decided_by == SYSTEM.name:
         return None
     return approval.decided_method or CLAIMED.method
+
+
+def progress_text(approval: Approval) -> str:
+    """Return how many approved it so far, where it takes several; else nothing.
+
+    `1 of 2 approved, by ana; 1 more needed`
+    """
+    if approval.approvals_required == 1:
+        return ""
+    names = [one.name for one in approval.approved_by]
+    by = f", by {listed(names)}" if names else ""
+    left = approval.approvals_left
+    more = f"; {left} more needed" if left else ""
+    return f"{len(names)} of {approval.approvals_required} approved{by}{more}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a sentence has them: `ana, bo and cid`."""
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 def event_json(event: StoredEvent) -> Json:

@@ -5,7 +5,8 @@ ApprovalConflict (HTTP 409)   it stands otherwise than the caller believed; `det
 ├── IllegalTransition         that state cannot follow this one
 ├── ApprovalExpired           its time is over
 ├── RevisionChanged           another draft than the one that was looked at
-├── NotAsked                  this person is not, or not yet, among those who are asked
+├── ApprovedByYou             the same person approves the same draft a second time
+├── NotAsked (HTTP 403)       this person is not, or not yet, among those who are asked
 ├── ClaimRefused              it may not run: already_claimed not_approved arguments_changed …
 ├── OutcomeKnown              how it ended is known: nobody has to settle it
 ├── NotUndoable               there is nothing to undo, or no way to
@@ -62,8 +63,14 @@ class RevisionChanged(ApprovalConflict):
     code = "revision_changed"
 
 
+class ApprovedByYou(ApprovalConflict):
+    """Another person has to approve: this one approved the same draft before."""
+
+    code = "approved_by_you"
+
+
 class NotAsked(ApprovalConflict):
-    """Others are asked about this one."""
+    """Others are asked about this one; `details["asked"]` names them. Answered with 403."""
 
     code = "not_asked"
 

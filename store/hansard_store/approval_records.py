@@ -38,6 +38,15 @@ class Approver:
 
 
 @dataclass(frozen=True, slots=True)
+class Grant:
+    """One person's approval of the draft that is there, where several are needed."""
+
+    name: str
+    method: str | None  # how the name is known
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Action:
     """A tool and its arguments."""
 
@@ -56,6 +65,8 @@ class PolicyNote:
     check_id: int | None = None
     receipts: tuple[str, ...] = ()  # event:SEQ of receipts that had to be stored first
     facts: Mapping[str, str] = field(default_factory=dict)  # what it was told beside the action
+    approvals_required: int = 1  # of distinct people
+    approvers: tuple[str, ...] | None = None  # out of whom; None: rules name nobody
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +87,7 @@ class Proposal:
     undo_of: str | None = None
     undo: Action | None = None
     approvers: Sequence[Approver] = ()
+    approvals_required: int = 1  # of distinct people, out of the approvers where there are any
     batch_id: str | None = None  # of the proposer's own choice: 32 hex digits
     told: PolicyNote | None = None  # what the proposer's own rules said
     proposal_key: str | None = None  # sent again, it is the same proposal
@@ -154,6 +166,8 @@ class Approval:
     requested_by: tuple[str, ...] = ()  # the principals that requested it; empty: unknown
     requested_method: str | None = None  # how they are known; None: not on record
     decided_method: str | None = None  # how `decided_by` is known; None: not on record
+    approvals_required: int = 1  # of distinct people
+    approved_by: tuple[Grant, ...] = ()  # of this draft so far; empty where one is enough
     execution: Execution = Execution()
     drafts: tuple[Draft, ...] | None = None  # None: not asked for
 
@@ -164,6 +178,18 @@ class Approval:
     @property
     def key(self) -> bytes:
         return bytes.fromhex(self.approval_id)
+
+    @property
+    def grants(self) -> tuple[Grant, ...]:
+        """Who approved the draft that is there, also where one is enough."""
+        if self.approvals_required > 1 or self.status is not Status.APPROVED:
+            return self.approved_by
+        return (Grant(self.decided_by or "", self.decided_method, self.decided_ns or 0),)
+
+    @property
+    def approvals_left(self) -> int:
+        """How many people more have to approve this draft; 0 once it is decided."""
+        return self.approvals_required - len(self.grants) if self.is_pending else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from hansard_store.approval_records import (
     Approver,
     Execution,
     Field,
+    Grant,
     PolicyNote,
 )
 from hansard_store.approval_states import PENDING, Status
@@ -32,13 +33,13 @@ from hansard_store.stored_json import json_of
 
 _FIXED = (
     "approval_id", "tool", "effect", "agent", "trace_id", "span_id", "channel", "batch_id",
-    "undo_of", "created_ns", "lifetime_ns", "approvers", "proposal_key", "requested_method",
+    "undo_of", "created_ns", "lifetime_ns", "proposal_key", "requested_method",
 )  # fmt: skip
 _CHANGING = (
     "status", "revision", "version", "arguments", "arguments_hash", "is_redacted", "is_exact",
     "description", "fields", "undo", "note", "reason", "updated_ns", "expires_ns", "decided_by",
     "decided_ns", "asked", "escalates_ns", "policy", "token", "token_ends_ns", "requested_by",
-    "decided_method",
+    "decided_method", "approved_by", "approvers", "approvals_required",
 )  # fmt: skip
 _ALL = (*_FIXED, *_CHANGING)
 _ADD = f"""
@@ -327,7 +328,20 @@ def _row(approval: Approval) -> dict[str, Any]:
         "approvers": canonical_json([[one.name, one.within_ns] for one in approval.approvers]),
         "policy": canonical_json(dataclasses.asdict(approval.policy)),
         "requested_by": canonical_json(list(approval.requested_by)),
+        "approved_by": _grants_text(approval),
     }
+
+
+def _grants_text(approval: Approval) -> str | None:
+    if approval.approvals_required == 1:
+        return None
+    told = [{**dataclasses.asdict(one), "at_ns": str(one.at_ns)} for one in approval.approved_by]
+    return canonical_json(told)
+
+
+def _grants(text: str | None) -> tuple[Grant, ...]:
+    told = json_of(text or "[]")
+    return tuple(Grant(one["name"], one["method"], int(one["at_ns"])) for one in told)
 
 
 def _in_order(value: Json) -> str:
@@ -365,6 +379,7 @@ def _approval(row: Sequence[Any]) -> Approval:
             "undo": None if told["undo"] is None else json_of(told["undo"]),
             "approvers": tuple(Approver(*one) for one in json_of(told["approvers"])),
             "requested_by": tuple(json_of(told["requested_by"] or "[]")),
+            "approved_by": _grants(told["approved_by"]),
         },
         run_id=run_id,
         step_id=f"{run_id}-{span_id.hex()}" if span_id else None,

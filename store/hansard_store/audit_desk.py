@@ -343,7 +343,14 @@ class AuditDesk:
             connection = self._connections.get()
             with transaction(connection):
                 log = self._log(connection)
-                work = Work(connection, log, self.keeper, self._clock(), self.source)
+                work = Work(
+                    connection,
+                    log,
+                    self.keeper,
+                    self._clock(),
+                    self.source,
+                    is_open=self._authority.is_open,
+                )
                 notice(work, self._uptime())
                 done = do(work)
                 keeping.prepare(self._chain(connection, log), accepts=accepts)

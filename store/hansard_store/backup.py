@@ -37,6 +37,7 @@ from hansard_store.disk import RESERVE, disk_use, folder_bytes, need_space, sync
 from hansard_store.errors import NotABackupError, NotEmptyError, StoreError, StoreNewerError
 from hansard_store.events import head
 from hansard_store.payloads import blob_path
+from hansard_store.private import make_private
 
 ARCHIVE_SUFFIX = ".tar.zst"
 MANIFEST = "backup.json"
@@ -81,7 +82,7 @@ def back_up(
     with _reading(folder) as reader:
         size = disk_use(folder, reader).total_bytes
         need_space("the backup", target, size_bytes=size * (2 if is_archive else 1))
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(target.parent)
         with _working_folder(target.parent, "backup") as working:
             # An archive is made of a copy, too: what is written to meanwhile cannot be streamed.
             copy, packed = working / "copy", working / "packed"
@@ -271,7 +272,7 @@ def restore(
     with ExitStack() as undo:
         if not folder.path.exists():
             undo.callback(shutil.rmtree, folder.path, ignore_errors=True)
-        folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder.path)
         with _working_folder(folder.path, "restore") as working:
             restored = DataFolder(working / "data")
             restored.create()

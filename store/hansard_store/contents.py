@@ -9,6 +9,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import NamedTuple
 
 import apsw
@@ -24,6 +25,8 @@ _MIN_CUT_CHARS = 256  # below, a whole content is cheaper than its pieces
 _KNOWN_DIGESTS = 40_000
 _KNOWN_NODES = 0  # pieces remember theirs
 _HELD_BYTES = 8 * 1024 * 1024  # of contents that wait; more are written at once
+# Of all writers of this process: the pieces of a lost connection's writer are not the next one's.
+_GENERATIONS = count(1)
 _KEPT_PER_KEY = 3  # interleaved sub-agents share a trace and a key
 
 
@@ -62,10 +65,11 @@ class CutValue(NamedTuple):
 class ContentCutter:
     """Cuts texts, reusing the pieces of the previous text under the same trace and key.
 
-    Used by one thread. Keeps at most `_REUSE_BYTES` of text.
+    Used by one thread. Keeps at most `reuse_bytes` of text.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, reuse_bytes: int = _REUSE_BYTES) -> None:
+        self._reuse_bytes = reuse_bytes
         self._previous: OrderedDict[tuple[bytes, str], list[CutValue]] = OrderedDict()
         self._held_chars = 0
 
@@ -103,7 +107,7 @@ class ContentCutter:
         before = self._previous.pop(slot, [])
         self._held_chars += _chars(values) - _chars(before)
         self._previous[slot] = values
-        while self._held_chars > _REUSE_BYTES:
+        while self._held_chars > self._reuse_bytes:
             _, dropped = self._previous.popitem(last=False)
             self._held_chars -= _chars(dropped)
 
@@ -164,7 +168,7 @@ class ContentWriter:
         self._nodes: Numbering[tuple[int, int]] = Numbering(
             connection, find=_FIND_NODE, last=_LAST_NODE, most=_KNOWN_NODES
         )
-        self._generation = 1
+        self._generation = next(_GENERATIONS)
         # Of this transaction: rows that are not written yet, with the ids of the first of them
         # (the others follow), and who uses what.
         self._held: list[tuple[bytes, bytes]] = []  # digest and bytes
@@ -294,7 +298,7 @@ class ContentWriter:
         self._expected.clear()
         self._uses.clear()
         self._list_uses.clear()
-        self._generation += 1
+        self._generation = next(_GENERATIONS)
 
 
 _READ = "SELECT body FROM content WHERE id = ?"

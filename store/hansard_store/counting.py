@@ -167,6 +167,14 @@ def is_step(flags: int) -> bool:
     return not flags & _NO_STEP
 
 
+def is_work(role: str, tool_name: str | None) -> bool:
+    """Return whether a step is an agent's work: its run is of kind `agent` then.
+
+    Every role but `other` is; of MCP's messages those that name a tool.
+    """
+    return role != "other" and (role != "mcp" or tool_name is not None)
+
+
 def set_flags(
     connection: apsw.Connection,
     run: RunState,

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Final
 
 _MAX_DEPTH = 3
-# Work on one value is not divided, so it is bounded: 16,000 messages of a list take 0.4 s, of which
-# a text of as many lists and objects as this has about as many.
-MOST_CONTAINERS: Final = 49_152
-MOST_PIECES: Final = 32_768
+# The rows of one item are written in one transaction, for which others wait: so they are bounded.
+MOST_CONTAINERS: Final = 49_152  # braces in texts count too: a megabyte of code has thousands
+MOST_PIECES: Final = 8_192  # of a value; as many messages take 0.2 s to write, and 0.1 to commit
+MOST_PIECES_OF_ITEM: Final = 2 * MOST_PIECES
 _SPACE = " \t\n\r"
 _raw_decode = json.JSONDecoder().raw_decode
 

@@ -14,9 +14,8 @@ import secrets
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import NoReturn
 
@@ -28,12 +27,22 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 from hansard_store import indexing
+from hansard_store.audit.schema import Alteration, alterations, migrations
 from hansard_store.audit.seal_marks import mark_changes
 from hansard_store.disk import give_up_reserve, need_space
-from hansard_store.errors import QueryLimitError, StoreBusyError, StoreError, StoreNewerError
+from hansard_store.errors import (
+    ConnectionLostError,
+    QueryLimitError,
+    SchemaAlteredError,
+    StoreBusyError,
+    StoreError,
+    StoreNewerError,
+)
+from hansard_store.private import make_private
 
 _log = logging.getLogger("hansard.store")
 
+_SCHEMA_NUMBER = "PRAGMA schema_version"
 _FIRST_WITH_SEALS = 23  # schema version
 _SEALS_AGAIN = re.compile(r"^-- seals again: (.+)$", re.MULTILINE)
 APPLICATION_ID = 0x48534E44  # "HSND", shown by file(1)
@@ -84,11 +93,19 @@ class DataFolder:
     def key_file(self) -> Path:
         return self.path / "key"
 
+    @property
+    def has_store(self) -> bool:
+        """Whether there is a database; raises StoreError where this user may not even look."""
+        try:
+            return self.database.exists()
+        except PermissionError as error:
+            raise StoreError(f"cannot look into {self.path}: {error.strerror}") from None
+
     def create(self) -> None:
         """Make the folder and its parts; of existing ones others lose every permission."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_private(self.path)
         _shut_out_others(self.path)
-        self.blobs.mkdir(exist_ok=True)
+        make_private(self.blobs)
         _shut_out_others(self.blobs)
 
     def key(self) -> bytes:
@@ -112,22 +129,21 @@ class DataFolder:
 
 def latest_version() -> int:
     """Return the newest schema version this code knows."""
-    return max(version for version, _, _ in _migrations())
+    return max(version for version, _, _ in migrations())
 
 
-def _migrations() -> list[tuple[int, str, str]]:
-    found = []
-    for entry in files("hansard_store").joinpath("migrations").iterdir():
-        if entry.name.endswith(".sql"):
-            number, _, name = entry.name.removesuffix(".sql").partition("_")
-            found.append((int(number), name, entry.read_text(encoding="utf-8")))
-    return sorted(found)
+class StoreConnection(apsw.Connection):
+    """A connection that may write; it remembers for which schema it was checked."""
+
+    checked: int | None = None  # the schema's number, which every change of the schema moves
+    altered: tuple[Alteration, ...] = ()  # what was found then, without what is harmless
 
 
 def open_for_ingest(folder: DataFolder, *, durability: str = "normal") -> apsw.Connection:
     """Return the connection that the pipeline thread owns, migrated to the newest schema.
 
     durability "normal" survives any crash of the process; "full" a power cut as well.
+    Raises SchemaAlteredError where the schema is not the one that the migrations make.
     """
     try:
         folder.create()
@@ -135,7 +151,11 @@ def open_for_ingest(folder: DataFolder, *, durability: str = "normal") -> apsw.C
         raise StoreError(f"cannot use {str(folder.path)!r}: {error.strerror}") from error
     connection = _open(folder)
     connection.pragma("synchronous", "FULL" if durability == "full" else "NORMAL")
-    migrate(folder, connection)
+    with ExitStack() as undone:
+        undone.callback(connection.close)
+        migrate(folder, connection)
+        need_own_schema(connection)
+        undone.pop_all()
     mark_changes(connection, folder.key())
     return connection
 
@@ -144,7 +164,8 @@ def open_for_accountability(folder: DataFolder) -> apsw.Connection:
     """Return a connection whose commits survive a power cut, whatever ingest uses.
 
     They leave the log to ingest, under which it is often long: a person's decision took twice the
-    time when it had to take in what ingest wrote.
+    time when it had to take in what ingest wrote. A store whose schema was altered can be read
+    through it; every transaction is refused (`begin`).
     """
     connection = _open(folder)
     connection.pragma("synchronous", "FULL")
@@ -161,6 +182,23 @@ def open_for_maintenance(folder: DataFolder, *, secure: bool = False) -> apsw.Co
     connection.pragma("secure_delete", value=secure)
     mark_changes(connection, folder.key())
     return connection
+
+
+def open_for_repair(folder: DataFolder) -> apsw.Connection:
+    """Return a connection for restoring the schema; its changes of rows leave no mark."""
+    connection = _open(folder)
+    connection.pragma("synchronous", "FULL")
+    connection.set_busy_timeout(_LONG_TIMEOUT_MS)
+    return connection
+
+
+def open_for_web(folder: DataFolder) -> None:
+    """Have a store that is read by pages made, or migrated.
+
+    An altered schema does not keep them from being read; nothing is decided through them.
+    """
+    with suppress(SchemaAlteredError):
+        open_for_ingest(folder).close()
 
 
 @contextmanager
@@ -218,7 +256,7 @@ def _shut_out_others(path: Path) -> None:
         path.chmod(mode & 0o700)
 
 
-def _open(folder: DataFolder) -> apsw.Connection:
+def _open(folder: DataFolder) -> StoreConnection:
     path = folder.database
     try:
         if not path.exists():
@@ -226,7 +264,7 @@ def _open(folder: DataFolder) -> apsw.Connection:
                 raise StoreError(f"{str(path)!r} is a symbolic link that leads nowhere")
             path.touch(mode=0o600)
         _shut_out_others(path)
-        connection = apsw.Connection(str(path), statementcachesize=_STATEMENT_CACHE)
+        connection = StoreConnection(str(path), statementcachesize=_STATEMENT_CACHE)
         connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
         if not path.stat().st_size:
             # Of effect on a new file only; lets gc give pages back to the disk, slice by slice.
@@ -239,6 +277,9 @@ def _open(folder: DataFolder) -> apsw.Connection:
         raise StoreError(f"cannot open {str(path)!r}: {error}") from error
     connection.pragma("wal_autocheckpoint", _WAL_AUTOCHECKPOINT_PAGES)
     connection.pragma("foreign_keys", value=True)
+    # What somebody else put into the schema cannot call Hansard's own functions, such as that of
+    # the marks (seal_marks.py); temporary triggers can.
+    connection.pragma("trusted_schema", value=False)
     connection.pragma("cache_size", -16000)
     return connection
 
@@ -253,8 +294,9 @@ def migrate(folder: DataFolder, connection: apsw.Connection) -> int:
 
     An older store is kept beside it first. Several processes may call it at once: one migrates, the
     others wait, and none sees a version in between. Raises StoreNewerError when the file is newer
-    than this code, NoSpaceError without room for the copy, and StoreBusyError when the write lock
-    cannot be had.
+    than this code, NoSpaceError without room for the copy, StoreBusyError when the write lock
+    cannot be had, and SchemaAlteredError for an older store whose schema was altered: what was
+    added would alter rows while they are migrated, and sealed.
     """
     known = latest_version()
     while schema_version(connection) < known:
@@ -273,7 +315,7 @@ def _migrating(connection: apsw.Connection) -> Iterator[bool]:
     deadline_s = time.monotonic() + _MIGRATION_WAIT_S
     while True:
         try:
-            begin(connection)
+            _begin_first(connection)
             break
         except StoreBusyError:
             if schema_version(connection) == latest_version():
@@ -290,9 +332,10 @@ def _apply_migrations(folder: DataFolder, connection: apsw.Connection) -> None:
     found = schema_version(connection)
     if found >= latest_version():
         return
+    need_own_schema(connection)
     if found:
         _keep_copy(folder, version=found)
-    made = [(number, sql) for number, _, sql in _migrations() if number > found]
+    made = [(number, sql) for number, _, sql in migrations() if number > found]
     for _, sql in made:
         connection.execute(sql)
         indexing.configure(connection)
@@ -333,13 +376,23 @@ def _keep_copy(folder: DataFolder, *, version: int) -> None:
     Raises NoSpaceError when the disk has no room for that. A copy that is there already is of an
     attempt that failed, and stays.
     """
-    kept = folder.path / f"hansard-schema-{version}.db"
+    name = f"hansard-schema-{version}.db"
+    if not (folder.path / name).exists():
+        _log.warning("migrating %s; it is kept as %s", folder.database, name)
+    keep_copy(folder, name)
+
+
+def keep_copy(folder: DataFolder, name: str) -> str:
+    """Copy the database as it is into its folder, and return the name of the copy.
+
+    Raises NoSpaceError when the disk has no room for that.
+    """
+    kept = folder.path / name
     for leftover in folder.path.glob(f".{kept.name}-*"):  # of a process that was killed
         leftover.unlink(missing_ok=True)
     if kept.exists():
-        return
+        return name
     need_space("a copy of the older store", folder.path, size_bytes=folder.database.stat().st_size)
-    _log.warning("migrating %s; it is kept as %s", folder.database, kept.name)
     copying = kept.with_name(f".{kept.name}-{os.getpid()}")
     copying.touch(mode=0o600)
     source, copy = open_reader(folder), apsw.Connection(str(copying))
@@ -350,6 +403,7 @@ def _keep_copy(folder: DataFolder, *, version: int) -> None:
         copy.close()
         source.close()
     copying.replace(kept)
+    return name
 
 
 @contextmanager
@@ -367,9 +421,14 @@ def transaction(connection: apsw.Connection) -> Iterator[None]:
 
 
 def begin(connection: apsw.Connection) -> None:
-    """Take the write lock; raises StoreBusyError when it cannot be had."""
-    with _asking(connection):
-        _take_lock(connection)
+    """Take the write lock.
+
+    Raises StoreBusyError when it cannot be had, SchemaAlteredError when the schema of the store is
+    not Hansard's: what decides, claims or seals does not go through tables that somebody altered.
+    """
+    _begin_first(connection)
+    with rolled_back_on_error(connection):
+        need_own_schema(connection)
 
 
 def begin_after_others(connection: apsw.Connection) -> None:
@@ -377,12 +436,62 @@ def begin_after_others(connection: apsw.Connection) -> None:
 
     For ingest, which takes the lock again as soon as it has given it back: SQLite lets writers look
     for it now and then, and a person's decision found it free by chance, after up to 3 s. Waits for
-    a quarter of a second at most.
+    a quarter of a second at most. An altered schema does not stop it: the transaction then holds an
+    event that says so, and what follows is not sealed until the schema is repaired.
     """
     until = time.monotonic() + _FIRST_S
     while _is_asked_for(connection) and time.monotonic() < until:
         time.sleep(_LOOK_S)
     _take_lock(connection)
+    altered = altered_objects(connection)
+    if altered:
+        _log_alteration(connection, altered)
+
+
+def begin_repair(connection: apsw.Connection) -> None:
+    """Take the write lock whatever the schema is."""
+    _begin_first(connection)
+
+
+def altered_objects(connection: apsw.Connection) -> tuple[Alteration, ...]:
+    """Return what makes the schema another one than Hansard's; () where nothing does.
+
+    All of it is compared when the connection is new, and when the schema's number has moved since
+    (3 µs else). Inside a transaction it holds until its end.
+    """
+    if not isinstance(connection, StoreConnection):
+        return ()
+    number = connection.execute(_SCHEMA_NUMBER).get
+    if number != connection.checked:
+        found, known = schema_version(connection), latest_version()
+        if found > known:
+            raise StoreNewerError(found, known)
+        all_found = alterations(connection)
+        connection.altered = tuple(one for one in all_found if not one.is_harmless)
+        connection.checked = number
+    return connection.altered
+
+
+def need_own_schema(connection: apsw.Connection) -> None:
+    """Raise SchemaAlteredError where the schema is another one than Hansard's."""
+    altered = altered_objects(connection)
+    if altered:
+        raise SchemaAlteredError([str(one) for one in altered])
+
+
+def _log_alteration(connection: apsw.Connection, altered: Sequence[Alteration]) -> None:
+    from hansard_store.audit.altered import note_alteration  # it needs this module
+
+    try:
+        with connection:  # a savepoint: what is wrong with the log does not stop ingest
+            note_alteration(connection, altered)
+    except apsw.Error as error:
+        _log.error("that the schema was altered cannot be logged: %s", error)
+
+
+def _begin_first(connection: apsw.Connection) -> None:
+    with _asking(connection):
+        _take_lock(connection)
 
 
 def _take_lock(connection: apsw.Connection) -> None:
@@ -442,17 +551,43 @@ def rolled_back_on_error(connection: apsw.Connection) -> Iterator[None]:
 
 def _raise_undone(connection: apsw.Connection, error: BaseException) -> NoReturn:
     """Roll back, and raise what a block failed with as the store's error, if it is one."""
-    roll_back(connection)
+    try:
+        roll_back(connection)
+    except ConnectionLostError as lost:
+        raise lost from error
     if isinstance(error, apsw.Error):
         raise _as_store_error(error) from error
     raise error
 
 
 def roll_back(connection: apsw.Connection) -> None:
-    """Undo the transaction, if there is one."""
+    """Undo the transaction, if there is one.
+
+    Raises ConnectionLostError when that fails, as on a disk that cannot be read any more. What the
+    connection then has of the file in memory may not be what is in the file: it is closed, and the
+    next one takes the store as it was committed.
+    """
     # SQLite itself rolls back on some errors (disk full); then there is nothing left to do.
-    if connection.in_transaction:
+    if not is_open(connection) or not connection.in_transaction:
+        return
+    try:
         connection.execute("ROLLBACK")
+    except apsw.Error as error:
+        _log.error("a transaction could not be rolled back; its connection is closed: %s", error)
+        with suppress(apsw.Error):  # of the same disk: it is closed all the same
+            connection.close(True)
+        raise ConnectionLostError(
+            f"the store cannot write now, and its connection was closed: {error}"
+        ) from error
+
+
+def is_open(connection: apsw.Connection) -> bool:
+    """Return whether a connection can be used: one that was lost is closed."""
+    try:
+        connection.in_transaction  # noqa: B018 - a closed one raises
+    except apsw.ConnectionClosedError:
+        return False
+    return True
 
 
 # What may pass, by itself or when somebody repairs it; a damaged file is among it because the
@@ -494,7 +629,8 @@ def limited(connection: apsw.Connection, *, timeout_ms: int) -> Iterator[None]:
             f"the query took longer than {timeout_ms / 1000:g} s; narrow it and try again"
         ) from error
     finally:
-        connection.set_progress_handler(None)
+        if is_open(connection):
+            connection.set_progress_handler(None)
 
 
 @contextmanager

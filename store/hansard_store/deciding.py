@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import apsw
@@ -12,17 +12,18 @@ from hansard_store.accounting import SYSTEM, Refusal, Who, Work, hash_of_secret,
 from hansard_store.approval_errors import (
     AlreadyDecided,
     ApprovalExpired,
+    ApprovedByYou,
     BadProposal,
     NotAsked,
     RevisionChanged,
 )
-from hansard_store.approval_records import Approval, PolicyNote
+from hansard_store.approval_records import Approval, Grant, PolicyNote
 from hansard_store.approval_states import Status
 from hansard_store.audit import clock
-from hansard_store.event_types import EventType
-from hansard_store.principals.errors import OwnRequest
-from hansard_store.principals.model import is_same
-from hansard_store.proposing import end, repropose, require
+from hansard_store.event_types import Content, EventType
+from hansard_store.principals.errors import CredentialNeeded, OwnRequest
+from hansard_store.principals.model import CLAIMED, is_same, looks_like
+from hansard_store.proposing import asked_with, end, next_escalation, repropose, require
 
 # A record from the future by more than this: the clock was set back, and would give more time.
 _CLOCK_SLACK_NS = 60 * 1_000_000_000
@@ -69,15 +70,17 @@ def approve(
     revision: int | None = None,
     edited: Mapping[str, Any] | None = None,
     note: PolicyNote | None = None,
+    comment: str | None = None,
 ) -> Approval | Refusal:
     """Grant the action as it is shown, or as the person edited it; the tool is never another one.
 
     An edit is a draft of its own: sent back, proposed again and approved, all at once. Policy was
-    asked about it before (`note`).
+    asked about it before (`note`). Where several people are needed, each approves the same draft,
+    and it awaits until the last of them has. `comment` is what the person says with it.
     """
     approval = settle(work, approvals.get(work.connection, approval_id))
     edited_hash = None if edited is None else work.keeper.hash_of(edited)
-    is_mine = approval.status is Status.APPROVED and approval.decided_by == _name(who)
+    is_mine = approval.status is Status.APPROVED and is_same(approval.decided_by, _name(who))
     if is_mine and edited_hash in (None, approval.arguments_hash):
         return approval
     if refusal := _refusal(work, approval, Status.APPROVED, who, revision):
@@ -85,11 +88,39 @@ def approve(
     is_edit = edited is not None and edited_hash != approval.arguments_hash
     if edited is not None and is_edit:
         approval = _edit(work, approval, edited, who, note or PolicyNote())
+        if refusal := _refusal(work, approval, Status.APPROVED, who, None):
+            raise refusal.error  # rules ask others about the new draft: nothing of it stays
+    elif refusal := _refusal_of_second(approval, who):
+        return refusal
+    told = [work.keeper.content("note", said)] if (said := _said(work, comment)) else []
+    if approval.approvals_left > 1:
+        return _add_approval(work, approval, who, is_edit=is_edit, told=told)
+    return _grant(work, approval, who, is_edit=is_edit, told=told)
+
+
+def _add_approval(
+    work: Work, approval: Approval, who: Who, *, is_edit: bool, told: Sequence[Content]
+) -> Approval:
+    """Note one approval of several: the action goes on awaiting the others."""
+    added = approvals.change(
+        work.connection, approval, approved_by=_with(work, approval, who), updated_ns=work.now_ns
+    )
+    body = {"arguments": added.arguments_hash, "edited": is_edit or None, **_count(added)}
+    work.tell_of(EventType.ACTION_APPROVAL_ADDED, who, added, body=body, contents=told)
+    return added
+
+
+def _grant(
+    work: Work, approval: Approval, who: Who, *, is_edit: bool, told: Sequence[Content]
+) -> Approval:
+    """Approve the action: the last person that it needs has."""
+    several = approval.approvals_required > 1
     ends_ns = work.now_ns + approval.lifetime_ns
     granted = approvals.change(
         work.connection,
         approval,
         status=Status.APPROVED,
+        approved_by=_with(work, approval, who) if several else (),
         decided_by=_name(who),
         decided_method=who.method,
         decided_ns=work.now_ns,
@@ -104,9 +135,45 @@ def approve(
         "arguments": granted.arguments_hash,
         "edited": is_edit or None,
         "token_ends_ns": str(ends_ns),
+        **(_count(granted) if several else {}),
     }
-    work.tell_of(EventType.ACTION_APPROVED, who, granted, body=body)
+    work.tell_of(EventType.ACTION_APPROVED, who, granted, body=body, contents=told)
     return granted
+
+
+def _with(work: Work, approval: Approval, who: Who) -> tuple[Grant, ...]:
+    return (*approval.approved_by, Grant(_name(who), who.method, work.now_ns))
+
+
+def _count(approval: Approval) -> dict[str, Any]:
+    """Return what the event of an approval says of how many there are."""
+    return {
+        "approvals": len(approval.approved_by),
+        "approvals_required": approval.approvals_required,
+    }
+
+
+def _said(work: Work, comment: str | None) -> str | None:
+    return work.keeper.words("note", comment.strip()) if comment and comment.strip() else None
+
+
+def _refusal_of_second(approval: Approval, who: Who) -> Refusal | None:
+    """Return why an approval does not count beside those that the draft has."""
+    names = [one.name for one in approval.approved_by]
+    known = next((one for one in names if looks_like(one, _name(who))), None)
+    if known is None:
+        return None
+    was = "you approved" if is_same(known, _name(who)) else f"{known!r}, a name like it, approved"
+    return Refusal(
+        ApprovedByYou(
+            f"{_name(who)!r} counts once: {was} draft {approval.revision} already; "
+            f"{approval.approvals_left} more of {approval.approvals_required} approvals needed, "
+            "each of another person",
+            approved_by=names,
+            approvals_required=approval.approvals_required,
+            approvals_left=approval.approvals_left,
+        )
+    )
 
 
 def reject(
@@ -119,7 +186,7 @@ def reject(
 ) -> Approval | Refusal:
     """End the action; nothing runs."""
     approval = settle(work, approvals.get(work.connection, approval_id))
-    if approval.status is Status.REJECTED and approval.decided_by == _name(who):
+    if approval.status is Status.REJECTED and is_same(approval.decided_by, _name(who)):
         return approval
     if refusal := _refusal(work, approval, Status.REJECTED, who, revision):
         return refusal
@@ -135,8 +202,8 @@ def revise(
         raise BadProposal("note", "say what is to be changed: a note is needed")
     told = work.keeper.words("note", note)
     approval = settle(work, approvals.get(work.connection, approval_id))
-    is_same = (approval.decided_by, approval.note) == (_name(who), told)
-    if approval.status is Status.REVISED and is_same:
+    is_mine = is_same(approval.decided_by, _name(who)) and approval.note == told
+    if approval.status is Status.REVISED and is_mine:
         return approval
     if refusal := _refusal(work, approval, Status.REVISED, who, revision):
         return refusal
@@ -149,6 +216,7 @@ def _send_back(work: Work, approval: Approval, who: Who, note: str) -> Approval:
         work.connection,
         approval,
         status=Status.REVISED,
+        approved_by=(),
         note=note,
         decided_by=_name(who),
         decided_method=who.method,
@@ -197,9 +265,11 @@ def _refusal(
             )
         )
     require_other(work, approval, who)
+    if wanted is Status.APPROVED:
+        _require_counted(work, approval, who)
     asked = [one.name for one in approval.approvers[: approval.asked]]
-    if asked and _name(who) not in asked:
-        return Refusal(NotAsked(f"{_name(who)!r} is not asked about this one", asked=asked))
+    if asked and not any(is_same(_name(who), one) for one in asked):
+        return Refusal(_not_asked(approval, _name(who), asked))
     require(approval, wanted)
     return None
 
@@ -211,6 +281,32 @@ def require_other(work: Work, approval: Approval, who: Who) -> None:
         return
     if any(is_same(principal.name, one) for one in approval.requested_by):
         raise OwnRequest(principal.name)
+
+
+def _require_counted(work: Work, approval: Approval, who: Who) -> None:
+    """Raise where a name is no second person's: what several people approve takes proof of each.
+
+    Of what was requested through a server, a name that nobody checked counts for nobody; in an
+    embedded store the agent that asks cannot be one of them.
+    """
+    if approval.approvals_required == 1 or work.is_open:
+        return
+    is_served = approval.requested_method not in (None, CLAIMED.method)
+    if is_served and (who.principal is None or not who.principal.is_authenticated):
+        raise CredentialNeeded
+    if is_same(approval.agent, _name(who)):
+        raise OwnRequest(_name(who))
+
+
+def _not_asked(approval: Approval, name: str, asked: Sequence[str]) -> NotAsked:
+    later = [one.name for one in approval.approvers[approval.asked :]]
+    then = f", then {', '.join(later)}" if later else ""
+    names = f"{', '.join(asked)}{then}"
+    return NotAsked(
+        f"{name!r} is not among those who decide about this one: {names}",
+        asked=list(asked),
+        approvers=[one.name for one in approval.approvers],
+    )
 
 
 def refuse_expired(approval: Approval) -> Refusal:
@@ -230,6 +326,7 @@ def decision_of(approval: Approval) -> dict[str, Any]:
         "decided_by": approval.decided_by,
         "decided_method": approval.decided_method,
         "decided_ns": None if approval.decided_ns is None else str(approval.decided_ns),
+        "approved_by": [one.name for one in approval.grants],
         "revision": approval.revision,
         "reason": approval.reason,
     }
@@ -238,16 +335,16 @@ def decision_of(approval: Approval) -> dict[str, Any]:
 def _escalate(work: Work, approval: Approval) -> Approval:
     due_ns, asked = approval.escalates_ns, approval.asked
     assert due_ns is not None
-    following = approval.approvers[asked]
-    is_last = asked + 1 >= len(approval.approvers) or following.within_ns is None
+    then = asked_with(approval.approvers, asked)
     changed = approvals.change(
         work.connection,
         approval,
-        asked=asked + 1,
-        escalates_ns=None if is_last else due_ns + (following.within_ns or 0),
+        asked=then,
+        escalates_ns=next_escalation(approval.approvers, then, due_ns),
         updated_ns=work.now_ns,
     )
-    body = {"from": approval.approvers[asked - 1].name, "to": following.name}
+    following = ", ".join(one.name for one in approval.approvers[asked:then])
+    body = {"from": approval.approvers[asked - 1].name, "to": following}
     work.tell_of(EventType.ACTION_ESCALATED, SYSTEM, changed, body=body)
     return changed
 

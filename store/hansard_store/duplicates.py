@@ -33,6 +33,9 @@ class CallFacts:
     dialect: str
     is_usage_alone: bool = False  # it says nothing but a model and what was used
     has_messages: bool = False
+    input: int | None = None  # the list of messages that it was asked with
+    output: int | None = None  # and that of its answer
+    is_failed: bool = False
 
     @property
     def has_tokens(self) -> bool:
@@ -86,6 +89,45 @@ def are_twins(one: CallFacts, other: CallFacts) -> bool:
     return overlap and same_usage
 
 
+def say_the_same(one: CallFacts, other: CallFacts) -> bool:
+    """Return whether two calls beside each other, of two instrumentations, are one by their words.
+
+    A framework that hands out a stream may end its span before the client below it sends anything:
+    neither is within the other, and its numbers come late or not at all. Equal messages in and out
+    are one call then, of two that failed without an answer equal messages in, and where none are
+    kept, equal numbers; unless ids or numbers contradict.
+    Two calls of one instrumentation are never one: each was told once.
+    """
+    if one.scope == other.scope or one.role != other.role:
+        return False
+    if one.response_id and other.response_id and one.response_id != other.response_id:
+        return False
+    if not _same_model(one.model, other.model):
+        return False
+    usage = [(call.tokens_input, call.tokens_output) for call in (one, other)]
+    if usage[0] != usage[1] and (None, None) not in usage:
+        return False
+    if one.output is not None or other.output is not None:
+        return (one.input, one.output) == (other.input, other.output)
+    if one.is_failed and other.is_failed and one.input is not None:
+        return one.input == other.input
+    return usage[0] == usage[1] and None not in usage[0]
+
+
+def is_repeat(one: CallFacts, other: CallFacts) -> bool:
+    """Return whether calls of two traces of one prompt are one call.
+
+    Stricter than beside one another in a trace, as rounds of one prompt may run at once: they tell
+    one response id, or two instrumentations tell the same output at the same time.
+    """
+    if not are_twins(one, other):
+        return False
+    if one.response_id and other.response_id:
+        return True
+    is_told = bool(one.tokens_output) and one.tokens_output == other.tokens_output
+    return one.scope != other.scope and is_told
+
+
 def is_usage_of(usage: CallFacts, call: CallFacts) -> bool:
     """Return whether usage alone is what a call beside it used: an accounting record, no call.
 
@@ -130,10 +172,12 @@ def _same_model(one: str | None, other: str | None) -> bool:
 
 
 _ALONE = int(SpanFlag.USAGE_ALONE)
-_COLUMNS = f"""
+_FAILED = int(SpanFlag.ERROR)
+CALL_FACTS = f"""
 span.id, span.role, span.model, call.response_id, call.tokens_input, call.tokens_output,
 span.sort_ns, span.end_ns, span.scope, span.dialect, span.flags & {_ALONE} <> 0,
-call.input_prefix IS NOT NULL OR call.output_prefix IS NOT NULL
+call.input_prefix IS NOT NULL OR call.output_prefix IS NOT NULL,
+call.input_prefix, call.output_prefix, span.flags & {_FAILED} <> 0
 """
 # An instrumentor that wraps an SDK which records itself, where the wrapper gives no context (a
 # streamed call): two scopes, one parent, begun at nearly the same time.
@@ -146,6 +190,22 @@ WHERE mine.id = :span AND other.scope <> mine.scope AND other.role = mine.role
 LIMIT 8
 """
 _TWINS_BEGIN_WITHIN_NS = 1_000_000_000
+# The same where the client below was late: it was imported first, or waited for a connection. What
+# is as equal as `say_the_same` wants it, so that many calls at one time do not hide the one.
+_SAME_WORDS = """
+SELECT other.id
+FROM span AS mine JOIN call AS my ON my.span = mine.id
+CROSS JOIN span AS other
+  ON other.trace_id = mine.trace_id AND other.parent_span_id = mine.parent_span_id
+  AND other.sort_ns BETWEEN mine.sort_ns - :window_ns AND mine.sort_ns + :window_ns
+CROSS JOIN call AS its ON its.span = other.id
+WHERE mine.id = :span AND other.scope <> mine.scope AND other.role = mine.role
+  AND (its.input_prefix, its.output_prefix) IS (my.input_prefix, my.output_prefix)
+  AND (my.output_prefix IS NOT NULL
+    OR (its.tokens_input, its.tokens_output) IS (my.tokens_input, my.tokens_output))
+LIMIT 64
+"""
+_LATE_WITHIN_NS = 10_000_000_000
 # Usage alone and the calls that it may be of; a call is looked for that began up to an hour before.
 _USAGE_AND_CALLS = f"""
 SELECT other.id
@@ -162,7 +222,7 @@ LIMIT 8
 _CALL_WITHIN_NS = 3_600_000_000_000
 _USAGE_WITHIN_NS = 10_000_000_000
 _FACTS = f"""
-SELECT {_COLUMNS} FROM span JOIN call ON call.span = span.id WHERE span.id = ? AND candidate = 1
+SELECT {CALL_FACTS} FROM span JOIN call ON call.span = span.id WHERE span.id = ? AND candidate = 1
 """
 
 
@@ -176,6 +236,13 @@ def near_beside(connection: apsw.Connection, span: int) -> list[int]:
     """Return the spans of a call's role that another scope began beside it at about its time."""
     bindings = {"span": span, "window_ns": _TWINS_BEGIN_WITHIN_NS}
     rows: list[Any] = connection.execute(_BESIDE, bindings).fetchall()
+    return [row[0] for row in rows]
+
+
+def same_words_beside(connection: apsw.Connection, span: int) -> list[int]:
+    """Return the spans beside a call, of another scope, that say what it says."""
+    bindings = {"span": span, "window_ns": _LATE_WITHIN_NS}
+    rows: list[Any] = connection.execute(_SAME_WORDS, bindings).fetchall()
     return [row[0] for row in rows]
 
 

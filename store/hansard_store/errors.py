@@ -3,7 +3,9 @@
 StoreError
 ├── StoreNewerError     the database was written by a newer Hansard
 ├── StoreCorruptError   a row cannot be read back
+├── SchemaAlteredError  a table, view or trigger is not Hansard's              (HTTP 503)
 ├── StoreBusyError      locked or full now; the same may work later
+│   └── ConnectionLostError  a transaction could not be undone; its connection is closed
 ├── NoSpaceError        not enough room on the disk for what was asked
 ├── NotEmptyError       a folder that is to be filled holds something already
 ├── NotABackupError     a folder or archive without a backup in it
@@ -18,7 +20,12 @@ StoreError
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from hansard_compiler.errors import HansardError
+
+_MOST_OBJECTS: Final = 5  # of an altered schema, in a message
 
 
 class StoreError(HansardError):
@@ -41,6 +48,22 @@ class StoreNewerError(StoreError):
         self.known = known
 
 
+class SchemaAlteredError(StoreError):
+    """Somebody altered the database's schema: nothing is decided or sealed through it."""
+
+    code = "schema_altered"
+
+    def __init__(self, objects: Sequence[str]) -> None:
+        shown = "; ".join(objects[:_MOST_OBJECTS])
+        if len(objects) > _MOST_OBJECTS:
+            shown += f"; and {len(objects) - _MOST_OBJECTS:,} more"
+        super().__init__(
+            f"the schema of the database was altered: {shown}. `hansard verify` names everything; "
+            "`hansard repair` restores the schema, and keeps the database as it is beside it"
+        )
+        self.objects = tuple(objects)
+
+
 class StoreCorruptError(StoreError):
     """A row is there but cannot be read back."""
 
@@ -51,6 +74,12 @@ class StoreBusyError(StoreError):
     """Locked, full or read-only at the moment."""
 
     code = "busy"
+
+
+class ConnectionLostError(StoreBusyError):
+    """A transaction could not be undone, so its connection was closed; nothing of it is stored."""
+
+    code = "connection_lost"
 
 
 class NoSpaceError(StoreError):

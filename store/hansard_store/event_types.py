@@ -18,6 +18,7 @@ class EventType(StrEnum):
     ACTION_CREATED = "action.created"
     ACTION_REVISED = "action.revised"
     ACTION_REPROPOSED = "action.reproposed"
+    ACTION_APPROVAL_ADDED = "action.approval_added"  # one of several that are needed
     ACTION_APPROVED = "action.approved"
     ACTION_REJECTED = "action.rejected"
     ACTION_EXPIRED = "action.expired"
@@ -35,6 +36,8 @@ class EventType(StrEnum):
     TRANSCRIPT_FOLDED = "transcript.folded"
     RECORD_SEALED = "record.sealed"  # hashes of rows that were written since the last one
     HEAD_ACCEPTED = "head.accepted"  # a person took an older state of the store for valid
+    SCHEMA_ALTERED = "schema.altered"  # ingest found tables, views or triggers of somebody else
+    SCHEMA_REPAIRED = "schema.repaired"  # a person had the shipped schema restored
     TASK_DECIDED = "task.decided"
     TOKEN_ADDED = "token.added"
     TOKEN_REVOKED = "token.revoked"

@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import apsw
+
 from hansard_compiler.retention import RetentionMode
 from hansard_store import approvals, deciding, proposal_checks, proposing, running
 from hansard_store.accounting import Refusal, Who, Work, new_id
@@ -33,13 +35,16 @@ from hansard_store.approval_states import Status
 from hansard_store.audit import clock
 from hansard_store.audit_desk import AuditDesk
 from hansard_store.database import DataFolder, store_errors
-from hansard_store.errors import StoreBusyError, StoreError
+from hansard_store.errors import SchemaAlteredError, StoreBusyError, StoreError
 from hansard_store.event_types import StoredEvent
 from hansard_store.memory_queries import written_under
 from hansard_store.memory_types import Memory
 from hansard_store.policy_port import DENY, AskPolicy, PolicyQuestion, StoredPolicy
 from hansard_store.policy_records import CheckKeeper
 from hansard_store.principals.authority import ME
+from hansard_store.principals.model import is_same
+
+_CANNOT_WRITE = StoreBusyError, SchemaAlteredError  # now; what is read is so all the same
 
 
 class Accountability(AuditDesk):
@@ -122,10 +127,13 @@ class Accountability(AuditDesk):
         by: str = ME,
         arguments: Mapping[str, Any] | None = None,
         revision: int | None = None,
+        comment: str | None = None,
     ) -> Approval:
         """Grant an action. Edited arguments are a draft of their own and pass policy again.
 
-        Raises AlreadyDecided with the first decision, unless it was the same one by the same.
+        Where it requires several people it awaits until the last of them approved the same draft;
+        a second approval of one of them is ApprovedByYou. `comment` is kept in the log. Raises
+        AlreadyDecided with the first decision, unless it was the same one by the same.
         """
         who, note = self._decider(by), None
         if arguments is not None:
@@ -135,28 +143,36 @@ class Accountability(AuditDesk):
                 note = self._ask(_question(before, arguments), who=who)
         return self._decide(
             lambda work: deciding.approve(
-                work, approval_id, who, revision=revision, edited=arguments, note=note
+                work,
+                approval_id,
+                who,
+                revision=revision,
+                edited=arguments,
+                note=note,
+                comment=comment,
             )
         )
 
     def approve_batch(
         self, batch_id: str, *, by: str = ME, revisions: Mapping[str, int] | None = None
     ) -> list[Approval]:
-        """Grant everything of a batch that still awaits a decision; all of it, or nothing.
+        """Grant everything of a batch that still awaits this person's decision, or nothing of it.
 
         `revisions`: the drafts that were looked at, by approval id; no others are granted.
         """
 
         def do(work: Work) -> list[Approval]:
-            granted = []
+            granted, who = [], self._decider(by)
             for approval_id in approvals.ids_of_batch(work.connection, batch_id):
                 found = approvals.get(work.connection, approval_id)
                 if deciding.settle(work, found).status is not Status.AWAITING:
                     continue
                 if revisions is not None and approval_id not in revisions:
                     continue
+                if any(is_same(one.name, who.name) for one in found.approved_by):
+                    continue  # it awaits somebody else
                 seen = None if revisions is None else revisions[approval_id]
-                one = deciding.approve(work, approval_id, self._decider(by), revision=seen)
+                one = deciding.approve(work, approval_id, who, revision=seen)
                 if isinstance(one, Refusal):
                     raise one.error  # undoes what was granted before it
                 granted.append(one)
@@ -289,6 +305,8 @@ class Accountability(AuditDesk):
             found = approvals.get(connection, approval_id)
             if deciding.is_over(connection, found, self._clock()):
                 found = self._expired(found)
+            if found.execution.state == "claimed":
+                found = self._recovered(connection, found)
             if not with_drafts:
                 return found
             return replace(found, drafts=drafts_of(self._log(connection), found))
@@ -316,14 +334,15 @@ class Accountability(AuditDesk):
             return approvals.count_by_status(connection)
 
     def settle_quietly(self) -> None:
-        """Expire what is due, if the store can be written to now."""
+        """Expire what is due, and mark what gone processes had claimed, if that can be written."""
         with self._reading() as connection:
             now_ns = self._clock() + clock.most_lost_ns(connection)
             is_due = approvals.due_ids(connection, now_ns=now_ns, limit=1)
             is_due = is_due or approvals.ids_to_escalate(connection, now_ns=now_ns, limit=1)
-        if is_due:
-            with suppress(StoreBusyError):
+        with suppress(*_CANNOT_WRITE):
+            if is_due:
                 self.expire_due()
+            self.recover_quietly()
 
     def recover_quietly(self) -> list[Approval]:
         """Recover where there is something to recover; nothing is written otherwise."""
@@ -408,8 +427,20 @@ class Accountability(AuditDesk):
                     work, approvals.get(work.connection, approval.approval_id)
                 )
             )
-        except StoreBusyError:  # it cannot be written now, and is over all the same
+        except _CANNOT_WRITE:  # it is over all the same
             return replace(approval, status=Status.EXPIRED, reason="expired")
+
+    def _recovered(self, connection: apsw.Connection, approval: Approval) -> Approval:
+        """Return a claimed approval as it is: of unknown outcome where its process is gone."""
+        now_ns = self._clock() + clock.most_lost_ns(connection)
+        lost = lost_claims(connection, now_ns=now_ns)
+        if approval.approval_id not in {one.approval_id for one in lost}:
+            return approval
+        try:
+            self.recover()
+        except _CANNOT_WRITE:  # nobody knows all the same
+            return replace(approval, execution=replace(approval.execution, state="unknown"))
+        return approvals.get(connection, approval.approval_id)
 
 
 def open_accountability(

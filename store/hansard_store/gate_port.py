@@ -73,7 +73,8 @@ class GatePort:
 
     def _approve(self, approval_id: str, told: Json) -> Approval:
         by, arguments = told.get("by") or ME, told.get("arguments")
-        return self.store.approve(approval_id, by=by, arguments=arguments)
+        note = told.get("note")
+        return self.store.approve(approval_id, by=by, arguments=arguments, comment=note)
 
     def _reject(self, approval_id: str, told: Json) -> Approval:
         return self.store.reject(approval_id, by=told.get("by") or ME, reason=told.get("reason"))
@@ -145,6 +146,7 @@ def _proposal(told: Json) -> Proposal:
         flags=told.get("flags") or {},
         lifetime_ns=HOUR_NS if expires_s is None else int(expires_s * _SECOND_NS),
         approvers=[Approver(one) for one in told.get("approvers") or ()],
+        approvals_required=told.get("approvals_required") or 1,
         told=_policy(told.get("policy") or {}),
         **_of(
             told,

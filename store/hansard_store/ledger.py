@@ -6,13 +6,14 @@ received = stored + duplicate + rejected + opened + deleted, always: a test adds
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import apsw
 
 QUARTER_NS = 15 * 60 * 1_000_000_000
 _KEPT_REFUSALS = 500
+_AGENT_CHARS = 200  # of a user agent are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,13 @@ _FORGET = "DELETE FROM refusal WHERE id <= (SELECT max(id) FROM refusal) - ?"
 
 @dataclass(slots=True)
 class LedgerBatch:
-    """What one transaction adds to the ledger: summed in memory, written once."""
+    """What one transaction adds to the ledger: summed in memory, written once.
 
+    A user agent, and a sentence that repeats a header, are texts of a sender: `redact` cuts secrets
+    out of them, before anything of them is cut off.
+    """
+
+    redact: Callable[[str], str]
     counts: dict[tuple[SenderKey, str], Count] = field(default_factory=lambda: defaultdict(Count))
     addresses: dict[SenderKey, str] = field(default_factory=dict)
     dialects: dict[SenderKey, str] = field(default_factory=dict)
@@ -96,6 +102,7 @@ class LedgerBatch:
 
     def of(self, sender: SenderKey, signal: str, *, address: str) -> Count:
         """Return the count to add to, of a sender and a signal."""
+        sender = self._clean(sender)
         self.addresses[sender] = address
         return self.counts[sender, signal]
 
@@ -117,8 +124,12 @@ class LedgerBatch:
 
     def refuse(self, refusal: Refusal) -> None:
         """Note a refusal, so that /health can tell it."""
-        self.addresses.setdefault(refusal.sender, refusal.address)
-        self.refusals.append(refusal)
+        sender, message = self._clean(refusal.sender), self.redact(refusal.message)
+        self.addresses.setdefault(sender, refusal.address)
+        self.refusals.append(replace(refusal, sender=sender, message=message))
+
+    def _clean(self, sender: SenderKey) -> SenderKey:
+        return replace(sender, user_agent=self.redact(sender.user_agent)[:_AGENT_CHARS])
 
     def _sender(self, connection: apsw.Connection, sender: SenderKey, *, now_ns: int) -> int:
         row = {

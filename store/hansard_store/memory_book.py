@@ -21,6 +21,7 @@ from hansard_compiler.compile_errors import InvalidInput
 from hansard_compiler.memory_models import (
     TRUST_GAP,
     AcceptMemory,
+    EndApprovedMemory,
     EndMemory,
     ReadMemory,
     Told,
@@ -31,6 +32,7 @@ from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store import memories
 from hansard_store.accounting import Who
+from hansard_store.argument_keeping import Keeper
 from hansard_store.database import DataFolder, open_for_ingest, transaction
 from hansard_store.event_types import Actor, Event, EventType
 from hansard_store.events import append
@@ -38,7 +40,7 @@ from hansard_store.memory_access import record
 from hansard_store.memory_answers import candidate_json, memory_json
 from hansard_store.memory_errors import BadMemory, NotCurrent
 from hansard_store.memory_keeping import MemoryKeeper
-from hansard_store.memory_permits import check_permit
+from hansard_store.memory_permits import check_end, check_permit, decider_of
 from hansard_store.memory_reads import get_memory, memories_by_number
 from hansard_store.memory_recall import contradicted_by, read_durable, read_working
 from hansard_store.memory_types import (
@@ -75,6 +77,14 @@ class WrittenMemory:
         return {**told, "conflicts": conflicts, "memory": memory_json(self.memory)}
 
 
+@dataclass(frozen=True, slots=True)
+class _Permit:
+    """Who ends a record, and the approval that permits it, where one does."""
+
+    by: Who
+    approval_key: bytes | None = None
+
+
 class MemoryBook:
     """The memory of one store. Threads share it, each with a connection of its own."""
 
@@ -93,6 +103,7 @@ class MemoryBook:
         self._clock = clock
         key = folder.key()
         self._keeper = MemoryKeeper(mode, Redactor(key), key)
+        self._arguments = Keeper(mode, Redactor(key), key)
         self._connections = OwnConnections(folder)
 
     def through(self, door: Door) -> MemoryBook:
@@ -153,13 +164,27 @@ class MemoryBook:
 
         Raises NotFoundError; NotCurrent where it ended; CredentialNeeded.
         """
-        return self._end("invalidate", asked, self._decider(asked.by), memories.end, _ENDED)
+        by = self._decider(asked.by)
+        return self._end("invalidate", asked, lambda _: _Permit(by), memories.end, _ENDED)
+
+    def invalidate_approved(self, asked: EndApprovedMemory) -> Memory:
+        """Say that a record does not hold, in the name of who approved exactly that.
+
+        The approval is the decision: the caller needs no token, and the claim of the action that is
+        being run. Raises NotApproved, NotFoundError; NotCurrent where it ended.
+        """
+
+        def permit(connection: apsw.Connection) -> _Permit:
+            approval = check_end(connection, asked, self._arguments)
+            return _Permit(decider_of(approval), approval.key)
+
+        return self._end("invalidate", asked, permit, memories.end, _ENDED)
 
     def purge(self, asked: EndMemory) -> Memory:
         """Remove a record's content for good; that it was there, who and why stay."""
         principal = self._authority.principal
         by = Who(Actor.ME, principal.name or self._keeper.clean_text(asked.by), principal)
-        return self._end("purge", asked, by, memories.purge, ("purged",))
+        return self._end("purge", asked, lambda _: _Permit(by), memories.purge, ("purged",))
 
     def expire_due(self) -> int:
         """Mark what is past its time, and return how much; reads leave it out before that."""
@@ -248,20 +273,23 @@ class MemoryBook:
     def _end(
         self,
         kind: AccessKind,
-        asked: EndMemory,
-        by: Who,
+        asked: EndMemory | EndApprovedMemory,
+        permit: Callable[[apsw.Connection], _Permit],
         change: Callable[[apsw.Connection, memories.Found, Ended], None],
         refused: Sequence[str],
     ) -> Memory:
         reason = self._keeper.clean_text(asked.reason)
         with self._transaction() as connection:
+            permitted = permit(connection)
+            by = permitted.by
             found = self._found(connection, asked.memory_id)
             if found.state in refused:
                 raise NotCurrent(found.memory_id.hex(), state=found.state, wanted="current")
             ended = Ended(self._clock(), by.name, reason, by.method)
             change(connection, found, ended)
             body = {"was": found.state, "reason_hash": self._keeper.hash_text(reason)}
-            return self._changed(connection, kind, found, asked, by, body)
+            key = permitted.approval_key
+            return self._changed(connection, kind, found, asked, by, body, approval_key=key)
 
     def _changed(
         self,
@@ -271,11 +299,13 @@ class MemoryBook:
         asked: Told,
         by: Who,
         body: Json,
+        *,
+        approval_key: bytes | None = None,
     ) -> Memory:
         """Record a change by a person or program, and return the record as it is now."""
         who, now_ns = self._toucher(asked), self._clock()
         record(connection, kind, [found.id], who, now_ns=now_ns)
-        self._tell(connection, kind, found.memory_id, who, by, body)
+        self._tell(connection, kind, found.memory_id, who, by, body, approval_key=approval_key)
         return self._one(connection, found.id, now_ns=now_ns)
 
     def _tell(

@@ -2,6 +2,7 @@
 
 MemoryRefused
 ├── WriterRefused       the writer lacks what entitles it: an approval, a step   (HTTP 403)
+├── NotApproved         no approved action that is being run says this           (HTTP 403)
 ├── NotRemembered       the retention mode keeps no content                      (HTTP 409)
 ├── TooLarge            more than a record may hold                              (HTTP 413)
 ├── NotCurrent          what was to be replaced or ended has changed             (HTTP 409)
@@ -29,6 +30,15 @@ class WriterRefused(MemoryRefused):
     def __init__(self, writer: str, why: str) -> None:
         super().__init__(f"the writer {writer!r} may not write this: {why}")
         self.writer = writer
+
+
+class NotApproved(MemoryRefused):
+    """Without a token that may decide, only what a person approved is ended, while that runs."""
+
+    code = "not_the_approved_end"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"no approval permits this: {why}")
 
 
 class NotRemembered(MemoryRefused):

@@ -10,6 +10,7 @@ import apsw
 
 from hansard_store.database import (
     DataFolder,
+    is_open,
     latest_version,
     open_for_accountability,
     open_for_ingest,
@@ -44,7 +45,7 @@ class OwnConnections:
         if os.getpid() != self._process:
             self._after_fork()
         connection: apsw.Connection | None = getattr(self._mine, "connection", None)
-        if connection is None:
+        if connection is None or not is_open(connection):
             connection = _open(self._folder)
             with self._lock:
                 if self._is_closed:

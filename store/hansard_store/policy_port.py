@@ -67,6 +67,8 @@ def note_of(check: PolicyCheck, asked: PolicyQuestion, *, check_id: int) -> Poli
         obligations=tuple(sorted(str(one) for one in check.obligations)),
         check_id=check_id,
         facts=asked.facts,
+        approvals_required=check.approvers.required,
+        approvers=check.approvers.names,
     )
 
 

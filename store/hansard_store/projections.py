@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hansard_compiler.calls import Message
 
 if TYPE_CHECKING:
-    from hansard_store.annotation_rows import ToldScore
+    from hansard_store.annotation_rows import SpanAnnotation
     from hansard_store.policy_checks import CheckRow
 
 
@@ -126,12 +126,14 @@ class SpanProjection(NamedTuple):
     payloads: tuple[bytes, ...] = ()  # digests of what it refers to
     attribute_tokens: str = ""
     conversation_id: str | None = None
+    prompt_id: str | None = None  # of its conversation; several lines: of several
     user_id: str | None = None
     domain: str | None = None
+    user_goal: str | None = None
     first_input: str | None = None
     last_output: str | None = None
     compilation: CompilationProjection | None = None
     checks: tuple[CheckRow, ...] = ()  # of policy
-    scores: tuple[ToldScore, ...] = ()  # evaluations
+    annotations: tuple[SpanAnnotation, ...] = ()  # evaluations, and tags of the run
     may_have_pending: bool = False  # its sender announces spans before they end (Logfire)
     notes: tuple[str, ...] = ()

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from hansard_store.approval_errors import BadProposal
-from hansard_store.approval_records import PolicyNote, Proposal
+from hansard_store.approval_records import Approver, PolicyNote, Proposal
 from hansard_store.argument_keeping import Keeper
 from hansard_store.policy_port import FACTS, PolicyQuestion
+from hansard_store.principals.model import distinct, is_same
 
 _HEX_ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _STEP_ID: Final = re.compile(r"([0-9a-f]{32})-[0-9a-f]{16}", re.ASCII)
-_MOST_APPROVERS: Final = 20
+MOST_APPROVERS: Final = 20
 MIN_LIFETIME_NS: Final = 1_000_000_000
 MAX_LIFETIME_NS: Final = 90 * 24 * 3600 * 1_000_000_000
 
@@ -47,13 +49,39 @@ def checked(proposal: Proposal, keeper: Keeper) -> Proposal:
         raise BadProposal("expires_in_s", "an approval lives from one second to 90 days")
     if proposal.one_per_channel and proposal.channel is None:
         raise BadProposal("channel", "one_per_channel needs a channel")
-    if len(proposal.approvers) > _MOST_APPROVERS:
-        raise BadProposal("approvers", f"at most {_MOST_APPROVERS} people can be asked")
+    if len(proposal.approvers) > MOST_APPROVERS:
+        raise BadProposal("approvers", f"at most {MOST_APPROVERS} people can be asked")
     for one in proposal.approvers:
         _check_name("approver", one.name, keeper)
+    _check_required(proposal)
     if proposal.batch_id is not None and not _HEX_ID.fullmatch(proposal.batch_id):
         raise BadProposal("batch_id", "the batch is 32 lower-case hex digits")
     return _with_run(replace(proposal, told=_clean(proposal.told, keeper)))
+
+
+def require_enough(
+    approvers: Sequence[Approver], required: int, *, requested_by: Sequence[str] = ()
+) -> None:
+    """Raise BadProposal where too few people are named: whoever requested it does not count."""
+    names = distinct(one.name for one in approvers)
+    able = [one for one in names if not any(is_same(one, other) for other in requested_by)]
+    if not names or len(able) >= required:
+        return
+    without = "" if len(able) == len(names) else ", without the principal that requested it"
+    raise BadProposal(
+        "approvals_required",
+        f"{required} approvals are required of {len(able)} approvers{without}: nobody could "
+        "approve this",
+    )
+
+
+def _check_required(proposal: Proposal) -> None:
+    required = proposal.approvals_required
+    if not 1 <= required <= MOST_APPROVERS:
+        raise BadProposal(
+            "approvals_required", f"from 1 to {MOST_APPROVERS} approvals can be required"
+        )
+    require_enough(proposal.approvers, required)
 
 
 def _check_name(what: str, given: str, keeper: Keeper) -> None:

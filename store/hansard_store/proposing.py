@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from hansard_compiler.calls import Json
-from hansard_store import approvals
+from hansard_store import approvals, proposal_checks
 from hansard_store.accounting import (
     SYSTEM,
     Who,
@@ -17,6 +17,7 @@ from hansard_store.accounting import (
     new_proposal_key,
 )
 from hansard_store.approval_errors import (
+    BadProposal,
     ClaimRefused,
     IllegalTransition,
     NotUndoable,
@@ -35,6 +36,7 @@ from hansard_store.approval_states import Status, is_legal
 from hansard_store.argument_keeping import Keeper, Kept
 from hansard_store.event_types import Actor, Content, EventType
 from hansard_store.policy_port import APPROVAL, DENY, RECEIPT, PolicyQuestion
+from hansard_store.principals.model import is_same
 
 
 def note_denial(work: Work, asked: PolicyQuestion, note: PolicyNote, who: Who) -> int:
@@ -96,12 +98,22 @@ def propose(
         "undo_of": approval.undo_of,
         "replaces": list(replaced) or None,
         "requested_by": list(approval.requested_by) or None,
+        **_asked_of(approval),
     }
     work.tell_of(
         EventType.ACTION_CREATED, who, approval, body=body, contents=[draft_content(work, approval)]
     )
     _note_gate(work, approval, note)
     return Proposed(approval, key, tuple(replaced))
+
+
+def _asked_of(approval: Approval) -> dict[str, Any]:
+    """Return what the event of a draft says of who is to approve it."""
+    several = approval.approvals_required > 1
+    return {
+        "approvers": [one.name for one in approval.approvers] or None,
+        "approvals_required": approval.approvals_required if several else None,
+    }
 
 
 def repropose(
@@ -124,6 +136,10 @@ def repropose(
     kept = work.keeper.keep(arguments)
     drafted = _draft(work, approval.tool, kept, description, flags, before=approval.arguments)
     lifetime = approval.lifetime_ns
+    requested_by = requesters(approval.requested_by, who)
+    approvers, required = _by_rules(approval.approvers, approval.approvals_required, note)
+    _check_reachable(work, approvers, required, requested_by)
+    asked = asked_first(approvers, required)
     changed = approvals.change(
         work.connection,
         approval,
@@ -135,12 +151,15 @@ def repropose(
             "decided_by": None,
             "decided_method": None,
             "decided_ns": None,
-            "requested_by": requesters(approval.requested_by, who),
+            "approvers": approvers,
+            "approvals_required": required,
+            "approved_by": (),
+            "requested_by": requested_by,
             "policy": _of_draft(note, approval.policy),
             "updated_ns": work.now_ns,
             "expires_ns": work.now_ns + lifetime,
-            "asked": min(1, len(approval.approvers)),
-            "escalates_ns": _first_escalation(approval.approvers, work.now_ns),
+            "asked": asked,
+            "escalates_ns": next_escalation(approvers, asked, work.now_ns),
             **keep,
         },
     )
@@ -148,6 +167,7 @@ def repropose(
         "arguments": changed.arguments_hash,
         "expires_ns": str(changed.expires_ns),
         "requested_by": list(changed.requested_by) or None,
+        **_asked_of(changed),
     }
     content = [draft_content(work, changed)]
     work.tell_of(
@@ -194,6 +214,7 @@ def undoing(work: Work, approval: Approval) -> Proposal:
         lifetime_ns=approval.lifetime_ns,
         undo_of=approval.approval_id,
         approvers=approval.approvers,
+        approvals_required=approval.approvals_required,
         facts=approval.policy.facts,
         requested_by=approval.requested_by,
     )
@@ -240,6 +261,10 @@ def _new(work: Work, proposal: Proposal, note: PolicyNote, *, key: str, who: Who
     undo_of = None
     if proposal.undo_of is not None:
         undo_of = approvals.find_id(work.connection, proposal.undo_of).hex()
+    requested_by = requesters(proposal.requested_by, who)
+    approvers, required = _by_rules(proposal.approvers, proposal.approvals_required, note)
+    _check_reachable(work, approvers, required, requested_by)
+    asked = asked_first(approvers, required)
     return Approval(
         number=0,
         approval_id=new_id(),
@@ -264,14 +289,15 @@ def _new(work: Work, proposal: Proposal, note: PolicyNote, *, key: str, who: Who
         expires_ns=work.now_ns + lifetime,
         decided_by=None,
         decided_ns=None,
-        approvers=tuple(proposal.approvers),
-        asked=min(1, len(proposal.approvers)),
-        escalates_ns=_first_escalation(proposal.approvers, work.now_ns),
+        approvers=approvers,
+        approvals_required=required,
+        asked=asked,
+        escalates_ns=next_escalation(approvers, asked, work.now_ns),
         policy=note,
         proposal_key=hash_of_secret(key),
         token=None,
         token_ends_ns=None,
-        requested_by=requesters(proposal.requested_by, who),
+        requested_by=requested_by,
         requested_method=who.method,
     )
 
@@ -318,10 +344,53 @@ def _lifetime(proposal: Proposal) -> int:
     return sum(one for one in times if one is not None)
 
 
-def _first_escalation(approvers: Sequence[Approver], now_ns: int) -> int | None:
-    if len(approvers) < 2 or approvers[0].within_ns is None:
+def _by_rules(
+    approvers: Sequence[Approver], required: int, note: PolicyNote
+) -> tuple[tuple[Approver, ...], int]:
+    """Return who has to approve a draft, and how many, once rules have narrowed it.
+
+    Raises BadProposal where the rules leave nobody.
+    """
+    given, required = tuple(approvers), max(required, note.approvals_required)
+    if note.approvers is None:
+        return given, required
+    if not given:
+        allowed = tuple(Approver(one) for one in note.approvers)
+    else:
+        allowed = tuple(
+            one for one in given if any(is_same(one.name, other) for other in note.approvers)
+        )
+    if not allowed:
+        raise BadProposal("approvers", "the rules let none of these approvers approve this")
+    return allowed, required
+
+
+def _check_reachable(
+    work: Work, approvers: Sequence[Approver], required: int, requested_by: Sequence[str]
+) -> None:
+    """Raise BadProposal where those who requested it are needed to approve it."""
+    if not work.is_open:
+        proposal_checks.require_enough(approvers, required, requested_by=requested_by)
+
+
+def asked_first(approvers: Sequence[Approver], required: int) -> int:
+    """Return how many approvers are asked at once: as many as have to approve."""
+    return asked_with(approvers, required - 1)
+
+
+def asked_with(approvers: Sequence[Approver], at: int) -> int:
+    """Return how many are asked once one is: who has no time of their own delays nobody."""
+    while at < len(approvers) and approvers[at].within_ns is None:
+        at += 1
+    return min(at + 1, len(approvers))
+
+
+def next_escalation(approvers: Sequence[Approver], asked: int, since_ns: int) -> int | None:
+    """Return when the next approver is asked; None where nobody is left."""
+    if not 0 < asked < len(approvers):
         return None
-    return now_ns + approvers[0].within_ns
+    within_ns = approvers[asked - 1].within_ns
+    return None if within_ns is None else since_ns + within_ns
 
 
 def _replace_pending(work: Work, proposal: Proposal) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from string import hexdigits
 
 import apsw
 
@@ -19,8 +20,13 @@ from hansard_store.errors import BadQueryError
 from hansard_store.figures import ALIVE_UNTIL, WAITS_UNTIL
 
 RUN_STATUSES = ("ok", "error", "open", "no_end", "blocked", "cancelled")
+RUN_KINDS = ("agent", "other")
+HIDDEN = "hidden"  # of a list of groups: runs of kind other that are in no group with an agent's
+ANY_KIND = "any"  # of a query: no condition
 FACET_KINDS = ("agent", "model", "tool", "service", "role")
+_GROUP_DIGITS = 32
 _FEW = 2000  # runs that may be read and sorted for one page
+_MANY = 20_000  # up to which common conditions are told from one another: 1 ms each
 _MAX_INTEGER = (1 << 63) - 1
 
 
@@ -34,6 +40,7 @@ class RunFilter:
     """
 
     q: str = ""
+    kind: str | None = None  # agent: with a step of an agent's work; other: without any
     status: tuple[str, ...] = ()
     agent: tuple[str, ...] = ()
     model: tuple[str, ...] = ()
@@ -41,6 +48,7 @@ class RunFilter:
     service: tuple[str, ...] = ()
     role: tuple[str, ...] = ()
     conversation: str | None = None
+    group: bytes | None = None
     user: str | None = None
     attributes: tuple[tuple[str, str | None], ...] = ()
     tag: tuple[str, ...] = ()
@@ -75,7 +83,33 @@ _SORTS = {
     "duration_ms": ("run.ended_ns - run.started_ns", "run INDEXED BY run_duration"),
     "cost_usd": ("coalesce(run.cost_usd_nano, -1)", "run INDEXED BY run_cost"),
 }
+# The same of agents' runs alone, which may be few among others.
+_AGENT_WALKS = {
+    "first_seen": "run INDEXED BY run_agent",
+    "started_at": "run INDEXED BY run_agent_started",
+    "duration_ms": "run INDEXED BY run_agent_duration",
+    "cost_usd": "run INDEXED BY run_agent_cost",
+}
 RUN_SORTS = tuple(_SORTS)
+
+
+def parse_kind(text: str | None) -> str | None:
+    """Return the kind of runs that a query asks for; None: both."""
+    if not text or text == ANY_KIND:
+        return None
+    if text not in RUN_KINDS:
+        known = ", ".join((*RUN_KINDS, ANY_KIND))
+        raise BadQueryError("kind", f"no run has kind {text!r}; known are {known}")
+    return text
+
+
+def parse_group(text: str | None) -> bytes | None:
+    """Return the group that a query names; None where it names none."""
+    if not text:
+        return None
+    if len(text) != _GROUP_DIGITS or not set(text) <= set(hexdigits):
+        raise BadQueryError("group", f"group is {text!r}; it has {_GROUP_DIGITS} hex digits")
+    return bytes.fromhex(text)
 
 
 def parse_sort(text: str) -> RunSort:
@@ -118,11 +152,13 @@ class _Driver:
     condition: str  # what its index is searched by
     number: str = "run.id"  # the run's number as its index holds it
     in_order: bool = False  # its index gives runs in the order they were first seen
+    index: str = ""  # the index alone, where its rows can be counted without those of their runs
 
-    def count(self, connection: apsw.Connection, bindings: dict[str, object]) -> int:
-        """Return how many runs it gives, at most _FEW."""
+    def count(self, connection: apsw.Connection, bindings: dict[str, object], *, limit: int) -> int:
+        """Return how many runs it gives, at most some."""
         sql = (
-            f"SELECT count(*) FROM (SELECT 1 FROM {self.table} WHERE {self.condition} LIMIT {_FEW})"
+            f"SELECT count(*) FROM (SELECT 1 FROM {self.index or self.table}"
+            f" WHERE {self.condition} LIMIT {limit})"
         )
         return int(connection.execute(sql, bindings).get)
 
@@ -148,6 +184,7 @@ def _facet(kind: str) -> _Condition:
             f"driver.kind = '{kind}' AND driver.value = :{kind}",
             number="driver.run",
             in_order=True,
+            index="run_facet AS driver",
         ),
     )
 
@@ -176,6 +213,7 @@ def _any_facet(kind: str) -> _Condition:
 _SINCE, _UNTIL = "run.started_ns >= :since_ns", "run.started_ns < :until_ns"
 _COLUMNS = {
     "conversation": _column("run.conversation_id = :conversation", "run_conversation"),
+    "group": _column("run.group_id = :group", "run_group", in_order=True),
     "user": _column("run.user_id = :user", "run_user", in_order=True),
     "since_ns": _column(_SINCE, "run_started"),
     "until_ns": _column(_UNTIL, "run_started"),
@@ -210,6 +248,18 @@ _STATUS = {
             " CROSS JOIN run ON run.trace_id = driver.trace_id",
             "run.status NOT IN ('error', 'cancelled')",
         ),
+    ),
+}
+# The number makes it a search of the partial index, whatever else is asked.
+_KIND = {
+    "agent": _column("run.id > 0 AND run.work_count > 0", "run_agent", in_order=True),
+    "other": _column("run.id > 0 AND run.work_count = 0", "run_other", in_order=True),
+    HIDDEN: _column(
+        """run.id > 0 AND run.work_count = 0 AND (run.group_id IS NULL OR NOT EXISTS (
+          SELECT 1 FROM run AS peer INDEXED BY run_group
+          WHERE peer.group_id = run.group_id AND peer.work_count > 0))""",
+        "run_other",
+        in_order=True,
     ),
 }
 _FACET = {kind: _facet(kind) for kind in FACET_KINDS}
@@ -250,6 +300,8 @@ def run_query(
         "after_id": after.id,
     }
     conditions = [*_column_conditions(wanted), *_status_conditions(wanted)]
+    if wanted.kind is not None:
+        conditions.append(_KIND[wanted.kind])
     for one in mark_conditions(wanted.tag, wanted.score):
         bindings |= one.bindings
         conditions.append(_mark(one))
@@ -261,6 +313,8 @@ def run_query(
         bindings["candidates"] = json.dumps(list(candidates))
         driver = _CANDIDATES.driver
     value, walk = _SORTS[sort.key]
+    if wanted.kind == "agent":
+        walk = _AGENT_WALKS[sort.key]
     number = "run.id" if driver is None else driver.number
     direction, compare = ("DESC", "<") if sort.descending else ("ASC", ">")
     if value == "run.id":
@@ -324,10 +378,11 @@ def _best_driver(
         return None
     if len(drivers) == 1 and drivers[0].in_order and sort.key == "first_seen":
         return drivers[0]
-    counts = [(driver.count(connection, bindings), driver) for driver in drivers]
-    fewest, driver = min(counts, key=lambda counted: counted[0])
-    if fewest < _FEW:
-        return driver
+    counts = [driver.count(connection, bindings, limit=_FEW) for driver in drivers]
+    if min(counts) < _FEW:
+        return drivers[counts.index(min(counts))]
     # All are common: only one that is in the wanted order already is better than that order.
-    in_order = (one for one in drivers if one.in_order)
-    return next(in_order, None) if sort.key == "first_seen" else None
+    in_order = [one for one in drivers if one.in_order] if sort.key == "first_seen" else []
+    if len(in_order) < 2:
+        return in_order[0] if in_order else None
+    return min(in_order, key=lambda one: one.count(connection, bindings, limit=_MANY))

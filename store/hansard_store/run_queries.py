@@ -41,6 +41,7 @@ class RunItem:
     name: str
     agent_name: str | None
     domain: str | None
+    user_goal: str | None
     status: str  # ok error open no_end blocked cancelled
     started_ns: int
     ended_ns: int | None  # None while there is no end
@@ -60,6 +61,8 @@ class RunItem:
     has_receipts: bool
     pinned: bool
     synthetic: bool
+    group_id: str | None  # of the traces of one prompt of one session
+    work_count: int  # steps of an agent's work
     has_pulse: bool  # its process says that it lives, as long as it does
     notes: Mapping[str, int]  # what was repaired, missing or refused -> how many spans
     models: tuple[str, ...]
@@ -70,6 +73,11 @@ class RunItem:
     def duration_ns(self) -> int | None:
         """None while there is no end, never negative."""
         return None if self.ended_ns is None else max(self.ended_ns - self.started_ns, 0)
+
+    @property
+    def kind(self) -> str:
+        """`agent` with a step of an agent's work (agent, model, tool, gate, …), else `other`."""
+        return "agent" if self.work_count else "other"
 
     @property
     def cost_usd(self) -> float | None:
@@ -101,22 +109,27 @@ class RunFacets:
     counts: Mapping[str, list[FacetCount]]
 
 
-_COLUMNS = f"""
+RUN_COLUMNS = f"""
   run.id, run.trace_id, run.version, run.change_seq, run.name, run.agent_name, run.domain,
   run.status, run.started_ns, run.ended_ns, run.news_ns, run.span_count, run.step_count,
   run.open_count, run.error_count, run.model_calls, run.tool_calls, run.tokens_input,
   run.tokens_output, run.tokens_cache_read, run.tokens_cache_write, run.tokens_reasoning,
   run.cost_usd_nano, run.conversation_id, run.user_id, run.first_input, run.last_output,
   run.has_receipts, run.pinned, run.synthetic, run.notes, {ALIVE_UNTIL},
-  run.alive_until_ns IS NOT NULL, {WAITS_UNTIL}
+  run.alive_until_ns IS NOT NULL, {WAITS_UNTIL}, run.work_count,
+  run.group_id, run.user_goal
 """
-_BY_TRACE = f"SELECT {_COLUMNS} FROM run WHERE trace_id = ?"
+_BY_TRACE = f"SELECT {RUN_COLUMNS} FROM run WHERE trace_id = ?"
 _BY_NUMBER = f"""
-SELECT {_COLUMNS} FROM json_each(:runs) AS wanted CROSS JOIN run ON run.id = wanted.value
+SELECT {RUN_COLUMNS} FROM json_each(:runs) AS wanted CROSS JOIN run ON run.id = wanted.value
 """
 _CHANGED = f"""
-SELECT {_COLUMNS} FROM run WHERE change_seq > :seq ORDER BY change_seq LIMIT :limit
+SELECT {RUN_COLUMNS} FROM run WHERE change_seq > :seq ORDER BY change_seq LIMIT :limit
 """
+_OF_KIND = {
+    "agent": "SELECT 1 FROM run INDEXED BY run_agent WHERE id > 0 AND work_count > 0 LIMIT 1",
+    "other": "SELECT 1 FROM run INDEXED BY run_other WHERE id > 0 AND work_count = 0 LIMIT 1",
+}
 _LAST_CHANGE = "SELECT coalesce(max(change_seq), 0) FROM run"
 _PREFIX = """
 SELECT trace_id FROM run WHERE trace_id BETWEEN :low AND :high ORDER BY trace_id LIMIT :limit
@@ -149,17 +162,17 @@ def list_runs(
     """
     after = decode_run_cursor(cursor, sort) if cursor else first_page(sort)
     with snapshot(connection):
-        found = _matching(
-            connection, wanted, _COLUMNS, sort=sort, after=after, now_ns=now_ns, limit=limit + 1
+        found = matching_rows(
+            connection, wanted, RUN_COLUMNS, sort=sort, after=after, now_ns=now_ns, limit=limit + 1
         )
-        items = _with_names(connection, [row[1:] for row in found[:limit]], now_ns=now_ns)
+        items = run_items(connection, [row[1:] for row in found[:limit]], now_ns=now_ns)
     if len(found) <= limit:
         return RunPage(items, None)
     last = RunCursor(found[limit - 1][0], found[limit - 1][1])
     return RunPage(items, last.encode(sort))
 
 
-def _matching(
+def matching_rows(
     connection: apsw.Connection,
     wanted: RunFilter,
     columns: str,
@@ -205,6 +218,28 @@ def _select(connection: apsw.Connection, query: RunQuery, columns: str, *, limit
     return connection.execute(sql, {**query.bindings, "limit": limit}).fetchall()
 
 
+def count_runs(connection: apsw.Connection, wanted: RunFilter, *, now_ns: int, limit: int) -> int:
+    """Return how many runs meet a filter, `limit` at most."""
+    sort = NEWEST_FIRST
+    after = first_page(sort)
+    with snapshot(connection):
+        if candidate_runs(connection, wanted) is not None:
+            found = matching_rows(
+                connection, wanted, "1", sort=sort, after=after, now_ns=now_ns, limit=limit
+            )
+            return len(found)
+        query = run_query(connection, wanted, sort=sort, after=after, now_ns=now_ns)
+        sql = (
+            f"SELECT count(*) FROM (SELECT 1 FROM {query.source} WHERE {query.where} LIMIT :limit)"
+        )
+        return int(connection.execute(sql, {**query.bindings, "limit": limit}).get)
+
+
+def has_runs_of_kind(connection: apsw.Connection, kind: str) -> bool:
+    """Return whether any run is of a kind."""
+    return connection.execute(_OF_KIND[kind]).get is not None
+
+
 def get_run(connection: apsw.Connection, run_id: str, *, now_ns: int) -> RunItem:
     """Return a run by its id or a unique prefix; raises NotFoundError or AmbiguousIdError."""
     with snapshot(connection):
@@ -212,7 +247,7 @@ def get_run(connection: apsw.Connection, run_id: str, *, now_ns: int) -> RunItem
         rows = connection.execute(_BY_TRACE, (trace_id,)).fetchall()
         if not rows:
             raise NotFoundError("run", run_id)
-        return _with_names(connection, rows, now_ns=now_ns)[0]
+        return run_items(connection, rows, now_ns=now_ns)[0]
 
 
 def runs_by_number(
@@ -220,7 +255,7 @@ def runs_by_number(
 ) -> dict[int, RunItem]:
     """Return runs by their numbers; those that are gone are left out."""
     rows = connection.execute(_BY_NUMBER, {"runs": json.dumps(list(numbers))}).fetchall()
-    return {item.id: item for item in _with_names(connection, rows, now_ns=now_ns)}
+    return {item.id: item for item in run_items(connection, rows, now_ns=now_ns)}
 
 
 def last_change(connection: apsw.Connection) -> int:
@@ -233,7 +268,7 @@ def changed_runs(
 ) -> list[RunItem]:
     """Return the runs that changed after a change_seq, oldest change first."""
     rows = connection.execute(_CHANGED, {"seq": since_change, "limit": limit}).fetchall()
-    return _with_names(connection, rows, now_ns=now_ns)
+    return run_items(connection, rows, now_ns=now_ns)
 
 
 def find_trace_id(connection: apsw.Connection, prefix: str) -> bytes:
@@ -251,7 +286,7 @@ def run_facets(
     """Return the most frequent values of the newest runs that meet a filter."""
     sort = NEWEST_FIRST
     with snapshot(connection):
-        rows = _matching(
+        rows = matching_rows(
             connection,
             wanted,
             f"run.status, {ALIVE_UNTIL}, {WAITS_UNTIL}",
@@ -281,7 +316,7 @@ def run_facets(
     return RunFacets(min(len(rows), FACET_SAMPLE), is_complete=complete, counts=counts)
 
 
-def _with_names(
+def run_items(
     connection: apsw.Connection, rows: Sequence[tuple[Any, ...]], *, now_ns: int
 ) -> list[RunItem]:
     """Add models, services and annotations to rows of runs, with two queries for all of them."""
@@ -319,6 +354,7 @@ def _item(
         name=row[4],
         agent_name=row[5],
         domain=row[6],
+        user_goal=row[36],
         status=status,
         started_ns=row[8],
         ended_ns=None if row[7] == "open" else row[9],
@@ -339,6 +375,8 @@ def _item(
         pinned=bool(row[28]),
         synthetic=bool(row[29]),
         notes=json.loads(row[30]),
+        work_count=row[34],
+        group_id=None if row[35] is None else row[35].hex(),
         has_pulse=bool(row[32]),
         models=tuple(models),
         service_names=tuple(services),

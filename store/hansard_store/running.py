@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,10 +33,13 @@ from hansard_store.approval_records import Action, Approval, Claim, Outcome
 from hansard_store.approval_states import Status
 from hansard_store.audit import clock
 from hansard_store.deciding import decision_of, is_from_the_future, require_other, settle
-from hansard_store.event_types import Actor, EventFilter, EventType
+from hansard_store.event_types import Actor, EventFilter, EventType, StoredEvent
 from hansard_store.policy_port import RECEIPT
+from hansard_store.principals.model import distinct, is_same
 from hansard_store.proposing import kept_undo
+from hansard_store.stored_json import json_of
 
+_MOST_EVENTS = 1_000  # of one approval and type
 _GRANTED, _CLAIMED = EventType.ACTION_APPROVED, EventType.ACTION_CLAIMED
 
 
@@ -62,6 +65,7 @@ def claim(work: Work, approval_id: str, bringing: Claiming) -> Claim | Refusal:
         _refuse(work, approval, bringing)
         or _refuse_arguments(work, approval, bringing)
         or _refuse_claimed(work, approval)
+        or _refuse_too_few(work, approval)
     )
     if refused is not None:
         return Refusal(refused)
@@ -295,10 +299,42 @@ def _refuse_claimed(work: Work, approval: Approval) -> ClaimRefused | None:
     )
 
 
+def _refuse_too_few(work: Work, approval: Approval) -> ClaimRefused | None:
+    """Return why not where the log has fewer approvals of the draft than were required of it."""
+
+    def read(type: EventType) -> Sequence[StoredEvent]:
+        wanted = EventFilter(type=type, approval_id=approval.key)
+        return work.log.read(wanted, limit=_MOST_EVENTS)
+
+    drafts = [*read(EventType.ACTION_CREATED), *read(EventType.ACTION_REPROPOSED)]
+    required = max((_told(one, "approvals_required") or 1 for one in drafts), default=1)
+    if required == approval.approvals_required == 1:
+        return None
+    given = [*read(EventType.ACTION_APPROVAL_ADDED), *read(_GRANTED)]
+    names = distinct(
+        one.who or one.actor for one in given if _told(one, "revision") == approval.revision
+    )
+    if len(names) >= required == approval.approvals_required:
+        return None
+    return ClaimRefused(
+        "record_altered",
+        f"approval {approval.approval_id[:8]} requires {required} approvals, and by the audit log "
+        f"{len(names)} people approved this draft; look at `hansard verify`",
+    )
+
+
+def _told(event: StoredEvent, name: str) -> int | None:
+    try:
+        found = json_of(event.body).get(name)
+    except (ValueError, AttributeError):  # it was altered: nothing is known by it
+        return None
+    return found if isinstance(found, int) else None
+
+
 def _known(approval: Approval, by: str, *, has_run: bool) -> Approval | Refusal:
     """Return what stands already: the same word of the same person is answered again."""
     ran = approval.execution
-    if ran.settled_by == by and ran.state == ("done" if has_run else "not_run"):
+    if is_same(ran.settled_by, by) and ran.state == ("done" if has_run else "not_run"):
         return approval
     short, told = approval.approval_id[:8], {"execution": ran.state, "settled_by": ran.settled_by}
     if ran.settled_by is not None:

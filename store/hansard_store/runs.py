@@ -6,6 +6,7 @@ end, so that a batch costs per run and not per span, whatever the size of the ru
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +24,10 @@ NO_ROOT = 9
 ROOT_FLAGS = SpanFlag.FOLLOWS_CALLS | SpanFlag.SUM_IS_WHOLE  # that say more of the run
 NO_TIMES = 2
 MANY_SCOPES = 0
-Fact = Literal["agent_name", "domain", "conversation_id", "user_id", "first_input", "last_output"]
+Fact = Literal[
+    "agent_name", "domain", "user_goal", "conversation_id", "user_id", "first_input",
+    "last_output", "prompt_id", "last_prompt_id",
+]  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -70,6 +74,14 @@ class RunState:
     call_scope: int | None
     has_receipts: int
     notes: str
+    work_count: int
+    prompt_id: str | None
+    last_prompt_id: str | None
+    prompt_span: int | None
+    last_prompt_span: int | None
+    group_id: bytes | None
+    user_goal: str | None
+    user_goal_span: int | None
     # Not stored: when the root and those who told a fact started, read with them, as are the root's
     # flags that concern the run; whether there is anything to write; and, of a run that
     # began in this transaction, its steps.
@@ -111,7 +123,7 @@ class RunState:
     def tell(self, fact: Fact, value: str | None, *, span: int, at_ns: int) -> None:
         """Take a fact that a span tells, unless one told it before whose word holds.
 
-        The earliest holds; of last_output, told with negative times, so the latest.
+        The earliest holds; of what is called last, told with negative times, so the latest.
         """
         if not value:
             return
@@ -121,6 +133,15 @@ class RunState:
             setattr(self, fact, value)
             setattr(self, by, span)
             self.told_ns[fact] = at_ns
+
+    def place_in_group(self) -> None:
+        """Set the group of the run, made of its conversation and the one prompt that it tells."""
+        session, prompt = self.conversation_id, self.prompt_id
+        if not session or not prompt or prompt != self.last_prompt_id or "\n" in prompt:
+            self.group_id = None
+        else:
+            told = "\0".join(("group", session, prompt)).encode("utf-8", "surrogatepass")
+            self.group_id = hashlib.sha256(told).digest()[:_GROUP_BYTES]
 
     def told(self) -> set[Fact]:
         """Return the facts that some span told."""
@@ -137,11 +158,15 @@ class RunState:
 _TOLD_BY: Mapping[Fact, str] = {
     "agent_name": "agent_span",
     "domain": "domain_span",
+    "user_goal": "user_goal_span",
     "conversation_id": "conversation_span",
     "user_id": "user_span",
     "first_input": "first_input_span",
     "last_output": "last_output_span",
+    "prompt_id": "prompt_span",
+    "last_prompt_id": "last_prompt_span",
 }
+_GROUP_BYTES = 16
 USAGE_COLUMNS = (
     "tokens_input",
     "tokens_output",
@@ -201,6 +226,10 @@ _NOT_DERIVED = (
     "id", "trace_id", "change_seq", "version", "synthetic", "news_ns", "span_count", "started_ns",
     "ended_ns",
 )  # fmt: skip
+_COUNTS = (
+    "span_count", "step_count", "open_count", "error_count", "model_calls", "tool_calls",
+    "work_count",
+)  # fmt: skip
 _DROP_MARKS = "DELETE FROM usage_below WHERE trace_id = ?"
 _FACETS = """
 INSERT OR IGNORE INTO run_facet (kind, value, run)
@@ -256,7 +285,8 @@ class RunWriter:
             teller = getattr(run, by)
             if teller is not None:
                 start_ns, end_ns, _ = found[teller]
-                run.told_ns[fact] = -end_ns if fact == "last_output" else start_ns
+                latest = {"last_output": -end_ns, "last_prompt_id": -start_ns}
+                run.told_ns[fact] = latest.get(fact, start_ns)
 
     def find(self, trace_id: bytes) -> RunState | None:
         """Return the run of a trace; None when there is none."""
@@ -308,6 +338,7 @@ class RunWriter:
         change = int(self._execute(_LAST_CHANGE).get)
         for run in changed:
             run.ask_tables(self._connection)
+            run.place_in_group()
             change += 1
             run.change_seq, run.version = change, run.version + 1
             run.news_ns = run.news_ns if self._now_ns is None else self._now_ns
@@ -329,8 +360,7 @@ def keep_numbers(execute: Callable[[str], object]) -> None:
 
 def _new_run(number: int, trace_id: bytes, *, start_ns: int, synthetic: bool) -> RunState:
     blank: dict[str, Any] = dict.fromkeys(_COLUMNS)
-    zero = ("span_count", "step_count", "open_count", "error_count", "model_calls", "tool_calls")
-    blank |= dict.fromkeys(zero, 0)
+    blank |= dict.fromkeys(_COUNTS, 0)
     blank |= {"id": number, "trace_id": trace_id, "change_seq": 0, "version": 0, "news_ns": 0}
     blank |= {"synthetic": int(synthetic), "root_rank": NO_ROOT, "name": "", "status": "ok"}
     blank |= {"started_ns": start_ns, "ended_ns": start_ns, "has_receipts": 0, "notes": "{}"}

@@ -23,6 +23,8 @@ from hansard_store.duplicates import (
     is_usage_of,
     judge,
     near_beside,
+    same_words_beside,
+    say_the_same,
     usage_and_calls,
 )
 from hansard_store.flags import SpanFlag
@@ -168,6 +170,9 @@ def _settle_twins(connection: apsw.Connection, run: RunState, span: int) -> None
         if is_usage_of(mine, facts) or is_usage_of(facts, mine):
             usage = mine if mine.is_usage_alone else facts
             counting.set_call_counted(connection, run, usage.span, counted=False)
+        elif say_the_same(mine, facts):
+            repeat = max(mine, facts, key=_order_of_equals)
+            counting.set_call_counted(connection, run, repeat.span, counted=False)
         elif are_twins(mine, facts):
             repeat = max(mine, facts, key=_order)
             counting.set_call_counted(connection, run, repeat.span, counted=False)
@@ -177,9 +182,17 @@ def _order(call: CallFacts) -> tuple[bool, int, int]:
     return call.dialect != OURS, call.start_ns, call.span
 
 
+def _order_of_equals(call: CallFacts) -> tuple[bool, bool, int, int]:
+    # Of several equal calls at one time, all that one instrumentation told must stay: the one that
+    # tells the provider's ids.
+    return call.dialect != OURS, call.response_id is None, call.start_ns, call.span
+
+
 def _possible_twins(connection: apsw.Connection, run: RunState, span: int) -> list[int]:
     same = _same_response(connection, run, span)
-    beside = near_beside(connection, span) if run.call_scope == MANY_SCOPES else []
+    beside: list[int] = []
+    if run.call_scope == MANY_SCOPES:
+        beside = near_beside(connection, span) + same_words_beside(connection, span)
     if run.fresh is None or run.fresh.has_usage_alone:
         beside += usage_and_calls(connection, span)
     return list(dict.fromkeys([*same, *beside]))

@@ -62,7 +62,9 @@ finish_reason, input_prefix, output_prefix, input_is_delta, tokens_input, tokens
 tokens_cache_read, tokens_cache_write, tokens_reasoning, cost_usd_nano, cost_source, first_token_ms
 """
 _ADD_CALL = f"INSERT INTO call ({_CALL_COLUMNS}) VALUES ({', '.join('?' * 21)})"
-_OLD = "SELECT flags, end_ns, notes, derived_version, role FROM span WHERE id = ?"
+_OLD = """
+SELECT flags, end_ns, notes, derived_version, role, tool_name FROM span WHERE id = ?
+"""
 _INERT = f"""
 UPDATE span SET derived_version = 0, role = 'other', tool_name = NULL, tool_call_id = NULL,
   flags = flags & ~{int(SpanFlag.DUPLICATE | SpanFlag.PENDING | SpanFlag.FOLDED)}
@@ -254,8 +256,8 @@ class SpanWriter:
             compilations.add_compilation(self._connection, run, made.compilation, span=number)
         if made.checks:
             policy_checks.add_checks_of_span(self._connection, made.checks, span=number, of=span)
-        if made.scores:
-            annotation_rows.add_told_scores(self._connection, made.scores, span=number, of=span)
+        if made.annotations:
+            annotation_rows.add_of_span(self._connection, made.annotations, span=number, of=span)
         if made.may_have_pending:
             self._fold_pending(number, span, made, run)
         tool_events.add_requested(self._connection, run, made.requested, span=number)
@@ -315,14 +317,14 @@ class SpanWriter:
     def _retract(self, number: int, run: RunState) -> None:
         """Take a span's derived rows, and its part of the run's totals, back."""
         old: Any = self._execute(_OLD, (number,)).fetchone()
-        flags, end_ns, notes, version, role = old
+        flags, end_ns, notes, version, role, tool_name = old
         if not version:
             return  # nothing is derived of it
         if role == "compile":
             compilations.remove_compilation(self._connection, run, span=number)
         if role == "policy":
             policy_checks.drop_checks_of_span(self._connection, number)
-        annotation_rows.drop_told_scores(self._connection, number)
+        annotation_rows.drop_of_span(self._connection, number)
         counting.remove_call(self._connection, run, number)
         counting.remove_sum(self._connection, run, number)
         tool_events.remove(self._connection, run, number)
@@ -331,6 +333,7 @@ class SpanWriter:
         run.forget_told(number)
         run.note(notes.split("\n") if notes else (), -1)
         run.step_count -= counting.is_step(flags)
+        run.work_count -= counting.is_work(role, tool_name)
         run.error_count -= 1 if flags & SpanFlag.ERROR else 0
         run.open_count -= 1 if end_ns is None and not flags & SpanFlag.TIME_HUGE else 0
 
@@ -355,6 +358,7 @@ def _tell_run(run: RunState, number: int, span: ReceivedSpan, made: SpanProjecti
     """Bring the run's own columns up to date with one more span."""
     flags = span.flags | made.flags
     run.step_count += counting.is_step(flags)
+    run.work_count += counting.is_work(made.role, made.tool_name)
     run.error_count += 1 if flags & SpanFlag.ERROR else 0
     run.open_count += 1 if span.is_open else 0
     run.note((*span.notes, *made.notes), 1)
@@ -363,7 +367,11 @@ def _tell_run(run: RunState, number: int, span: ReceivedSpan, made: SpanProjecti
     at_ns, said_ns = span.sort_ns, span.end_ns or span.sort_ns
     run.tell("agent_name", made.agent_name, span=number, at_ns=at_ns)
     run.tell("domain", made.domain, span=number, at_ns=at_ns)
+    run.tell("user_goal", made.user_goal, span=number, at_ns=at_ns)
     run.tell("conversation_id", made.conversation_id, span=number, at_ns=at_ns)
+    if made.prompt_id:
+        run.tell("prompt_id", made.prompt_id, span=number, at_ns=at_ns)
+        run.tell("last_prompt_id", made.prompt_id, span=number, at_ns=-at_ns)
     run.tell("user_id", made.user_id, span=number, at_ns=at_ns)
     run.tell("first_input", made.first_input, span=number, at_ns=at_ns)
     run.tell("last_output", made.last_output, span=number, at_ns=-said_ns)

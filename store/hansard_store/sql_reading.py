@@ -15,8 +15,9 @@ from typing import Final, TypeAlias
 
 import apsw
 
+from hansard_store.audit.schema import alterations
 from hansard_store.database import DataFolder, limited, open_reader
-from hansard_store.errors import BadQueryError
+from hansard_store.errors import BadQueryError, SchemaAlteredError
 
 VIEWS: Final = frozenset({
     "runs", "steps", "context_items", "compilation_requests", "compilation_results",
@@ -59,7 +60,8 @@ def read_sql(
     """Answer one SELECT over VIEWS.
 
     Raises BadQueryError for anything else and for what SQLite refuses, QueryLimitError for what
-    takes longer than timeout_ms.
+    takes longer than timeout_ms, and SchemaAlteredError where a view or a table is not Hansard's:
+    its rows may be of nowhere.
     """
     if not 1 <= limit <= MOST_ROWS:
         raise BadQueryError("limit", f"limit is {limit}; it is 1 to {MOST_ROWS}")
@@ -82,6 +84,9 @@ def read_sql(
 def _guarded(folder: DataFolder) -> Iterator[apsw.Connection]:
     # A connection of its own: the authorizer would hinder whoever uses it next.
     with closing(open_reader(folder)) as connection:
+        altered = [one for one in alterations(connection) if not one.is_harmless]
+        if shown := [str(one) for one in altered if one.kind in ("table", "view")]:
+            raise SchemaAlteredError(shown)
         for name, most in _LIMITS.items():
             connection.limit(name, most)
         connection.authorizer = Authorizer(_shown_by_views(connection)).judge

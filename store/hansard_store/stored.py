@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import apsw
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
 from hansard_store.errors import StoreCorruptError
+from hansard_store.flags import SpanFlag
 from hansard_store.packing import unpack
 
 _COLUMNS = """
@@ -27,10 +28,31 @@ FROM json_each(?) AS wanted CROSS JOIN span ON span.id = wanted.value
 """
 _LOGS = """
 SELECT record, resource, scope FROM log_record
-WHERE trace_id = ? AND span_id = ? ORDER BY time_ns, id LIMIT ?
+WHERE trace_id = ? AND span_id = ? AND event_name IS NOT NULL ORDER BY time_ns, id LIMIT ?
+"""
+_SOME_LOG = """
+SELECT record, resource, scope FROM log_record WHERE trace_id = ? AND span_id = ? LIMIT 1
 """
 _LOGGED_SPANS = """
 SELECT DISTINCT span_id FROM log_record WHERE trace_id = ? AND span_id IS NOT NULL
+"""
+_HAS_LOGS = "SELECT 1 FROM log_record WHERE trace_id = ? AND span_id IS NOT NULL LIMIT 1"
+_LOGGED_OF = """
+SELECT unhex(wanted.value) FROM json_each(:spans) AS wanted
+WHERE EXISTS (
+  SELECT 1 FROM log_record WHERE trace_id = :trace AND span_id = unhex(wanted.value))
+"""
+_UNMARKED = f"""
+SELECT DISTINCT span_id FROM json_each(:spans) AS wanted
+  CROSS JOIN span ON span.trace_id = :trace AND span.span_id = unhex(wanted.value)
+WHERE flags & {int(SpanFlag.HAS_LOGS)} = 0
+"""
+_NAMED_BEFORE = """
+SELECT count(*) FROM (
+  SELECT 1 FROM log_record
+  WHERE trace_id = :trace AND span_id = :span AND event_name IS NOT NULL
+    AND (time_ns, id) < (:time_ns, :log)
+  LIMIT :most)
 """
 _RESOURCE = "SELECT record FROM resource WHERE id = ?"
 _SCOPE = "SELECT record FROM scope WHERE id = ?"
@@ -93,14 +115,56 @@ def list_span_rows(connection: apsw.Connection, trace_id: bytes, span_id: bytes)
 def list_log_rows(
     connection: apsw.Connection, trace_id: bytes, span_id: bytes, *, most: int
 ) -> list[LogRow]:
-    """Return the first log records of a span, by time."""
+    """Return the first log records of a span that are events, by time; else some one, if any.
+
+    Only events have names, and only by those a dialect reads a record: a span may have a hundred
+    thousand lines of text.
+    """
     rows: list[Any] = connection.execute(_LOGS, (trace_id, span_id, most)).fetchall()
+    rows = rows or connection.execute(_SOME_LOG, (trace_id, span_id)).fetchall()
     return [LogRow(*row) for row in rows]
 
 
+def are_first_events_before(
+    connection: apsw.Connection,
+    trace_id: bytes,
+    span_id: bytes,
+    *,
+    time_ns: int,
+    log: int,
+    most: int,
+) -> bool:
+    """Return whether `list_log_rows` would give no event from this time and log record on."""
+    given = {"trace": trace_id, "span": span_id, "time_ns": time_ns, "log": log, "most": most}
+    return bool(connection.execute(_NAMED_BEFORE, given).get == most)
+
+
 def spans_with_logs(connection: apsw.Connection, trace_id: bytes) -> set[bytes]:
-    """Return the ids of a trace that log records name, whether their spans came or not."""
+    """Return the ids of a trace that log records name, whether their spans came or not.
+
+    Costs a read of all log records of the trace; of a few spans, ask `logged_among`.
+    """
     rows: list[Any] = connection.execute(_LOGGED_SPANS, (trace_id,)).fetchall()
+    return {span_id for (span_id,) in rows}
+
+
+def logged_among(
+    connection: apsw.Connection, trace_id: bytes, span_ids: Iterable[bytes]
+) -> set[bytes]:
+    """Return those of some span ids of a trace that log records name."""
+    if connection.execute(_HAS_LOGS, (trace_id,)).get is None:  # as of most
+        return set()
+    given = {"trace": trace_id, "spans": json.dumps([one.hex() for one in span_ids])}
+    rows: list[Any] = connection.execute(_LOGGED_OF, given).fetchall()
+    return {span_id for (span_id,) in rows}
+
+
+def not_marked_as_logged(
+    connection: apsw.Connection, trace_id: bytes, span_ids: Iterable[bytes]
+) -> set[bytes]:
+    """Return those of some stored spans of a trace that do not say yet that they have logs."""
+    given = {"trace": trace_id, "spans": json.dumps([one.hex() for one in span_ids])}
+    rows: list[Any] = connection.execute(_UNMARKED, given).fetchall()
     return {span_id for (span_id,) in rows}
 
 

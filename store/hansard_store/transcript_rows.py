@@ -5,7 +5,7 @@ A conversation's line and a sub-agent's log are the same statements over tables 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -50,6 +50,10 @@ _BY_ID = f"SELECT {{owner}}, {_COLUMNS} FROM {{message}} WHERE id = ?"
 _READ = f"""
 SELECT {_COLUMNS} FROM {{message}} WHERE {{owner}} = :log AND position > :after
 ORDER BY position LIMIT :limit
+"""
+_BACKWARDS = f"""
+SELECT {_COLUMNS} FROM {{message}} WHERE {{owner}} = :log
+  AND position < :before AND position > :after ORDER BY position DESC
 """
 _HEAD = "SELECT coalesce(max(position), -1) FROM {message} WHERE {owner} = ?"
 _ADD_PAYLOAD = """
@@ -249,6 +253,15 @@ def read_rows(
     given = {"log": log.digest, "after": after, "limit": _ALL if limit is None else limit}
     rows: Any = connection.execute(tables_of(log).sql(_READ), given)
     return [Row(*row) for row in rows]
+
+
+def walk_back(
+    connection: apsw.Connection, log: LogId, *, before: int, after: int = -1
+) -> Iterator[Row]:
+    """Yield messages between two positions, the newest first, read as they are asked for."""
+    given = {"log": log.digest, "before": before, "after": after}
+    rows: Any = connection.execute(tables_of(log).sql(_BACKWARDS), given)
+    return (Row(*row) for row in rows)
 
 
 # ---- folds and marks

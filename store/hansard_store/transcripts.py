@@ -36,6 +36,7 @@ from hansard_compiler.transcript_views import (
     Mark,
     MarkKind,
     open_calls,
+    refuse_orphans,
 )
 from hansard_store import events
 from hansard_store import transcript_rows as rows
@@ -143,7 +144,7 @@ class SqliteTranscripts:
     ) -> list[StoredMessage]:
         """Append all or none, and return them as they are stored.
 
-        Raises BadMessage, MessageIdUsed, NotFoundError, StoreBusyError.
+        Raises BadMessage, MessageIdUsed, NotFoundError, ResultWithoutCall, StoreBusyError.
         """
         clean = self._kept if self._mode is not RetentionMode.FULL_PAYLOADS else None
         self._refuse_withheld()
@@ -164,9 +165,19 @@ class SqliteTranscripts:
         self, to: apsw.Connection, conversation: Conversation, log: LogId, entry: Entry
     ) -> StoredMessage:
         row, is_new = rows.add_message(to, log, entry, now_ns=self._clock())
+        stored = decode(log, row)
+        if is_new and row.role == "tool":
+            self._refuse_orphans(to, stored)
         if is_new and isinstance(log, ConversationId) and row.role in _MESSAGE_EVENTS:
             events.append(to, self._message_event(conversation, row))
-        return decode(log, row)
+        return stored
+
+    def _refuse_orphans(self, connection: apsw.Connection, added: StoredMessage) -> None:
+        # No call is open across a fold, so what is before the newest one answers nothing.
+        folds = rows.list_folds(connection, added.log)
+        after = folds[-1].message_position if folds else -1
+        found = rows.walk_back(connection, added.log, before=added.position, after=after)
+        refuse_orphans(added.body, (decode(added.log, row).body for row in found))
 
     def _payload(self, original: Original) -> PreparedPayload:
         made = prepare_payload(

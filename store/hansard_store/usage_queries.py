@@ -13,6 +13,7 @@ import apsw
 
 from hansard_store.errors import BadQueryError
 from hansard_store.figures import TokenSums, token_sums
+from hansard_store.flags import SpanFlag
 
 _DAY_NS = 86_400 * 1_000_000_000
 _MAX_NS = (1 << 63) - 1
@@ -53,6 +54,16 @@ SELECT coalesce(call.response_model, call.request_model), 1, count(*), {_CALL_SU
 FROM call WHERE call.run = :run AND call.counted = 1
 GROUP BY 1 ORDER BY 9 DESC, 4 DESC, 1
 """
+# Calls that ended well and report nothing; none where a step above them reports the sum of all.
+_SILENT = f"""
+SELECT
+  coalesce(sum(call.tokens_input IS NULL AND call.tokens_output IS NULL), 0),
+  coalesce(sum(call.cost_usd_nano IS NULL), 0)
+FROM call INDEXED BY call_run CROSS JOIN span ON span.id = call.span
+WHERE call.run = :run AND call.counted = 1 AND span.end_ns IS NOT NULL
+  AND NOT span.flags & {int(SpanFlag.ERROR)}
+  AND NOT EXISTS (SELECT 1 FROM usage_sum WHERE usage_sum.run = :run AND usage_sum.counted = 1)
+"""
 _QUERIES = {
     "day": _BY_RUN.format(
         key=f"date((run.started_ns + :offset) / {_DAY_NS} * 86400, 'unixepoch')",
@@ -66,6 +77,17 @@ _QUERIES = {
     ),
 }
 USAGE_GROUPS = tuple(_QUERIES)
+
+
+@dataclass(frozen=True, slots=True)
+class SilentCalls:
+    """How many counted calls of a run ended without an error and report no tokens, or no cost.
+
+    Where there are any, the run's sums are lower bounds.
+    """
+
+    tokens: int
+    cost: int
 
 
 def list_usage(
@@ -91,6 +113,11 @@ def list_usage(
 def run_usage(connection: apsw.Connection, run: int) -> list[UsageRow]:
     """Return what one run (by run.id) used, by model, the dearest first."""
     return [_row(row) for row in connection.execute(_OF_RUN, {"run": run})]
+
+
+def silent_calls(connection: apsw.Connection, run: int) -> SilentCalls:
+    """Return how many calls of one run (by run.id) are missing in its sums."""
+    return SilentCalls(*connection.execute(_SILENT, {"run": run}).get)
 
 
 def _row(row: Any) -> UsageRow:

@@ -17,6 +17,7 @@ import apsw
 
 from hansard_store.audit.acceptance import accepted_heads
 from hansard_store.audit.anchors import Anchors, copy_folder
+from hansard_store.audit.schema import alterations
 from hansard_store.contents import log_user, text_user
 from hansard_store.database import DataFolder, open_reader, snapshot
 from hansard_store.errors import StoreCorruptError
@@ -29,6 +30,7 @@ from hansard_store.text_bodies import contents_of, read_message, read_text
 from hansard_store.transcript_queries import decode_all
 from hansard_store.verification.approvals import check_approvals
 from hansard_store.verification.compiles import check_compiles
+from hansard_store.verification.decisions import check_decisions
 from hansard_store.verification.seals import SealCheck, SealReport
 
 _AT_ONCE = 200
@@ -53,6 +55,7 @@ class Report:
     findings: list[Finding]
     rows: int
     seals: SealReport = field(default_factory=SealReport)
+    notes: list[str] = field(default_factory=list)  # what differs, and alters no row
 
     @property
     def is_sound(self) -> bool:
@@ -82,7 +85,10 @@ def verify_store(
     On a connection of its own: one that has read the full-text indexes before would judge them by
     what it remembers of their structure (SQLite 3.54).
     """
-    connection = open_reader(folder)
+    try:
+        connection = open_reader(folder)
+    except apsw.CorruptError as error:  # a schema that SQLite cannot read
+        return Report([Finding("file", "(file)", "", str(error))], 0)
     try:
         store = _Store(connection, folder, folder.key(), copy_folder(heads_copy))
         return _verify(store, every=every, progress=progress)
@@ -93,11 +99,14 @@ def verify_store(
 def _verify(store: _Store, *, every: int, progress: Progress) -> Report:
     findings: list[Finding] = []
     rows = 0
+    notes = _notes(store.connection)
     for check, found in _WHOLE.items():
         findings += _first(check, found, store)
         progress(check, 1, 1)
     if any(finding.check == "file" for finding in findings):
-        return Report(findings, rows)  # rows read from damaged pages would tell nothing more
+        return Report(
+            findings, rows, notes=notes
+        )  # rows read from damaged pages would tell nothing more
     seals = SealCheck(store.connection, store.key)
     findings += [Finding("seals", *one) for one in seals.run()]
     progress("seals", 1, 1)
@@ -105,7 +114,14 @@ def _verify(store: _Store, *, every: int, progress: Progress) -> Report:
         broken, looked = _Scan(store.folder, store.connection, name, every, progress).run(look)
         findings += broken
         rows += looked
-    return Report(findings, rows, seals.report)
+    return Report(findings, rows, seals.report, notes)
+
+
+def _notes(connection: apsw.Connection) -> list[str]:
+    try:
+        return [str(one) for one in alterations(connection) if one.is_harmless]
+    except (apsw.CorruptError, apsw.SQLError):  # a finding of the checks
+        return []
 
 
 def _first(check: str, find: Callable[[_Store], _Found], store: _Store) -> list[Finding]:
@@ -118,6 +134,12 @@ def _first(check: str, find: Callable[[_Store], _Found], store: _Store) -> list[
 # ---- whole-store checks: each yields (table, row, message)
 
 _Found = Iterator[tuple[str, str, str]]
+
+
+def _schema(connection: apsw.Connection) -> _Found:
+    for one in alterations(connection):
+        if not one.is_harmless:
+            yield "(schema)", one.name, str(one)
 
 
 def _file(connection: apsw.Connection) -> _Found:
@@ -215,6 +237,7 @@ def _rows(check: Callable[[apsw.Connection], _Found]) -> Callable[[_Store], _Fou
 
 
 _WHOLE = {
+    "schema": _rows(_schema),
     "file": _rows(_file),
     "foreign keys": _rows(_foreign_keys),
     "ledger": _rows(_ledger),
@@ -225,12 +248,13 @@ _WHOLE = {
     "indexes": _rows(_indexes),
     "audit log": _events,
     "approvals": _rows(check_approvals),
+    "decisions": _rows(check_decisions),
     "transcripts": _rows(_transcripts),
 }
 
 
 # Rows that a check names; of the others the first says what has to be done.
-_MOST = {"approvals": 100, "compiles": 100}
+_MOST = {"approvals": 100, "compiles": 100, "decisions": 100, "schema": 100}
 
 
 # ---- row by row

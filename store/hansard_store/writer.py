@@ -6,10 +6,12 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import apsw
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
+from hansard_compiler.redaction import Redactor
 from hansard_store.contents import ContentWriter
 from hansard_store.counting import follow_root
 from hansard_store.database import begin_after_others, rolled_back_on_error
@@ -58,6 +60,9 @@ class IngestWriter:
     def __init__(self, connection: apsw.Connection, *, derived_version: int) -> None:
         self.connection = connection
         self._folder = folder_of(connection)
+        redactor = Redactor(self._folder.key())
+        # The same few texts come with every request.
+        self._redacted = lru_cache(maxsize=1024)(lambda text: redactor.redact_text(text).text)
         self._derived_version = derived_version
         self._contents = ContentWriter(connection)
         self._index = IndexWriter(connection)
@@ -99,7 +104,7 @@ class IngestWriter:
                 write_held=self._write_held,
             )
             logs = LogWriter(self.connection, runs=runs, contents=self._contents)
-            ledger = LedgerBatch()
+            ledger = LedgerBatch(self._redacted)
             redactions = RedactionWriter(self.connection)
             batch = Batch(spans, logs, runs, ledger, redactions, self._expect, self._write_held)
             yield batch

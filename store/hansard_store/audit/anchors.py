@@ -27,6 +27,7 @@ from typing import Final
 from hansard_store.database import DataFolder
 from hansard_store.errors import StoreBusyError
 from hansard_store.event_types import EventLog, Head
+from hansard_store.private import make_private
 
 if sys.platform == "win32":
 
@@ -266,7 +267,7 @@ def _read(place: Path, *, skips_damaged: bool = False) -> list[Anchor]:
 def _reserve(place: Path) -> _Reserved:
     path = place.with_name(f".{place.name}-{secrets.token_hex(4)}")
     try:
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(place.parent)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(bytes(_RESERVED_BYTES))

@@ -20,6 +20,7 @@ import apsw
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_bytes
 from hansard_store import events
+from hansard_store.audit.altered import alterations_since
 from hansard_store.audit.seal_marks import LAST_SEAL, Mark, read_marks
 from hansard_store.audit.seal_tables import (
     BLOCK,
@@ -280,6 +281,8 @@ def _write(
             str(one): hash_of_bucket(read_bucket(connection, one)) for one in sorted(buckets)
         },
     }
+    if altered := alterations_since(connection, plan.last):
+        body["altered"] = altered  # of these rows some were written through an altered schema
     if plan.marks:
         connection.execute(_DROP_MARKS, (plan.marks[-1].id,))
     number = _append(connection, leaves, body, after)

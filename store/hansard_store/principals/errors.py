@@ -3,8 +3,10 @@
 PrincipalError
 ├── CredentialNeeded    a decision without a credential                          (HTTP 401)
 ├── OwnRequest          the principal that requested an action decides about it  (HTTP 403)
+├── ScopeMissing        the token may not do this                                (HTTP 403)
 ├── BadTokenName        a name that no token may have                            (exit 2)
 ├── TokenExists         a token of this name is in force
+├── TokenLooksAlike     a token in force has a name that is read as this one
 └── UnknownToken        no token of this name is in force
 """
 
@@ -48,6 +50,12 @@ class OwnRequest(PrincipalError):
         self.name = name
 
 
+class ScopeMissing(PrincipalError):
+    """The token of a request may not do what it asks for."""
+
+    code = "scope_missing"
+
+
 class BadTokenName(ConfigError):
     """A name that no token may have."""
 
@@ -62,6 +70,18 @@ class TokenExists(PrincipalError):
     def __init__(self, name: str) -> None:
         super().__init__(
             f"there is a token of the name {name!r}; revoke it first: hansard tokens revoke {name}"
+        )
+
+
+class TokenLooksAlike(PrincipalError):
+    """A token in force has a name that people take for this one."""
+
+    code = "token_looks_alike"
+
+    def __init__(self, name: str, other: str) -> None:
+        super().__init__(
+            f"{name!r} is read as {other!r}, a token in force: who decided could not be told apart;"
+            " choose another name"
         )
 
 

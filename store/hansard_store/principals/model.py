@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal, get_args
 
+from hansard_store.lookalikes import skeleton
 from hansard_store.principals.errors import BadTokenName
 
 Method = Literal["token", "session", "claimed", "none"]
 METHODS: Final[tuple[Method, ...]] = get_args(Method)
 AUTHENTICATED: Final = frozenset({"token", "session"})
+# Plain characters that are read as others, as Unicode's table of confusables has them.
+_READ_AS: Final = {"1": "l", "|": "l", "0": "o", "rn": "m", "vv": "w"}
+_UNSEEN: Final = re.compile("[\u034f\ufe00-\ufe0f\U000e0100-\U000e01ef]")  # no letter, no space
+_PAIRS: Final = re.compile("|".join(re.escape(one) for one in _READ_AS))
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 # Words that the record uses for something else than a person or program with a token.
 _RESERVED: Final = frozenset(
@@ -57,9 +64,45 @@ CLAIMED: Final = Principal("", frozenset(), "claimed")
 NOBODY: Final = Principal("", frozenset(), "none")
 
 
-def is_same(one: str, other: str) -> bool:
-    """Whether two names are of one principal: letters of either case are the same."""
-    return one.casefold() == other.casefold()
+def name_key(name: str) -> str:
+    """Return what makes a name one name, wherever names are compared.
+
+    Letters of either case, forms of one letter (NFKC) and runs of spaces are the same; characters
+    that are not seen, or that only turn the direction of writing, do not count.
+    """
+    return " ".join(unicodedata.normalize("NFKC", _seen(name)).casefold().split())
+
+
+def is_same(one: str | None, other: str | None) -> bool:
+    """Whether two names are of one principal; None is nobody."""
+    return one is not None and other is not None and name_key(one) == name_key(other)
+
+
+def looks_like(one: str, other: str) -> bool:
+    """Whether two names are one, or are taken for one when they are read: `alice` and `a1ice`."""
+    return is_same(one, other) or not _readings(one).isdisjoint(_readings(other))
+
+
+def distinct(names: Iterable[str]) -> list[str]:
+    """Return names without those that are read as one before: of so many people they are."""
+    found: list[str] = []
+    for name in names:
+        if not any(looks_like(name, one) for one in found):
+            found.append(name)
+    return found
+
+
+def _seen(name: str) -> str:
+    """Return a name without what is not seen of it."""
+    shown = _UNSEEN.sub("", name)
+    return "".join(one for one in shown if unicodedata.category(one) != "Cf")
+
+
+def _readings(name: str) -> frozenset[str]:
+    """Return what a name is read as: a capital I is an i or an l."""
+    seen = _seen(name)
+    both = (skeleton(seen), skeleton(seen.replace("I", "l")))
+    return frozenset(_PAIRS.sub(lambda found: _READ_AS[found[0]], one) for one in both)
 
 
 def check_name(name: str) -> str:
@@ -69,7 +112,7 @@ def check_name(name: str) -> str:
             f"{name[:80]!r} is no name of a token: up to 64 letters, digits and ._@- in ASCII, "
             "beginning with a letter or digit"
         )
-    if name.casefold() in _RESERVED:
+    if any(looks_like(name, one) for one in _RESERVED):
         raise BadTokenName(f"{name!r} means something else in the record; choose another name")
     return name
 
@@ -79,7 +122,7 @@ def as_name(text: str) -> str:
     name = re.sub(r"[^A-Za-z0-9._@-]", "-", text)[:60].lstrip("._@-")
     if not name:
         return "user"
-    return f"user-{name}" if name.casefold() in _RESERVED else name
+    return f"user-{name}" if any(looks_like(name, one) for one in _RESERVED) else name
 
 
 def scopes_text(scopes: frozenset[Scope]) -> str:

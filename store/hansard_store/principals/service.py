@@ -16,23 +16,27 @@ from typing import Final
 
 import apsw
 
-from hansard_store.database import DataFolder, store_errors, transaction
+from hansard_store.database import DataFolder, altered_objects, store_errors, transaction
+from hansard_store.errors import SchemaAlteredError
 from hansard_store.event_types import Actor, Event, EventType
 from hansard_store.events import append
 from hansard_store.own_connections import OwnConnections
 from hansard_store.principals import links, sessions, tokens
-from hansard_store.principals.errors import TokenExists, UnknownToken
+from hansard_store.principals.errors import TokenExists, TokenLooksAlike, UnknownToken
 from hansard_store.principals.model import (
     ALL_SCOPES,
     Principal,
     Scope,
     as_name,
     check_name,
+    is_same,
+    looks_like,
     scopes_text,
 )
 from hansard_store.principals.tokens import NamedToken
 
 _CONFIGURED_WORD: Final = b"hansard configured token v1\0"
+_TABLES: Final = frozenset({"principal_token", "browser_session", "sign_in_link"})
 _MINUTE_NS: Final = 60 * 1_000_000_000
 _SHOWN_DIGITS: Final = 8
 
@@ -154,7 +158,7 @@ class Principals:
         """Add a token and return its secret, which is kept nowhere.
 
         Who may decide may read too: nobody decides about what they cannot see. Raises BadTokenName,
-        TokenExists.
+        TokenExists, TokenLooksAlike.
         """
         name, now_ns = check_name(name), self._clock()
         if Scope.DECIDE in scopes:
@@ -165,6 +169,8 @@ class Principals:
             known = tokens.find_by_name(connection, name)
             if known is not None and known.has_secret:
                 raise TokenExists(name)
+            if (other := _alike(connection, name)) is not None:
+                raise TokenLooksAlike(name, other)
             if known is not None:  # of links alone: from now on the name has a secret too
                 self._end(connection, known, by=by.name or who, now_ns=now_ns)
             tokens.add_token(connection, name, scopes, hash=hash, by=by.name or who, now_ns=now_ns)
@@ -239,6 +245,8 @@ class Principals:
     def _token_of_user(self, connection: apsw.Connection, user: str) -> NamedToken:
         """Return the token of a name, made without a secret where there is none."""
         name = as_name(user)
+        if _alike(connection, name) is not None:
+            name = f"user-{name}"
         found = tokens.find_by_name(connection, name)
         if found is None:
             now_ns = self._clock()
@@ -282,11 +290,25 @@ class Principals:
 
     @contextmanager
     def _reading(self) -> Iterator[apsw.Connection]:
+        """Lend this thread's connection; raises SchemaAlteredError where credentials are altered.
+
+        Other objects do not matter here: pages stay readable, and whoever decides is refused.
+        """
         with store_errors():
-            yield self._connections.get()
+            connection = self._connections.get()
+            altered = [one for one in altered_objects(connection) if one.table in _TABLES]
+            if altered:
+                raise SchemaAlteredError([str(one) for one in altered])
+            yield connection
 
     @contextmanager
     def _writing(self) -> Iterator[apsw.Connection]:
         connection = self._connections.get()
         with transaction(connection):
             yield connection
+
+
+def _alike(connection: apsw.Connection, name: str) -> str | None:
+    """Return the name of a token in force that is read as another name; None for none."""
+    names = [one.name for one in tokens.list_tokens(connection) if one.is_in_force]
+    return next((one for one in names if looks_like(one, name) and not is_same(one, name)), None)

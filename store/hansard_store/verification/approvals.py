@@ -17,6 +17,7 @@ import orjson
 
 from hansard_compiler.canonical import canonical_json
 from hansard_store.event_types import EventType
+from hansard_store.principals.model import distinct, is_same, looks_like
 
 _AT_ONCE = 200  # approvals whose events are in memory at a time
 
@@ -24,7 +25,7 @@ _OF_APPROVAL = (
     "number", "approval_id", "status", "revision", "tool", "arguments", "arguments_hash",
     "description", "trace_id", "span_id", "batch_id", "undo_of", "note", "reason", "created_ns",
     "expires_ns", "decided_by", "decided_method", "decided_ns", "token_ends_ns", "requested_by",
-    "requested_method",
+    "requested_method", "approvers", "approvals_required", "approved_by",
 )  # fmt: skip
 _APPROVALS = f"""
 SELECT {", ".join(_OF_APPROVAL)} FROM approval WHERE number > ? ORDER BY number LIMIT ?
@@ -117,6 +118,8 @@ def _page(connection: apsw.Connection, rows: Sequence[dict[str, Any]]) -> Found:
         row = row | {
             "arguments": _as_content(row["arguments"]),
             "requested_by": _json(row["requested_by"] or "[]"),
+            "approved_by": _json(row["approved_by"] or "[]"),
+            "approvers": _names(_json(row["approvers"])),
         }
         yield from (("approval", key.hex(), one) for one in expected.problems)
         yield from _differences("approval", key, row, expected.approval, expected.seqs)
@@ -142,10 +145,14 @@ def _draft(expected: _Expected, event: _Event) -> None:
     revision = event.body.get("revision")
     _set(
         expected, event, status="awaiting", revision=revision, tool=event.tool, note=None,
-        decided_by=None, decided_method=None, decided_ns=None,
+        decided_by=None, decided_method=None, decided_ns=None, approved_by=[],
         requested_by=event.body.get("requested_by", []), arguments_hash=event.body.get("arguments"),
         expires_ns=_number(event.body.get("expires_ns")), token_ends_ns=None, reason=None,
     )  # fmt: skip
+    # Events of earlier versions say neither, and a new draft changes them where rules do.
+    told = {name: event.body[name] for name in ("approvers", "approvals_required")
+            if name in event.body}  # fmt: skip
+    _set(expected, event, **told)
     draft = event.contents.get("draft")
     for name in ("arguments", "description"):
         expected.approval.pop(name, None)
@@ -163,6 +170,8 @@ def _created(expected: _Expected, event: _Event) -> None:
         requested_method=event.body.get("auth_method"),
         batch_id=_bytes(event.body.get("batch_id")), undo_of=_bytes(event.body.get("undo_of")),
     )  # fmt: skip
+    expected.approval.setdefault("approvals_required", 1)
+    expected.seqs.setdefault("approvals_required", event.seq)
 
 
 def _decided(status: str, content: str | None = None, **more: Any) -> Any:
@@ -177,11 +186,53 @@ def _decided(status: str, content: str | None = None, **more: Any) -> Any:
     return change
 
 
+def _sent_back(expected: _Expected, event: _Event) -> None:
+    _decided("revised", "note")(expected, event)
+    _set(expected, event, approved_by=[])
+
+
+def _approval_added(expected: _Expected, event: _Event) -> None:
+    """One person's approval of a draft: of the draft that is there, and each counted once."""
+    _check_approval(expected, event)
+    if _required(expected) == 1:
+        return
+    grant = {
+        "name": event.name, "method": event.body.get("auth_method"), "at_ns": str(event.time_ns),
+    }  # fmt: skip
+    given = expected.approval.get("approved_by", [])
+    if any(looks_like(one["name"], event.name) for one in given):
+        problem = f"event {event.seq} approves in the name {_shown(event.name)} a second time"
+        expected.problems.append(problem)
+    _set(expected, event, approved_by=[*given, grant])
+
+
 def _approved(expected: _Expected, event: _Event) -> None:
+    _approval_added(expected, event)
     _decided("approved")(expected, event)
     _set(expected, event, token_ends_ns=_number(event.body.get("token_ends_ns")))
-    if event.body.get("arguments") != expected.approval.get("arguments_hash"):
+    required, given = _required(expected), expected.approval.get("approved_by", [])
+    people = distinct(one["name"] for one in given)
+    if len(people) < required != 1:
+        expected.problems.append(
+            f"was approved by event {event.seq} with {len(people)} of {required} approvals"
+        )
+
+
+def _check_approval(expected: _Expected, event: _Event) -> None:
+    """Note what is wrong with an approval by itself: another draft, or a person who may not."""
+    stands, body = expected.approval, event.body
+    if body.get("arguments") != stands.get("arguments_hash"):
         expected.problems.append(f"event {event.seq} approves arguments that no draft has")
+    if body.get("revision") != stands.get("revision"):
+        expected.problems.append(f"event {event.seq} approves another draft than the one there was")
+    approvers = stands.get("approvers", [])
+    if approvers and not any(is_same(event.name, one) for one in approvers):
+        expected.problems.append(f"event {event.seq} approves, and its name is no approver's")
+
+
+def _required(expected: _Expected) -> int:
+    found = expected.approval.get("approvals_required", 1)
+    return found if isinstance(found, int) else 1
 
 
 def _claimed(expected: _Expected, event: _Event) -> None:
@@ -227,7 +278,8 @@ def _settled(expected: _Expected, event: _Event) -> None:
 _CHANGES: Mapping[str, Any] = {
     EventType.ACTION_CREATED: _created,
     EventType.ACTION_REPROPOSED: _draft,
-    EventType.ACTION_REVISED: _decided("revised", "note"),
+    EventType.ACTION_REVISED: _sent_back,
+    EventType.ACTION_APPROVAL_ADDED: _approval_added,
     EventType.ACTION_APPROVED: _approved,
     EventType.ACTION_REJECTED: _decided("rejected", "reason"),
     EventType.ACTION_EXPIRED: _decided("expired", reason="expired"),
@@ -307,6 +359,14 @@ def _json(text: str) -> Any:
 def _as_content(text: str) -> Any:
     """Return JSON as the log's contents have it: what JSON cannot say is tagged there."""
     return _json(canonical_json(_json(text)))
+
+
+def _names(approvers: Any) -> Any:
+    """Return the names of approvers as events have them."""
+    try:
+        return [name for name, _ in approvers]
+    except (TypeError, ValueError):
+        return approvers
 
 
 def _number(text: Any) -> int | None:

@@ -47,7 +47,8 @@ _DERIVED: Final = {
         "model_calls, tool_calls, tokens_input, tokens_output, tokens_cache_read, "
         "tokens_cache_write, tokens_reasoning, cost_usd_nano, conversation_id, user_id, "
         "first_input, last_output, agent_span, domain_span, conversation_span, user_span, "
-        "first_input_span, last_output_span, has_receipts, notes",
+        "first_input_span, last_output_span, has_receipts, notes, work_count, "
+        "prompt_id, last_prompt_id, group_id, user_goal, user_goal_span",
     ),
     "run_facet": _Derived(3, "kind, value, run"),
     "call": _Derived(
@@ -67,6 +68,41 @@ _DERIVED: Final = {
     "span_link": _Derived(2, "*"),
     "session_log": _Derived(1, "*"),
 }
+
+
+# What a column of a derived row refers to, wherever a table has one of that name.
+_PARENTS: Final = {
+    "run": "run",
+    "span": "span",
+    "requested": "span",  # the call and the step of a tool event
+    "ran": "span",
+    "text": "text",
+    "log": "log_record",
+}
+
+_MARKS_OF_NO_RUN: Final = """
+SELECT trace_id, span_id FROM usage_below
+WHERE NOT EXISTS (SELECT 1 FROM run WHERE run.trace_id = usage_below.trace_id) LIMIT ?
+"""
+
+
+def find_orphans(connection: apsw.Connection) -> Found:
+    """Yield the derived rows of runs, spans, texts and logs that are not there.
+
+    A rebuild goes from run to run, so it neither makes nor removes them.
+    """
+    for table in _DERIVED:
+        columns = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+        for column, parent in _PARENTS.items():
+            if column in columns:
+                sql = (
+                    f"SELECT DISTINCT {column} FROM {table} WHERE {column} IS NOT NULL AND NOT "
+                    f"EXISTS (SELECT 1 FROM {parent} WHERE {parent}.id = {table}.{column}) LIMIT ?"
+                )
+                for (number,) in connection.execute(sql, (_MOST_OF_TABLE,)):
+                    yield table, f"{column} {number}", f"is of a {parent} that is not there"
+    for trace_id, span_id in connection.execute(_MARKS_OF_NO_RUN, (_MOST_OF_TABLE,)):
+        yield "usage_below", f"{trace_id.hex()}.{span_id.hex()}", "is of a run that is not there"
 
 
 def compare_derived(

@@ -64,6 +64,8 @@ class SealReport:
     unsealed: int = 0  # rows and changes that are not sealed yet
     since_ns: int | None = None  # when the first seal was made
     last_ns: int | None = None
+    altered_rows: int = 0  # of seals that took in what was written through an altered schema
+    altered_events: list[int] = field(default_factory=list)  # those that say so
 
 
 @dataclass(slots=True)
@@ -131,6 +133,9 @@ class SealCheck:
             self._buckets |= {int(one): text for one, text in told["buckets"].items()}
             self.report.since_ns = self.report.since_ns or time_ns
             self.report.last_ns = time_ns
+            if altered := told.get("altered"):
+                self.report.altered_rows += int(told["rows"])
+                self.report.altered_events += altered
 
     def _read_marks(self, leaves: Leaves) -> Found:
         self._pending.clear()
