@@ -10,10 +10,18 @@ from __future__ import annotations
 import re
 from typing import Annotated, Final, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    model_validator,
+)
 
 from hansard_compiler.memory_models import Name, Reason, StepId
 from hansard_compiler.models import Model, TopLevel
+from hansard_compiler.published import NOT_BLANK, any_of, both, exactly_one, given, left_out
 
 Source = Literal["human", "code", "llm"]
 Kind = Literal["note", "score", "tag"]
@@ -25,7 +33,7 @@ MOST_NAME: Final = 64
 _MOST_VALUE: Final = 1e12
 _TAG: Final = re.compile(r"\w[\w.:/+-]{0,63}")
 # A filter says `name:label` and `name>=0.5`.
-_NAME: Final = re.compile(r"[^\s:<>=](?:[^:<>=\x00-\x1f\x7f]*[^\s:<>=\x00-\x1f\x7f])?")
+_NAME: Final = re.compile(r"[^\s:<>=\x00-\x1f\x7f](?:[^:<>=\x00-\x1f\x7f]*[^\s:<>=\x00-\x1f\x7f])?")
 
 
 def clean_tag(text: str) -> str:
@@ -48,19 +56,31 @@ def _stripped(value: object) -> object:
 
 
 RunId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
-Tag: TypeAlias = Annotated[str, StringConstraints(max_length=256), AfterValidator(clean_tag)]
+Tag: TypeAlias = Annotated[
+    str,
+    StringConstraints(max_length=256),
+    AfterValidator(clean_tag),
+    Field(json_schema_extra={"format": "tag"}),
+]
 ScoreName: TypeAlias = Annotated[
     str,
     StringConstraints(min_length=1, max_length=MOST_NAME),
     AfterValidator(_is_name),
     BeforeValidator(_stripped),
+    Field(json_schema_extra={"pattern": f"^{_NAME.pattern}$"}),
 ]
 # Stripped by what stands last: so the bounds are those of a text, which refuse broken Unicode.
 Text: TypeAlias = Annotated[
-    str, StringConstraints(min_length=1, max_length=MOST_TEXT), BeforeValidator(_stripped)
+    str,
+    StringConstraints(min_length=1, max_length=MOST_TEXT),
+    BeforeValidator(_stripped),
+    Field(json_schema_extra={"pattern": NOT_BLANK}),
 ]
 Label: TypeAlias = Annotated[
-    str, StringConstraints(min_length=1, max_length=MOST_NAME), BeforeValidator(_stripped)
+    str,
+    StringConstraints(min_length=1, max_length=MOST_NAME),
+    BeforeValidator(_stripped),
+    Field(json_schema_extra={"pattern": NOT_BLANK}),
 ]
 Expected: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=MOST_EXPECTED)]
 Value: TypeAlias = Annotated[
@@ -71,12 +91,35 @@ Value: TypeAlias = Annotated[
 class ScoreValue(Model):
     """A number, a word, or both."""
 
+    model_config = ConfigDict(json_schema_extra=any_of(given("value"), given("label")))
+
     value: Value | None = None
     label: Label | None = None
 
 
+# Kind -> what it needs, and what it may have beside.
+_FIELDS: Final[dict[Kind, tuple[tuple[str, ...], tuple[str, ...]]]] = {
+    "note": (("text",), ("expected",)),
+    "score": (("name", "score"), ("explanation", "expected")),
+    "tag": (("tag",), ()),
+}
+_OF_KINDS: Final = ("name", "score", "explanation", "text", "tag", "expected")
+ON_ONE: Final = exactly_one("run_id", "step_id")
+_SHAPES: Final = [
+    both(
+        given(*needed, kind={"const": kind}),
+        left_out(*(name for name in _OF_KINDS if name not in (*needed, *others))),
+        place,
+    )
+    for kind, (needed, others) in _FIELDS.items()
+    for place in ON_ONE
+]
+
+
 class Annotate(TopLevel):
     """Say something of a run, or of one of its steps: a note, a score or a tag."""
+
+    model_config = ConfigDict(json_schema_extra=any_of(*_SHAPES))
 
     run_id: RunId | None = Field(default=None, description="what it is on, whole id: this,")
     step_id: StepId | None = Field(default=None, description="or this")
@@ -107,7 +150,7 @@ class Annotate(TopLevel):
             raise ValueError(f"a {self.kind} needs {missing[0]}")
         strange = [
             name
-            for name in ("name", "score", "explanation", "text", "tag", "expected")
+            for name in _OF_KINDS
             if name not in (*needed, *others) and getattr(self, name) is not None
         ]
         if strange:
@@ -115,14 +158,6 @@ class Annotate(TopLevel):
         if self.score is not None and self.score.value is None and self.score.label is None:
             raise ValueError("a score has a value, a label, or both")
         return self
-
-
-# Kind -> what it needs, and what it may have beside.
-_FIELDS: Final[dict[Kind, tuple[tuple[str, ...], tuple[str, ...]]]] = {
-    "note": (("text",), ("expected",)),
-    "score": (("name", "score"), ("explanation", "expected")),
-    "tag": (("tag",), ()),
-}
 
 
 class Withdraw(TopLevel):

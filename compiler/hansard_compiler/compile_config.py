@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 Sensitivity = Literal["public", "internal", "restricted", "secret"]
 CompilerVersion = Literal[1, 2]
@@ -77,11 +77,16 @@ def scorer_name(name: str) -> str:
     return found
 
 
+SCORER_WORDS = WithJsonSchema(
+    {"type": "string", "enum": list(dict.fromkeys([*SCORERS, *SCORERS.values()]))}
+)
+
+
 class Relevance(_Settings):
     """Which scorer rates, and BM25's two constants. 0.1's scorer is not written: 0.1 wrote none."""
 
     scorer: Annotated[
-        str, AfterValidator(scorer_name), Field(exclude_if=lambda name: name == BM25)
+        str, AfterValidator(scorer_name), SCORER_WORDS, Field(exclude_if=lambda name: name == BM25)
     ] = PIECES
     k1: Annotated[float, Field(ge=0, le=10)] = 1.2
     b: Share = 0.75

@@ -9,10 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
 
-from hansard_compiler.compile_config import PIECES, scorer_name
+from hansard_compiler.compile_config import PIECES, SCORER_WORDS, scorer_name
 from hansard_compiler.models import Json, MemoryType, Model, Share, TopLevel, Utc
+from hansard_compiler.published import DATE_TIME, Schema, any_of, both, given, left_out
 
 Writer = Literal[
     "app", "approved_tool_output", "human_approved_summary", "post_step_summarizer"
@@ -49,7 +58,9 @@ StepId: TypeAlias = Annotated[
 ]
 MemoryId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8,32}$")]
 Name: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=256)]
-Moment: TypeAlias = Annotated[Utc, AfterValidator(lambda at: _countable(at))]
+Moment: TypeAlias = Annotated[
+    Utc, AfterValidator(lambda at: _countable(at)), WithJsonSchema(DATE_TIME)
+]
 Subject: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 Reason: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
 
@@ -91,11 +102,35 @@ class Told(TopLevel):
         return self.run_id or (self.step_id or "")[:32] or None
 
 
+_NOBODY: Final[Schema] = left_out("project", "user", "agent")
+_SOMEBODY: Final[Schema] = {"anyOf": [given(part) for part in ("project", "user", "agent")]}
+_ONE_END: Final = (left_out("expires_at"), left_out("ttl_s"))
+_WORKING: Final = [
+    both(
+        given("slot", run, memory_type={"const": "working"}),
+        {"properties": {"namespace": _NOBODY}},
+        end,
+    )
+    for run in ("run_id", "step_id")
+    for end in _ONE_END
+]
+_DURABLE: Final = [
+    both(
+        given("subject", memory_type={"not": {"const": "working"}}, namespace=_SOMEBODY),
+        left_out("slot", "chain"),
+        end,
+    )
+    for end in _ONE_END
+]
+
+
 class WriteMemory(Told):
     """Write one record. A newer one under the same namespace, type, subject and attribute
     supersedes the older; of working memory, one in the same slot. One without an attribute
     supersedes nothing: what it contradicts is named in the answer.
     """
+
+    model_config = ConfigDict(json_schema_extra=any_of(*_WORKING, *_DURABLE))
 
     writer: Writer
     memory_type: MemoryType
@@ -146,12 +181,23 @@ class WriteMemory(Told):
         return self.memory_type == "working"
 
 
+_WHOSE: Final = [
+    given(namespace=_SOMEBODY),
+    *(
+        both(given(run), {"properties": {"namespace": _NOBODY}})
+        for run in ("run_id", "step_id", "of_run")
+    ),
+]
+
+
 class ReadMemory(Told):
     """Read what is current; all filters must be met.
 
     With a run and without a namespace it is the run's working memory; with a namespace, durable
     memory: records of the project, the user and the agent named, and those that name none.
     """
+
+    model_config = ConfigDict(json_schema_extra=any_of(*_WHOSE))
 
     namespace: Namespace = Namespace()
     text: Annotated[str, StringConstraints(max_length=1_000)] | None = None
@@ -168,7 +214,7 @@ class ReadMemory(Told):
     slots: Annotated[list[Slot], Field(max_length=6)] = Field(default=[])
     hidden: bool = False  # also what a compile is to leave out, and why
     limit: Annotated[int, Field(ge=1, le=MOST_READ)] = 20
-    scorer: Annotated[str, AfterValidator(scorer_name)] = PIECES  # what rates records by the text
+    scorer: Annotated[str, AfterValidator(scorer_name), SCORER_WORDS] = PIECES
 
     @model_validator(mode="after")
     def _says_whose(self) -> Self:
@@ -190,6 +236,15 @@ class EndMemory(Told):
     memory_id: MemoryId
     reason: Reason
     by: Name
+
+
+class EndApprovedMemory(Told):
+    """Say that a record does not hold, as the person did who approved the action being run."""
+
+    memory_id: MemoryId
+    reason: Reason
+    approval_id: MemoryId
+    claim_id: MemoryId
 
 
 class AcceptMemory(Told):

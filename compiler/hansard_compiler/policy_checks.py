@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from hansard_compiler.calls import Json
+from hansard_compiler.policy_approvers import Approvers, joined
 from hansard_compiler.policy_facts import Action, Facts, inputs_of
 from hansard_compiler.policy_masks import Mask
 from hansard_compiler.policy_rules import Effect, Rule, rule_json
@@ -71,6 +72,15 @@ class PolicyCheck:
             (one.rule.id, one.rule.mask)
             for one in self.outcomes
             if one.rule.effect is Effect.REDACT and one.outcome in ("won", "held")
+        )
+
+    @property
+    def approvers(self) -> Approvers:
+        """Who has to approve it, by all rules that demand approval."""
+        return joined(
+            one.rule.approvers
+            for one in self.outcomes
+            if one.rule.effect is Effect.REQUIRE_APPROVAL and one.outcome in ("won", "held")
         )
 
     @property

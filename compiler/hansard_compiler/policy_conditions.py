@@ -132,7 +132,10 @@ def _judge(condition: Condition, facts: Mapping[str, Any]) -> bool | ConditionEr
 
 
 def _test(test: Test, facts: Mapping[str, Any]) -> bool | ConditionError:
-    found = find_field(facts, test.field)
+    try:
+        found = find_field(facts, test.field)
+    except ValueError as error:
+        return ConditionError(test.field, str(error))
     if test.operator == "exists":
         return (found is not None) is test.prepared
     if found is None:
@@ -144,13 +147,20 @@ def _test(test: Test, facts: Mapping[str, Any]) -> bool | ConditionError:
 
 
 def find_field(facts: Mapping[str, Any], path: str) -> Any:
-    """Return the value at a path, None where there is none. A key may itself hold dots."""
-    value: Any = facts.get(path, _ABSENT)
-    if value is not _ABSENT:
-        return value
+    """Return the value at a path, None where there is none. A key may itself hold dots.
+
+    Raises ValueError where a path is there in both ways with different values: `{"a.b": 1}` beside
+    `{"a": {"b": 2}}`.
+    """
     head, _, rest = path.partition(".")
     child = facts.get(head)
-    return find_field(child, rest) if rest and isinstance(child, Mapping) else None
+    nested = find_field(child, rest) if rest and isinstance(child, Mapping) else None
+    value: Any = facts.get(path, _ABSENT)
+    if value is _ABSENT or not rest:
+        return nested if rest else facts.get(path)
+    if nested is not None and not _equal(nested, value):
+        raise ValueError(f"two values: under the key {path!r}, and below {head!r}")
+    return value
 
 
 def uses_operator(condition: Condition, operator: str) -> bool:
@@ -172,8 +182,11 @@ def explain_condition(condition: Condition, facts: Mapping[str, Any]) -> Json:
     if isinstance(condition, Group):
         parts = [explain_condition(part, facts) for part in condition.parts]
         return {condition.kind: parts, **_outcome(condition, facts)}
-    found = find_field(facts, condition.field)
     told = {"field": condition.field, "operator": condition.operator, "wanted": condition.value}
+    try:
+        found = find_field(facts, condition.field)
+    except ValueError:
+        found = None  # two values: the outcome says so
     return {**told, "found": found, **_outcome(condition, facts)}
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import stable_hash
+from hansard_compiler.policy_approvers import ANYBODY, Approvers, parse_approvers
 from hansard_compiler.policy_conditions import ALWAYS, Group, parse_condition
 from hansard_compiler.policy_errors import PolicyRuleError
 from hansard_compiler.policy_facts import Action
@@ -68,6 +69,7 @@ class Rule:
     conditions: Group = ALWAYS
     priority: int = 0
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    approvers: Approvers = ANYBODY  # of a rule that demands approval
     mask: Mask = WHOLE  # what a redacting rule takes out; everything unless said
     source: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)  # as given
 
@@ -148,6 +150,9 @@ def _rule(value: Any, where: str, rule_set: str, version: str) -> Rule:
         conditions=parse_condition(given.get("conditions", {}), f"{where}.conditions"),
         priority=priority,
         metadata=metadata,
+        approvers=parse_approvers(
+            metadata, f"{where}.metadata", asks=effect is Effect.REQUIRE_APPROVAL
+        ),
         mask=parse_mask(metadata.get("mask"), f"{where}.metadata.mask"),
         source=given,
     )

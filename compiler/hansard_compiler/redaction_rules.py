@@ -77,6 +77,13 @@ SECRET_RULES: tuple[Rule, ...] = (
         literals(b"PRIVATE KEY"),
     ),
     Rule(
+        "hansard",
+        "Hansard's own tokens and the codes of its sign-in links (`hst_…`, `/signin/link/…`)",
+        rb"\bhst_[A-Za-z0-9_\-]{32,}|\bsignin/link/([A-Za-z0-9_\-]{32,})",
+        rb"hst_[A-Za-z0-9_\-]{8}|signin[/\\]",
+        literals(b"hst_", b"signin/link/"),
+    ),
+    Rule(
         "anthropic",
         "Anthropic API keys and OAuth tokens (`sk-ant-…`)",
         rb"\bsk-ant-[A-Za-z0-9_\-]{20,}",

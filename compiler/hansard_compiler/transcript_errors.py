@@ -4,6 +4,7 @@ TranscriptError
 ├── BadConversationId     text that is no id of a conversation or a sub-agent      (HTTP 400)
 ├── BadMessage            what is no message, or too large for one                 (HTTP 400)
 ├── MessageIdUsed         the id of a message was used for another one             (HTTP 409)
+├── ResultWithoutCall     a tool result that answers no open call of its log       (HTTP 409)
 ├── HeadMoved             somebody appended since what a fold stands for was read  (HTTP 409)
 ├── NothingToFold         a fold of nothing, or across an open tool call           (HTTP 409)
 ├── TranscriptWithheld    the retention mode keeps no content                      (HTTP 409)
@@ -11,6 +12,8 @@ TranscriptError
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from hansard_compiler.errors import HansardError
 
@@ -43,6 +46,20 @@ class MessageIdUsed(TranscriptError):
 
     def __init__(self, message_id: str) -> None:
         super().__init__(f"the id {message_id} is that of another message")
+
+
+class ResultWithoutCall(TranscriptError):
+    """A tool result that answers no open call of its log: no provider takes it, now or later."""
+
+    code = "orphan_tool_result"
+
+    def __init__(self, call_ids: Sequence[str | None]) -> None:
+        named = ", ".join("one without an id" if one is None else repr(one) for one in call_ids[:3])
+        super().__init__(
+            f"{len(call_ids)} tool result(s) answer no open call ({named[:200]}): append the "
+            "assistant's message that calls the tool before its result, and one result a call"
+        )
+        self.call_ids = tuple(call_ids)
 
 
 class HeadMoved(TranscriptError):

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, GetJsonSchemaHandler, TypeAdapter, ValidationError
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from hansard_compiler.calls import Json, Message, message_from_json
 from hansard_compiler.models import Model
@@ -99,6 +101,33 @@ AgentMessage = UserMessage | AssistantMessage | ToolMessage
 def message_type() -> TypeAdapter[AgentMessage]:
     """Return what validates messages; made once, on first use."""
     return TypeAdapter(Annotated[AgentMessage, Field(discriminator="role")])
+
+
+class ShortMessage(Model):
+    """A message of one text, in its short form."""
+
+    role: Literal["user", "assistant"]
+    content: str
+    name: str | None = None
+
+
+class ShortResult(Model):
+    """One tool result, in its short form."""
+
+    role: Literal["tool"]
+    id: str | None = None
+    content: Any
+    name: str | None = None
+
+
+class MessageSchema:
+    """Annotates an object that is checked as a message later: its schema, in every form of it."""
+
+    def __get_pydantic_json_schema__(
+        self, _: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        forms: TypeAdapter[Any] = TypeAdapter(AgentMessage | ShortMessage | ShortResult)
+        return handler(forms.core_schema)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_bytes
+from hansard_compiler.transcript_errors import ResultWithoutCall
 from hansard_compiler.transcript_ids import BranchId, ConversationId, LogId
 from hansard_compiler.transcript_models import StoredMessage
 
@@ -139,6 +140,34 @@ def open_calls(messages: Iterable[Json]) -> list[str]:
             elif part["type"] == "tool_result":
                 waiting.pop(call_id, None)
     return list(waiting)
+
+
+def refuse_orphans(message: Json, before: Iterable[Json]) -> None:
+    """Raise ResultWithoutCall where a message has a result that answers no open call.
+
+    `before` are the messages before it, the newest first; they are read as far as needed. A result
+    and a call belong together by id, or in order where one of them has none.
+    """
+    wanted = [one.get("id") for one in message["parts"] if one["type"] == "tool_result"]
+    answered: list[str | None] = []  # by results in between
+    earlier = iter(before)
+    while wanted and (one := next(earlier, None)) is not None:
+        for part in reversed(one["parts"]):
+            if part["type"] == "tool_result":
+                answered.append(part.get("id"))
+            elif part["type"] == "tool_call" and not _take(answered, part.get("id")):
+                _take(wanted, part.get("id"))
+    if wanted:
+        raise ResultWithoutCall(wanted)
+
+
+def _take(results: list[str | None], call_id: str | None) -> bool:
+    """Take away the result of a call: by its id, in order where one of them has none."""
+    for at in reversed(range(len(results))):
+        if call_id is None or results[at] in (call_id, None):
+            del results[at]
+            return True
+    return False
 
 
 def prompt_bytes(messages: Iterable[Json]) -> bytes:

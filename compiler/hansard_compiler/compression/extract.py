@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hansard_compiler.compression.sentences import pieces_of, words_of
 from hansard_compiler.items import MICRO
 from hansard_compiler.ports import Relevance, TokenCounter
 from hansard_compiler.relevance.pieces import Pieces
 
-_PIECE = re.compile(r"[^\n]*?[.!?](?=\s)\s*|[^\n]+\n*|\n+")
-_MOST_PIECES = 5_000
 _OPENING = MICRO // 4  # what a text's first piece rates beside its relevance: it names the subject
 _MOST_ROUNDS = 8
 _FILLED_PCT = 90  # of its tokens that an extract uses, where there is more to say
@@ -65,8 +63,8 @@ class _Selection:
     @property
     def is_short(self) -> bool:
         """Whether more could be said and too little is."""
-        if not self._kept or len(self._kept) == len(self._pieces):
-            return False  # where no whole sentence fits, a part of one is of no use
+        if len(self._kept) == len(self._pieces):
+            return False
         return 100 * self._used() < _FILLED_PCT * self._target
 
     def fill(self, ranked: Sequence[int]) -> None:
@@ -132,7 +130,7 @@ class _Selection:
         left = [one for one in ranked if not self._has(one)]
         left.sort(key=lambda at: not self._has(at - 1))
         for at in left[:_MOST_SWAPPED]:
-            words = re.findall(r"\S+\s*", self._pieces[at])
+            words = words_of(self._pieces[at])
             self._keep(at)
             low, high = 0, len(words) - 1
             while low < high:
@@ -140,7 +138,7 @@ class _Selection:
                 self._begun = {at: "".join(words[:middle])}
                 low, high = (middle, high) if self._used() <= self._target else (low, middle - 1)
             self._begun = {at: "".join(words[:low])} if low >= _FEWEST_WORDS else {}
-            if self._begun and len(self._kept) > 1 and not self.is_short:
+            if self._begun and not self.is_short:
                 return True
             self._begun = {}
             self._drop(at)
@@ -189,15 +187,6 @@ def _ends(pieces: Sequence[str]) -> list[int]:
     for piece in pieces:
         ends.append(ends[-1] + len(piece))
     return ends
-
-
-def pieces_of(text: str) -> list[str]:
-    """Return the sentences and lines of a text, of very many as many stretches of equal length."""
-    found = _PIECE.findall(text)
-    if len(found) <= _MOST_PIECES:
-        return found
-    step = -(-len(found) // _MOST_PIECES)
-    return ["".join(found[at : at + step]) for at in range(0, len(found), step)]
 
 
 def joined(

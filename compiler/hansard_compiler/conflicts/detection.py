@@ -1,11 +1,13 @@
 """Which items contradict each other, and how sure that is.
 
-Structured facts decide where both items have one. Of texts, statements of one frame are compared
-(`statements.py`): they share their subject and their attribute word for word and differ in the
-value alone. Everything doubtful is a contradiction that is not certain, and drops nothing:
+Structured facts decide where both items have one, and then records (`records.py`). Of other
+texts, statements of one frame are compared (`statements.py`): they share their subject and their
+attribute word for word and differ in the value alone. Everything doubtful is a contradiction that
+is not certain, and drops nothing:
 
 - statements whose subject may have several such values
 - items that say beside the statement what each of them is about, in other numbers or names
+- what is measured, counted or comes and goes (a temperature, seats, `is open`)
 - whole documents: one sentence is no reason to lose the rest
 
 More than two values of one frame are a list of records, not a quarrel about one of them.
@@ -18,8 +20,11 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Final
 
+from hansard_compiler.conflicts.claims import SORT, claims_of
 from hansard_compiler.conflicts.facts import Fact, attribute_of, differ, fact_of, plain
 from hansard_compiler.conflicts.lexicon import TELLING
+from hansard_compiler.conflicts.records import Record, differences, record_of
+from hansard_compiler.conflicts.sentences import read_sentence
 from hansard_compiler.conflicts.settling import Contradiction, belief
 from hansard_compiler.conflicts.statements import Statement, identity_of, statements_of
 from hansard_compiler.conflicts.tokens import may_be_one
@@ -53,7 +58,14 @@ def contradictions(items: Sequence[Item], texts: Mapping[str, str]) -> list[Cont
     stating = [item for item in items if item.kind in STATING]
     facts = {fact.item_id: fact for item in stating if (fact := fact_of(item)) is not None}
     found: dict[tuple[str, str], Contradiction] = {}
-    for one in (*_of_facts(stating, facts), *_of_texts(stating, texts, facts)):
+    read = [record_of(item.id, texts[item.id]) for item in stating]
+    records = {one.item_id: one for one in read if one is not None}
+    told = [item for item in stating if item.id not in records]
+    for one in (
+        *_of_facts(stating, facts),
+        *_of_records(stating, records, facts),
+        *_of_texts(told, texts, facts),
+    ):
         known = found.get((one.first, one.second))
         if known is None or (one.is_certain and not known.is_certain):
             found[one.first, one.second] = one
@@ -77,6 +89,17 @@ def _of_facts(items: Sequence[Item], facts: Mapping[str, Fact]) -> Iterator[Cont
                     yield _pair(rival, item, "value", is_certain=sure)
             if len(best) < _RIVAL_VALUES:
                 best.setdefault(fact.value, item)
+
+
+def _of_records(
+    items: Sequence[Item], records: Mapping[str, Record], facts: Mapping[str, Fact]
+) -> Iterator[Contradiction]:
+    known = {item.id: item for item in items}
+    for found in differences(list(records.values())):
+        a, b = known[found.first], known[found.second]
+        about = _about(a, b)
+        if about is not None and not _facts_differ(a, b, facts):
+            yield _pair(a, b, "value", is_certain=found.is_certain and about)
 
 
 def _of_texts(
@@ -103,7 +126,11 @@ def _alike(stated: Sequence[Statement]) -> Iterator[tuple[Statement, Statement]]
     rarest words (the prefix filter of set-similarity joins). A statement that is like more than a
     few others is one of a list.
     """
-    stated = [one for one in stated if one.frame.sort != "polar" and len(one.words) > 1]
+    stated = [
+        one
+        for one in stated
+        if not one.frame.sort.startswith(("polar", SORT)) and len(one.words) > 1
+    ]
     counts = Counter(word for one in stated for word in one.words)
     holders: dict[Hashable, list[int]] = defaultdict(list)
     found: dict[int, list[int]] = defaultdict(list)
@@ -147,7 +174,10 @@ def _stated(item: Item, text: str) -> Iterator[Statement]:
     corrects = "correction" in item.tags
     for sentence in _SENTENCE.split(read, most)[:most]:
         if _SHORTEST <= len(sentence) <= _LONGEST and _tells(sentence):
-            yield from statements_of(item.id, sentence, corrects=corrects)
+            found = read_sentence(sentence, corrects=corrects, is_named=bool(item.subject))
+            if found is not None:
+                yield from statements_of(item.id, found)
+                yield from claims_of(item.id, found)
 
 
 def _tells(sentence: str) -> bool:
@@ -178,6 +208,8 @@ def _of_frame(
             if (is_list and by is None) or _facts_differ(a, b, facts):
                 continue
             sure = first.is_certain and second.is_certain
+            if by is not None and not is_list:
+                sure = sure or (first.is_plain and second.is_plain)
             standing = _standing(first, second, a, b, texts)
             if standing is not None:
                 yield _pair(a, b, first.how, by, is_certain=sure and standing)
@@ -204,13 +236,8 @@ def _standing(
     first: Statement, second: Statement, a: Item, b: Item, texts: Mapping[str, str]
 ) -> bool | None:
     """Say whether two items are about one thing: True, False for perhaps, None for no."""
-    named = [(one.subject and plain(one.subject), attribute_of(one)) for one in (a, b)]
-    if named[0] != named[1] and all(one[0] or one[1] for one in named):
-        return None
-    if a.scope != b.scope:
-        return None
-    titles = [_title(one) for one in (a, b)]
-    if any(map(str.isdigit, "".join(titles[0] ^ titles[1]))):
+    about_one = _about(a, b)
+    if about_one is None:
         return None
     rests = [_rest(texts[one.item_id], one.sentence) for one in (first, second)]
     about = [identity_of(rest) for rest in rests]
@@ -221,7 +248,20 @@ def _standing(
         and len(_SENTENCE.split(texts[one.id].strip())) <= _DROPPED_SENTENCES
         for one in (a, b)
     )
-    return are_short and about[0] == about[1] and named[0] == named[1] and titles[0] == titles[1]
+    return are_short and about[0] == about[1] and about_one
+
+
+def _about(a: Item, b: Item) -> bool | None:
+    """Say whether what stands beside two items allows that they are about one thing."""
+    named = [(one.subject and plain(one.subject), attribute_of(one)) for one in (a, b)]
+    if named[0] != named[1] and all(one[0] or one[1] for one in named):
+        return None
+    if a.scope != b.scope:
+        return None
+    titles = [_title(one) for one in (a, b)]
+    if any(map(str.isdigit, "".join(titles[0] ^ titles[1]))):
+        return None
+    return named[0] == named[1] and titles[0] == titles[1]
 
 
 def _title(item: Item) -> frozenset[str]:

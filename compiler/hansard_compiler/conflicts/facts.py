@@ -9,12 +9,13 @@ attribute says too little to be sure.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from hansard_compiler.canonical import canonical_json
-from hansard_compiler.conflicts.lexicon import ARTICLES
+from hansard_compiler.conflicts.lexicon import ARTICLES, UNITS
 from hansard_compiler.conflicts.tokens import may_be_one, read
 from hansard_compiler.items import Item
 
@@ -70,6 +71,12 @@ def differ(a: Fact, b: Fact) -> bool | None:
     """
     if a.value == b.value:
         return False
+    if _are_numbers(a.value, b.value):
+        return float(a.value) != float(b.value)
+    if a.value in UNITS and UNITS.get(a.value) == UNITS.get(b.value):
+        return False  # `EUR` and `euro`
+    if ("/" in a.value) is not ("/" in b.value):
+        return None  # `CET` and `Europe/Berlin`
     one, other = read(a.value), read(b.value)
     if any(map(str.isdigit, a.value + b.value)):
         same_form = [token.type for token in one] == [token.type for token in other]
@@ -82,6 +89,10 @@ def differ(a: Fact, b: Fact) -> bool | None:
         return None
     begun = a.value.startswith(b.value[:_ALIKE]) and min(len(a.value), len(b.value)) >= _ALIKE
     return None if begun else True
+
+
+def _are_numbers(*values: str) -> bool:
+    return all(re.fullmatch(r"-?\d{1,15}(?:\.\d{1,15})?", value) for value in values)
 
 
 def _value(value: Any) -> str:

@@ -109,13 +109,68 @@ ATTRIBUTES: Final = _set(
     weight width winner year zone gate terminal seat allergy insurer architect contractor teacher
     tutor therapist physician doctor dentist nurse pilot conductor singer composer producer
     publisher translator illustrator framework compiler runtime orchestrator scheduler broker
-    registry cluster backend frontend colour backbone"""
+    registry cluster backend frontend colour backbone interest retention elevation expiry"""
+)
+# What is read now and then: two undated readings of one thing are no contradiction.
+MEASURED: Final = _set(
+    """temperature position balance score rank speed level status weight voltage volume depth
+    distance density rate frequency size duration height length width amount cost price time
+    location address gate terminal seat stock total shard"""
+)
+# Of these a thing may have several.
+SHARED: Final = _set(
+    """source server sender reviewer sponsor vendor supplier teacher tutor therapist doctor dentist
+    nurse allergy diagnosis contact role dose dosage payment reason color colour material language
+    singer composer producer translator provider title destination founder author editor director
+    email phone username password url path host hostname database framework compiler engine backend
+    frontend orchestrator scheduler broker registry brand country class method domain room conductor
+    publisher illustrator architect contractor carrier"""
+)
+# Settings of the one system that is spoken of, which is not named.
+CONFIGURED: Final = _set(
+    """branch region timeout port retention threshold encoding timezone runtime schema protocol
+    subnet mode"""
+)
+CONFIGURED_PAIRS: Final = frozenset(
+    tuple(pair.split())
+    for pair in """log level|cache size|pool size|batch size|page size|heap size|sampling rate
+    |frame rate|upload limit|download limit|rate limit|memory limit|isolation level|coding style
+    """.replace("\n", "").split("|")
+)
+# Of these a thing has one, whenever it is looked at, although it is an amount, a level or a place.
+SETTING: Final = frozenset(
+    tuple(pair.split())
+    for pair in """log level|cache size|pool size|batch size|page size|heap size|sampling rate
+    |frame rate|bit rate|tax rate|interest rate|exchange rate|delivery address|billing address
+    |postal address|home address|start time|end time|due time|sample rate|sampling frequency
+    |list price|ticket price|maximum size|minimum size|maximum length|minimum length|password length
+    |storage location|mailing address|ip address|mac address|email address|departure time
+    |arrival time|unit price|fixed price|purchase price|service level|severity level|security level
+    |code status|marital status|legal status|date of birth|due date|effective date|expiry date
+    |isolation level|credit rating|birth weight|nominal voltage|rated voltage|contract term
+    """.replace("\n", "").split("|")
+    if pair.strip()
+)
+# A place may lie in the other one: `lives in Norway`, `lives in Oslo`.
+PLACED: Final = frozenset(pair for pair in FUNCTIONAL if pair[1] == "in" and pair[0] != "written")
+# Flags that a thing keeps, beside those that end in `-able`.
+FLAGS: Final = _set(
+    """required mandatory optional renewal exempt public private readonly vegetarian vegan"""
+)
+# States that come and go.
+TRANSIENT: Final = _set(
+    """open closed full empty on off up down busy idle online offline available unavailable active
+    inactive connected disconnected healthy unhealthy occupied vacant free locked unlocked running
+    stopped paused present absent awake asleep conscious stable late delayed blocked slow fast wet
+    dry hot cold warm clean dirty dark bright hungry tired sick well feverish nauseous swollen red
+    green blue here there home away ready loaded visible quiet loud reachable pending resolved"""
 )
 # Nouns whose value says which one it is. Another value is another thing, unless it is named beside.
 IDENTIFYING: Final = _set(
     """number id identifier name title reference ref code serial sku key isbn subject label heading
     topic no. nr uuid slug index case tag handle"""
 )
+PARTS: Final = _set("section chapter page figure table appendix article paragraph clause line row")
 # A number behind one of these points to another record.
 REFERENCES: Final = _set(
     """section chapter page figure table appendix ticket issue case order invoice item line row step
@@ -124,6 +179,32 @@ REFERENCES: Final = _set(
     account number id no entry pull request volume experiment trial run shipment parcel job
     incident contract project request booking reservation"""
 )
+# Fields of a record that say which one it is, or when it was so.
+WHICH: Final = _set(
+    """date time timestamp ts at when day month year quarter week period season hour version env
+    environment region locale lang language scope line row pos position index idx seq sequence
+    attempt round leg heat lap kind category event action message msg text note comment description
+    content body sentence quote question answer field attribute measure metric"""
+)
+# Fields that a row has once, and the thing it is about in several rows.
+VARIED: Final = _set(
+    """email phone country type room grade unit url path host hostname database branch method plan
+    category class code domain model"""
+)
+# What many rows point to by an id: it does not say which row this is.
+POINTED_TO: Final = _set(
+    """session trace request run job query thread conversation user customer client account project
+    tenant org organization organisation team device host parent group agent node process"""
+)
+# Fields that describe, so that one in front does not name what the others are of.
+QUALITIES: Final = _set("color colour material language dose dosage reason payment role allergy")
+# Fields of which a record has one, beside the attributes of a thing.
+RECORDED: Final = _set(
+    """firmware jurisdiction law cap currency kickoff total birthdate dob birthday born nationality
+    tz timezone licence license iban bic winner venue captain rent deposit penalty warranty notice
+    retention aircraft registration manufacturer make encoding"""
+) | {"governing law", "liability cap", "date of birth", "year of birth", "place of birth",
+     "listen port", "auto renewal", "due date", "term", "payment term"}  # fmt: skip
 NUMBERS: Final = {
     "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
     "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14,
@@ -269,5 +350,12 @@ IRREGULAR: Final = {
     "driven": "drive", "spoken": "speak", "worn": "wear", "met": "meet", "left": "leave",
     "children": "child", "people": "person", "men": "man", "women": "woman",
 }  # fmt: skip
+# Words that say at which moment or in which sense an amount holds.
+CIRCUMSTANCES: Final = _set(
+    """admission discharge baseline follow-up intake start end begin peak mean average median max
+    min maximum minimum net gross total subtotal estimated planned actual forecast budgeted expected
+    projected initial current original early late before after fasting resting standing indoor
+    outdoor day night per each extra additional child adult single double return one-way off-peak"""
+)
 # A sentence with none of these states nothing that could be compared.
 TELLING: Final = (COPULAS | STATIVE | MODALS | NAMING | LIMITS | NEGATIONS) - {"one"}

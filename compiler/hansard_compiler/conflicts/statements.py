@@ -18,33 +18,15 @@ from collections.abc import Hashable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from hansard_compiler.conflicts import certainty
 from hansard_compiler.conflicts import lexicon as words
+from hansard_compiler.conflicts.sentences import VERBS, Sentence
 from hansard_compiler.conflicts.tokens import TYPED, Token, read
 from hansard_compiler.words import stem
 
-_LONGEST_TOKENS: Final = 32
 _LONGEST_VALUE: Final = 4
 _FEWEST_SAID: Final = 3  # content words of a sentence that is sure to be denied by another one
 _MOST_VALUES: Final = 3  # typed values behind a verb, each of which may be the one that differs
-_VERBS: Final = (words.COPULAS | words.STATIVE | words.MODALS | words.NAMING) - {"one"}
-_LEAD: Final = re.compile(
-    r"^\W*(?:correction|update|updated|erratum|note|reminder|fyi)\b\s*[:,–-]\s*", re.IGNORECASE
-)
-_CORRECTING: Final = re.compile(
-    r"^\W*(?:correction|update|updated|erratum)\b\s*[:,–-]|\bno longer\b|\b(?:has|have|was|were|is)"
-    r"(?: been| now)? (?:moved|changed|renamed|raised|lowered|increased|reduced|updated|extended|"
-    r"postponed|switched|rescheduled)\b|\bis now\b|\bare now\b|\binstead of\b|\brather than\b",
-    re.IGNORECASE,
-)
-# `has moved to`, `was changed from a to b`, `is now`: what it is from then on.
-_BECAME: Final = re.compile(
-    r"\b(?:has|have|was|were|is|are)(?: been| now)? (?:moved|changed|renamed|raised|lowered|"
-    r"increased|reduced|updated|extended|postponed|switched|rescheduled)(?: from .{1,40}?)? to\b",
-    re.IGNORECASE,
-)
-_NO_LONGER: Final = re.compile(r"\bno longer\b", re.IGNORECASE)
-_CONTRACTED: Final = re.compile(r"\b(\w+)n['’]t\b", re.IGNORECASE)
-_WHOLE: Final = {"ca": "can", "wo": "will", "sha": "shall"}
 
 
 class Frame(NamedTuple):
@@ -73,6 +55,7 @@ class Statement(NamedTuple):
     corrects: bool
     sentence: str
     token: Token | None = None  # the value, where it is typed
+    is_plain: bool = False  # of one definite thing, without a hedge: a correction replaces it
 
     @property
     def words(self) -> frozenset[Hashable]:
@@ -90,24 +73,8 @@ class Statement(NamedTuple):
         return self.frame.sort, self.frame.identity
 
 
-class _Sentence(NamedTuple):
-    """A sentence, token by token, without its articles and fillers."""
-
-    tokens: Sequence[Token]
-    verb_at: int | None
-    is_denied: bool
-    is_hedged: bool
-    is_about: bool  # an amount is only roughly given
-    is_definite: bool
-    corrects: bool
-    text: str
-
-
-def statements_of(item_id: str, sentence: str, *, corrects: bool) -> Iterator[Statement]:
+def statements_of(item_id: str, found: Sentence) -> Iterator[Statement]:
     """Yield what a sentence states; nothing where its subject is open or it only holds at times."""
-    found = _read(sentence, corrects=corrects)
-    if found is None:
-        return
     yield from _polar(item_id, found)
     if found.is_denied:
         return
@@ -125,7 +92,7 @@ def identity_of(text: str) -> frozenset[str]:
     found: set[str] = set()
     for sentence in re.split(r"[.!?;\n](?:\s|$)", text):
         tokens = read(sentence)
-        has_verb = any(token.value in _VERBS for token in tokens)
+        has_verb = any(token.value in VERBS for token in tokens)
         for at, token in enumerate(tokens):
             if token.kind == "mark" or token.value in words.ARTICLES:
                 continue
@@ -138,93 +105,10 @@ def identity_of(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-# --- reading ----------------------------------------------------------------------------------
-
-
-def _read(sentence: str, *, corrects: bool) -> _Sentence | None:
-    """Return a sentence to be compared, or None for one of which nothing can be said."""
-    corrects = corrects or _CORRECTING.search(sentence) is not None
-    plain = _CONTRACTED.sub(_uncontracted, _LEAD.sub("", sentence))
-    plain = _NO_LONGER.sub("not", _BECAME.sub("is", plain)) if corrects else plain
-    tokens = read(plain)
-    if not 2 < len(tokens) <= _LONGEST_TOKENS or any(one.value in ("?", '"') for one in tokens):
-        return None
-    first = tokens[0].value
-    if first in words.INDEFINITE:
-        return None
-    said = {one.value for one in tokens if one.kind == "word"}
-    kept, is_denied = _kept(tokens)
-    return _Sentence(
-        kept,
-        _verb_at(kept),
-        is_denied,
-        bool(said & words.HEDGES) or first in words.UNRESOLVED,
-        bool(said & words.APPROXIMATE),
-        _is_definite(tokens),
-        corrects,
-        sentence,
-    )
-
-
-def _uncontracted(found: re.Match[str]) -> str:
-    start = found[1].lower()
-    return f"{_WHOLE.get(start, found[1])} not"
-
-
-def _kept(tokens: Sequence[Token]) -> tuple[list[Token], bool]:
-    """Return the tokens that a frame is made of, and whether they are denied.
-
-    An opposite is the word itself, denied; `does not run` is `run`, denied.
-    """
-    kept: list[Token] = []
-    is_denied = False
-    for token in tokens:
-        value = token.value
-        if token.kind == "word":
-            if value in words.NEGATIONS:
-                is_denied = not is_denied
-                continue
-            if value in words.ARTICLES | words.FILLERS | words.APPROXIMATE | words.AUXILIARIES:
-                continue
-            opposite = words.OPPOSITES.get(str(value))
-            if opposite is not None and kept:
-                is_denied ^= value not in words.AFFIRMED
-                token = token._replace(value=opposite)
-        kept.append(token)
-    return kept, is_denied
-
-
-def _verb_at(tokens: Sequence[Token]) -> int | None:
-    """Return the place of the verb: the first copula of the main clause, else the first verb."""
-    first = None
-    for at, token in enumerate(tokens):
-        if not at or token.kind not in ("word", "mark"):
-            continue
-        if token.value in words.COPULAS or token.value in words.MODALS:
-            return at
-        if first is not None and token.value in words.LINKS:
-            return first
-        if first is None and token.value in _VERBS:
-            first = at
-    return first
-
-
-def _is_definite(tokens: Sequence[Token]) -> bool:
-    """Say whether a sentence begins with one certain thing, or with all of its sort."""
-    first = tokens[0]
-    return (
-        first.value in words.DEFINITE
-        or first.value in ("the", "there")
-        or first.kind in TYPED
-        or str(first.value).endswith(("s", "'s"))
-        or first.is_name
-    )
-
-
 # --- typed values: amounts, dates, days, times, identifiers, members of a group ---------------
 
 
-def _typed(item_id: str, found: _Sentence) -> list[Statement]:
+def _typed(item_id: str, found: Sentence) -> list[Statement]:
     """Return a statement for each typed value behind the verb, all the others in its frame."""
     tokens, begin = found.tokens, found.verb_at
     if begin is None:
@@ -240,13 +124,18 @@ def _typed(item_id: str, found: _Sentence) -> list[Statement]:
             _frame(tokens, at, at + 1, tokens[at].type),
             tokens[at].value,
             "number" if tokens[at].kind == "number" else "value",
-            _is_certain(found, at),
+            certainty.of_typed(found, at),
             found.corrects,
             found.text,
             tokens[at],
+            _is_plain(found),
         )
         for at in slots
     ]
+
+
+def _is_plain(found: Sentence) -> bool:
+    return found.is_definite and not (found.is_hedged or found.is_about)
 
 
 def _before_amount(tokens: Sequence[Token]) -> int | None:
@@ -259,105 +148,10 @@ def _before_amount(tokens: Sequence[Token]) -> int | None:
     return None
 
 
-def _is_certain(found: _Sentence, at: int) -> bool:
-    """Say whether the subject has one value in this place at a time."""
-    tokens, token, verb_at = found.tokens, found.tokens[at], found.verb_at
-    if found.is_hedged or found.is_about or not found.is_definite:
-        return False
-    before = [one.value for one in tokens[:at]]
-    subject = tokens[: verb_at if verb_at is not None else at]
-    if not _is_subject(tokens, at, subject) or _is_reference(tokens, at):
-        return False
-    if _is_past(tokens, verb_at):
-        once = any(value in words.ONCE for value in before[len(subject) :])
-        is_state = token.kind == "group"  # one after the other, several hold
-        named = once or _is_copula(tokens, verb_at)
-        return _has_identity(subject) and named and not is_state
-    lead = [value for value in before if value not in words.PREPOSITIONS]
-    if token.kind in ("day", "date"):
-        return bool(lead) and (lead[-1] in words.SCHEDULED or before[-1] in ("until", "by"))
-    if token.kind == "id":
-        return _is_copula(tokens, at - 1) and _is_attribute(subject)
-    if token.kind == "number" and not token.unit and verb_at is not None:
-        verb = tokens[verb_at].value
-        return verb not in words.PLURAL or at == verb_at + 1
-    return True
-
-
-def _is_subject(tokens: Sequence[Token], at: int, subject: Sequence[Token]) -> bool:
-    """Say whether a frame names its subject and its attribute in two words or more.
-
-    A subject whose value only says which record it is (`the order number is …`) names none.
-    """
-    others = [one for number, one in enumerate(tokens) if number != at]
-    content = [one for one in others if _is_content(one)]
-    head = next((one for one in reversed(subject) if _is_content(one)), None)
-    if head is None or len(content) < 2:
-        return False
-    return head.value not in words.IDENTIFYING or _has_identity(subject)
-
-
-def _is_content(token: Token) -> bool:
-    return token.kind in TYPED or (
-        token.kind == "word"
-        and token.value not in words.COPULAS
-        and token.value not in words.PREPOSITIONS
-        and token.value not in words.DEFINITE
-        and token.value not in words.MODALS
-    )
-
-
-def _has_identity(tokens: Sequence[Token]) -> bool:
-    return any(
-        token.kind in ("number", "id", "date") or (token.is_name and at > 0)
-        for at, token in enumerate(tokens)
-    )
-
-
-def _is_reference(tokens: Sequence[Token], at: int) -> bool:
-    """Say whether a value points to a record, as in `section 4` or `Python 3.11`."""
-    token, before = tokens[at], tokens[at - 1]
-    if token.kind not in ("number", "id") or token.unit:
-        return False
-    if before.value in words.REFERENCES or (before.is_name and at > 1):
-        return True
-    joins = words.PREPOSITIONS | words.LIMITS | words.JOINING | _VERBS | words.ATTRIBUTES
-    return before.kind == "word" and before.value not in joins  # `worker 286`
-
-
-def _is_copula(tokens: Sequence[Token], at: int | None) -> bool:
-    return at is not None and tokens[at].value in words.COPULAS
-
-
-def _is_past(tokens: Sequence[Token], verb_at: int | None) -> bool:
-    """Say whether a sentence tells what happened, which may happen again."""
-    for at, token in enumerate(tokens):
-        value = str(token.value)
-        if value in words.PAST_COPULAS or value in ("had", "did"):
-            return True
-        if token.kind != "word" or at == 0:
-            continue
-        is_past = value in words.PAST or (value.endswith("ed") and len(value) > 4)
-        auxiliary = str(tokens[at - 1].value)
-        if is_past and any(one.value in (":", "=") for one in tokens[:at]):
-            return True
-        if is_past and auxiliary not in ("is", "are", "be", "=", ":", "must", "should"):
-            return verb_at is None or at <= verb_at or auxiliary in ("been", "has", "have")
-    return False
-
-
-def _is_attribute(subject: Sequence[Token]) -> bool:
-    """Say whether a subject is an attribute: its head is one, or what stands before `of`."""
-    for at, token in enumerate(subject):
-        if token.value in ("of", "for") and at and subject[at - 1].value in words.ATTRIBUTES:
-            return True
-    return bool(subject) and subject[-1].value in words.ATTRIBUTES
-
-
 # --- values in words --------------------------------------------------------------------------
 
 
-def _named(item_id: str, found: _Sentence) -> Iterator[Statement]:
+def _named(item_id: str, found: Sentence) -> Iterator[Statement]:
     """Yield `the default branch is main` and `Ana lives in Oslo`: a short value at the end."""
     at = found.verb_at
     if at is None:
@@ -370,31 +164,32 @@ def _named(item_id: str, found: _Sentence) -> Iterator[Statement]:
         begin = at + (3 if later in words.FUNCTIONAL else 2)
         is_attribute = True
     elif tokens[at].value in words.COPULAS or tokens[at].value in words.NAMING:
-        begin, is_attribute = at + 1, _is_attribute(tokens[:at])
+        begin, is_attribute = at + 1, certainty.is_attribute(tokens[:at])
     else:
         return
     value = tokens[begin:]
     if not 0 < len(value) <= _LONGEST_VALUE or _is_description(value, found.text):
         return
-    subject = tokens[:at]
-    are_names = all(one.is_name for one in value if _is_content(one))
-    is_plural = tokens[at].value in ("are", "were")
-    sure = (
-        found.is_definite
-        and not found.is_hedged
-        and not is_plural
-        and not _is_past(tokens, at)
-        and (is_attribute or (are_names and found.corrects))
-        and _is_subject(tokens[:begin], begin, subject)
-    )
+    is_functional = later in words.FUNCTIONAL or pair in words.FUNCTIONAL
+    is_placed = later in words.PLACED or pair in words.PLACED
+    sure = not is_placed and certainty.of_named(found, begin, is_functional=is_functional)
     if not sure and not is_attribute:
         return
     said = tuple(str(one.value) for one in value)
     frame = _frame(tokens, begin, len(tokens), "words")
-    yield Statement(item_id, frame, said, "value", sure, found.corrects, found.text)
+    yield Statement(
+        item_id,
+        frame,
+        said,
+        "value",
+        sure,
+        found.corrects,
+        found.text,
+        is_plain=_is_plain(found),
+    )
 
 
-def _named_first(item_id: str, found: _Sentence, at: int) -> Iterator[Statement]:
+def _named_first(item_id: str, found: Sentence, at: int) -> Iterator[Statement]:
     """Yield `Ana Berg is the surgeon of …`: the name is the value, the office is its frame."""
     tokens, subject = found.tokens, found.tokens[:at]
     rest = tokens[at + 1 :]
@@ -403,11 +198,16 @@ def _named_first(item_id: str, found: _Sentence, at: int) -> Iterator[Statement]
     if not re.search(r"\bis the\b", found.text) or not all(one.is_name for one in subject):
         return
     link = next((n for n, one in enumerate(rest) if one.value in ("of", "for")), None)
-    if not link or rest[link - 1].value not in words.ATTRIBUTES or _has_identity(subject[:1]):
+    if (
+        not link
+        or rest[link - 1].value not in words.ATTRIBUTES
+        or certainty.has_identity(subject[:1])
+    ):
         return
     said = tuple(str(one.value) for one in subject)
     frame = _frame(tokens, 0, at, "words")
-    yield Statement(item_id, frame, said, "value", True, found.corrects, found.text)
+    sure = certainty.is_identified(found, range(at))
+    yield Statement(item_id, frame, said, "value", sure, found.corrects, found.text)
 
 
 def _is_description(value: Sequence[Token], text: str) -> bool:
@@ -423,10 +223,10 @@ def _is_description(value: Sequence[Token], text: str) -> bool:
 # --- said and denied --------------------------------------------------------------------------
 
 
-def _polar(item_id: str, found: _Sentence) -> Iterator[Statement]:
+def _polar(item_id: str, found: Sentence) -> Iterator[Statement]:
     """Yield a whole sentence without its denial, and whether it was denied."""
     tokens = found.tokens
-    content = [one for one in tokens if _is_content(one)]
+    content = [one for one in tokens if certainty.is_content(one)]
     if len(content) < 2:
         return
     # Two who speak of the same thing may differ: `the food is good`, `I like it`.
@@ -434,9 +234,7 @@ def _polar(item_id: str, found: _Sentence) -> Iterator[Statement]:
     is_view = len(content) + is_rule < _FEWEST_SAID or any(
         one.value == ":" or one.value in words.FIRST_PERSON for one in tokens
     )
-    sure = found.is_definite and not found.is_hedged and not is_view
-    if sure and _is_past(tokens, found.verb_at):
-        sure = _has_identity(tokens[: found.verb_at] if found.verb_at else tokens[:2])
+    sure = not is_view and certainty.of_denial(found, is_rule=is_rule)
     frame = _frame(tokens, len(tokens), len(tokens), "polar")
     denied = found.is_denied
     yield Statement(item_id, frame, denied, "negation", sure, found.corrects, found.text)

@@ -44,6 +44,7 @@ _ORDINAL: Final = re.compile(r"(\d{1,2})(?:st|nd|rd|th)")
 _ATTACHED: Final = re.compile(r"(\d[\d,]*(?:\.\d+)?)-?([a-zA-Zµ]+)")
 _HALF_DAY: Final = {"am": 0, "a.m": 0, "pm": 12, "p.m": 12}
 _YEARS: Final = (1800, 2200)
+_CURRENCIES: Final = ("eur", "usd", "gbp")  # also before their amount: `EUR 300`
 
 
 class Token(NamedTuple):
@@ -153,11 +154,17 @@ def _one(tokens: Sequence[Token], at: int) -> tuple[Token, int]:
         minutes = int(str(token.value))
         half = _HALF_DAY[str(following[0].value)] * 60
         return token._replace(value=minutes % 720 + half), 2
+    if token.value in _CURRENCIES and following and _is_plain_number(following[0]):
+        return following[0]._replace(unit=UNITS[str(token.value)][0]), 2
     if token.kind != "number" or not isinstance(token.value, float):
         return token, 1
     if following and following[0].value in MONTHS and token.value.is_integer():
         return _day_first(int(token.value), token, following)
     return _amount(token, following)
+
+
+def _is_plain_number(token: Token) -> bool:
+    return token.kind == "number" and not token.unit
 
 
 def _amount(token: Token, following: Sequence[Token]) -> tuple[Token, int]:

@@ -7,8 +7,12 @@ path_resolution(7): empty and `.` components are dropped, `..` goes up and stays
 
 from __future__ import annotations
 
-from hansard_compiler.file_paths.resolved import Resolved, step_up, unclear
+from hansard_compiler.file_paths.resolved import Resolved, check_name, step_up, unclear
 
+# macOS opens files by their numbers below these.
+_BY_NUMBER = frozenset((".vol", ".resolve", ".nofollow"))
+_DATA = ("System", "Volumes", "Data")
+_PRIVATE = frozenset(("etc", "tmp", "var"))
 _LINKS = frozenset(("cwd", "exe", "fd", "map_files"))
 
 
@@ -26,14 +30,24 @@ def resolve(path: str) -> Resolved:
         if part == "..":
             step_up(parts, is_absolute=is_absolute)
         elif part not in ("", "."):
+            check_name(path, part)
             parts.append(part)
             if is_absolute:
                 _follow_kernel_link(path, parts)
     return Resolved("/" if is_absolute else "", tuple(parts))
 
 
+def on_macos(found: Resolved) -> Resolved:
+    """Return where a path leads on macOS, whose `/etc` is `/private/etc`, without these detours."""
+    parts = found.parts[3:] if found.parts[:3] == _DATA else found.parts
+    is_private = parts[:1] == ("private",) and parts[1:2] and parts[1] in _PRIVATE
+    return Resolved(found.anchor, parts[1:] if is_private else parts)
+
+
 def _follow_kernel_link(path: str, parts: list[str]) -> None:
     """Follow the links of /proc and /dev whose targets are known; the others cannot be judged."""
+    if parts[0] in _BY_NUMBER:
+        raise unclear(path, "macOS opens any file so")
     if parts[0] == "dev":
         if parts[1:2] == ["fd"] or parts[1:2] in (["stdin"], ["stdout"], ["stderr"]):
             raise unclear(path, "it names an open file of the process")

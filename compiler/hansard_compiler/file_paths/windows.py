@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 
-from hansard_compiler.file_paths.resolved import Resolved, step_up, unclear
+from hansard_compiler.file_paths.resolved import Resolved, check_name, step_up, unclear
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 _DEVICE = re.compile(r"\\\\[?.]\\|\\\?\?\\")
 _SHORT_NAME = re.compile(r"~\d")
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?:\.|$)", re.I)
-_OWN_HOST = re.compile(r"localhost$|127\.|::1$|0--1\.ipv6|\.$|\?$", re.I)
+_OWN_HOST = re.compile(
+    r"localhost\.?$|127\.|::1$|0--1\.ipv6|\.$|\?$|;|wsl(?:\$|\.localhost)$", re.I
+)
 
 
 def is_windows(path: str) -> bool:
@@ -59,7 +61,7 @@ def _anchored(path: str, text: str) -> tuple[str, str]:
     if text.startswith("\\\\"):
         host, _, below = text.lstrip("\\").partition("\\")
         share, _, rest = below.partition("\\")
-        if _OWN_HOST.match(host) or share.endswith("$"):
+        if _OWN_HOST.match(host) or share.rstrip(". ").endswith("$"):
             raise unclear(path, "it reaches a drive of a machine by way of the network")
         return f"\\\\{host}\\{share}", rest
     if _DRIVE.match(text):
@@ -82,4 +84,5 @@ def _name(path: str, part: str, *, is_literal: bool) -> str:
         raise unclear(path, f"{part!r} may be the short name of another file")
     if _RESERVED.match(kept):
         raise unclear(path, f"{part!r} is a device")
+    check_name(path, part)
     return kept

@@ -37,6 +37,7 @@ _PASSAGE: Final = 96  # word pieces rated together: in the mean of a long text e
 _MOST_PASSAGES: Final = 64
 _MEANING_PCT: Final = 85  # what meaning counts beside words
 _BATCH: Final = 256
+_MOST_OF_QUERY: Final = 2**22
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class _Model:
         asked = self._sums([query], most=1_000_000)[1]
         if not len(asked):
             return [0] * len(texts)
-        target, found = asked[0], [0] * len(texts)
+        target, found = _bounded(asked[0]), [0] * len(texts)
         length = _square(target)
         for begin in range(0, len(texts), _BATCH):
             owners, sums = self._sums(texts[begin : begin + _BATCH], most=_PASSAGE)
@@ -107,6 +108,17 @@ class _Model:
         # Whole numbers in floats: exact below 2**53, and quicker to multiply than integers.
         sums = numpy.add.reduceat(rows, begins, axis=0, dtype=numpy.int64)
         return owners, sums.astype(numpy.float64)
+
+
+def _bounded(vector: Any) -> Any:
+    """Return the vector of a long query halved until its products are exact: its direction counts.
+
+    A passage's numbers are below 2**20, so that 256 products with numbers below 2**22 are.
+    """
+    whole = vector.astype("int64")
+    while abs(whole).max() >= _MOST_OF_QUERY:
+        whole //= 2
+    return whole.astype("float64")
 
 
 def _square(vector: Any) -> int:

@@ -5,12 +5,15 @@ It charges a gap mark for every piece it keeps, written or not, and so leaves ro
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from hansard_compiler.compression.extract import joined, mark, pieces_of
+from hansard_compiler.compression.extract import joined, mark
 from hansard_compiler.ports import TokenCounter
 from hansard_compiler.words import terms
 
+_PIECE = re.compile(r"[^\n]*?[.!?](?=\s)\s*|[^\n]+\n*|\n+")
+_MOST_PIECES = 5_000
 _FIRST_BONUS = 3  # the opening says what a text is about
 
 
@@ -22,7 +25,7 @@ class Extract:
         self, text: str, *, query: str, target_tokens: int, counter: TokenCounter
     ) -> str | None:
         """Return an extract of at most `target_tokens`, or None when not one piece fits."""
-        pieces = pieces_of(text)
+        pieces = _pieces_of(text)
         wanted = frozenset(terms(query))
         ranked = sorted(range(len(pieces)), key=lambda at: (-_weight(pieces[at], at, wanted), at))
         costs = [counter.count(piece) for piece in pieces]
@@ -41,6 +44,15 @@ class Extract:
             # Joined pieces may count for more than their sum: give up the least of them.
             kept.discard(next(at for at in reversed(ranked) if at in kept))
         return None
+
+
+def _pieces_of(text: str) -> list[str]:
+    """Return the sentences and lines of a text, of very many as many stretches of equal length."""
+    found = _PIECE.findall(text)
+    if len(found) <= _MOST_PIECES:
+        return found
+    step = -(-len(found) // _MOST_PIECES)
+    return ["".join(found[at : at + step]) for at in range(0, len(found), step)]
 
 
 def _weight(piece: str, at: int, wanted: frozenset[str]) -> int:
