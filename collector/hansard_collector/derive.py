@@ -9,11 +9,12 @@ from typing import Any
 
 from hansard_collector.compilations import compilation_of, found_beside
 from hansard_collector.dialects import pydantic_ai
-from hansard_collector.evaluations import scores_of
+from hansard_collector.evaluations import scores_of, tags_of
 from hansard_collector.normalised import Normalised
 from hansard_collector.policy_checks import checks_of
 from hansard_collector.views import SpanView
 from hansard_compiler.calls import Call, Cost, MediaPart, Message, Tokens, Tool, ToolCallPart
+from hansard_store.annotation_rows import SpanAnnotation
 from hansard_store.attributes import resource_tokens_of, tokens_of
 from hansard_store.flags import SpanFlag
 from hansard_store.projections import (
@@ -26,11 +27,14 @@ from hansard_store.projections import (
 )
 
 # Raise it when a dialect reads more than before: `hansard rebuild` then makes old rows again.
-DERIVED_VERSION = 7
+DERIVED_VERSION = 9
 
 _PAYLOAD_REF = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
+# <session_context> of Gemini CLI, <environment_context> of Codex, <system-reminder> of Claude Code.
+_CONTEXT_TAG = re.compile(r"<([a-z]+[_-]context|system-reminder)>")
 _SUMMARY_CHARS = 120
 _PREVIEW_CHARS = 300
+_GOAL_CHARS = 16_384
 _MAX_FACET_CHARS = 200
 _USD_NANO = 1_000_000_000
 # Whose input and output people search. A chain's are dumps of state that repeat its messages.
@@ -81,13 +85,15 @@ def derive(
         payloads=tuple(_payloads(view, call)),
         attribute_tokens=_attribute_tokens(view, compilation, resource_tokens),
         conversation_id=normal.conversation_id,
+        prompt_id=normal.prompt_id,
         user_id=normal.user_id,
         domain=normal.domain,
+        user_goal=_goal(normal),
         first_input=_first_input(normal),
         last_output=_last_output(normal),
         compilation=compilation,
         checks=checks_of(view) if normal.role == "policy" else (),
-        scores=scores_of(normal, view.name) if normal.evaluations else (),
+        annotations=_annotations(view, normal),
         may_have_pending="logfire.span_type" in view.attributes,
         notes=normal.notes if compilation is None else (*normal.notes, *compilation.notes),
     )
@@ -226,6 +232,12 @@ def _facets(
             yield kind, value[:_MAX_FACET_CHARS]
 
 
+def _annotations(view: SpanView, normal: Normalised) -> tuple[SpanAnnotation, ...]:
+    scores = scores_of(normal, view.name) if normal.evaluations else ()
+    is_root = not view.parent_span_id
+    return (*scores, *tags_of(normal)) if is_root and normal.tags else scores
+
+
 def _payloads(view: SpanView, call: Call | None) -> Iterator[bytes]:
     """Yield the digests of payloads that attributes or parts of messages refer to."""
     for value in view.attributes.values():
@@ -289,15 +301,32 @@ def _arguments(arguments: Any) -> str | None:
     return None if arguments in (None, "") else plain_text(arguments)
 
 
+def _goal(normal: Normalised) -> str | None:
+    goal = normal.goal or ""
+    return (goal if len(goal) <= _GOAL_CHARS else f"{goal[: _GOAL_CHARS - 1]}…") or None
+
+
 def _first_input(normal: Normalised) -> str | None:
     if normal.goal is not None:
         return _clip(normal.goal, _PREVIEW_CHARS)
     if normal.call is not None:
-        said = (m.text for m in reversed(normal.call.input) if m.role == "user")
-        return _clip(next(filter(None, said), None), _PREVIEW_CHARS)
+        said = [text for m in reversed(normal.call.input) if m.role == "user" and (text := m.text)]
+        asked = next(filter(None, map(_without_context, said)), None)
+        return _clip(asked or next(iter(said), None), _PREVIEW_CHARS)
     if normal.role not in _RUN_ROLES:
         return None
     return _words(normal.input, "user") or _clip(normal.asked, _PREVIEW_CHARS)
+
+
+def _without_context(text: str) -> str:
+    """Return what a person said after the context that coding agents put before it, in tags."""
+    text = text.lstrip()
+    while tag := _CONTEXT_TAG.match(text):
+        end = f"</{tag[1]}>"
+        if end not in text:
+            break
+        text = text.partition(end)[2].lstrip()
+    return text
 
 
 def _last_output(normal: Normalised) -> str | None:

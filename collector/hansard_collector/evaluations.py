@@ -1,4 +1,4 @@
-"""Scores that a span or its log records tell, in any dialect: what is shown beside people's own.
+"""Scores and tags that spans or their log records have, in any dialect: shown beside people's own.
 
 Whoever sends spans can send anything here: what is too long is cut, what is no score is left out,
 and nothing of it fails.
@@ -11,20 +11,29 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hansard_collector.normalised import Normalised
-from hansard_store.annotation_rows import ToldScore
+from hansard_store.annotation_rows import SpanAnnotation
 
 MOST_SCORES: Final = 200  # of one span
+MOST_TAGS: Final = 50  # of one run
 _NAME_CHARS: Final = 200
 _TEXT_CHARS: Final = 4_000
 _SOURCES: Final = {"human": "human", "llm": "llm", "code": "code"}
 
 
-def scores_of(normal: Normalised, span_name: str) -> tuple[ToldScore, ...]:
+def scores_of(normal: Normalised, span_name: str) -> tuple[SpanAnnotation, ...]:
     """Return the scores of a span; one without a name has the name of what tells it."""
     return tuple(_scores(normal, normal.name or span_name))[:MOST_SCORES]
 
 
-def _scores(normal: Normalised, name: str) -> Iterator[ToldScore]:
+def tags_of(normal: Normalised) -> tuple[SpanAnnotation, ...]:
+    """Return the tags of a root span as those of its run, each once."""
+    tags = dict.fromkeys(text[:_NAME_CHARS] for tag in normal.tags if (text := _text(tag)))
+    return tuple(
+        SpanAnnotation(name=tag, is_of_run=True, kind="tag") for tag in list(tags)[:MOST_TAGS]
+    )
+
+
+def _scores(normal: Normalised, name: str) -> Iterator[SpanAnnotation]:
     for told in normal.evaluations:
         label, value = _text(told.get("label")), _number(told.get("score"))
         if label is None and value is None:
@@ -32,7 +41,7 @@ def _scores(normal: Normalised, name: str) -> Iterator[ToldScore]:
         if label is None and value is None:
             continue
         kind = told.get("annotator_kind")
-        yield ToldScore(
+        yield SpanAnnotation(
             name=(_text(told.get("name")) or name or "score")[:_NAME_CHARS],
             value=value,
             label=None if label is None else label[:_NAME_CHARS],

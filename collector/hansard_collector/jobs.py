@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter, deque
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
@@ -17,11 +18,12 @@ from hansard_collector.ingest import (
     without_frames,
 )
 from hansard_collector.refusals import sender_key
-from hansard_collector.requests import OpenedRequest, Prepared, TakenApart
+from hansard_collector.requests import Mark, OpenedRequest, Prepared, TakenApart
 from hansard_store.ledger import Count, LedgerBatch, Refusal
 
 BATCH_ITEMS: Final = 512
 _PREPARE_S: Final = 0.25  # most time spent preparing one transaction: senders wait
+_SLICE_S: Final = 0.1  # the same of a job that is prepared beside, as writing takes as long again
 
 _log = logging.getLogger("hansard.pipeline")
 
@@ -118,6 +120,38 @@ class Tally:
             ledger.dialects[key] = self.dialect
 
 
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Items of a job that were prepared beside the pipeline thread."""
+
+    job: Job
+    items: Sequence[Prepared]
+    is_last: bool
+
+    def chunk(self) -> Chunk:
+        """Return what goes into a transaction."""
+        chunk: Chunk = [(self.job, item) for item in self.items]
+        return [*chunk, (self.job, None)] if self.is_last else chunk
+
+
+def next_slice(job: Job) -> Slice | None:
+    """Prepare the next items of a job, for a short time; None when its sender was answered."""
+    taken = job.taken
+    assert taken is not None  # only opened jobs come here
+    items: list[Prepared] = []
+    until = time.monotonic() + _SLICE_S
+    while not job.future.done():
+        item = next(taken.items, _END)
+        if item is _END:
+            return Slice(job, items, is_last=True)
+        if item is not None and item is not Mark.HEAVY:
+            items.append(item)
+        if len(items) >= BATCH_ITEMS or time.monotonic() > until:
+            return Slice(job, items, is_last=False)
+    taken.items = iter(())  # which knows what was taken apart: a cycle
+    return None
+
+
 Chunk: TypeAlias = list[tuple[Job, Prepared | None]]  # None: the job's items are all before it
 
 
@@ -130,6 +164,7 @@ class _Turn:
         # Not left with the job: the iterator knows what was taken apart, which would be a cycle.
         self._items, job.taken.items = job.taken.items, iter(())
         self._held: Prepared | None = None  # prepared while looking for the end of the job
+        self.is_heavy = False  # what comes next takes long
         self.items = 0
         self.seconds = 0.0
 
@@ -146,6 +181,9 @@ class _Turn:
                 self._held = None
                 if item is _END:
                     break
+                if item is Mark.HEAVY:
+                    self.is_heavy = True
+                    return False
                 if item is not None and len(chunk) >= BATCH_ITEMS:
                     self._held = item
                     return False
@@ -158,6 +196,12 @@ class _Turn:
             self.seconds += time.monotonic() - began
         chunk.append((self.job, None))
         return True
+
+    def hand_over(self) -> Job:
+        """Return the job with the items that are not prepared yet, for another thread."""
+        assert self.job.taken is not None  # only opened jobs come here
+        self.job.taken.items, self._items = self._items, iter(())
+        return self.job
 
     @property
     def has_had_its_share(self) -> bool:
@@ -173,6 +217,7 @@ class Turns:
     Requests are worked off in the order in which they came. One that is not done after a
     transaction's worth of items or of time goes behind the others, and from then on gets every
     second transaction while others wait: nobody waits for the end of somebody else's request.
+    So do slices of large requests, each of which has a transaction for itself.
     """
 
     def __init__(self, *, courtesy: Courtesy) -> None:
@@ -180,6 +225,14 @@ class Turns:
         self._fresh: deque[_Turn] = deque()
         self._long: deque[_Turn] = deque()
         self._long_was_first = False
+        self._slices: deque[Slice] = deque()
+        self._was_slice = False
+        self.heavy: list[Job] = []  # whose next item takes long, to be prepared beside
+
+    @property
+    def has_work(self) -> bool:
+        """Whether there is a request that is not done."""
+        return bool(self._fresh or self._long or self._slices)
 
     @property
     def fresh_bytes(self) -> int:
@@ -190,8 +243,17 @@ class Turns:
         """Take a job that was taken apart, behind those that have had no turn yet."""
         self._fresh.append(_Turn(job))
 
+    def add_slice(self, made: Slice) -> None:
+        """Take items that were prepared beside, behind those that were taken before."""
+        self._slices.append(made)
+
     def next(self) -> Chunk:
         """Prepare the next items: a number of them, or some time's worth; none at the end."""
+        others = bool(self._fresh or self._long)
+        self._was_slice = bool(self._slices) and not (others and self._was_slice)
+        return self._slices.popleft().chunk() if self._was_slice else self._prepare()
+
+    def _prepare(self) -> Chunk:
         chunk: Chunk = []
         until = time.monotonic() + _PREPARE_S
         self._long_was_first = bool(self._long) and not (self._fresh and self._long_was_first)
@@ -208,6 +270,8 @@ class Turns:
         for lane in (self._fresh, self._long):
             while lane:
                 lane.popleft().job.refuse(error)
+        while self._slices:
+            self._slices.popleft().job.refuse(error)
 
     def _fill(self, chunk: Chunk, lane: deque[_Turn], *, until: float) -> None:
         turn = lane.popleft()
@@ -218,6 +282,9 @@ class Turns:
             turn.job.refuse(error)
             return
         if is_done:
+            return
+        if turn.is_heavy:
+            self.heavy.append(turn.hand_over())
             return
         if turn.has_had_its_share:
             turn.begin_share()

@@ -177,8 +177,8 @@ def _cost(
         return (
             priced if reported is None else Cost(priced.usd, priced.source, priced.lines, reported)
         )
-    if reported is None:
-        return None
+    if reported is None or (reported == 0 and not tokens.any_known()):
+        return None  # a failed call of unknown usage: LiteLLM reports nothing as 0
     lines = tuple(reported_lines.items())
     return Cost(reported, f"reported: {reported_by}", lines, reported)
 

@@ -42,6 +42,7 @@ class Normalised(NamedTuple):
     output: Any = None
     error: CallError | None = None
     conversation_id: str | None = None
+    prompt_id: str | None = None  # which prompt of its conversation it is of; lines: of several
     user_id: str | None = None
     agent_name: str | None = None
     agent_id: str | None = None

@@ -9,7 +9,8 @@ several transactions and is acknowledged after the last: sent again, its parts a
 requests get theirs in between (`jobs.Turns`). A second thread commits: a dozen statements that hold
 no lock of Python's, under which the next items are decoded and prepared. A third one looks for
 secrets in a request, a fourth takes the log into the database file, which hold none either, and a
-fifth opens large requests, one at a time, while the small ones go on.
+fifth opens and prepares large requests and those with an item that takes long, one at a time, while
+the small ones go on: Python divides the processor between the two, also within an item.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from hansard_collector.courtesy import Courtesy
-from hansard_collector.derive import DERIVED_VERSION
+from hansard_collector.decode import decode
 from hansard_collector.errors import MalformedRequest, StoreBusy
 from hansard_collector.ingest import Encoding, IngestRequest, IngestResult, RefusedRequest
-from hansard_collector.jobs import Chunk, Job, Tally, Turns
+from hansard_collector.ingest_store import IngestStore
+from hansard_collector.jobs import Chunk, Job, Slice, Tally, Turns, next_slice
 from hansard_collector.payload_records import PayloadStage
 from hansard_collector.prepare import Preparer
 from hansard_collector.redact import RetentionPolicy
@@ -36,18 +38,17 @@ from hansard_collector.refusals import Refusals
 from hansard_collector.requests import open_request, take_apart
 from hansard_collector.validate import USUAL_LIMITS, ItemLimits
 from hansard_collector.write import ItemWriter, dialect_of
-from hansard_store.checkpointing import Checkpointer, finish_log
-from hansard_store.database import DataFolder, open_for_ingest
+from hansard_store.database import DataFolder
 from hansard_store.errors import StoreBusyError
-from hansard_store.writer import IngestWriter
 
 _TAKE_BYTES = 4 * 1024 * 1024  # of requests decoded before the next transaction
-_QUEUE_BYTES = 128 * 1024 * 1024  # until answered; one of the largest size always fits when alone
+_QUEUE_BYTES = 64 * 1024 * 1024  # until answered; one of the largest size always fits when alone
 _QUEUE_REQUESTS = 10_000
 # What takes longer than others should wait: opened beside them. JSON takes ten times as long, and
 # so does looking for secrets string by string.
 _LARGE_BYTES = {Encoding.PROTOBUF: 4 * 1024 * 1024, Encoding.JSON: 512 * 1024}
 _LARGE_UNCLEAN_BYTES = 256 * 1024
+_LARGE_CACHE_BYTES = 8 * 1024 * 1024  # of texts that such requests repeat
 
 _log = logging.getLogger("hansard.pipeline")
 
@@ -74,11 +75,11 @@ class _Taken:
     """What is to be worked on next."""
 
     jobs: Sequence[Job] = ()  # to be opened
-    opened: Sequence[Job] = ()  # large ones, opened and taken apart
+    slices: Sequence[Slice] = ()  # of large ones, prepared
     refusals: Refusals = field(default_factory=Refusals)
 
     def __bool__(self) -> bool:
-        return bool(self.jobs or self.opened or self.refusals)
+        return bool(self.jobs or self.slices or self.refusals)
 
 
 class Pipeline:
@@ -98,18 +99,27 @@ class Pipeline:
         queue_bytes: int = _QUEUE_BYTES,
         helpers: Executor | None = None,
     ) -> None:
-        self._connection = open_for_ingest(folder, durability=durability)
-        self._writer = IngestWriter(self._connection, derived_version=DERIVED_VERSION)
+        # One commits while the pipeline thread prepares (only one of them uses the writer at a
+        # time), two look for secrets in what is prepared next, one opens a large request, one
+        # checkpoints. Who gives helpers of their own has no thread for that.
+        self._helpers = helpers or ThreadPoolExecutor(5, thread_name_prefix="hansard-ingest")
+        self._store = IngestStore(
+            folder, durability=durability, helpers=None if helpers else self._helpers
+        )
         self._preparer = Preparer(key=folder.key(), limits=limits)
         self._retention = retention
-        self._large_retention = retention.twin()  # of the helper that opens large requests
+        # Of the helper that opens and prepares large requests:
+        self._large_retention = retention.twin()
+        self._large_preparer = Preparer(
+            key=folder.key(), limits=limits, cache_bytes=_LARGE_CACHE_BYTES
+        )
         self._payloads = PayloadStage(folder, retention.mode)
         self._max_bytes = queue_bytes
         self._condition = threading.Condition()
         self._queue: deque[Job] = deque()
         self._large: deque[Job] = deque()  # large requests of the queue, which wait for each other
         self._large_one: Job | None = None  # that is worked on, from its opening to its answer
-        self._opened: deque[Job] = deque()  # large ones that are ready for the pipeline thread
+        self._slices: deque[Slice] = deque()  # of it, ready for the pipeline thread
         self._unanswered_bytes = 0
         self._refusals = Refusals()
         self._closing = False
@@ -119,13 +129,6 @@ class Pipeline:
         self._turns = Turns(courtesy=self.courtesy)
         self._uncounted = Refusals()
         self._owed = Refusals()
-        # One commits while the pipeline thread prepares (only one of them uses the writer at a
-        # time), two look for secrets in what is prepared next, one opens a large request, one
-        # checkpoints. Who gives helpers of their own has no thread for that: then SQLite does it,
-        # in a commit.
-        self._checkpointer = None if helpers else Checkpointer(folder, self._connection)
-        self._helpers = helpers or ThreadPoolExecutor(5, thread_name_prefix="hansard-ingest")
-        self._checkpoint: Future[None] | None = None
         self._thread = threading.Thread(target=self._run, name="hansard-pipeline", daemon=True)
 
     # ---- what receivers call, from any thread
@@ -142,7 +145,8 @@ class Pipeline:
                 raise StoreBusy("the server is stopping; send it again to the next one")
             waiting = len(self._queue) + len(self._large)
             full = self._unanswered_bytes + size > self._max_bytes or waiting > _QUEUE_REQUESTS
-            if full and waiting:
+            is_large = size > _LARGE_BYTES[request.encoding]
+            if full and (waiting or (is_large and self._unanswered_bytes)):
                 raise StoreBusy("the ingest queue is full; send it again in a second")
             job = Job(request, Future(), size)
             self._queue.append(job)
@@ -170,7 +174,7 @@ class Pipeline:
 
     def set_patience(self, wait_ms: int) -> None:
         """Wait this long for other writers, and at the end for readers; 3 s where it is not set."""
-        self._connection.set_busy_timeout(wait_ms)
+        self._store.set_patience(wait_ms)
 
     def close(self) -> None:
         """Finish what was accepted, checkpoint and close; nothing is accepted any more."""
@@ -180,10 +184,7 @@ class Pipeline:
         if self._thread.ident is not None:
             self._thread.join()
         self._helpers.shutdown()
-        if self._checkpointer is not None:
-            self._checkpointer.close()
-        finish_log(self._connection)
-        self._connection.close()
+        self._store.close()
 
     # ---- the pipeline thread
 
@@ -197,7 +198,7 @@ class Pipeline:
             # Prepared while the disk takes the one before.
             following = self._next(wait=False)
             self._settle(commit, work)
-            self._take_in_log()
+            self._store.take_in_log()
             # Nothing of what is written is held while there is nothing to do.
             work = following
             del following, commit
@@ -210,6 +211,7 @@ class Pipeline:
             try:
                 taken = self._admit()
                 chunk = self._turns.next()
+                self._hand_over()
             except Exception as error:
                 # The last border: whatever it was, the thread goes on and the senders are told.
                 _log.exception("requests could not be taken apart")
@@ -217,6 +219,8 @@ class Pipeline:
                 continue
             if chunk or self._uncounted:
                 return self._work(chunk)
+            if self._turns.has_work:
+                continue
             if not taken and not (wait and self._wait_for_news()):
                 return None
 
@@ -230,11 +234,21 @@ class Pipeline:
         for job in opened:  # secrets were looked for in all of them meanwhile
             if self._is_slow(job):
                 self._set_aside(job)
-            elif self._take_apart(job, self._retention):
+            elif self._take_apart(job, self._retention, self._preparer):
+                assert job.taken is not None  # it was taken apart
+                job.taken.tells_heavy = True
                 self._turns.add(job)
-        for job in taken.opened:
-            self._turns.add(job)
+        for made in taken.slices:
+            self._turns.add_slice(made)
+            if not made.is_last:
+                self._helpers.submit(self._prepare_slice, made.job)
         return bool(taken)
+
+    def _hand_over(self) -> None:
+        """Have the requests whose next item takes long prepared beside the others."""
+        heavy, self._turns.heavy = self._turns.heavy, []
+        for job in heavy:
+            self._set_aside(job)
 
     def _work(self, chunk: Chunk) -> _Work:
         work = _Work(chunk, self._uncounted)
@@ -254,7 +268,7 @@ class Pipeline:
     def _has_news(self) -> bool:
         """Return whether there is something to do; under the lock."""
         can_begin_large = self._large and self._large_one is None
-        return bool(self._queue or self._refusals or self._opened or can_begin_large)
+        return bool(self._queue or self._refusals or self._slices or can_begin_large)
 
     def _take(self) -> _Taken:
         """Return what is queued, up to some megabytes, without waiting."""
@@ -270,9 +284,9 @@ class Pipeline:
                 jobs.append(job)
         self._begin_large()
         with self._condition:
-            opened, self._opened = self._opened, deque()
+            slices, self._slices = self._slices, deque()
             refusals, self._refusals = self._refusals, Refusals()
-            return _Taken(jobs, opened, refusals)
+            return _Taken(jobs, slices, refusals)
 
     def _begin_large(self) -> None:
         """Have the next large request opened beside the others, when the one before is answered."""
@@ -283,15 +297,31 @@ class Pipeline:
         self._helpers.submit(self._open_large, job)
 
     def _open_large(self, job: Job) -> None:
-        """Decode a request and find its items, on a helper's thread."""
-        retention = self._large_retention
-        is_opened = job.opened is not None or self._open(job, retention)
-        if is_opened and self._take_apart(job, retention):
-            with self._condition:
-                self._opened.append(job)
-                self._condition.notify()
-        else:
+        """Decode a request, find its items and prepare the first ones, on a helper's thread.
+
+        One that was handed over by the pipeline thread is taken apart already.
+        """
+        retention, preparer = self._large_retention, self._large_preparer
+        if job.taken is None:
+            is_opened = job.opened is not None or self._open(job, retention)
+            if not is_opened or not self._take_apart(job, retention, preparer):
+                self._answered(0, job.future)
+                return
+        assert job.taken is not None  # it was taken apart
+        job.taken.preparer, job.taken.tells_heavy = preparer, False
+        self._prepare_slice(job)
+
+    def _prepare_slice(self, job: Job) -> None:
+        """Prepare the next items of the large request, on a helper's thread."""
+        made = None
+        with self._refused_on_error(job):
+            made = next_slice(job)
+        if made is None:
             self._answered(0, job.future)
+            return
+        with self._condition:
+            self._slices.append(made)
+            self._condition.notify()
 
     def _set_aside(self, job: Job) -> None:
         with self._condition:
@@ -315,16 +345,24 @@ class Pipeline:
         if not job.future.set_running_or_notify_cancel():
             return False  # nobody waits for it any more; its sender will send it again
         with self._refused_on_error(job):
-            job.opened = open_request(job.request, retention, self._helpers, self._payloads)
+            decoded = decode(job.request)
             job.drop_body()
+            job.opened = open_request(
+                decoded,
+                retention,
+                self._helpers,
+                self._payloads,
+                signal=job.request.signal,
+                received_ns=job.request.received_ns,
+            )
         return job.opened is not None
 
-    def _take_apart(self, job: Job, retention: RetentionPolicy) -> bool:
+    def _take_apart(self, job: Job, retention: RetentionPolicy, preparer: Preparer) -> bool:
         """Find a job's items; False when that cannot be done, which its sender is told at once."""
         opened, job.opened = job.opened, None
         assert opened is not None  # only opened jobs come here
         with self._refused_on_error(job):
-            job.taken = take_apart(opened, self._preparer, retention, self._payloads)
+            job.taken = take_apart(opened, preparer, retention, self._payloads)
         return job.taken is not None
 
     @contextlib.contextmanager
@@ -364,12 +402,6 @@ class Pipeline:
         except Exception as failed:
             self._put_off(work, failed)
 
-    def _take_in_log(self) -> None:
-        """Have a checkpoint made beside what follows, where one is due and none is being made."""
-        made = self._checkpoint is None or self._checkpoint.done()
-        if made and self._checkpointer is not None and self._checkpointer.is_due():
-            self._checkpoint = self._helpers.submit(self._checkpointer.run)
-
     def _put_off(self, work: _Work, error: Exception) -> None:
         """Tell senders to try again; refusals are counted with the next requests."""
         _log.warning("%s", error)
@@ -381,8 +413,9 @@ class Pipeline:
     def _write_rows(self, chunk: Chunk, refusals: Refusals) -> list[Tally]:
         """Write a chunk's rows into a transaction that waits for its commit."""
         tallies: dict[int, Tally] = {}
-        with self._writer.rows(now_ns=time.time_ns()) as batch:
-            items = ItemWriter(self._writer, batch, self._preparer)
+        writer = self._store.writer()
+        with writer.rows(now_ns=time.time_ns()) as batch:
+            items = ItemWriter(writer, batch, self._preparer)
             items.expect(item for _, item in chunk)
             for job, item in chunk:
                 self.courtesy.give_way()
@@ -400,7 +433,7 @@ class Pipeline:
 
     def _commit(self, chunk: Chunk, tallies: Sequence[Tally]) -> None:
         """End the transaction, and acknowledge the jobs that end in it."""
-        self._writer.commit()
+        self._store.commit()
         for tally in tallies:
             tally.job.count.add(tally.outcomes)
         for job, item in chunk:

@@ -22,7 +22,7 @@ from hansard_collector.normalised import Normalised
 from hansard_collector.validate import USUAL_LIMITS, ItemLimits, repair_span, span_times
 from hansard_collector.views import LogView, SpanView
 from hansard_store.contents import ContentCutter, CutValue
-from hansard_store.cutting import MOST_CONTAINERS, is_crowded
+from hansard_store.cutting import MOST_CONTAINERS, MOST_PIECES_OF_ITEM, is_crowded
 from hansard_store.flags import SpanFlag
 from hansard_store.projections import SpanProjection
 from hansard_store.records import LargeValue, large_values
@@ -30,6 +30,7 @@ from hansard_store.redactions import RemovedSecret
 
 _SERVER = 2
 _MAC_BYTES = 16
+_CACHE_BYTES = 24 * 2**20  # of texts, and as much of messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +65,16 @@ class PreparedSpan(NamedTuple):
 class Preparer:
     """Turns messages into prepared items; holds the caches that make resent text cheap.
 
-    Used by the pipeline thread only.
+    Used by one thread only, of which each has its own.
     """
 
-    def __init__(self, *, key: bytes, limits: ItemLimits = USUAL_LIMITS) -> None:
+    def __init__(
+        self, *, key: bytes, limits: ItemLimits = USUAL_LIMITS, cache_bytes: int = _CACHE_BYTES
+    ) -> None:
         self._key = key
         self.limits = limits
-        self._cutter = ContentCutter()
-        self.messages = MessageCache()
+        self._cutter = ContentCutter(cache_bytes)
+        self.messages = MessageCache(cache_bytes)
 
     def mac(self, *parts: bytes) -> bytes:
         """Return what identifies an item as received: 16 bytes of HMAC-SHA256."""
@@ -140,9 +143,13 @@ class Preparer:
     def _cutting(
         self, trace_id: bytes, cuts: list[tuple[str, str, Sequence[str]]]
     ) -> Callable[[str, str], CutValue | None]:
+        left = MOST_PIECES_OF_ITEM
+
         def cut(key: str, text: str) -> CutValue | None:
-            value = self._cutter.cut(trace_id, key, text)
+            nonlocal left
+            value = self._cutter.cut(trace_id, key, text) if left > 0 else None
             if value is not None:
+                left -= len(value.pieces)
                 found = value.elements()
                 if found is not None:
                     cuts.append((key, text, found))
@@ -150,9 +157,9 @@ class Preparer:
 
         return cut
 
-    def cut_log(self, key: str, text: str) -> CutValue | None:
-        """Return a log's text in pieces, or None; logs share no prefix with one another."""
-        return self._cutter.cut(b"", key, text)
+    def log_cutting(self) -> Callable[[str, str], CutValue | None]:
+        """Return what cuts the texts of one log record; logs share no prefix with one another."""
+        return self._cutting(b"", [])
 
 
 def _crowded_note(key: str) -> str:

@@ -11,6 +11,8 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
 from hansard_collector.any_value import log_view
 from hansard_collector.derive import plain_text
+from hansard_collector.dialects.plan import READ_EVENTS
+from hansard_collector.dialects.prompts import prompt_of_log
 from hansard_collector.prepare import Envelope, Preparer
 from hansard_collector.sessions.marks import SessionEvent
 from hansard_collector.sessions.table import recognise
@@ -33,6 +35,8 @@ class PreparedLog:
     fields: Mapping[str, Any]  # of ReceivedLog, but for resource and scope
     removed: Sequence[RemovedSecret]
     event: SessionEvent | None  # what it is in the session of a coding agent
+    prompt: str | None  # which prompt of its session it names
+    is_read: bool  # whether a dialect may read it where it stands on a span
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +76,19 @@ def prepare_log(
         "session": _session(view.attributes),
         "body_text": body[:_BODY_CHARS] or None,
     }
-    large = large_values(record, preparer.cut_log)
+    large = large_values(record, preparer.log_cutting())
     # The very same record once more in one request tells nothing more of its session.
     event = recognise(view, record) if ordinal == 0 else None
-    return PreparedLog(envelope, record, large, fields, removed, event=event)
+    return PreparedLog(
+        envelope,
+        record,
+        large,
+        fields,
+        removed,
+        event=event,
+        prompt=prompt_of_log(view) if view.event_name else None,
+        is_read=view.event_name in READ_EVENTS,
+    )
 
 
 def _session(attributes: Mapping[str, Any]) -> str | None:

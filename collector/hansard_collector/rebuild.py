@@ -23,14 +23,14 @@ from dataclasses import dataclass, replace
 import apsw
 
 from hansard.locks import try_lock
+from hansard_collector.background import Background
 from hansard_collector.derive import DERIVED_VERSION
 from hansard_collector.messages import MessageCache
 from hansard_collector.rederive import read_span, rederive_span, rederive_stored
 from hansard_collector.sessions.again import settle_again
-from hansard_compiler.errors import HansardError
 from hansard_store import rebuilding
 from hansard_store.database import DataFolder, open_for_ingest, transaction
-from hansard_store.errors import RebuildRunningError, StoppedError
+from hansard_store.errors import RebuildRunningError
 from hansard_store.slices import Pace
 from hansard_store.writer import Batch, IngestWriter
 
@@ -133,39 +133,24 @@ class RebuildContinuation:
 
     def __init__(self, folder: DataFolder) -> None:
         self._folder = folder
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="hansard-rebuild", daemon=True)
+        background = Background(
+            "hansard-rebuild",
+            self._look,
+            every_s=_RETRY_S,
+            log=_log,
+            put_off="the interrupted rebuild is put off",
+        )
+        self.working = background.working  # looks now, and every minute while the block lasts
 
-    @contextmanager
-    def working(self) -> Iterator[None]:
-        """Look for an interrupted rebuild now, and every minute for as long as the block lasts."""
-        self._thread.start()
-        try:
-            yield
-        finally:
-            self._stop.set()
-            self._thread.join()
-
-    def _run(self) -> None:
-        while True:
-            try:
-                self._continue()
-            except StoppedError:
-                return
-            except RebuildRunningError:
-                pass  # that process finishes it, or leaves it to the next look
-            except (HansardError, apsw.Error) as error:
-                _log.warning("the interrupted rebuild is put off: %s", error)
-            if self._stop.wait(_RETRY_S):
-                return
-
-    def _continue(self) -> None:
+    def _look(self, stop: threading.Event) -> None:
         with contextlib.closing(open_for_ingest(self._folder)) as connection:
             if rebuilding.read_progress(connection) is None:
                 return
         _log.warning("a rebuild was interrupted; it is continued beside ingest")
-        rebuilt = rebuild(self._folder, pace=Pace(hold_s=_PACE.hold_s, stop=self._stop))
-        _log.warning("the interrupted rebuild is finished: %d runs", rebuilt.runs)
+        # Where another process rebuilds, that one finishes it, or leaves it to the next look.
+        with contextlib.suppress(RebuildRunningError):
+            rebuilt = rebuild(self._folder, pace=Pace(hold_s=_PACE.hold_s, stop=stop))
+            _log.warning("the interrupted rebuild is finished: %d runs", rebuilt.runs)
 
 
 @contextmanager

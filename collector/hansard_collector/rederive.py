@@ -38,8 +38,8 @@ from hansard_store.stored import (
 )
 from hansard_store.writer import Batch
 
-# More log records than that on one span say nothing new about its call.
-_MOST_LOGS = 2000
+# More events than that on one span say nothing new about its call.
+MOST_LOGS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def _contents(connection: apsw.Connection, span: Span) -> dict[str, str]:
 
 def _logs(connection: apsw.Connection, span: Span) -> Iterator[LogView]:
     resources: dict[int, Mapping[str, Any]] = {}
-    for row in list_log_rows(connection, span.trace_id, span.span_id, most=_MOST_LOGS):
+    for row in list_log_rows(connection, span.trace_id, span.span_id, most=MOST_LOGS):
         if row.resource not in resources:
             envelope = read_resource(connection, row.resource)
             resources[row.resource] = attributes_dict(envelope.resource.attributes)

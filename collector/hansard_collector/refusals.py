@@ -9,6 +9,7 @@ from hansard_collector.ingest import RefusedRequest, Sender
 from hansard_store.ledger import LedgerBatch, Refusal, SenderKey
 
 _MOST_TOLD = 200  # with their sentence, between two transactions; more are only counted
+_AGENT_CHARS = 2_000  # of a user agent; the ledger looks through them, and keeps the beginning
 
 
 class Refusals:
@@ -48,7 +49,7 @@ class Refusals:
 
 def sender_key(sender: Sender, service: str = "") -> SenderKey:
     """Return who is counted: the service, its transport and the beginning of its user agent."""
-    return SenderKey(service, sender.transport, sender.user_agent[:200])
+    return SenderKey(service, sender.transport, sender.user_agent[:_AGENT_CHARS])
 
 
 def _signal(refused: RefusedRequest) -> str:

@@ -12,14 +12,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
+from enum import Enum
 from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
 from hansard_collector.any_value import attributes_dict
-from hansard_collector.decode import DecodedRequest, decode
-from hansard_collector.ingest import IngestRequest, Signal
+from hansard_collector.decode import DecodedRequest
+from hansard_collector.ingest import Signal
 from hansard_collector.payload_records import PayloadStage, SentPayload
 from hansard_collector.prepare import Envelope, PreparedSpan, Preparer
 from hansard_collector.prepare_logs import (
@@ -41,15 +42,29 @@ Prepared = (
 )
 
 _MAX_MESSAGE_CHARS = 1000
+_HEAVY_BYTES = 256 * 1024  # an item that takes longer to prepare than others should wait
+_HEAVY_COUNT = 512  # attributes, events and links, which take longer than their bytes
+_MANY_MESSAGES = 512
 _log = logging.getLogger("hansard.pipeline")
 _Removed = tuple[RemovedSecret, ...]
 
 
+class Mark(Enum):
+    """What stands among the items of a request in the place of one."""
+
+    HEAVY = "the next item takes long"
+
+
 @dataclass(slots=True)
 class TakenApart:
-    """The items of one request, prepared lazily: a request may hold 100,000 of them."""
+    """The items of one request, prepared lazily: a request may hold 100,000 of them.
 
-    items: Iterator[Prepared | None]  # None: time passed, and others may be waiting
+    `preparer` prepares what is still to come; another thread that goes on puts its own there.
+    """
+
+    items: Iterator[Prepared | Mark | None]  # None: time passed, and others may be waiting
+    preparer: Preparer
+    tells_heavy: bool = False  # a mark stands before each item that takes long
     reasons: Counter[str] = field(default_factory=Counter)  # why items were refused -> how many
     warnings: list[str] = field(default_factory=list)
     services: Counter[str] = field(default_factory=Counter)
@@ -76,28 +91,32 @@ class _Item(NamedTuple):
 class OpenedRequest:
     """A request that was decoded, while secrets are looked for in it."""
 
-    request: IngestRequest
+    signal: Signal
+    received_ns: int
     decoded: DecodedRequest
     sent: Sequence[SentPayload]
     is_clean: Future[bool]
 
 
 def open_request(
-    request: IngestRequest,
+    decoded: DecodedRequest,
     retention: RetentionPolicy,
     helpers: Executor,
     payloads: PayloadStage | None = None,
+    *,
+    signal: Signal,
+    received_ns: int,
 ) -> OpenedRequest:
-    """Decode a request; raises MalformedRequest when it cannot be.
+    """Begin to look for secrets in a decoded request, whose body is let go by now.
 
-    One of the helpers looks for secrets in it: that takes as long as all else that is done with
-    a request here, and holds no lock of Python's.
+    One of the helpers does: that takes as long as all else that is done with a request here, and
+    holds no lock of Python's.
     """
-    decoded = decode(request)
     sent: Sequence[SentPayload] = ()
-    if payloads is not None and request.signal is Signal.LOGS:
+    if payloads is not None and signal is Signal.LOGS:
         sent = payloads.take_out(decoded.message)
-    return OpenedRequest(request, decoded, sent, retention.begin_scan(decoded.message, helpers))
+    is_clean = retention.begin_scan(decoded.message, helpers)
+    return OpenedRequest(signal, received_ns, decoded, sent, is_clean)
 
 
 def take_apart(
@@ -111,18 +130,18 @@ def take_apart(
     Identity is judged before redaction (`mac`), so that a re-sent span is known again even when
     its secrets were replaced by markers.
     """
-    request, decoded, sent = opened.request, opened.decoded, opened.sent
-    taken = TakenApart(items=iter(()), warnings=list(decoded.warnings))
+    signal, decoded, sent = opened.signal, opened.decoded, opened.sent
+    taken = TakenApart(iter(()), preparer, warnings=list(decoded.warnings))
     is_clean = opened.is_clean.result()
     macs: Iterator[bytes | None] = repeat(None)
     removed: Mapping[int, _Removed] = {}
     if not is_clean:
-        macs = iter(_macs(request.signal, decoded.message, preparer, taken))
-        removed = retention.apply(request.signal, decoded.message)
-    placed = _placed(request.signal, decoded.message, taken, preparer.limits)
-    taken.items = _prepared(request, placed, macs, removed, preparer=preparer, taken=taken)
+        macs = iter(_macs(signal, decoded.message, preparer, taken))
+        removed = retention.apply(signal, decoded.message)
+    placed = _placed(signal, decoded.message, taken, preparer.limits)
+    taken.items = _prepared(opened, placed, macs, removed, taken=taken)
     if sent and payloads is not None:
-        found = payloads.prepared(sent, taken.reasons, received_ns=request.received_ns)
+        found = payloads.prepared(sent, taken.reasons, received_ns=opened.received_ns)
         taken.items = chain(found, taken.items)
     return taken
 
@@ -244,16 +263,15 @@ def _over(holder: Any, limits: ItemLimits, name: str) -> str | None:
 
 
 def _prepared(
-    request: IngestRequest,
+    opened: OpenedRequest,
     places: Iterator[_Placed | None],
     macs: Iterator[bytes | None],
     removed: Mapping[int, _Removed],
     *,
-    preparer: Preparer,
     taken: TakenApart,
-) -> Iterator[Prepared | None]:
+) -> Iterator[Prepared | Mark | None]:
     """Yield every item that can be stored, and None where time passed without one."""
-    prepare = _PREPARE[request.signal]
+    prepare = _PREPARE[opened.signal]
     ordinals: Counter[bytes] = Counter()
     index = -1
     for place in places:
@@ -263,25 +281,40 @@ def _prepared(
         index += 1
         try:
             mac = next(macs)
+            size = 0
             if mac is None:
                 raw = place.message.SerializeToString()
                 size = len(raw)
-                if _is_over(place.message, request.signal, taken, preparer.limits, size_bytes=size):
+                limits = taken.preparer.limits
+                if _is_over(place.message, opened.signal, taken, limits, size_bytes=size):
                     yield None
                     continue
-                mac = preparer.mac(place.context, raw)
+                mac = taken.preparer.mac(place.context, raw)
+                del raw  # of an item of 64 MiB as much again
+            if taken.tells_heavy and _is_heavy(place.message, size_bytes=size):
+                yield Mark.HEAVY
             made = prepare(
-                preparer,
+                taken.preparer,
                 _Item(place.message, place.envelope, mac),
                 taken=taken,
                 ordinals=ordinals,
-                received_ns=request.received_ns,
+                received_ns=opened.received_ns,
                 removed=removed.get(index, ()),
             )
             yield from made or (None,)
         except Exception as error:  # a stage must not end the thread: this item is refused
             _log.exception("an item could not be prepared and is refused")
             taken.reasons[f"internal error ({type(error).__name__})"] += 1
+
+
+def _is_heavy(item: Any, *, size_bytes: int) -> bool:
+    """Return whether an item takes long; of one with secrets the size is not known, and 0."""
+    if (size_bytes or item.ByteSize()) > _HEAVY_BYTES:
+        return True
+    return sum(len(getattr(item, name, ())) for name in _COUNTED) > _HEAVY_COUNT
+
+
+_COUNTED = ("attributes", "events", "links")
 
 
 def _prepare_span(
@@ -300,6 +333,10 @@ def _prepare_span(
     made = preparer.span(
         item.message, item.envelope, mac=item.mac, received_ns=received_ns, removed=removed
     )
+    call = made.projection.call
+    if call is not None and len(call.input) > _MANY_MESSAGES:
+        for message in call.input:  # remembered by it, and not computed in the transaction
+            _ = message.hash, message.match_hash
     return (made,)
 
 

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 
 import apsw
 
+from hansard_collector.background import Background
 from hansard_store.database import DataFolder, open_for_maintenance, transaction
-from hansard_store.errors import StoreError
 from hansard_store.pulses import silent_runs, touch_runs
 
 _EVERY_S = 2.0
@@ -27,32 +27,27 @@ class SilenceWatch:
 
     def __init__(self, folder: DataFolder, *, every_s: float = _EVERY_S) -> None:
         self._folder = folder
-        self._every_s = every_s
         self._since_ns = 0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="hansard-silence", daemon=True)
+        self._background = Background(
+            "hansard-silence",
+            self._look,
+            every_s=every_s,
+            log=_log,
+            put_off="runs without a pulse are marked later",
+        )
 
     @contextmanager
     def working(self) -> Iterator[None]:
         """Watch for as long as the block lasts, for what falls silent in it."""
         self._since_ns = time.time_ns()
-        self._thread.start()
-        try:
+        with self._background.working():
             yield
-        finally:
-            self._stop.set()
-            self._thread.join()
 
-    def _run(self) -> None:
+    def _look(self, _: threading.Event) -> None:
+        now_ns = time.time_ns()
         with contextlib.closing(open_for_maintenance(self._folder)) as connection:
-            while not self._stop.wait(self._every_s):
-                now_ns = time.time_ns()
-                try:
-                    tell_silence(connection, since_ns=self._since_ns, now_ns=now_ns)
-                except (StoreError, apsw.Error) as error:
-                    _log.warning("runs without a pulse are told of later: %s", error)
-                    continue
-                self._since_ns = now_ns
+            tell_silence(connection, since_ns=self._since_ns, now_ns=now_ns)
+        self._since_ns = now_ns
 
 
 def tell_silence(connection: apsw.Connection, *, since_ns: int, now_ns: int) -> int:

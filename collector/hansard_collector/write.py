@@ -13,7 +13,7 @@ from hansard_collector.payload_joining import PayloadJoiner
 from hansard_collector.prepare import Envelope, PreparedSpan, Preparer
 from hansard_collector.prepare_logs import PreparedLog, PreparedPoint
 from hansard_collector.presence import PreparedLoss, PreparedPulse
-from hansard_collector.rederive import read_span, rederive_span
+from hansard_collector.rederive import MOST_LOGS, read_span, rederive_span
 from hansard_collector.requests import Prepared
 from hansard_collector.sessions.marks import SessionEvent
 from hansard_collector.sessions.table import AGENTS
@@ -23,8 +23,15 @@ from hansard_store.losses import keep_loss
 from hansard_store.payloads import PreparedPayload
 from hansard_store.pulses import Pulse
 from hansard_store.received import Outcome, ReceivedSpan
-from hansard_store.stored import find_open_span, spans_with_logs
+from hansard_store.stored import (
+    are_first_events_before,
+    find_open_span,
+    logged_among,
+    not_marked_as_logged,
+)
 from hansard_store.writer import Batch, IngestWriter
+
+_SpanKey = tuple[bytes, bytes]  # trace id, span id
 
 
 class ItemWriter:
@@ -39,6 +46,9 @@ class ItemWriter:
         # trace id -> span ids that came in this transaction, as spans or named by logs
         self._spans: dict[bytes, set[bytes]] = defaultdict(set)
         self._logged: dict[bytes, set[bytes]] = defaultdict(set)
+        # The same, of log records that say nothing of their span, and the first of the others.
+        self._marked: dict[bytes, set[bytes]] = defaultdict(set)
+        self._events: dict[_SpanKey, tuple[int, int]] = {}  # time_ns and log_record.id
         self._sessions = SessionWriter(writer.connection, batch, messages)
         self._payloads = PayloadJoiner(writer.connection, batch, messages)
 
@@ -136,7 +146,11 @@ class ItemWriter:
             return outcome
         self._batch.redactions.add("logs", number, item.removed)
         if was_sent_with_ids and log.trace_id is not None and log.span_id is not None:
-            self._logged[log.trace_id].add(log.span_id)
+            if item.is_read or self._tells_prompt(item, log.trace_id):
+                key, place = (log.trace_id, log.span_id), (log.time_ns, number)
+                self._events[key] = min(self._events.get(key, place), place)
+            else:
+                self._marked[log.trace_id].add(log.span_id)
         if item.event is not None:
             self._note(item.event, number, log, was_sent_with_ids=was_sent_with_ids)
         return outcome
@@ -150,6 +164,13 @@ class ItemWriter:
         elif log.trace_id is not None:
             self._sessions.saw_ids(event, number, log.time_ns, trace_id=log.trace_id)
 
+    def _tells_prompt(self, item: PreparedLog, trace_id: bytes) -> bool:
+        """Return whether a record names a prompt that its run is not known to be of."""
+        if item.prompt is None:
+            return False
+        run = self._batch.runs.find(trace_id)
+        return run is None or not run.prompt_id == run.last_prompt_id == item.prompt
+
     def _write_point(self, item: PreparedPoint, *, resource: int, scope: int) -> str:
         point = ReceivedPoint(**item.fields, resource=resource, scope=scope, message=item.message)
         outcome, number = self._batch.logs.add_point(point)
@@ -158,14 +179,28 @@ class ItemWriter:
         return outcome
 
     def join_logs(self) -> None:
-        """Derive again the spans that have log records or payloads, whichever came first."""
+        """Derive again the spans that have log records or payloads, whichever came first.
+
+        Not for each of very many records: those that no dialect reads, or that come after the
+        first events, change nothing but that the span has logs.
+        """
         self._payloads.join()
         connection = self._writer.connection
         for trace_id, given in self._sessions.settle().items():
             self._logged[trace_id] |= given
         for trace_id, arrived in self._spans.items():
             # One query a run; most runs have no logs at all.
-            self._logged[trace_id] |= arrived & spans_with_logs(connection, trace_id)
+            self._logged[trace_id] |= logged_among(connection, trace_id, arrived)
+        for (trace_id, span_id), (time_ns, log) in self._events.items():
+            if are_first_events_before(
+                connection, trace_id, span_id, time_ns=time_ns, log=log, most=MOST_LOGS
+            ):
+                self._marked[trace_id].add(span_id)
+            else:
+                self._logged[trace_id].add(span_id)
+        for trace_id, span_ids in self._marked.items():
+            if span_ids:
+                self._logged[trace_id] |= not_marked_as_logged(connection, trace_id, span_ids)
         for trace_id, span_ids in self._logged.items():
             self._rederive(connection, trace_id, sorted(span_ids))
 

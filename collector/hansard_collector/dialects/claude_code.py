@@ -202,6 +202,8 @@ def failed(reading: Reading, key: str) -> bool | None:
     return True if flag(reading.view.attributes[key]) is False else None
 
 
+# Read beside what is found by them; the rest is in the table.
+EVENTS = frozenset({"tool", "claude_code.tool"})
 PARAMETERS = ("effort", "speed")
 PROMPT_LOGS = ("event user_prompt", "event claude_code.user_prompt")
 ANSWER_LOGS = ("event assistant_response", "event claude_code.assistant_response")

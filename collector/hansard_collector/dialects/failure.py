@@ -13,6 +13,7 @@ from hansard_compiler.calls import CallError
 _ERROR_STATUS = 2
 _EXCEPTIONS = ("exception", "gen_ai.client.operation.exception")
 _LOGS = ("api_error", "claude_code.api_error", "gemini_cli.api_error")
+EVENTS = frozenset({*_EXCEPTIONS, *_LOGS})
 _HTTP_IN_TEXT = re.compile(
     r"\b(?:error code|status[ _]code|http(?:/[\d.]+)?|status)\W{1,3}([45]\d\d)\b", re.IGNORECASE
 )

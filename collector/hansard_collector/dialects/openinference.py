@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -286,6 +287,43 @@ def served_model(reading: Reading, key: str) -> str | None:
     asked = asked or wire.asked_model(reading, "input.value")
     named = text(reading.view.attributes[key])
     return named if asked not in (None, named) else None
+
+
+_LONGEST_END = 300  # characters at the end of a printed event that are searched
+_CLASSES: Mapping[str, str] = dict.fromkeys(("CodeAgent", "ToolCallingAgent", "MultiStepAgent"), "")
+_CURRENT_AGENT = re.compile(r"\bcurrent_agent_name='([^']+)'\)(?:\"\})?$")
+_NO_FUNCTION_NAME = re.compile(r"[^a-zA-Z0-9_]")
+
+
+def smolagents_name(reading: Reading, key: str) -> str | None:
+    """smolagents calls a run's span by the agent's name, or by its class where it has none."""
+    name = reading.view.name.removesuffix(".run")
+    return _CLASSES.get(name, name) or None
+
+
+def llamaindex_agent(reading: Reading, evidence: str) -> str | None:
+    """LlamaIndex: the agent of the event that a step took or gave, as Python prints it."""
+    for key in ("output.value", "input.value"):
+        found = _CURRENT_AGENT.search(
+            (text(reading.view.attributes.get(key)) or "")[-_LONGEST_END:]
+        )
+        if found is not None:
+            return found[1]
+    return None
+
+
+def prepared(reading: Reading, key: str) -> str | None:
+    """LlamaIndex: what puts a request together is called a model call, and asks no model."""
+    return "chain" if reading.view.name.endswith("._prepare_chat_with_tools") else None
+
+
+def handoff_tool(reading: Reading, evidence: str) -> str | None:
+    """OpenAI Agents: `handoff to Order clerk` runs the tool `transfer_to_order_clerk`.
+
+    That is how the package names the tool of an agent, unless the program overrides it.
+    """
+    agent = reading.view.name.removeprefix(evidence.removeprefix("span "))
+    return f"transfer_to_{_NO_FUNCTION_NAME.sub('_', agent).lower()}" if agent else None
 
 
 def embedded_texts(reading: Reading, prefix: str) -> tuple[Message, ...] | None:

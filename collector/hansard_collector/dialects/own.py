@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,15 +29,26 @@ def words(reading: Reading, key: str) -> str | None:
     """Return what a person would quote of the arguments or the result of a decorated function.
 
     A text; the one argument that is a text; several with their names; of a list of messages what
-    the user said last.
+    the user said last. Where no text is in it, the value as JSON: it is what this step was given
+    or returned, and no other step's words stand for it.
     """
     value = reading.opened(key)
     if not isinstance(value, Mapping):
-        return _text_of(value)
+        return _text_of(value) or _json_of(value)
     texts = {name: text for name, item in value.items() if (text := _text_of(item))}
     if len(texts) == 1 == len(value):
         return next(iter(texts.values()))
-    return ", ".join(f"{name}: {text}" for name, text in texts.items()) or None
+    if texts:
+        return ", ".join(f"{name}: {text}" for name, text in texts.items())
+    is_argument = key == "hansard.input" and len(value) == 1
+    return _json_of(next(iter(value.values())) if is_argument else value)
+
+
+def _json_of(value: Any) -> str | None:
+    """Return a value that is something as compact JSON."""
+    if value is None or value in ("", {}):
+        return None
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=repr)
 
 
 def _text_of(value: Any) -> str | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from hansard_collector.dialects import recognise, table
+from hansard_collector.dialects import claude_code, failure, prompts, recognise, table
 from hansard_collector.dialects.reading import Reading
 from hansard_collector.dialects.sources import Source
 from hansard_collector.views import SpanView
@@ -47,13 +47,15 @@ _EVIDENCE = frozenset(source.evidence for source in _all_sources())
 _KEYS = frozenset(
     evidence
     for evidence in _EVIDENCE
-    if not evidence.startswith(("event ", "span ")) and not evidence.endswith((".", ":"))
+    if not evidence.startswith(("event ", "span ", "* ")) and not evidence.endswith((".", ":"))
 )
 _EVENTS = {
     evidence.removeprefix("event "): evidence
     for evidence in _EVIDENCE
     if evidence.startswith("event ")
 }
+# Of the log records of a span all others say nothing of it: readers ask for no other names.
+READ_EVENTS = frozenset(_EVENTS) | failure.EVENTS | claude_code.EVENTS
 _SPANS = tuple(
     {evidence.removeprefix("span ") for evidence in _EVIDENCE if evidence.startswith("span ")}
     | {name for dialect in recognise.DIALECTS for name in dialect.spans}
@@ -108,7 +110,7 @@ def plan_for(view: SpanView) -> tuple[Plan, dict[str, list[str]]]:
 
 
 def _families(attributes: Iterable[str]) -> dict[str, list[str]]:
-    """Group the keys that the table does not name by the longest prefix that it does."""
+    """Group the keys that the table does not name by the longest prefix that it does, or an end."""
     families: dict[str, list[str]] = {}
     for key in attributes:
         if key in _KEYS:
@@ -128,9 +130,11 @@ def _families(attributes: Iterable[str]) -> dict[str, list[str]]:
 def _remember_family(key: str) -> str | None:
     if len(_family_of) >= _MOST_KEYS:
         _family_of.clear()
-    prefix = next((p for p in _FAMILIES.get(key[:_HEAD], ()) if key.startswith(p)), None)
-    _family_of[key] = prefix
-    return prefix
+    found = next((p for p in _FAMILIES.get(key[:_HEAD], ()) if key.startswith(p)), None)
+    if found is None:
+        found = next((name for name, ends in prompts.ENDS.items() if key.endswith(ends)), None)
+    _family_of[key] = found
+    return found
 
 
 def _named_evidence(view: SpanView) -> list[str]:
@@ -138,6 +142,7 @@ def _named_evidence(view: SpanView) -> list[str]:
     if view.events:
         named += {_EVENTS[event.name] for event in view.events if event.name in _EVENTS}
     if view.logs:
+        named.append(prompts.LOGS)
         named += {_EVENTS[log.event_name] for log in view.logs if log.event_name in _EVENTS}
     if view.name.startswith(_SPANS):
         named += _prefixes_of(view.name)

@@ -22,6 +22,7 @@ from hansard_collector.dialects import (
     openinference,
     others,
     own,
+    prompts,
     pydantic_ai,
     table_of_calls,
     table_of_steps,
@@ -52,6 +53,7 @@ _ROLE: Rows = {
         *(Source(evidence, constant(role)) for evidence, role in own.SPAN_ROLES.items()),
         *roles_of("hansard.kind", own.ROLES),
         *roles_of("type", {"guardrails/guard/step/call": "llm"}),  # Guardrails' call of a model
+        Source("openinference.span.kind", openinference.prepared),
         *roles_of("openinference.span.kind", openinference.ROLES),
         *roles_of("gen_ai.span.kind", openinference.ROLES),  # traceAI, in OpenInference's words
         *roles_of("fi.span.kind", openinference.ROLES),
@@ -145,6 +147,28 @@ _EVERY: Rows = {
         within("metadata", "thread_id", needs="openinference"),
         within("metadata", "sessionId", needs="openinference"),
         within(_INVOCATION, "metadata", "session_id"),  # LiteLLM's
+        Source(prompts.LOGS, prompts.session_logged),
+    ),
+    "prompt_id": (
+        *each((*prompts.ROOT_KEYS, *prompts.PROMPT_KEYS), prompts.named),
+        Source("gen_ai.prompt.name", prompts.named_by_gemini),
+        *each(prompts.TURN_KEYS, prompts.named),
+        *each(tuple(prompts.ENDS), prompts.named_after_prefix),
+        *each(
+            (
+                f"{_TL}.",
+                f"{_VA_META}.",
+                "langsmith.metadata.",
+                "lmnr.association.properties.",
+                "metadata.",
+                "litellm.metadata.",
+                "hansard.run.metadata.",
+                "langfuse.trace.metadata.",
+                f"{_LF_METADATA}.",
+            ),
+            prompts.named_in_metadata,
+        ),
+        Source(prompts.LOGS, prompts.logged),
     ),
     "user_id": (
         *texts_of("user.id", "enduser.id", "langfuse.user.id"),
@@ -179,6 +203,10 @@ _EVERY: Rows = {
         Source("operation.name", others.entity_of_agent, needs="agentops"),
         *texts_of("gen_ai.agent.id", needs="mastra"),
         Source("graph.node.id", others.entity_of_agent),  # CrewAI's has no name beside
+        within("metadata", "lc_agent_name", needs="openinference"),  # LangChain's create_agent
+        *texts_of("langsmith.metadata.lc_agent_name", f"{_TL}.lc_agent_name"),
+        Source("smolagents.max_steps", openinference.smolagents_name),
+        Source("span BaseWorkflowAgent.", openinference.llamaindex_agent, needs="openinference"),
     ),
     "agent_id": (
         *texts_of("gen_ai.agent.id", "graph.node.id"),

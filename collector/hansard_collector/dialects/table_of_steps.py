@@ -45,6 +45,7 @@ TOOL: Rows = {
         *texts_of("lk.function_tool.name", "traceloop.entity.name"),
         *texts_of("operation.name", needs="agentops"),
         Source(llamaindex.STEP, llamaindex.tool_name),
+        Source("span handoff to ", openinference.handoff_tool, needs="openinference"),
         *each(others.TOOL_SPANS, others.name_after_operation),
     ),
     "call_id": (

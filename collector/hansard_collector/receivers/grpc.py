@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import grpc
 
 from hansard.probe import HELLO, PRODUCT
+from hansard_collector.errors import StoreBusy
 from hansard_collector.ingest import (
     Encoding,
     Ingest,
@@ -23,6 +24,7 @@ from hansard_collector.ingest import (
     Sender,
     Signal,
 )
+from hansard_collector.receivers.held_back import MOST_HELD, HeldBack, Limiter, unlimited
 from hansard_collector.receivers.stalling import StallWatch
 from hansard_collector.receivers.status import (
     MAX_BODY_BYTES,
@@ -72,11 +74,15 @@ _NO_MESSAGE = Refusal(
 )
 _SENDER_STALLED = Refusal(Reason.SENDER_STALLED, "the message did not come in time")
 _SENDER_GONE = Refusal(Reason.SENDER_GONE, "the sender gave up before its request was read")
-
-
-NO_TOKEN = Refusal(
-    Reason.UNAUTHENTICATED, "send the token as metadata: authorization: Bearer <token>"
+_NO_ROOM = Refusal(
+    Reason.BUSY,
+    "large messages of others are being received; send it again in a second",
+    retry_after_s=StoreBusy.retry_after_s,
 )
+
+
+_UNKNOWN = Reason.UNAUTHENTICATED
+NO_TOKEN = Refusal(_UNKNOWN, "send the token as metadata: authorization: Bearer <token>")
 NOT_FOR_SENDING = Refusal(Reason.FORBIDDEN, "this token may not send telemetry")
 
 # Takes the value of the metadata `authorization`, "" if there is none; None lets the call in.
@@ -109,7 +115,10 @@ class GrpcSettings:
     store_wait_s: float = STORE_WAIT_S
     message_wait_s: float = 20.0  # from the call's beginning to its whole message
     busy_wait_s: float = 1.0  # the same, while other calls find no worker, or memory is short
-    max_growth_bytes: int = 512 << 20  # of the process, before few may go on with large messages
+    # Of the process since its start: before large messages are received one at a time, and before
+    # few of those that are may go on.
+    short_bytes: int = 128 << 20
+    max_growth_bytes: int = 384 << 20
     tls_certificate: Path | None = None  # PEM, with the chain; needs tls_key
     tls_key: Path | None = None
 
@@ -123,20 +132,33 @@ class GrpcReceiver:
         settings: GrpcSettings | None = None,
         *,
         authorise: Authorise = allow_all,
+        limiter: Limiter = unlimited,
     ) -> None:
-        """Bind the port, so that a taken one is a ConfigError before anything else is started."""
+        """Bind the port, so that a taken one is a ConfigError before anything else is started.
+
+        `limiter` counts calls with a wrong token and says how long each waits for its answer.
+        """
         settings = settings or GrpcSettings()
-        self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="otlp-grpc")
+        self._held = HeldBack(limiter)
+        workers = _WORKERS + MOST_HELD
+        self._workers = ThreadPoolExecutor(workers, thread_name_prefix="otlp-grpc")
         self._watch = StallWatch(
             workers=_WORKERS,
             wait_s=settings.message_wait_s,
             busy_wait_s=settings.busy_wait_s,
+            short_bytes=settings.short_bytes,
             max_growth_bytes=settings.max_growth_bytes,
         )
         self._server = grpc.server(
             self._workers,
             handlers=[
-                _OtlpMethods(ingest, settings=settings, authorise=authorise, watch=self._watch)
+                _OtlpMethods(
+                    ingest,
+                    settings=settings,
+                    authorise=authorise,
+                    watch=self._watch,
+                    held=self._held,
+                )
             ],
             maximum_concurrent_rpcs=_MOST_CALLS,
             options=[
@@ -154,7 +176,9 @@ class GrpcReceiver:
 
     def stop(self, grace_s: float = STORE_WAIT_S) -> None:
         """Take no more requests, let those accepted finish within `grace_s`; returns when done."""
-        self._server.stop(grace_s).wait()
+        stopped = self._server.stop(grace_s)
+        self._held.end()
+        stopped.wait()
         self._workers.shutdown()
         self._watch.stop()
 
@@ -210,7 +234,9 @@ class _OtlpMethods(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc ships n
         settings: GrpcSettings,
         authorise: Authorise,
         watch: StallWatch,
+        held: HeldBack,
     ) -> None:
+        self._held = held
         self._ingest = ingest
         self._settings = settings
         self._authorise = authorise
@@ -222,12 +248,18 @@ class _OtlpMethods(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc ships n
             return grpc.unary_unary_rpc_method_handler(lambda _request, _context: PRODUCT.encode())
         signal = _SIGNALS.get(details.method)
         metadata = dict(details.invocation_metadata or ())
-        refusal = self._authorise(metadata.get("authorization", ""))
+        presented = metadata.get("authorization", "")
+        refusal = self._authorise(presented)
+        is_guess = bool(presented) and refusal is not None and refusal.reason is _UNKNOWN
 
         def answer(messages: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
             sender = Sender(_address(context.peer()), metadata.get("user-agent", ""), "grpc")
             call = _Call(self._ingest, self._settings, self._watch, signal, sender, context)
-            return call.export(messages) if refusal is None else call.refuse(refusal)
+            if refusal is None:
+                return call.export(messages)
+            if is_guess:
+                self._held.wait(sender.address, context)
+            call.refuse(refusal)
 
         return grpc.stream_unary_rpc_method_handler(answer)
 
@@ -274,14 +306,21 @@ class _Call:
         return response
 
     def _receive(self, messages: Iterator[bytes]) -> bytes:
-        waiting = self.watch.begin(self.context.cancel)
+        waiting = self.watch.begin(
+            self.context.cancel,
+            sender=self.sender.address,
+            within_s=self.settings.store_wait_s,
+        )
+        if waiting is None:
+            self.refuse(_NO_ROOM)
+        body: bytes | None = None
         try:
-            body: bytes | None = next(messages, None)
+            body = next(messages, None)
         except grpc.RpcError:  # the call is over already; this only tells the ledger
             self._report(_SENDER_STALLED if waiting.is_cut else _NO_MESSAGE, size_bytes=0)
             raise
         finally:
-            self.watch.end(waiting)
+            self.watch.end(waiting, size_bytes=len(body or b""))
         if body is None:
             self.refuse(_SENDER_STALLED if waiting.is_cut else _NO_MESSAGE)
         return body

@@ -202,7 +202,8 @@ class _OtlpRoute(BaseRoute):
                 received_ns=time.time_ns(),
             ),
         )
-        body.free()  # from here on the pipeline counts it
+        del content
+        body.free()  # from here on the pipeline holds and counts it
         if isinstance(queued, Refusal):
             return queued
         if not await _is_done(queued, within_s=self._settings.store_wait_s):

@@ -21,7 +21,7 @@ from hansard_store.backup import copy_database
 from hansard_store.database import DataFolder, open_reader
 from hansard_store.disk import need_space
 from hansard_store.slices import Pace
-from hansard_store.verification.derived import compare_derived
+from hansard_store.verification.derived import compare_derived, find_orphans
 from hansard_store.verify import Finding
 
 _PREFIX: Final = ".verify-"
@@ -48,7 +48,7 @@ def verify_derived(
             progress=lambda done, total: progress("derived again", done, total),
         )
         with closing(open_reader(before)) as old, closing(open_reader(again)) as new:
-            found = compare_derived(old, new, progress=progress)
+            found = [*find_orphans(old), *compare_derived(old, new, progress=progress)]
             return [Finding("derived", *one) for one in found]
 
 
