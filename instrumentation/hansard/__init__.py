@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from hansard import approvals, chat, memory, testing
     from hansard.answer import ModelAnswer
     from hansard.calling import acall_model, call_model
-    from hansard.clients import instrument, record_http, uninstrument, unrecord_http
+    from hansard.clients.http import record_http, unrecord_http
+    from hansard.clients.switching import instrument, uninstrument
     from hansard.compiled import CompiledStep
     from hansard.compiling import compile_step
     from hansard.compressing import model_compressor
@@ -100,12 +101,12 @@ _LAZY = {
     "inject": "hansard.propagation",
     "inject_environment": "hansard.propagation",
     "InProcessTranscripts": "hansard.transcripts_in_process",
-    "instrument": "hansard.clients",
+    "instrument": "hansard.clients.switching",
     "model_compressor": "hansard.compressing",
     "ModelAnswer": "hansard.answer",
     "propagate": "hansard.workers",
     "propagating": "hansard.workers",
-    "record_http": "hansard.clients",
+    "record_http": "hansard.clients.http",
     "record_tool_call": "hansard.session",
     "record_tool_result": "hansard.session",
     "replay": "hansard.replaying",
@@ -122,8 +123,8 @@ _LAZY = {
     "trace": "hansard.decorators",
     "Transcript": "hansard.transcripts",
     "transcript": "hansard.transcripts",
-    "uninstrument": "hansard.clients",
-    "unrecord_http": "hansard.clients",
+    "uninstrument": "hansard.clients.switching",
+    "unrecord_http": "hansard.clients.http",
     "worker": "hansard.workers",
 }
 

@@ -57,14 +57,18 @@ def approve(
     *,
     by: str = "",
     arguments: Mapping[str, Any] | None = None,
+    note: str = "",
     token: str | None = None,
 ) -> Json:
     """Approve a call as it is shown; with `arguments`, as changed: policy is asked again.
 
+    Where it requires several approvals it is `awaiting` until the last person approved the same
+    draft: `approvals_left` says how many more. `note` is kept with this approval in the log.
+
     A server takes a decision with the `token` of a person (`hansard tokens add`), never with the
     token of `init()` or HANSARD_TOKEN. Raises DecisionRefused.
     """
-    body: Json = {"by": by or None, "token": token}
+    body: Json = {"by": by or None, "note": note or None, "token": token}
     if arguments is not None:
         body["arguments"] = dict(arguments)
     return checked(_decisions().decide(approval_id, "approve", body))
@@ -143,8 +147,10 @@ def run_decided(*, channel: str | None = None, agent: str | None = None) -> list
     """Run what was approved and did not run yet, of tools that this process has.
 
     After a restart this goes on where the last process was: what it had begun is not run again.
-    What cannot run is left as it is. Async tools run one after the other in one event loop; inside
-    a running one MustAwait is raised where there is one to run: `await arun_decided()`.
+    What cannot run is left as it is. Where calls fail the others run all the same, and RunsFailed
+    is raised: `executed` has all that ran, `failed` the errors by approval. A cancellation, or
+    Ctrl-C, ends it at once, with both in its attributes. Async tools run one after the other in one
+    event loop; inside a running one MustAwait is raised where there is one: `await arun_decided()`.
     """
     return drive(running.run_decided(_gate(), channel=channel, agent=agent))
 

@@ -26,6 +26,7 @@ from hansard.call_span import CallSpan
 from hansard.clients.call import quiet_clients
 from hansard.compiled import CompiledStep
 from hansard.errors import refuse_async
+from hansard.gating.flow import Outcome, outcome_of, taken_from
 from hansard.place import current_context, entered
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
@@ -227,40 +228,30 @@ def _place_of(compiled: CompiledStep | None) -> Context:
     return here if get_current_span(here).get_span_context().is_valid else compiled.place
 
 
-def _for_a_future(error: BaseException) -> BaseException:
-    """Return the error; a future takes any but this one."""
-    if not isinstance(error, StopIteration):
-        return error
-    told = RuntimeError("on_event raised StopIteration")
-    told.__cause__ = error
-    return told
-
-
 async def _in_thread(
     work: Callable[[], ModelAnswer], *, on_cancel: Callable[[], None]
 ) -> ModelAnswer:
     """Do something in a thread that nobody waits for at the end of the program."""
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[ModelAnswer] = loop.create_future()
+    done: asyncio.Future[list[Outcome]] = loop.create_future()
 
-    def tell(set_result: Callable[[Any], None], value: Any) -> None:
+    def tell(came: list[Outcome]) -> None:
         if not done.done():
-            set_result(value)
+            done.set_result(came)
 
     def run() -> None:
-        try:
-            told, value = done.set_result, work()
-        except BaseException as error:
-            told, value = done.set_exception, _for_a_future(error)  # type: ignore[assignment]
+        came = outcome_of(work)
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
-            loop.call_soon_threadsafe(tell, told, value)
+            loop.call_soon_threadsafe(tell, came)
 
     thread = threading.Thread(
         target=copy_context().run, args=(run,), name="hansard-call", daemon=True
     )
     thread.start()
     try:
-        return await done
+        came = await done
     except asyncio.CancelledError:
         on_cancel()
         raise
+    answer: ModelAnswer = taken_from(came)
+    return answer

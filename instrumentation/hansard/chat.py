@@ -24,10 +24,18 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 from hansard import approvals
 from hansard.capture import safe_str
 from hansard.gating.arguments import Json
-from hansard.gating.errors import DecisionConflict, DecisionRefused, GateError, MustAwait
+from hansard.gating.errors import (
+    DecisionConflict,
+    DecisionRefused,
+    GateError,
+    MustAwait,
+    PendingResult,
+    RunsFailed,
+)
 from hansard.gating.flow import Flow, Step, adrive, can_wait, drive, may_be_async
 from hansard.gating.gate import Gate, Tools
-from hansard.gating.running import run, run_decided
+from hansard.gating.running import Executed, run, run_decided
+from hansard.gating.told import progress
 from hansard.gating.turns import Evaluation, Turn, evaluate, note_failure
 
 T = TypeVar("T")
@@ -53,7 +61,7 @@ class Question:
     @property
     def prompt(self) -> str:
         """The part that no model writes: each action as it would run, and how to answer."""
-        told = [_line(one) for one in self.actions]
+        told = [_line(one) + _count(one) for one in self.actions]
         if len(told) == 1:
             return f"{told[0]}\n{PROMPT}"
         listed = "\n".join(f"{number}. {line}" for number, line in enumerate(told, 1))
@@ -101,6 +109,11 @@ def verdict_of(reply: str) -> Verdict:
     if word in _YES:
         return "yes"
     return "no" if word in _NO else "other"
+
+
+def _count(approval: Json) -> str:
+    counted = progress(approval)
+    return f" ({counted})" if counted else ""
 
 
 class ChatGate:
@@ -205,8 +218,18 @@ class ChatGate:
     def _resumed(self) -> Flow[None]:
         with self.gate:
             yield from self._check_waiting(is_message=False)
-            for done in (yield from run_decided(self.gate, channel=self.channel.name, agent=None)):
+            failed: Mapping[str, Exception] = {}
+            try:
+                ran: Sequence[Executed] = yield from run_decided(
+                    self.gate, channel=self.channel.name, agent=None
+                )
+            except RunsFailed as some:
+                ran, failed = some.executed, some.failed
+            for done in ran:
                 yield from self._say(f"Done! {done.description}.")
+            for identity, error in failed.items():
+                approval = yield from self._stored(partial(approvals.get, identity))
+                yield from self._tell_failure(approval, error)
 
     def _check_waiting(self, *, is_message: bool) -> Flow[None]:
         """Refuse at once what a running event loop would have to wait for."""
@@ -276,13 +299,18 @@ class ChatGate:
         identity = approval["approval_id"]
         try:
             token = self._token_of(by)
-            yield from self._stored(lambda: approvals.approve(identity, by=by, token=token))
+            stands = yield from self._stored(
+                lambda: approvals.approve(identity, by=by, token=token)
+            )
         except DecisionRefused as error:
             yield from self._say(f"{_line(approval)} was not run: {error}")
             return
         except DecisionConflict as error:
             if _stands(error) != "approved":  # else another message was first, and tells of it
                 yield from self._say(f"{_line(approval)} was not run: {error}")
+            return
+        if stands["status"] == "awaiting":  # it takes several people
+            yield from self._say(f"{_line(approval)} was not run yet: {progress(stands)}.")
             return
         try:
             done = yield from run(self.gate, identity)
@@ -292,15 +320,17 @@ class ChatGate:
             if error.code not in ("already_claimed", "token_used"):
                 yield from self._say(f"{_line(approval)} was not run: {error}")
             return
-        except TimeoutError as error:
-            why = f"{type(error).__name__}: {safe_str(error)}"
-            yield from self._say(f"{_line(approval)} may have run, nobody knows: {why}")
-            return
         except Exception as error:  # of the tool, or of the gate: either way the person is told
-            why = f"{type(error).__name__}: {safe_str(error)}"
-            yield from self._say(f"{_line(approval)} failed: {why}")
+            yield from self._tell_failure(approval, error)
             return
         yield from self._say(f"Done! {done.description}.")
+
+    def _tell_failure(self, approval: Json, error: Exception) -> Flow[None]:
+        """Tell how a call ended that did not return what it was to."""
+        is_unknown = isinstance(error, TimeoutError | PendingResult)
+        how = "may have run, nobody knows" if is_unknown else "failed"
+        why = f"{type(error).__name__}: {safe_str(error)}"
+        yield from self._say(f"{_line(approval)} {how}: {why}")
 
     def _reject(self, approval: Json, by: str, reason: str) -> Flow[bool]:
         identity = approval["approval_id"]

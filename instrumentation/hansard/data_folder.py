@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 
 _KEY_BYTES = 32
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder that only its owner may enter; one that is there keeps its rights."""
-    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """Make a folder that only its owner may enter; one that is there keeps its rights.
+
+    The ones that it needs are made so too: `mkdir(parents=True)` gives them what the umask leaves.
+    """
+    missing = [one for one in (path, *path.parents) if not one.exists()]
+    for one in reversed(missing):
+        with suppress(FileExistsError):
+            one.mkdir(mode=0o700)
 
 
 def read_or_make_key(folder: Path) -> bytes:

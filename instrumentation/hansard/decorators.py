@@ -51,7 +51,21 @@ def agent(
 
 
 @overload
-def tool(function: F, /) -> F: ...
+def tool(
+    function: F,
+    /,
+    *,
+    effect: Effect | None = None,
+    describe: Describe = None,
+    undo: Undo | None = None,
+    tool_class: str | None = None,
+    wait: float | bool = False,
+    name: str | None = None,
+    description: str | None = None,
+    call_id: str | None = None,
+    capture_input: bool = True,
+    capture_output: bool = True,
+) -> F: ...
 @overload
 def tool(
     *,
@@ -118,7 +132,8 @@ def tool(
         return _decorate("tool", function, plans.tool_plan, options)
     from hansard.gating.decorated import gate_tool
 
-    return gate_tool(effect, options, gating)
+    decorate = gate_tool(effect, options, gating)
+    return decorate if function is None else decorate(function)
 
 
 @overload

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Json: TypeAlias = dict[str, Any]
 GROUP: Final = "hansard.memory"
 _IDS: Final = frozenset({"run_id", "step_id", "memory_id", "source_run_id", "source_step_ids"})
-_BUSY: Final = frozenset({"busy", "store_error", "corrupt", "no_space"})
+_BUSY: Final = frozenset({"busy", "connection_lost", "store_error", "corrupt", "no_space"})
 
 
 class MemoryStore(Protocol):

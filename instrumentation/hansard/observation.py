@@ -21,7 +21,7 @@ from opentelemetry.util.types import AttributeValue
 from hansard import semconv
 from hansard.agents import with_agent
 from hansard.capture import safe_repr, safe_str, to_json, type_name
-from hansard.place import current_context
+from hansard.place import parent_context
 from hansard.trouble import warn_once
 from hansard_compiler.retention import RetentionMode
 
@@ -170,7 +170,7 @@ def begin(
     """Start a span; None when that failed, which was told."""
     try:
         # A run that ended in another thread is not this one's place any more.
-        context = current_context()
+        context = parent_context()
         span = recorder.tracer.start_span(name, context, kind, attributes, links)
         return Observation(recorder, span)
     except Exception as error:
@@ -246,13 +246,33 @@ def _is_metadata(key: str, text: str) -> bool:
 
 
 def is_cancellation(error: BaseException) -> bool:
-    """Whether the work was given up rather than failed: by a task, a generator, a person."""
-    if isinstance(error, GeneratorExit | KeyboardInterrupt):
-        return True
-    return any(
-        (kind.__module__.partition(".")[0], kind.__name__) in _CANCELLATIONS
-        for kind in type(error).__mro__
+    """Whether the work was given up rather than failed: by a task, a generator, a person.
+
+    A group is a cancellation where all that is in it is one.
+    """
+    return all(
+        isinstance(one, GeneratorExit | KeyboardInterrupt) or is_named(one, _CANCELLATIONS)
+        for one in leaves(error)
     )
+
+
+def is_named(error: BaseException, names: frozenset[tuple[str, str]]) -> bool:
+    """Whether an error is of one of these classes, by package and name: none is imported."""
+    return any(
+        (kind.__module__.partition(".")[0], kind.__name__) in names for kind in type(error).__mro__
+    )
+
+
+def leaves(error: BaseException) -> list[BaseException]:
+    """Return the errors of a group that are no groups, however deep; of any other error itself."""
+    found, left = [], [error]
+    while left:
+        one = left.pop()
+        if isinstance(one, BaseExceptionGroup):
+            left += one.exceptions
+        else:
+            found.append(one)
+    return found
 
 
 def tell_error(recorder: Recorder, span: Span, error: BaseException) -> None:

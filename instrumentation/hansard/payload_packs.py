@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 from urllib.parse import unquote
 
+from hansard.data_folder import make_folder
 from hansard.errors import SpoolError
 from hansard.locks import FolderLock, try_lock
 
@@ -189,7 +190,7 @@ class PackFolder:
 def make_private(root: Path) -> None:
     """Make the folder of payloads, and the spool around it, their owner's alone."""
     for path in (root.parent, root):
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(path)
 
 
 def abandoned(root: Path) -> Iterator[PackFolder]:

@@ -8,15 +8,21 @@ place finds out when it asks for the current context here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from opentelemetry import context as otel
+from opentelemetry import trace
 from opentelemetry.context import Context
+from opentelemetry.trace import Span
 
 _PLACE: Final = otel.create_key("hansard-place")
+
+
+# Of frameworks that keep their steps beside OpenTelemetry's context: the span of the current one.
+_step_spans: Final[list[Callable[[], Span | None]]] = []
 
 
 @dataclass(slots=True, eq=False)
@@ -37,6 +43,21 @@ def current_context() -> Context:
         place = place.outer
     otel.attach(place.before)
     return place.before
+
+
+def inside_of(step_span: Callable[[], Span | None]) -> None:
+    """Ask a framework, from now on, for the span of the step that runs; None: it runs none here."""
+    _step_spans.append(step_span)
+
+
+def parent_context() -> Context:
+    """Return the context that a new span belongs into: the current one, or a framework's step."""
+    context = current_context()
+    for step_span in _step_spans:
+        span = step_span()
+        if span is not None:
+            return trace.set_span_in_context(span, context)
+    return context
 
 
 def enter(context: Context) -> Place:

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from hansard.gating.gate import Tools
 
 
-_MADE_WITH = ("elsewhere", "allow_provider_side_effects", "script", "timeout_s")
-
-
 class Replay:
     """A replay as it stands; `body` is what `GET /v1/replay/{id}` answers."""
 
@@ -98,13 +95,14 @@ def replay(
 
     Raises NotReplayable with a reason, ReplayUnavailable where nobody can make it, NotFoundError.
     """
-    if not live and (tools or max_turns is not None or max_usd is not None):
+    bounds = {"max_turns": max_turns, "max_usd": max_usd}
+    if not live and (tools or any(one is not None for one in bounds.values())):
         raise ValueError("tools, max_turns and max_usd are of a fork that goes on: say live=True")
     changes = [
         *_changes(model, provider, token_budget, response_reserve, weights, policy, remove),
         *(dict(one) for one in mutations),
     ]
-    bounds = {"max_turns": max_turns, "max_usd": max_usd}
+    made_with = _made_with(elsewhere, allow_provider_side_effects, script, timeout_s)
     body: Json = {
         "step_id": _step_id(step),
         "mode": "forward" if forward or live else None,
@@ -114,14 +112,25 @@ def replay(
         "mutations": changes,
         "n": n,
         "notes": notes,
+        **made_with,
+    }
+    found = Replay(make(body, timeout_s * n))
+    return _answered(found, tools, made_with) if live else found
+
+
+def _made_with(
+    elsewhere: bool,
+    allow_provider_side_effects: bool,
+    script: Mapping[str, Any] | None,
+    timeout_s: float,
+) -> Json:
+    """Return what a fork is made with and goes on with."""
+    return {
         "elsewhere": elsewhere,
         "allow_provider_side_effects": allow_provider_side_effects,
         "script": None if script is None else dict(script),
         "timeout_s": timeout_s,
     }
-    found = Replay(make(body, timeout_s * n))
-    made_with = {name: body[name] for name in _MADE_WITH}
-    return _answered(found, tools, made_with) if live else found
 
 
 def continue_replay(
@@ -148,12 +157,7 @@ def continue_replay(
     wanted = replay if isinstance(replay, str) else str(replay.body["replay_id"])
     given = [{"call_id": key, "result": value} for key, value in (results or {}).items()]
     bounds = {"max_turns": max_turns, "max_usd": max_usd}
-    made_with: Json = {
-        "elsewhere": elsewhere,
-        "allow_provider_side_effects": allow_provider_side_effects,
-        "script": None if script is None else dict(script),
-        "timeout_s": timeout_s,
-    }
+    made_with = _made_with(elsewhere, allow_provider_side_effects, script, timeout_s)
     body = {**made_with, **bounds, "results": given}
     found = Replay(make(body, timeout_s, goes_on=wanted))
     return _answered(found, tools, made_with)

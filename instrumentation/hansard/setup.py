@@ -80,6 +80,7 @@ def init(
             return None
         _state.install(recorder)
         _register_once()
+        workers.finish_if_worker()
         if settings.continue_trace:
             continue_environment()
         return recorder

@@ -23,6 +23,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from hansard.data_folder import make_folder
 from hansard.errors import SpoolError
 from hansard.locks import FolderLock, is_lock, try_lock
 from hansard.losses import FILE as LOSSES_FILE
@@ -88,7 +89,7 @@ class SpoolFolder:
         name = secrets.token_hex(16)
         made = root / f".{name}"
         try:
-            root.mkdir(parents=True, mode=0o700, exist_ok=True)
+            make_folder(root)
             if root.stat().st_mode & 0o077:  # of an earlier version
                 root.chmod(0o700)
             made.mkdir(mode=0o700)

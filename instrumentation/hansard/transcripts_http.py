@@ -206,6 +206,8 @@ def _error(answer: Answer) -> HansardError:
     code, message, details = error_of(answer)
     if code == errors.HeadMoved.code:
         return errors.HeadMoved(expected=details["expected"], found=details["found"])
+    if code == errors.ResultWithoutCall.code:
+        return errors.ResultWithoutCall(details["call_ids"])
     if code == errors.UndecodableMessage.code:
         why = message.partition("cannot be decoded: ")[2]
         return errors.UndecodableMessage(details["log"], details["position"], why)

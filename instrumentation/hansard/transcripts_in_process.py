@@ -5,6 +5,7 @@ The same port and the same rules as in the store. Originals of clipped results a
 
 from __future__ import annotations
 
+import json
 import secrets
 import threading
 import time
@@ -26,6 +27,7 @@ from hansard_compiler.transcript_views import (
     Mark,
     MarkKind,
     open_calls,
+    refuse_orphans,
 )
 
 _T = TypeVar("_T")
@@ -79,6 +81,7 @@ class InProcessTranscripts:
             to = self._log(log)
             for entry in entries:
                 self._refuse_other(log, entry)
+            self._refuse_orphans(log, to, entries)
             return [decode(log, self._add(log, to, entry)) for entry in entries]
 
     def _refuse_other(self, log: LogId, entry: Entry) -> None:
@@ -87,6 +90,15 @@ class InProcessTranscripts:
             where, row = known
             if (where, row.role, row.content) != (log, entry.role, entry.content):
                 raise MessageIdUsed(entry.id.hex())
+
+    def _refuse_orphans(self, log: LogId, to: _Log, entries: Sequence[Entry]) -> None:
+        after = to.folds[-1].message_position if to.folds else -1
+        bodies = [decode(log, row).body for row in to.rows[after + 1 :]]
+        for entry in entries:
+            if entry.id not in self._by_id:
+                body = {"role": entry.role, **json.loads(entry.content)}
+                refuse_orphans(body, reversed(bodies))
+                bodies.append(body)
 
     def _add(self, log: LogId, to: _Log, entry: Entry) -> Row:
         if entry.id in self._by_id:

@@ -8,10 +8,14 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
+import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from types import FrameType
+from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
 
 from opentelemetry.context import Context
 
@@ -20,6 +24,12 @@ from hansard._state import active
 from hansard.propagation import context_of, inject
 
 _log = logging.getLogger("hansard")
+
+# When a signal ends a worker: for what is left to be sent, with the rest spooled; for both on a
+# busy machine; and how long the interrupted thread waits before it goes on meanwhile.
+_SENDING_S: Final = 1.0
+_ENDING_S: Final = 5.0
+_PATIENCE_S: Final = 0.2
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -122,12 +132,57 @@ def _start_worker(options: dict[str, Any], headers: dict[str, str]) -> None:
 
 
 def finish_with_process() -> None:
-    """Send what is left when this worker ends: before Python 3.13 a forked one runs no `atexit`."""
+    """Send what is left when this worker ends, also by SIGTERM, with which a pool ends its workers.
+
+    Before Python 3.13 a forked worker runs no `atexit`. A handler of SIGTERM that the program has
+    set stays; without one the process still ends by that signal, after five seconds at most.
+    """
     from multiprocessing import util
 
     from hansard.setup import shutdown
 
     util.Finalize(None, shutdown, exitpriority=100)
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if in_main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _Ending())
+
+
+def finish_if_worker() -> None:
+    """Do so where `multiprocessing` started this process and the program calls `init()` itself."""
+    process = sys.modules.get("multiprocessing.process")
+    if process is not None and process.parent_process() is not None:
+        finish_with_process()
+
+
+class _Ending:
+    """The end of a worker by a signal: what is left is sent or spooled, then the signal ends it.
+
+    A thread of its own sends. The interrupted one may hold a lock that is needed for that, so it
+    waits only shortly and goes on until the sending is done, and then gets the signal again.
+    """
+
+    def __init__(self) -> None:
+        self._sender: threading.Thread | None = None
+        self._is_sent = False
+
+    def __call__(self, number: int, _: FrameType | None) -> None:
+        if self._sender is None:
+            self._sender = threading.Thread(target=self._send, args=(number,), daemon=True)
+            self._sender.start()
+            self._sender.join(_PATIENCE_S)
+        if self._is_sent:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    def _send(self, number: int) -> None:
+        from hansard.setup import shutdown
+
+        stop = threading.Thread(target=shutdown, args=(_SENDING_S,), daemon=True)
+        stop.start()
+        stop.join(_ENDING_S)
+        self._is_sent = True
+        if signal.getsignal(number) is self:
+            os.kill(os.getpid(), number)
 
 
 class _Hook:

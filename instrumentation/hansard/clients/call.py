@@ -19,7 +19,7 @@ from hansard.clients.exchange import Exchange
 from hansard.clients.guard import observing
 from hansard.clients.wire import Answer, Attributes, Failure, Route, body_of, known
 from hansard.observation import clean_attribute, tell_error
-from hansard.place import entered
+from hansard.place import entered, parent_context
 from hansard_compiler.providers.sse import read_events
 from hansard_compiler.retention import RetentionMode
 
@@ -71,7 +71,13 @@ class RecordedCall:
     __slots__ = ("_is_open", "_recorder", "_route", "_sent", "_start_s", "exchanges", "span")
 
     def __init__(
-        self, recorder: Recorder, route: Route, *, model: str | None, attributes: Attributes
+        self,
+        recorder: Recorder,
+        route: Route,
+        *,
+        model: str | None,
+        attributes: Attributes,
+        outer: Span | None = None,
     ) -> None:
         self._recorder = recorder
         self._route = route
@@ -81,6 +87,7 @@ class RecordedCall:
         self._is_open = [True]  # popped by whoever ends the span
         self.span: Span = recorder.tracer.start_span(
             self._name(model),
+            parent_context() if outer is None else trace.set_span_in_context(outer),
             kind=SpanKind.CLIENT,
             attributes=attributes
             | known(

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from opentelemetry import trace
 
 from hansard._state import active
-from hansard.clients import names
+from hansard.clients import langchain, names
 from hansard.clients.call import RecordedCall, current_call, is_told, outside_of_calls
 from hansard.clients.exchange import Exchange
 from hansard.clients.guard import observing, tell
@@ -202,10 +202,15 @@ def _begin(
     route = route_of(library, method=options.method, url=options.url)
     if route is None:
         return None
-    _mark_outer_span()
+    outer = langchain.model_span() if route.operation in _CALL_OPERATIONS else None
+    if outer is None:
+        _mark_outer_span()
+    else:  # it gets its attributes when it ends; all that is known now is that it is this call
+        outer.set_attribute(names.DUPLICATE, True)
     # What is sent may say more (`extra_body`); then the span is told so before it is sent.
     model = text(mapping(options.json_data).get("model"))
-    return RecordedCall(recorder, route, model=model, attributes=_server(client, library))
+    found = _server(client, library)
+    return RecordedCall(recorder, route, model=model, attributes=found, outer=outer)
 
 
 def _server(client: Any, library: str) -> Attributes:

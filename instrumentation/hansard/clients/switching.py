@@ -8,11 +8,11 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from hansard._state import active
 from hansard.clients import found as installed_packages
-from hansard.clients import http_fallback
+from hansard.clients import http_fallback, langchain
 from hansard.clients.content_hook import ContentHook
 from hansard.clients.found import Found, installed, is_of_models, package_for
 from hansard.clients.guard import tell
@@ -51,6 +51,12 @@ class Instrumentation:
         return text + (f"; left off: {', '.join(self.others)}" if self.others else "")
 
 
+# Libraries whose calls frameworks make for a step of theirs.
+_CLIENT_NAMES: Final = """
+anthropic bedrock cohere google_genai google_generativeai groq litellm mistralai ollama openai
+openai_v2 together vertexai
+"""
+_CLIENTS: Final = frozenset(_CLIENT_NAMES.split())
 # Those that we switched on; only these are switched off again.
 _switched_on: dict[str, Found] = {}
 
@@ -118,6 +124,7 @@ def _instrument(library: str, several: list[Found]) -> Instrumentation:
         return Instrumentation(library, State.NOT_STARTED, package)
     on = _already_on(several)
     if on is not None:
+        _follow(on)
         return _told(on, State.ALREADY_ON, several)
     if http_fallback.is_on(library):
         return _over_http(library, State.ALREADY_ON)
@@ -175,6 +182,8 @@ def _record_no_more(library: str) -> Instrumentation:
 def _switch_on(chosen: Found, several: list[Found], provider: Any) -> Instrumentation:
     try:
         instrumentor = chosen.entry.load()()
+        if chosen.library in _CLIENTS:
+            provider = langchain.PlacedProvider(provider)
         instrumentor.instrument(tracer_provider=provider, completion_hook=ContentHook())
         is_on = instrumentor.is_instrumented_by_opentelemetry
         # One that refuses has logged why: a version of the library that it does not know.
@@ -184,7 +193,16 @@ def _switch_on(chosen: Found, several: list[Found], provider: Any) -> Instrument
     if not is_on:
         return _told(chosen, State.FAILED, several, detail=refused)
     _switched_on[chosen.library] = chosen
+    _follow(chosen)
     return _told(chosen, State.ON, several)
+
+
+def _follow(one: Found) -> None:
+    if one.library in langchain.LIBRARIES:
+        try:
+            langchain.follow(one.entry.load()())
+        except Exception as error:
+            tell(f"follow {one.library}", error)
 
 
 def _needs(instrumentor: Any) -> str:
@@ -210,6 +228,8 @@ def _uninstrument(one: Found) -> Instrumentation:
         instrumentor = one.entry.load()()
         if instrumentor.is_instrumented_by_opentelemetry:
             instrumentor.uninstrument()
+        if one.library in langchain.LIBRARIES:
+            langchain.follow_no_more()
     except Exception as error:
         tell(f"uninstrument {one.library}", error)
         return _told(one, State.FAILED, [one], detail=type(error).__name__)

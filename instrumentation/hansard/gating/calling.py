@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +13,7 @@ from hansard.gating import told
 from hansard.gating.arguments import Json
 from hansard.gating.call_ids import next_call_id
 from hansard.gating.describing import description_of
-from hansard.gating.errors import GateUnavailable, MustAwait, PolicyDenied
+from hansard.gating.errors import BadArguments, GateUnavailable, MustAwait, PolicyDenied
 from hansard.gating.flow import Flow, Step, can_wait, ending, may_be_async, pause
 from hansard.gating.judging import Judgement, judged
 from hansard.gating.mirror import Mirror
@@ -21,6 +22,7 @@ from hansard.gating.port import checked
 from hansard.gating.running import run_approved
 from hansard.gating.tools import GatedTool
 from hansard.gating.turns import note_pending
+from hansard_compiler.policy_approvers import Approvers
 
 if TYPE_CHECKING:
     from hansard.gating.gate import Gate
@@ -92,13 +94,17 @@ class _Call:
     def _let_through(self) -> Flow[Any]:
         """Run a reading tool; without an event before it, it does not run."""
         yield from self._note("tool.called", arguments=self._arguments)
+        pid = os.getpid()
         try:
             result = yield from self._tool.run(self._arguments, within=self._mirror)
         except BaseException as error:
+            if os.getpid() != pid:  # a process that the tool forked: not the end of the call
+                raise
             event = self._event("tool.returned", ok=False, error=type(error).__name__)
             yield from ending(error, lambda: self._decisions.note(event), is_slow=self._is_slow)
             raise
-        yield from self._note("tool.returned", ok=True)
+        if os.getpid() == pid:
+            yield from self._note("tool.returned", ok=True)
         if self._gate.seen:
             self._gate.seen.add(result)
         return result
@@ -106,6 +112,10 @@ class _Call:
     # ---- what waits for somebody
 
     def _asked(self, judgement: Judgement, repropose: str | None) -> Flow[Any]:
+        if Approvers(names=self._gate.approvers or None).joined(judgement.approvers).names == ():
+            raise BadArguments(
+                self._tool.name, "the rules let none of the gate's approvers approve this call"
+            )
         # It must be possible to run before anybody is asked about it.
         self._tool.shape.check(self._arguments)
         approval = yield from self._proposed(judgement, repropose)
@@ -153,6 +163,8 @@ class _Call:
 
     def _proposal(self, judgement: Judgement, description: str | None) -> Json:
         gate, tool = self._gate, self._tool
+        named = Approvers(gate.approvals_required, gate.approvers or None)
+        people = named.joined(judgement.approvers)
         missing = gate.seen.missing(tool.doubtful(self._arguments))
         run_id, step_id = self._mirror.step_id
         return {
@@ -167,7 +179,8 @@ class _Call:
             "channel": gate.channel,
             "one_per_channel": gate.one_per_channel,
             "batch_id": gate.batch_id,
-            "approvers": list(gate.approvers) or None,
+            "approvers": None if people.names is None else list(people.names),
+            "approvals_required": people.required,
             "expires_in_s": gate.expires_s,
             "facts": {"tool_class": tool.tool_class} if tool.tool_class else None,
             "policy": {**told.of_policy(judgement), "receipts": list(gate.receipts)},

@@ -14,17 +14,23 @@ InstrumentationError
     ├── DecisionConflict    somebody else was first, or the call is not the one that was approved
     ├── MustAwait           an async function, called without await inside a running event loop
     ├── PendingResult       a tool returned a future of the loop that runs: its end is not known
+    │   └── UnfinishedResult  something in a tool's result has not run, or not to its end
     ├── LazyResult          a tool returned a generator: its body has not run
     ├── DecisionRefused     who decides is not known, may not, or requested the call
 └── OutcomeUnknown      it was claimed and its end is not known: it may have run, and is not rerun
+
+RunsFailed is a group: what failed of the calls of `run_decided`, with the results of the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 from hansard.errors import InstrumentationError
+
+if TYPE_CHECKING:
+    from hansard.gating.running import Executed
 
 
 class GateError(InstrumentationError):
@@ -156,6 +162,26 @@ class PendingResult(GateError):
         )
 
 
+class UnfinishedResult(PendingResult):
+    """Something in a tool's result has not run: how the call ends is not known.
+
+    `kind` is what it is (`coroutine`, `generator`, `map`), `where` its place in the result. What is
+    looked at stands in `hansard.gating.unfinished`.
+    """
+
+    code = "unfinished_result"
+
+    def __init__(self, tool: str, kind: str, where: str) -> None:
+        place = f" at {where}" if where else ""
+        GateError.__init__(
+            self,
+            f"tool {tool!r} returned a {kind}{place}, which has not run to its end: await it, or "
+            "read it, before the tool returns. What else the call did is done, so its outcome is "
+            "unknown",
+        )
+        self.tool, self.kind, self.where = tool, kind, where
+
+
 class AsyncPort(GateError, TypeError):
     """What keeps the decisions is asked without await, and has an async method."""
 
@@ -183,14 +209,16 @@ class LazyResult(GateError):
 
 
 class DecisionRefused(GateError):
-    """The server did not take a decision because of who sent it; nothing ran.
+    """A decision was not taken because of who sent it; nothing ran.
 
-    `code` is the server's: `credential_needed`, `own_request`, `scope_missing`, `unauthenticated`.
+    `code` is the store's: `credential_needed`, `own_request`, `not_asked` (`details["asked"]` names
+    the approvers), `scope_missing`, `unauthenticated`.
     """
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, details: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.code = code
+        self.details = dict(details or {})
 
 
 class OutcomeUnknown(GateError):
@@ -204,3 +232,33 @@ class OutcomeUnknown(GateError):
             "Look at what it changes; it is not run again"
         )
         self.approval_id = approval_id
+
+
+class RunsFailed(ExceptionGroup[Exception]):
+    """Some of the calls that `run_decided` ran have failed; all others ran, or were left.
+
+    `executed` holds what ran, in order, and `failed` each error by the id of its approval. The
+    errors are those of the group: `except*` finds them by their class.
+    """
+
+    executed: Sequence[Executed]
+    failed: Mapping[str, Exception]
+
+    def __new__(cls, executed: Sequence[Executed], failed: Mapping[str, Exception]) -> Self:
+        total = len(executed) + len(failed)
+        told = f"{len(failed)} of {total} approved calls failed"
+        made = super().__new__(cls, told, list(failed.values()))
+        made.executed, made.failed = tuple(executed), dict(failed)
+        return made
+
+    def __init__(self, executed: Sequence[Executed], failed: Mapping[str, Exception]) -> None:
+        """Take what `__new__` has kept: the class of all groups would refuse these arguments."""
+
+    def derive(  # type: ignore[override] # of a group of this class, all are Exceptions
+        self, excs: Sequence[Exception], /
+    ) -> RunsFailed:
+        """Return the same of a part of the errors: what ran is reachable from it too."""
+        wanted = {id(one) for one in excs}
+        return RunsFailed(
+            self.executed, {key: one for key, one in self.failed.items() if id(one) in wanted}
+        )

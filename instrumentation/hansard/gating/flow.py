@@ -72,9 +72,21 @@ def ending(error: BaseException, record: Callable[[], object], *, is_slow: bool)
     """
     if isinstance(error, GeneratorExit):
         with contextlib.suppress(RuntimeError):  # the interpreter ends: no thread begins any more
-            threading.Thread(target=_recorded, args=(record,), name="hansard-gate").start()
+            thread = threading.Thread(target=_recorded, args=(record,), name="hansard-gate")
+            thread.start()
+            _ending.thread = thread
     else:
         yield Step(record, is_slow, is_final=True)
+
+
+# The thread that records an end of a flow of this thread, for the driver to wait for.
+_ending = threading.local()
+
+
+def _wait_for_end() -> None:
+    thread: threading.Thread | None = _ending.__dict__.pop("thread", None)
+    if thread is not None:
+        thread.join()
 
 
 def _recorded(record: Callable[[], object]) -> None:
@@ -96,6 +108,7 @@ class _CanWait(Step):
 
 
 Flow: TypeAlias = Generator[Step, Any, T]
+Outcome: TypeAlias = tuple[Any, BaseException | None]  # what was returned, or raised
 
 
 # ---- on the caller's thread
@@ -134,6 +147,11 @@ def _driven(flow: Flow[Any], loop: _OwnLoop, *, hands_over: bool) -> Any:
                     made = None
                 else:
                     made = loop.done(step)
+            except GeneratorExit as error:  # the program raised it: nothing is being collected
+                try:
+                    step = flow.throw(error)
+                finally:
+                    _wait_for_end()
             except BaseException as error:
                 step = flow.throw(error)
             else:
@@ -197,17 +215,39 @@ def _settled_elsewhere(made: Any) -> Any:
 
 def _in_a_thread(work: Callable[[], T]) -> T:
     """Do something in a thread that has no event loop, and wait for it."""
-    done: Future[T] = Future()
+    came: list[Outcome] = []
 
     def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:
-            done.set_exception(error)
+        came.extend(outcome_of(work))
 
     thread = threading.Thread(target=copy_context().run, args=(run,), name="hansard-gate")
     thread.start()
-    return done.result()
+    thread.join()
+    made: T = taken_from(came)
+    return made
+
+
+def outcome_of(work: Callable[[], Any]) -> list[Outcome]:
+    """Do something and return what came of it, for `taken_from`."""
+    try:
+        return [(work(), None)]
+    except BaseException as error:
+        return [(None, error)]
+
+
+def taken_from(came: list[Outcome]) -> Any:
+    """Return what came of work in another thread, or raise it; nothing is left in the list.
+
+    An error holds the frames that it passed through, and they a future or list that kept the error:
+    such a circle, with all that the frames hold, stays until Python's collector comes.
+    """
+    value, error = came.pop()
+    try:
+        if error is not None:
+            raise error
+        return value
+    finally:
+        del value, error
 
 
 # ---- awaited
@@ -256,47 +296,39 @@ async def _stepped_aside(step: Step) -> Any:
     if _is_trio():
         return await _in_trio_thread(step)
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[Any] = loop.create_future()
-    if_late = step.if_late or (lambda _: None)
+    done: asyncio.Future[list[Outcome]] = loop.create_future()
 
-    def tell(told: Callable[[Any], None], value: Any) -> None:
+    def tell(came: list[Outcome]) -> None:
         if not done.done():
-            told(value)
-        elif told == done.set_result and step.if_late is not None:
-            threading.Thread(target=if_late, args=(value,), name="hansard-gate").start()
+            done.set_result(came)
+            return
+        value, error = came.pop()
+        if error is None and step.if_late is not None:
+            threading.Thread(target=step.if_late, args=(value,), name="hansard-gate").start()
 
     def run() -> None:
+        came = outcome_of(step.work)
         try:
-            told, value = done.set_result, step.work()
-        except BaseException as error:
-            told, value = done.set_exception, _for_a_future(error)
-        try:
-            loop.call_soon_threadsafe(tell, told, value)
+            loop.call_soon_threadsafe(tell, came)
         except RuntimeError:  # the loop is closed: nobody waits
-            if told == done.set_result:
-                if_late(value)
+            value, failed = came.pop()
+            if failed is None and step.if_late is not None:
+                step.if_late(value)
 
     # A daemon, unlike the threads of asyncio.to_thread: a long poll must not hold up the exit.
     is_kept = step.is_final or step.if_late is not None
     run_here = copy_context().run
     threading.Thread(target=run_here, args=(run,), name="hansard-gate", daemon=not is_kept).start()
-    return await done
+    return taken_from(await done)
 
 
 async def _in_trio_thread(step: Step) -> Any:
     trio = sys.modules["trio"]
     is_kept = step.is_final or step.if_late is not None
     with trio.CancelScope(shield=is_kept):
-        return await trio.to_thread.run_sync(step.work, abandon_on_cancel=not is_kept)
-
-
-def _for_a_future(error: BaseException) -> BaseException:
-    """Return the error; a future takes any but this one."""
-    if not isinstance(error, StopIteration):
-        return error
-    told = RuntimeError("StopIteration was raised")
-    told.__cause__ = error
-    return told
+        work = partial(outcome_of, step.work)
+        came = await trio.to_thread.run_sync(work, abandon_on_cancel=not is_kept)
+    return taken_from(came)
 
 
 # ---- what is still to come

@@ -44,7 +44,8 @@ class Gate(EnteredEitherWay):
     require_approval holds a tool that only reads as well. `expires` is how long a decision may take
     (seconds; the store's default is an hour), `wait` how long a call waits for it: True until it
     expires, and False to answer `pending_confirmation` at once. Whoever is in `approvers` may
-    decide; nobody named means everybody who may decide at all.
+    decide; nobody named means everybody who may decide at all. `approvals_required` is how many
+    different people have to approve the same draft before the call runs.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Gate(EnteredEitherWay):
         channel: str | None = None,
         one_per_channel: bool = False,
         approvers: Sequence[str] = (),
+        approvals_required: int = 1,
         expires: float | None = None,
         wait: float | bool | None = None,
         policy: PolicyLike | None = None,
@@ -66,6 +68,7 @@ class Gate(EnteredEitherWay):
         self.channel = channel
         self.one_per_channel = one_per_channel
         self.approvers = tuple(approvers)
+        self.approvals_required = approvals_required
         self.expires_s = expires
         self.wait = wait
         self.seen = Seen()
@@ -83,6 +86,7 @@ class Gate(EnteredEitherWay):
             channel=self.channel,
             one_per_channel=self.one_per_channel,
             approvers=self.approvers,
+            approvals_required=self.approvals_required,
             expires=self.expires_s,
             wait=self.wait,
             policy=self._policy,

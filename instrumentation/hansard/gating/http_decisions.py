@@ -62,6 +62,7 @@ class HttpDecisions:
         self, approval_id: str, *, key: str | None = None, wait_s: float = 0, revision: int = 0
     ) -> Json:
         wait_s = min(wait_s, _MOST_WAIT_S)
+        key = key or self._keys.find(approval_id)  # a token that only sends reads its own by it
         asked = {"wait": f"{wait_s:g}", "revision": revision} if wait_s else {}
         answer = self._http.get(
             _address(approval_id) + (f"?{urlencode(asked)}" if asked else ""),
@@ -108,9 +109,9 @@ class HttpDecisions:
         told = {name: value for name, value in body.items() if name != "token"}
         headers = credential(body.get("token"))
         answer = self._http.post(address, _given(told), headers=headers, own=False)
-        code, message, _ = error_of(answer)
+        code, message, details = error_of(answer)
         if answer.status in (401, 403) and code != "blocked":
-            raise DecisionRefused(code, message)
+            raise DecisionRefused(code, message, details)
         return _taken(answer)
 
     def note(self, event: Json) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hansard.gating.arguments import Json
 from hansard.gating.tools import GatedTool
+from hansard_compiler.policy_approvers import ANYBODY, Approvers
 
 if TYPE_CHECKING:
     from hansard_compiler.policy import Policy
@@ -38,6 +39,11 @@ class Judgement:
     def obligations(self) -> list[str]:
         """What rules demand before it runs, as the store and its API name it."""
         return [] if self.check is None else sorted(str(one) for one in self.check.obligations)
+
+    @property
+    def approvers(self) -> Approvers:
+        """Who has to approve the call, by rules."""
+        return ANYBODY if self.check is None else self.check.approvers
 
     @property
     def reason(self) -> str:

@@ -16,6 +16,7 @@ from hansard.gating.arguments import Json
 from hansard.gating.errors import (
     BadArguments,
     DecisionConflict,
+    DecisionRefused,
     GateError,
     GateUnavailable,
     PolicyDenied,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from hansard.config import Settings
 
 GROUP: Final = "hansard.accountability"
+_OF_PEOPLE: Final = frozenset({"not_asked", "own_request", "credential_needed"})
 _T = TypeVar("_T")
 
 
@@ -130,6 +132,8 @@ def _refusal(error: Exception, tool: str) -> GateError:
         return UnknownApproval(str(error))
     if error.code == "bad_proposal":
         return BadArguments(tool, str(error))
+    if error.code in _OF_PEOPLE:
+        return DecisionRefused(error.code, str(error), details)
     if isinstance(details, Mapping):
         return DecisionConflict(error.code, str(error), details)
     return GateUnavailable(f"the store cannot keep a decision now: {error}")

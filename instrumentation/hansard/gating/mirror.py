@@ -15,6 +15,7 @@ from opentelemetry.trace import Link, SpanContext, TraceFlags
 from hansard import _state, semconv
 from hansard.gating.arguments import Json
 from hansard.gating.errors import GateError
+from hansard.gating.told import approvers
 from hansard.gating.tools import GatedTool
 from hansard.observation import Observation, begin, tell
 
@@ -71,7 +72,7 @@ class Mirror:
             semconv.EVENT_APPROVAL_DECIDED,
             approval_id=approval.get("approval_id"),
             status=approval.get("status"),
-            by=approval.get("decided_by"),
+            by=approvers(approval) or approval.get("decided_by"),
             reason=approval.get("reason"),
         )
 

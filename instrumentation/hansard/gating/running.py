@@ -6,10 +6,13 @@ timeout: it is shown as that, and the call is never run again.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from subprocess import TimeoutExpired
+from typing import TYPE_CHECKING, Any, Final
 
 from hansard import plans, semconv
 from hansard.gating.arguments import Json, plain_copy
@@ -21,6 +24,7 @@ from hansard.gating.errors import (
     OutcomeUnknown,
     PendingResult,
     PolicyDenied,
+    RunsFailed,
     UnknownTool,
 )
 from hansard.gating.flow import Flow, Step, can_wait, ending
@@ -28,13 +32,19 @@ from hansard.gating.judging import Judgement, judged
 from hansard.gating.mirror import Mirror
 from hansard.gating.pending import Proposed
 from hansard.gating.port import checked, execution_of
+from hansard.gating.told import approvers
 from hansard.gating.tools import GatedTool, gated
 from hansard.gating.veil import is_veiled
-from hansard.observation import is_cancellation
+from hansard.observation import is_cancellation, is_named, leaves
 from hansard.trouble import warn_once
 
 if TYPE_CHECKING:
     from hansard.gating.gate import Gate
+
+# Timeouts of packages that are no TimeoutError: package and class.
+_TIMEOUTS: Final = frozenset(
+    {("trio", "TooSlowError"), ("httpx", "TimeoutException"), ("requests", "Timeout")}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +60,13 @@ class Executed:
     changes: Mapping[str, Json] = field(default_factory=dict)  # by the approver; proposed and run
 
 
-def run(gate: Gate, approval_id: str, *, on: Any = None) -> Flow[Executed]:
-    """Claim and run an approved call, in a span that is linked to the one that asked."""
+def run(
+    gate: Gate, approval_id: str, *, on: Any = None, begun: set[str] | None = None
+) -> Flow[Executed]:
+    """Claim and run an approved call, in a span that is linked to the one that asked.
+
+    `begun` gets its id once it is claimed: an error after that is one of a call that may have run.
+    """
     decisions = gate.decisions
     known = gate.waiting.find(approval_id)
     key = known.key if known else None
@@ -60,7 +75,7 @@ def run(gate: Gate, approval_id: str, *, on: Any = None) -> Flow[Executed]:
     tool = _tool_of(gate, approval, known, on)
     mirror = Mirror.begin(tool, approval["arguments"], asked_in=approval.get("step_id"))
     try:
-        executed = yield from run_approved(gate, approval, mirror=mirror, tool=tool)
+        executed = yield from run_approved(gate, approval, mirror=mirror, tool=tool, begun=begun)
     except BaseException as error:
         mirror.refused(tool, error)
         mirror.failed(error)
@@ -72,7 +87,9 @@ def run(gate: Gate, approval_id: str, *, on: Any = None) -> Flow[Executed]:
 def run_decided(gate: Gate, *, channel: str | None, agent: str | None) -> Flow[list[Executed]]:
     """Run what was approved and did not run yet, of tools that this process has.
 
-    Raises MustAwait before any of it runs, where one has to be awaited and cannot be.
+    Raises MustAwait before any of it runs, where one has to be awaited and cannot be. One that
+    fails does not keep the others from running: then it raises RunsFailed, with all that ran.
+    What ends the whole (a cancellation, Ctrl-C) has the same in its attributes.
     """
     ask = partial(
         gate.decisions.approvals,
@@ -89,16 +106,32 @@ def run_decided(gate: Gate, *, channel: str | None, agent: str | None) -> Flow[l
         if tool is not None and tool.may_wait:
             yield can_wait(MustAwait(f"tool {tool.name!r}", "`await approvals.arun_decided()`"))
     done: list[Executed] = []
+    failed: dict[str, Exception] = {}
+    begun: set[str] = set()
     for approval in runnable:
+        identity = approval["approval_id"]
         try:
-            done.append((yield from run(gate, approval["approval_id"])))
-        except GateError:
-            continue  # claimed by another process meanwhile, or not to be run from here
+            done.append((yield from run(gate, identity, begun=begun)))
+        except Exception as error:
+            # Else claimed by another process meanwhile, or not to be run from here.
+            if identity in begun or not isinstance(error, GateError):
+                failed[identity] = error
+        except BaseException as error:
+            with suppress(AttributeError, TypeError):
+                error.executed, error.failed = tuple(done), failed  # type: ignore[attr-defined]
+            raise
+    if failed:
+        raise RunsFailed(done, failed)
     return done
 
 
 def run_approved(
-    gate: Gate, approval: Json, *, mirror: Mirror, tool: GatedTool | None = None
+    gate: Gate,
+    approval: Json,
+    *,
+    mirror: Mirror,
+    tool: GatedTool | None = None,
+    begun: set[str] | None = None,
 ) -> Flow[Executed]:
     """Claim and run inside a span that is open. Raises before it ran, or what the tool raises."""
     decisions, is_slow = gate.decisions, not gate.decisions.is_local
@@ -121,8 +154,10 @@ def run_approved(
         if_late=lambda late: _tell(gate, identity, _not_begun(late)),
     )
     # From here on it counts as begun.
+    if begun is not None:
+        begun.add(identity)
     mirror.approval(approval)
-    by = str(approval.get("decided_by") or "")
+    by = approvers(approval) or str(approval.get("decided_by") or "")
     mirror.event(semconv.EVENT_APPROVAL_CLAIMED, approval_id=identity, tool=tool.name, by=by)
     claimed = _Claimed(gate, tool, arguments, identity, str(claim["claim_id"]), mirror)
     result = yield from claimed.run()
@@ -141,6 +176,7 @@ class _Claimed:
     identity: str
     claim_id: str
     mirror: Mirror
+    pid: int = field(default_factory=os.getpid)  # of who claimed: what it forks has claimed nothing
 
     def run(self) -> Flow[Any]:
         """Run it to its end, and record that end once it is there."""
@@ -168,17 +204,23 @@ class _Claimed:
         yield from ending(raised, lambda: self._record(**told), is_slow=self._is_slow)
 
     def _record(self, **told: Any) -> None:
+        if os.getpid() != self.pid:
+            return  # the end of a process that the tool forked is not the end of the call
         _tell(self.gate, self.identity, {"claim_id": self.claim_id, **told})
 
 
 def _ok_of(error: BaseException) -> bool | None:
     """Return False for a call that failed; None where nobody knows what it had done by then.
 
-    Cut off is not failed: the mail may be out, and the answer to it not yet here.
+    Cut off is not failed: the mail may be out, and the answer to it not yet here. Nor is a group of
+    which one part was cut off.
     """
-    return (
-        None if is_cancellation(error) or isinstance(error, TimeoutError | PendingResult) else False
-    )
+    return None if any(_is_cut_off(one) for one in leaves(error)) else False
+
+
+def _is_cut_off(error: BaseException) -> bool:
+    known = isinstance(error, TimeoutError | TimeoutExpired | SystemExit | PendingResult)
+    return known or is_cancellation(error) or is_named(error, _TIMEOUTS)
 
 
 def _not_begun(claim: Json) -> Json:

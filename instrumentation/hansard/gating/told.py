@@ -16,30 +16,58 @@ if TYPE_CHECKING:
 
 def pending(approval: Mapping[str, Any]) -> Json:
     """Tell that the call waits: the model can say so to its user."""
-    return {
+    counted = progress(approval)
+    needs = (
+        f"confirmation by {approval['approvals_required']} people" if counted else "confirmation"
+    )
+    answer: Json = {
         "status": "pending_confirmation",
-        "message": f"This action requires confirmation: {approval.get('description') or ''}",
+        "message": f"This action requires {needs}: {approval.get('description') or ''}",
         "approval_id": approval["approval_id"],
     }
+    if counted:
+        answer["approvals"] = counted
+    return answer
+
+
+def progress(approval: Mapping[str, Any]) -> str:
+    """Tell how many approved, where it takes several: `1 of 2 approved, by ana; 1 more needed`."""
+    required = approval.get("approvals_required")
+    if not isinstance(required, int) or required < 2:
+        return ""
+    names = approvers(approval)
+    left = approval.get("approvals_left")
+    by = f", by {names}" if names else ""
+    more = f"; {left} more needed" if left else ""
+    return f"{len(approval.get('approved_by') or ())} of {required} approved{by}{more}"
+
+
+def approvers(approval: Mapping[str, Any]) -> str:
+    """Return who approved the draft that is there: `ana and bo`; nobody is an empty text."""
+    names = [str(one.get("name")) for one in approval.get("approved_by") or ()]
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 def outcome(approval: Mapping[str, Any], *, waited_s: float = math.inf) -> Json:
     """Tell how it stands with a call that did not run."""
     status = str(approval["status"])
     by = approval.get("decided_by") or "somebody"
+    both = approvers(approval) or by
+    counted = progress(approval)
     what = approval.get("description") or approval.get("tool")
     if status == "awaiting":
         waited = "" if math.isinf(waited_s) else f" within {waited_s:g} s"
         return {
             **pending(approval),
-            "message": f"Nobody decided{waited}; still waiting for a decision: {what}",
+            "message": f"{counted or 'Nobody decided'}{waited}; still waiting for a decision: "
+            f"{what}",
         }
     message = {
         "revised": f"Sent back with a note, and not run: {_sentence(approval.get('note'))} "
         f"Propose it again, changed as the note asks: {what}",
         "rejected": f"Rejected by {by}, and not run{_because(approval)}: {what}",
         "expired": f"Nobody decided in time, so it expired and was not run: {what}",
-        "approved": f"Approved by {by}, and not run yet: {what}",
+        "approved": f"Approved by {both}, and not run yet: {what}",
     }[status]
     answer: Json = {
         "status": status,

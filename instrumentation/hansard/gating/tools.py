@@ -12,8 +12,15 @@ from hansard import plans
 from hansard.errors import NotDecoratable
 from hansard.gating.arguments import Json, Shape
 from hansard.gating.describing import Describe
-from hansard.gating.errors import BadArguments, LazyResult, UnclassifiedTool, UnknownTool
+from hansard.gating.errors import (
+    BadArguments,
+    LazyResult,
+    UnclassifiedTool,
+    UnfinishedResult,
+    UnknownTool,
+)
 from hansard.gating.flow import Flow, Step, Within, may_be_async
+from hansard.gating.unfinished import find_unfinished
 from hansard.plans import Plan
 
 Effect: TypeAlias = Literal["read", "write"]
@@ -78,6 +85,8 @@ class GatedTool:
         result = yield Step(lambda: self._called(arguments), within=within)
         if inspect.isgenerator(result) or inspect.isasyncgen(result):
             raise LazyResult(self.name)
+        if found := find_unfinished(result):
+            raise UnfinishedResult(self.name, found.kind, found.where)
         return result
 
     def _called(self, arguments: Mapping[str, Any]) -> Any:

@@ -1,0 +1,187 @@
+"""What stands in a tool's result and has not run: a call with such a result has not ended.
+
+Looked at is all that a result holds: containers of every built-in kind (dicts with their keys),
+data classes, attrs and pydantic objects, named tuples, iterators over these, and the attributes of
+other objects; nearest first, within a bound. A result is found unfinished by
+
+- a coroutine that was not awaited to its end, or another awaitable;
+- a future or task that is not done;
+- a generator, of either kind, that was not read to its end;
+- `map`, `filter` and those of itertools that call a function with each value: whether they were
+  read to their end cannot be seen.
+
+Behind the attributes of an object that is none of these containers only a coroutine counts that
+nobody has begun to await: clients of all kinds hold tasks, locks and streams of their own.
+Functions and partials are values; what a result refers to by a name, a closure or a weak reference
+is not looked at, nor what lies beyond the bound.
+"""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import itertools
+import types
+from collections import deque
+from collections.abc import AsyncGenerator, Coroutine, Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hansard.capture import is_future, is_pending, type_name
+
+_MOST_VALUES: Final = 100_000  # looked at; a list of so many takes some 10 ms
+_MOST_BEHIND: Final = 2_000  # of these, behind attributes of other objects
+_MOST_PATH: Final = 120  # characters of a place
+
+_PLAIN: Final = frozenset(
+    {type(None), bool, int, float, complex, str, bytes, bytearray, memoryview, range, slice, type}
+)
+_CODE: Final = (
+    types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType,
+    types.CodeType, types.FrameType, types.TracebackType, type,
+)  # fmt: skip
+_CALLING: Final = (
+    map, filter, itertools.starmap, itertools.takewhile, itertools.dropwhile,
+    itertools.filterfalse, itertools.accumulate, itertools.groupby, type(iter(int, 1)),
+)  # fmt: skip
+# What these are made of the collector of garbage knows; none of them runs code of the program.
+_ITERATORS: Final[tuple[type, ...]] = (
+    zip, enumerate, reversed, itertools.chain, itertools.islice, itertools.zip_longest,
+    itertools.cycle, itertools.repeat, itertools.product, itertools.pairwise, itertools.compress,
+    itertools.combinations, itertools.permutations, itertools.combinations_with_replacement,
+    type(iter([])), type(iter(())), type(iter({})), type(iter({}.values())), type(iter({}.items())),
+    type(iter(set())), type(iter(deque())), type(reversed([])), type(itertools.tee(())[0]),
+    type({}.keys()), type({}.values()), type({}.items()),
+)  # fmt: skip
+_FIELDS: Final = ("__dataclass_fields__", "__attrs_attrs__", "__pydantic_fields__")
+_SEQUENCES: Final = (list, tuple, set, frozenset, deque)
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """What has not run, and where in the result it stands."""
+
+    kind: str  # "coroutine", "map", the name of a class
+    where: str  # "[2]", "['job'].task"; "" for the result itself
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    value: Any
+    path: str
+    is_behind: bool  # the attributes of an object that is no container
+
+
+def find_unfinished(result: Any) -> Unfinished | None:
+    """Return the nearest part of a result that has not run; None where all is there."""
+    if type(result) in _PLAIN:
+        return None
+    places = deque([_Place(result, "", is_behind=False)])
+    # Kept beside their ids, so that no id is that of another value meanwhile.
+    seen: dict[int, Any] = {id(result): result}
+    left, left_behind = _MOST_VALUES, _MOST_BEHIND
+    while places:
+        place = places.popleft()
+        if kind := _kind_of(place.value, is_behind=place.is_behind):
+            return Unfinished(kind, place.path[:_MOST_PATH])
+        for path, value, is_behind in _parts(place):
+            if left <= 0 or (is_behind and left_behind <= 0):
+                break
+            left -= 1
+            left_behind -= is_behind
+            if type(value) not in _PLAIN and id(value) not in seen:
+                seen[id(value)] = value
+                places.append(_Place(value, path, is_behind=is_behind))
+    return None
+
+
+def _kind_of(value: Any, *, is_behind: bool) -> str:
+    """Return what an unfinished value is called; "" for any other."""
+    kind = type(value)
+    try:
+        if issubclass(kind, Coroutine):
+            return _coroutine(value, is_behind=is_behind)
+        if is_behind:
+            return ""
+        if issubclass(kind, _CALLING):
+            return kind.__name__
+        if issubclass(kind, Generator | AsyncGenerator):
+            return "" if _is_read(value) else kind.__name__
+        if is_future(value):
+            return "" if value.done() else kind.__name__
+        return type_name(kind) if is_pending(value) else ""
+    except Exception:  # a class that answers no question about itself
+        return ""
+
+
+def _coroutine(value: Any, *, is_behind: bool) -> str:
+    if not isinstance(value, types.CoroutineType):
+        return "" if is_behind else type_name(type(value))
+    state = inspect.getcoroutinestate(value)
+    is_open = state == inspect.CORO_CREATED if is_behind else state != inspect.CORO_CLOSED
+    return "coroutine" if is_open else ""
+
+
+def _is_read(value: Any) -> bool:
+    """Whether a generator has ended: then it has no frame."""
+    frame = "gi_frame" if isinstance(value, types.GeneratorType) else "ag_frame"
+    return getattr(value, frame, value) is None
+
+
+def _parts(place: _Place) -> Iterator[tuple[str, Any, bool]]:
+    """Yield path, value and kind of place of what a value holds; runs no code of the program."""
+    value, kind = place.value, type(place.value)
+    try:
+        if issubclass(kind, dict):
+            yield from _of_mapping(dict.items(value), place)
+        elif issubclass(kind, _SEQUENCES):
+            base = next(one for one in _SEQUENCES if issubclass(kind, one))
+            for number, one in enumerate(list(base.__iter__(value))):
+                yield f"{place.path}[{number}]", one, place.is_behind
+        elif kind is types.MappingProxyType:
+            yield from _of_mapping(value.items(), place)
+        elif issubclass(kind, _ITERATORS):
+            for one in gc.get_referents(value):
+                yield f"{place.path}[…]", one, place.is_behind
+        elif not issubclass(kind, _CODE):
+            yield from _of_object(value, kind, place)
+    except Exception:  # a hostile class: what it does not show is not looked at
+        return
+
+
+def _of_mapping(items: Iterable[tuple[Any, Any]], place: _Place) -> Iterator[tuple[str, Any, bool]]:
+    for key, one in list(items):
+        name = repr(key)[:40] if type(key) in (str, int) else "…"
+        yield f"{place.path}[{name}]", one, place.is_behind
+        if type(key) not in _PLAIN:
+            yield f"{place.path}, a key", key, place.is_behind
+
+
+def _of_object(value: Any, kind: type, place: _Place) -> Iterator[tuple[str, Any, bool]]:
+    is_behind = place.is_behind or not _has_fields(kind)
+    for name, one in _attributes(value, kind):
+        yield f"{place.path}.{name}", one, is_behind
+
+
+def _has_fields(kind: type) -> bool:
+    """Whether a class is made to hold values: they count as those of a dict do."""
+    if issubclass(kind, types.SimpleNamespace | BaseException):
+        return True
+    return any(inspect.getattr_static(kind, one, None) is not None for one in _FIELDS)
+
+
+def _attributes(value: Any, kind: type) -> Iterator[tuple[str, Any]]:
+    """Yield what an object has of its own, past properties and `__getattr__`."""
+    try:
+        own: Mapping[str, Any] = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        own = {}
+    if type(own) is dict:
+        yield from list(own.items())
+    for base in kind.__mro__:
+        for name, slot in list(vars(base).items()):
+            if type(slot) is types.MemberDescriptorType:
+                try:
+                    yield name, slot.__get__(value)
+                except AttributeError:
+                    continue  # declared and not set
