@@ -370,7 +370,7 @@ def default_data_folder() -> Path:
 def _add_file(found: dict[str, Any]) -> None:
     named = found.get("config")
     path = named or (found.get("data") or default_data_folder()) / CONFIG_FILE
-    if named is None and not path.exists():
+    if named is None and not _is_there(path):
         return
     for name, value in _read_file(path).items():
         if name == SDK_TABLE and isinstance(value, dict):
@@ -380,6 +380,13 @@ def _add_file(found: dict[str, Any]) -> None:
             raise ConfigError(f"{path}: {name!r} is no setting{_closest(name)}")
         if name not in found:
             found[name] = _read(row, value, source=f"{path}: {name}")
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except PermissionError as error:  # in the folder of another user
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
 
 
 def _read_file(path: Path) -> dict[str, Any]:

@@ -22,6 +22,7 @@ _SLICE = 200  # items read, encoded and sent at a time
 JSON, PROTOBUF, LINES = "application/json", "application/x-protobuf", "application/x-ndjson"
 HTML = "text/html; charset=utf-8"
 _SUFFIXES = {"otlp-json": "json", "otlp-proto": "binpb", "jsonl": "jsonl", "html": "html"}
+FORMATS = tuple(_SUFFIXES)
 _HTML_TIMEOUT_MS = 30_000  # 2,000 steps are read
 
 

@@ -16,13 +16,22 @@ from urllib.parse import urlencode
 
 from hansard_store.annotation_filters import ScoreWanted, read_scores, read_tags
 from hansard_store.errors import BadQueryError
-from hansard_store.run_filters import RUN_STATUSES, RunFilter
+from hansard_store.run_filters import ANY_KIND, RUN_KINDS, RUN_STATUSES, RunFilter, parse_group
 from hansard_web import format as figures
 
 NS_PER_MS: Final = 1_000_000
 NS_PER_S: Final = 1_000_000_000
 LIST_KEYS: Final = ("status", "agent", "model", "tool", "service", "role", "tag", "score")
-_SINGLE_KEYS: Final = ("conversation", "user", "since", "until", "min_duration_ms", "min_cost")
+_SINGLE_KEYS: Final = (
+    "kind",
+    "conversation",
+    "group",
+    "user",
+    "since",
+    "until",
+    "min_duration_ms",
+    "min_cost",
+)
 KEYS: Final = (*LIST_KEYS, "attribute", *_SINGLE_KEYS)
 
 _WORD = re.compile(
@@ -64,6 +73,8 @@ class Term:
             return "> " + figures.duration(int(self.value) * NS_PER_MS)
         if self.key == "min_cost":
             return f"> ${self.value}"
+        if self.key == "group":
+            return self.value[:8]
         return self.value.replace(":", " = ", 1) if self.key == "attribute" else self.value
 
 
@@ -76,6 +87,7 @@ class ListState:
     sort: str = ""
     cursor: str = ""
     compare: tuple[str, ...] = ()
+    hides_other: bool = False  # no kind is given, and the list shows runs of kind agent alone
 
     def has(self, key: str, value: str) -> bool:
         return Term(key, value) in self.terms
@@ -113,6 +125,13 @@ class ListState:
 
     def _first_page(self, terms: tuple[Term, ...]) -> ListState:
         return replace(self, terms=terms, cursor="")
+
+    def explicit(self) -> ListState:
+        """The state whose address says which kind of runs is shown."""
+        if not self.hides_other:
+            return self
+        terms = (*self.terms, Term("kind", RUN_KINDS[0]))
+        return replace(self, terms=terms, hides_other=False)
 
     def pairs(self) -> list[tuple[str, str]]:
         """The parameters of the address, in one order: equal states have equal addresses."""
@@ -226,6 +245,7 @@ def to_filter(state: ListState, *, now_ns: int) -> Meant:
         problems.append(f"no run has the status “{unknown[0]}”; there are {known}")
     wanted = RunFilter(
         q=state.words,
+        kind=_kind(state, problems),
         status=tuple(one for one in _values(state, "status") if one in RUN_STATUSES),
         agent=_values(state, "agent"),
         model=_values(state, "model"),
@@ -233,6 +253,7 @@ def to_filter(state: ListState, *, now_ns: int) -> Meant:
         service=_values(state, "service"),
         role=_values(state, "role"),
         conversation=state.value("conversation") or None,
+        group=_group(state, problems),
         user=state.value("user") or None,
         tag=_tags(state, problems),
         score=_scores(state, problems),
@@ -243,6 +264,24 @@ def to_filter(state: ListState, *, now_ns: int) -> Meant:
         min_cost_usd_nano=_number(state, "min_cost", NS_PER_S, problems),
     )
     return Meant(wanted, tuple(problems))
+
+
+def _kind(state: ListState, problems: list[str]) -> str | None:
+    if state.hides_other:
+        return RUN_KINDS[0]
+    text = state.value("kind")
+    if text and text not in (*RUN_KINDS, ANY_KIND):
+        known = ", ".join((*RUN_KINDS, ANY_KIND))
+        problems.append(f"no run is of kind “{text}”; there are {known}")
+    return text if text in RUN_KINDS else None
+
+
+def _group(state: ListState, problems: list[str]) -> bytes | None:
+    try:
+        return parse_group(state.value("group"))
+    except BadQueryError as error:
+        problems.append(str(error))
+        return None
 
 
 def _values(state: ListState, key: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from hansard_collector.receivers.stalling import resident_bytes
+from hansard_collector.receivers.memory import give_back_free_pages, resident_bytes
 
 # Objects made since the collector's last walk over the youngest. What ingest makes of 512 spans is
 # some 50,000 objects and hardly a cycle: with fewer, each transaction paid for a walk that found
@@ -102,16 +102,9 @@ class HeapKeeper:
         if is_due:
             # All generations only when nobody waits: that walks over every cache.
             gc.collect(2 if is_idle else 1)
-            _trim()
+            give_back_free_pages()
             self._high_bytes = self._resident()
             if is_idle:
                 self._low_bytes = self._high_bytes
         self._used_s = self._processor_s()
         return is_due
-
-
-def _trim() -> None:
-    """Give the free pages of all arenas back to the system."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)

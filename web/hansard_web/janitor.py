@@ -10,14 +10,15 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
 
 import apsw
 
-from hansard_compiler.errors import HansardError, NotFoundError
+from hansard_collector.background import Background
+from hansard_compiler.errors import NotFoundError
 from hansard_store.database import DataFolder, open_for_maintenance
 from hansard_store.deletion import (
     Reason,
@@ -27,12 +28,11 @@ from hansard_store.deletion import (
     runs_without_news_since,
 )
 from hansard_store.disk import disk_use, keep_reserve
-from hansard_store.errors import StoppedError
 from hansard_store.gc import Collected, collect_garbage, give_back_pages
-from hansard_store.memory_book import MemoryBook
 from hansard_store.slices import Pace
 
 _EVERY_S: Final = 3600.0
+_FIRST_S: Final = 3.0  # after the first page of a server
 _MARGIN: Final = 1.05  # deleted beyond the estimate, so that one round mostly suffices
 _MOST_ROUNDS: Final = 20
 _ALL: Final = (1 << 63) - 1
@@ -129,43 +129,31 @@ def _delete(
 
 
 class Janitor:
-    """Cleans every hour, in a thread of its own. The event ends its waits and its work."""
+    """Cleans every hour, in a thread of its own."""
 
     def __init__(self, folder: DataFolder, limits: Limits) -> None:
         self._folder = folder
         self._limits = limits
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="hansard-janitor", daemon=True)
+        background = Background(
+            "hansard-janitor",
+            self._clean,
+            every_s=_EVERY_S,
+            first_s=_FIRST_S,
+            log=_log,
+            put_off="cleaning is put off",
+        )
+        self.working = background.working  # cleans now and then for as long as the block lasts
 
-    @contextmanager
-    def working(self) -> Iterator[None]:
-        """Clean now and then for as long as the block lasts."""
-        self._thread.start()
-        try:
-            yield
-        finally:
-            self._stop.set()
-            self._thread.join()
+    def _clean(self, stop: threading.Event) -> None:
+        from hansard_store.memory_book import MemoryBook  # with all that reads memory
 
-    def _run(self) -> None:
-        while True:
-            try:
-                self._clean()
-            except StoppedError:
-                return
-            except HansardError as error:
-                _log.warning("cleaning is put off: %s", error)
-            if self._stop.wait(_EVERY_S):
-                return
-
-    def _clean(self) -> None:
         with closing(MemoryBook(self._folder, door="api")) as book:
             book.expire_due()
         if not self._limits.any:
             return
         connection = open_for_maintenance(self._folder)
         try:
-            pace = Pace(stop=self._stop)
+            pace = Pace(stop=stop)
             clean(self._folder, connection, self._limits, now_ns=time.time_ns(), pace=pace)
         finally:
             connection.close()

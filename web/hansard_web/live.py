@@ -148,9 +148,10 @@ class RunFeed:
         if found != self._version:
             self._version = found
             changes = _changes(self._connection, after=self._seq)
-            self._publish(changes)
             is_flood = len(changes) > MOST_PENDING
+            # Read before it is published: what a page then loads afresh has all up to here.
             self._seq = last_change(self._connection) if is_flood else _last(changes, self._seq)
+            self._publish(changes)
 
     def _publish(self, changes: Sequence[RunItem]) -> None:
         with self._lock:

@@ -24,7 +24,13 @@ from hansard.outcome import outcome_of
 from hansard.semconv import MEMORY_QUERY, OPERATION_NAME
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import HansardError
-from hansard_compiler.memory_models import EndMemory, ReadMemory, Told, WriteMemory
+from hansard_compiler.memory_models import (
+    EndApprovedMemory,
+    EndMemory,
+    ReadMemory,
+    Told,
+    WriteMemory,
+)
 from hansard_store.memory_answers import memory_json
 from hansard_store.memory_book import MemoryBook, read_answer
 from hansard_web.principals.requests import principal_of
@@ -56,11 +62,13 @@ def read(book: MemoryBook, door: Door | None, asked: ReadMemory) -> Json:
     return _in_step(door, asked, attributes, lambda told: read_answer(told, book.read(told)), tell)
 
 
-def invalidate(book: MemoryBook, door: Door | None, asked: EndMemory) -> Json:
+def invalidate(book: MemoryBook, door: Door | None, asked: EndMemory | EndApprovedMemory) -> Json:
     """Say that a record does not hold, as a step of the run where this server tells it."""
     attributes = end_attributes(asked.model_dump(mode="json"))
 
-    def work(told: EndMemory) -> Json:
+    def work(told: EndMemory | EndApprovedMemory) -> Json:
+        if isinstance(told, EndApprovedMemory):
+            return {"memory": memory_json(book.invalidate_approved(told))}
         return {"memory": memory_json(book.invalidate(told))}
 
     return _in_step(door, asked, attributes, work, tell_written)

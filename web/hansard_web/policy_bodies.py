@@ -10,6 +10,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.policy import Policy
 from hansard_compiler.policy_checks import PolicyCheck
 from hansard_compiler.policy_facts import ItemFacts, PolicyContext, ToolFacts
+from hansard_compiler.published import any_of, exactly_one
 
 Name = Annotated[str, Field(min_length=1, max_length=4096)]
 Sensitivity = Literal["public", "internal", "restricted", "secret"]
@@ -65,6 +66,8 @@ class AskedItem(_Part):
 class AskPolicy(_Part):
     """May this tool be called, or this item be seen? Exactly one of the two is asked about."""
 
+    model_config = ConfigDict(json_schema_extra=any_of(*exactly_one("tool", "item")))
+
     schema_version: Literal["1"] = "1"
     context: AskedContext = AskedContext()
     tool: AskedTool | None = None
@@ -104,7 +107,9 @@ class PutRules(_Part):
     """The rule sets that are to be in force, all of them: each a set, or `shipped:NAME`."""
 
     schema_version: Literal["1"] = "1"
-    rule_sets: list[dict[str, Any] | str] = Field(max_length=100)
+    rule_sets: list[
+        Annotated[dict[str, Any] | str, Field(json_schema_extra={"format": "rule-set"})]
+    ] = Field(max_length=100, json_schema_extra={"uniqueItems": True})
     version: Annotated[int, Field(ge=0)] | None = None  # that they replace; or If-Match
 
 

@@ -24,11 +24,12 @@ from hansard_collector.receivers.paths import is_otlp_path
 from hansard_compiler.errors import AmbiguousIdError, HansardError, NotFoundError
 from hansard_compiler.replay.refusals import NotReplayable
 from hansard_store import annotation_errors, memory_errors, task_errors
-from hansard_store.approval_errors import ActionBlocked, ApprovalConflict, BadProposal
+from hansard_store.approval_errors import ActionBlocked, ApprovalConflict, BadProposal, NotAsked
 from hansard_store.errors import (
     BadDigestError,
     BadQueryError,
     QueryLimitError,
+    SchemaAlteredError,
     StaleCursorError,
     StoreBusyError,
     VersionConflictError,
@@ -42,6 +43,7 @@ from hansard_web.transcript_bodies import TRANSCRIPT_STATUSES, transcript_detail
 
 _MEMORY: Final = (
     (memory_errors.WriterRefused, HTTPStatus.FORBIDDEN),
+    (memory_errors.NotApproved, HTTPStatus.FORBIDDEN),
     (memory_errors.TooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     (memory_errors.BadMemory, HTTPStatus.BAD_REQUEST),
     (memory_errors.MemoryRefused, HTTPStatus.CONFLICT),
@@ -58,6 +60,7 @@ _TASKS: Final = (
 _PRINCIPALS: Final = (
     (principal_errors.CredentialNeeded, HTTPStatus.UNAUTHORIZED),
     (principal_errors.OwnRequest, HTTPStatus.FORBIDDEN),
+    (principal_errors.ScopeMissing, HTTPStatus.FORBIDDEN),
 )
 # The first class that fits an error counts.
 _STATUSES: Final = (
@@ -68,10 +71,12 @@ _STATUSES: Final = (
     (BadDigestError, HTTPStatus.BAD_REQUEST),
     (QueryLimitError, HTTPStatus.SERVICE_UNAVAILABLE),
     (StoreBusyError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (SchemaAlteredError, HTTPStatus.SERVICE_UNAVAILABLE),
     (PayloadTooLargeError, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     (EncodedPayloadError, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
     (StoreBusy, HTTPStatus.SERVICE_UNAVAILABLE),
     (VersionConflictError, HTTPStatus.PRECONDITION_FAILED),
+    (NotAsked, HTTPStatus.FORBIDDEN),
     (ApprovalConflict, HTTPStatus.CONFLICT),
     (ActionBlocked, HTTPStatus.FORBIDDEN),
     (BadProposal, HTTPStatus.BAD_REQUEST),
@@ -85,6 +90,7 @@ _STATUSES: Final = (
 )
 # Whoever is told so may send the same again.
 _TRY_AGAIN: Final = (StoreBusy, StoreBusyError, TooManyCalls)
+_PROGRAMS: Final = ("/v1", "/healthz", "/mcp", "/openapi.json")
 _GRPC_CODES: Final = {
     HTTPStatus.FORBIDDEN: code_pb2.PERMISSION_DENIED,
     HTTPStatus.NOT_FOUND: code_pb2.UNIMPLEMENTED,
@@ -171,7 +177,7 @@ def _invalid(error: RequestValidationError) -> Problem:
 
 def is_for_programs(path: str) -> bool:
     """Whether programs ask there, who are told in JSON."""
-    return path.startswith("/v1/") or path in ("/mcp", "/openapi.json")
+    return path.startswith("/v1/") or path in _PROGRAMS
 
 
 def answer_problem(request: Request, problem: Problem) -> Response:

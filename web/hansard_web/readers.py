@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import apsw
 
-from hansard_store.database import DataFolder, limited, open_reader, snapshot
+from hansard_store.database import DataFolder, is_open, limited, open_reader, snapshot
 
 DEFAULT_TIMEOUT_MS = 5_000
 _IDLE_KEPT = 8
@@ -44,7 +44,7 @@ class Readers:
             return open_reader(self._folder)
 
     def _give_back(self, connection: apsw.Connection) -> None:
-        if len(self._idle) >= _IDLE_KEPT:
+        if len(self._idle) >= _IDLE_KEPT or not is_open(connection):
             connection.close()
             return
         self._idle.append(connection)

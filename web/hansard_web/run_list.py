@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlencode
 
 import apsw
 
 from hansard_store.errors import BadQueryError
-from hansard_store.run_filters import RUN_STATUSES, parse_sort
-from hansard_store.run_queries import RunFacets, last_change, list_runs, run_facets
+from hansard_store.run_filters import ANY_KIND, HIDDEN, RUN_STATUSES, RunFilter, parse_sort
+from hansard_store.run_groups import GroupedPage, get_groups, list_grouped
+from hansard_store.run_queries import (
+    RunFacets,
+    RunPage,
+    count_runs,
+    has_runs_of_kind,
+    last_change,
+    list_runs,
+    run_facets,
+)
 from hansard_store.run_sample import RunDot, sample_runs
 from hansard_web import format as figures
 from hansard_web.comparison import Comparison, compare_runs
@@ -19,13 +28,15 @@ from hansard_web.filters import (
     NS_PER_MS,
     NS_PER_S,
     ListState,
+    Term,
     hidden_pairs,
     to_filter,
 )
 from hansard_web.heat import HeatMap, heat_map
-from hansard_web.run_rows import RunRow, run_rows
+from hansard_web.run_rows import RunRow, member_rows, mixed_rows
 
 PAGE_ROWS: Final = 50
+MOST_OPENED: Final = 100  # traces of a prompt below its row
 MOST_AUTOMATIC_PAGES: Final = 10  # then people have to click for more
 _FACET_VALUES: Final = 8
 _FACETS: Final = {
@@ -35,6 +46,11 @@ _FACETS: Final = {
     "service": "Service",
     "tool": "Tool ran",
 }
+_MOST_HIDDEN: Final = 100_000  # runs of kind other that are counted: 3 ms
+_MOST_HIDDEN_OF_SOME: Final = 1_000  # with other conditions, each is looked at
+_ALL_OTHERS: Final = RunFilter(kind=HIDDEN)
+# Kinds that are shown beside the chips, with what they hide.
+_OWN_PLACE: Final = (Term("kind", "agent"), Term("kind", ANY_KIND))
 _ENOUGH_FOR_TENTH: Final = 20  # ended runs below which "the slowest tenth" means little
 _PERIODS: Final = {
     "": "Any time",
@@ -98,9 +114,21 @@ class RowsPage:
 
 
 @dataclass(frozen=True, slots=True)
+class KindFilter:
+    """The filter that hides runs without an agent, model, tool or gate step."""
+
+    is_on: bool = False
+    is_given: bool = False  # by the address, and not by default
+    hidden: str = ""  # "47 other runs"; "" for none
+    any_url: str = ""  # the list without the filter
+    only_url: str = ""  # the list with it, where it is off and would hide something
+
+
+@dataclass(frozen=True, slots=True)
 class RunCounts:
     """What is counted over the list, whatever page of it is shown."""
 
+    kind: KindFilter
     pills: tuple[Choice, ...]
     facets: tuple[FacetGroup, ...]
     is_sampled: bool  # counts are of the newest runs only
@@ -134,6 +162,7 @@ class RunsPage:
 
 def runs_page(connection: apsw.Connection, state: ListState, *, now_ns: int) -> RunsPage:
     """Return the whole page of a state; a search that cannot be meant is told on the page."""
+    state = _with_default_kind(connection, state)
     meant = to_filter(state, now_ns=now_ns)
     problems = list(meant.problems)
     seq = last_change(connection)
@@ -144,8 +173,8 @@ def runs_page(connection: apsw.Connection, state: ListState, *, now_ns: int) -> 
     except BadQueryError as error:
         problems.append(str(error))
         rows, dots = RowsPage((), None, None, is_automatic=False), []
-        counts = _NOTHING
-    newest = max((row.run.id for row in rows.rows), default=0)
+        counts = _no_counts(state)
+    newest = max((row.group.newest if row.group else row.run.id for row in rows.rows), default=0)
     return RunsPage(
         state=state,
         problems=tuple(problems),
@@ -166,19 +195,22 @@ def runs_page(connection: apsw.Connection, state: ListState, *, now_ns: int) -> 
 
 def counts_page(connection: apsw.Connection, state: ListState, *, now_ns: int) -> CountsPage:
     """Return what is counted over a state; nothing where its search cannot be meant."""
+    state = _with_default_kind(connection, state)
     wanted = to_filter(state, now_ns=now_ns).filter
     try:
         dots = sample_runs(connection, wanted, now_ns=now_ns)
         return CountsPage(_counts(connection, state, dots, now_ns=now_ns))
     except BadQueryError:
-        return CountsPage(_NOTHING)
+        return CountsPage(_no_counts(state))
 
 
 def _counts(
     connection: apsw.Connection, state: ListState, dots: Sequence[RunDot], *, now_ns: int
 ) -> RunCounts:
-    found = run_facets(connection, to_filter(state, now_ns=now_ns).filter, now_ns=now_ns)
+    wanted = to_filter(state, now_ns=now_ns).filter
+    found = run_facets(connection, wanted, now_ns=now_ns)
     return RunCounts(
+        kind=_kind_filter(connection, state, wanted, now_ns=now_ns),
         pills=tuple(_pills(state, found, dots)),
         facets=tuple(_facets(connection, state, found, now_ns=now_ns)),
         is_sampled=not found.is_complete,
@@ -190,15 +222,9 @@ def rows_page(
     connection: apsw.Connection, state: ListState, *, now_ns: int, depth: int = 1
 ) -> RowsPage:
     """Return the rows at the state's cursor; `depth` counts pages loaded so far."""
-    found = list_runs(
-        connection,
-        to_filter(state, now_ns=now_ns).filter,
-        now_ns=now_ns,
-        sort=parse_sort(state.sort or "-first_seen"),
-        limit=PAGE_ROWS,
-        cursor=state.cursor or None,
-    )
-    rows = run_rows(connection, found.items, now_ns=now_ns, selected=state.compare)
+    state = _with_default_kind(connection, state)
+    found = list_rows(connection, state, now_ns=now_ns)
+    rows = mixed_rows(connection, found.items, now_ns=now_ns, selected=state.compare)
     if found.next_cursor is None:
         return RowsPage(rows, None, None, is_automatic=False)
     more = state.at(found.next_cursor)
@@ -206,15 +232,88 @@ def rows_page(
     return RowsPage(rows, more.url, fragment, is_automatic=depth < MOST_AUTOMATIC_PAGES)
 
 
+def _with_default_kind(connection: apsw.Connection, state: ListState) -> ListState:
+    """Return the state with the filter that holds unless a kind is given.
+
+    Runs of kind other are hidden, unless there are no others.
+    """
+    if state.hides_other or state.value("kind") or state.value("group"):
+        return state
+    return replace(state, hides_other=has_runs_of_kind(connection, "agent"))
+
+
+def _kind_filter(
+    connection: apsw.Connection, state: ListState, wanted: RunFilter, *, now_ns: int
+) -> KindFilter:
+    """Return the filter with what it hides of the runs that meet all other conditions."""
+    others = replace(wanted, kind=HIDDEN)
+    if wanted.kind is None:
+        both = has_runs_of_kind(connection, "other") and has_runs_of_kind(connection, "agent")
+        return KindFilter(only_url=state.without("kind").url if both else "")
+    if wanted.kind == "other":
+        return KindFilter()
+    most = _MOST_HIDDEN if others == _ALL_OTHERS else _MOST_HIDDEN_OF_SOME
+    hidden = count_runs(connection, others, now_ns=now_ns, limit=most + 1)
+    return replace(_no_counts(state).kind, hidden=_other_runs(hidden, most=most))
+
+
+def _other_runs(hidden: int, *, most: int) -> str:
+    if not hidden:
+        return ""
+    return figures.plural(hidden, "other run") if hidden <= most else f"{most:,}+ other runs"
+
+
+def _no_counts(state: ListState) -> RunCounts:
+    is_given = state.value("kind") == "agent"
+    is_on = is_given or state.hides_other
+    kind = KindFilter(is_on, is_given, any_url=state.setting("kind", ANY_KIND).url)
+    return RunCounts(kind, (), (), is_sampled=False, summary=figures.plural(0, "run"))
+
+
+def list_rows(
+    connection: apsw.Connection, state: ListState, *, now_ns: int
+) -> GroupedPage | RunPage:
+    """Return what stands at the state's cursor; of a list of one group's traces, each of them."""
+    of = list_runs if state.value("group") else list_grouped
+    return of(
+        connection,
+        to_filter(state, now_ns=now_ns).filter,
+        now_ns=now_ns,
+        sort=parse_sort(state.sort or "-first_seen"),
+        limit=PAGE_ROWS,
+        cursor=state.cursor or None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MembersPage:
+    """The traces of one prompt, to be set below its row."""
+
+    rows: tuple[RunRow, ...]
+    all_url: str  # a list of them all, where they are too many to be set there; else ""
+
+
+def members_page(
+    connection: apsw.Connection, group_id: bytes, state: ListState, *, now_ns: int
+) -> MembersPage:
+    """Return the traces of a prompt; none where they are not several any more."""
+    group = get_groups(connection, [group_id], now_ns=now_ns).get(group_id)
+    if group is None:
+        return MembersPage((), "")
+    rows = member_rows(connection, group, now_ns=now_ns, selected=state.compare)
+    is_all = group.is_complete and len(rows) <= MOST_OPENED
+    return MembersPage(rows[:MOST_OPENED], "" if is_all else f"/?group={group.group_id}")
+
+
 def live_url(state: ListState, *, seq: int, newest: int) -> str:
     """Return the address of the stream that continues this page."""
-    pairs = [(key, value) for key, value in state.pairs() if key != "compare"]
+    pairs = [(key, value) for key, value in state.explicit().pairs() if key != "compare"]
     return f"/live/runs?{urlencode([*pairs, ('after', seq), ('newest', newest)])}"
 
 
 def _chips(state: ListState) -> list[Chip]:
     chips = [Chip(term.label, term.shown, state.toggled(term.key, term.value).url)
-             for term in state.terms]  # fmt: skip
+             for term in state.terms if term not in _OWN_PLACE]  # fmt: skip
     if state.words:
         chips.append(Chip("said", state.words, state.searching("").url))
     return chips
@@ -302,9 +401,6 @@ def _summary(counts: RunFacets) -> str:
     still_open = sum(found.runs for found in counts.counts.get("status", ())
                      if found.value == "open")  # fmt: skip
     return f"{shown}, {still_open} still open" if still_open else shown
-
-
-_NOTHING: Final = RunCounts((), (), is_sampled=False, summary=figures.plural(0, "run"))
 
 
 def _period(state: ListState) -> str:

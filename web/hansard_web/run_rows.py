@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import apsw
 
 from hansard_store.replays import replay_that_made
+from hansard_store.run_groups import RunGroup
 from hansard_store.run_queries import RunItem
 from hansard_web import format as figures
 from hansard_web.annotating.words import ScoreChip, score_chips
-from hansard_web.replaying.telling import SERVICE as REPLAYS
+from hansard_web.replaying import SERVICE as REPLAYS
 
 _SHORTEST_BAR_MS: Final = 100  # the bar's scale is logarithmic: 100 ms is empty, an hour is full
 _LONGEST_BAR_MS: Final = 3_600_000
@@ -40,6 +41,8 @@ class RunRow:
     is_selected: bool
     scores: tuple[ScoreChip, ...]
     marks_say: str  # all tags and scores, for the title; "" where there are none
+    group: RunGroup | None = None  # the row is all traces of one prompt; `run` is the whole of them
+    of: str = ""  # group_id: the row is one of its traces, below its row
 
 
 def run_rows(
@@ -53,6 +56,42 @@ def run_rows(
     return tuple(
         _row(run, _replay(connection, run), now_ns=now_ns, selected=selected) for run in runs
     )
+
+
+def mixed_rows(
+    connection: apsw.Connection,
+    items: Iterable[RunItem | RunGroup],
+    *,
+    now_ns: int,
+    selected: Collection[str] = (),
+) -> tuple[RunRow, ...]:
+    """Return the rows of a list in which the traces of one prompt are one."""
+    rows: list[RunRow] = []
+    for item in items:
+        if isinstance(item, RunGroup):
+            rows.append(group_row(item, now_ns=now_ns))
+        else:
+            rows += run_rows(connection, [item], now_ns=now_ns, selected=selected)
+    return tuple(rows)
+
+
+def group_row(group: RunGroup, *, now_ns: int) -> RunRow:
+    """Return the row of all traces of a prompt: what was asked, and what was answered last."""
+    row = _row(group.whole, ("", ""), now_ns=now_ns, selected=())
+    answer = " ".join((group.whole.last_output or "")[:_LONGEST_TITLE].split())
+    return replace(row, title=row.words or row.title, words=answer, group=group)
+
+
+def member_rows(
+    connection: apsw.Connection,
+    group: RunGroup,
+    *,
+    now_ns: int,
+    selected: Collection[str] = (),
+) -> tuple[RunRow, ...]:
+    """Return the rows of a group's traces, to stand below its own."""
+    rows = run_rows(connection, group.members, now_ns=now_ns, selected=selected)
+    return tuple(replace(row, of=group.group_id) for row in rows)
 
 
 def _replay(connection: apsw.Connection, run: RunItem) -> tuple[str, str]:

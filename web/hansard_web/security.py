@@ -30,6 +30,7 @@ from hansard_store.principals.service import Principals
 from hansard_store.principals.tokens import PREFIX
 from hansard_web.forms import MAX_BYTES, MAX_OPEN_BYTES, bounded, is_form
 from hansard_web.principals.attempts import Attempts
+from hansard_web.principals.in_force import InForce
 from hansard_web.sessions import SESSION_COOKIE, FormTokens
 from hansard_web.settings import WebSettings
 
@@ -73,6 +74,8 @@ _SCOPES: Final = (
     ("POST", re.compile(r"/v1/memory/write"), TokenScope.INGEST),
     ("POST", re.compile(r"/v1/memory/read"), TokenScope.READ),
     ("POST", re.compile(r"/v1/memory/(?:invalidate|accept)"), TokenScope.DECIDE),
+    # The decision is the approval, which the route looks at.
+    ("POST", re.compile(r"/v1/memory/invalidate/approved"), TokenScope.INGEST),
     ("POST", re.compile(r"/memory/[^/]+/(?:invalidate|accept)"), TokenScope.DECIDE),
     # A person's word on a run, or one in a person's name. What programs measure is told like spans.
     ("POST", re.compile(r"/v1/annotations(?:/[^/]+/withdraw)?"), TokenScope.DECIDE),
@@ -90,6 +93,9 @@ _SCOPES: Final = (
     ("POST", re.compile(r"/replays/[^/]+/continue"), TokenScope.DECIDE),
     ("POST", re.compile(r"/replay/[^/]+/preview"), TokenScope.READ),
 )
+
+# What a proposer may read of its own with a token that only sends: the route asks for the key.
+_OWN: Final = re.compile(r"/v1/approvals/[^/]+")
 
 # Decisions: they need a credential, also where nothing else does (docs/security.md).
 _DECISIONS: Final = tuple(
@@ -114,6 +120,13 @@ class Refused:
     message: str
     is_link: bool = False  # a person followed a link from another site
     was_sent: bool = False  # a credential came along, and it was wrong
+
+
+_ENDED: Final = Refused(
+    HTTPStatus.UNAUTHORIZED,
+    "unauthenticated",
+    "the session or token of this request ended while it waited; sign in, or send another token",
+)
 
 
 class Cached(Enum):
@@ -143,6 +156,7 @@ class Security:
         refuse: Refuse,
     ) -> None:
         self._app = app
+        self._in_force = InForce(app)
         self._settings = settings
         self._principals = principals
         self._attempts = attempts
@@ -178,9 +192,27 @@ class Security:
         refused = refused or self._judge(scope, headers, principal)
         if refused is not None and refused.was_sent:
             await hold_back(self._attempts, address_of(scope))
-        answer = self._refuse(scope, refused) if refused else self._app
-        cached = self._cached(scope["path"], principal)
-        await answer(scope, receive, _with_headers(send, cached))
+        send = _with_headers(send, self._cached(scope["path"], principal))
+        if refused is not None:
+            await self._refuse(scope, refused)(scope, receive, send)
+        elif still := self._look_again(principal, headers, session):
+            ended = self._refuse(scope, _ENDED)
+            await self._in_force.serve(scope, receive, send, is_in_force=still, ended=ended)
+        else:
+            await self._app(scope, receive, send)
+
+    def _look_again(
+        self, principal: Principal | None, headers: Headers, session: str
+    ) -> Callable[[], bool] | None:
+        """Return how to see whether a credential is in force; None for one that cannot end."""
+        if principal is None:
+            return None
+        if principal.method == "session":
+            return lambda: self._principals.of_cookie(session) == principal
+        presented = _bearer(headers) or ""
+        if not presented.startswith(PREFIX):  # of the configuration, until the server stops
+            return None
+        return lambda: self._principals.authenticate(presented) == principal
 
     def _cached(self, path: str, principal: Principal | None) -> Cached:
         """Return what caches may keep: nothing of what a token opens."""
@@ -229,6 +261,9 @@ class Security:
         needed = self._scope_needed(method, path)
         if principal.allows(needed):
             return None
+        if method == "GET" and _OWN.fullmatch(path) and principal.allows(TokenScope.INGEST):
+            scope["state"]["is_own_only"] = True
+            return None
         return Refused(
             HTTPStatus.FORBIDDEN,
             "scope_missing",
@@ -247,9 +282,8 @@ class Security:
         return TokenScope.ADMIN
 
     async def _principal_of(self, headers: Headers, session: str) -> Principal | None:
-        kind, _, presented = headers.get("authorization", "").partition(" ")
-        presented = presented.strip()
-        if kind.lower() == "bearer":
+        presented = _bearer(headers)
+        if presented is not None:
             if not presented.startswith(PREFIX):  # of the configuration: known without the store
                 return self._principals.authenticate(presented)
             return await to_thread.run_sync(self._principals.authenticate, presented)
@@ -267,6 +301,12 @@ class Security:
         )
 
 
+def _bearer(headers: Headers) -> str | None:
+    """Return the token that a request presents; None where it presents none."""
+    kind, _, presented = headers.get("authorization", "").partition(" ")
+    return presented.strip() if kind.lower() == "bearer" else None
+
+
 def is_a_decision(method: str, path: str) -> bool:
     """Whether a request decides about an approval, a task or memory."""
     return method == "POST" and any(pattern.fullmatch(path) for pattern in _DECISIONS)
@@ -280,14 +320,9 @@ def address_of(scope: Scope) -> str:
 
 async def hold_back(attempts: Attempts, address: str) -> None:
     """Note a failed attempt to authenticate, and wait before it is answered."""
-    wait_s = attempts.failed(address)
-    if not wait_s:
-        return
-    attempts.waits(1)
-    try:
-        await anyio.sleep(wait_s)
-    finally:
-        attempts.waits(-1)
+    with attempts.failed(address) as wait_s:
+        if wait_s:
+            await anyio.sleep(wait_s)
 
 
 def _unknown(*, is_decision: bool, was_sent: bool) -> Refused:

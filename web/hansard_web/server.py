@@ -18,7 +18,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
@@ -45,18 +45,20 @@ from hansard_collector.validate import ItemLimits
 from hansard_compiler.errors import ConfigError, HansardError
 from hansard_compiler.redaction import Redactor
 from hansard_store.audit.schedule import SealSchedule
-from hansard_store.database import DataFolder, open_for_ingest
+from hansard_store.database import DataFolder, open_for_web
 from hansard_store.disk import keep_reserve
 from hansard_store.facade import Accountability
-from hansard_store.principals.links import new_code
 from hansard_store.principals.model import Scope
 from hansard_store.principals.service import Principals
 from hansard_web.app import create_app
+from hansard_web.cli.user import user_name
 from hansard_web.config import Config
 from hansard_web.connections import DESCRIPTORS, BoundedConnection, allow_many_descriptors
 from hansard_web.heap import HeapKeeper, bound_arenas, settle_heap
 from hansard_web.janitor import Janitor, Limits
 from hansard_web.presence import Doors, announce, withdraw
+from hansard_web.principals.attempts import Attempts
+from hansard_web.route_loading import RouteLoading
 from hansard_web.scripts import script_in
 from hansard_web.settings import WebSettings
 from hansard_web.site import Site
@@ -155,10 +157,10 @@ class Server:
         if config.socket is not None:
             self._sockets.append(opened.enter_context(_listen_unix(config.socket)))
         folder = _data_folder(config.data)
-        pipeline = None
+        pipeline, attempts = None, Attempts()
         self._grpc: GrpcReceiver | None = None
         if self._half is Half.WEB:
-            open_for_ingest(folder).close()  # migrated before the first page reads it
+            open_for_web(folder)  # migrated before the first page reads it
         else:
             retention = RetentionPolicy(config.retention, Redactor(folder.key()))
             pipeline = Pipeline(
@@ -174,7 +176,10 @@ class Server:
             )
             opened.callback(principals.close)
             self._grpc = GrpcReceiver(
-                pipeline, _grpc_settings(config), authorise=authorise_with(principals)
+                pipeline,
+                _grpc_settings(config),
+                authorise=authorise_with(principals),
+                limiter=attempts.failed,
             )
             opened.callback(self._grpc.stop)
             pipeline.start()
@@ -185,14 +190,21 @@ class Server:
         keep_reserve(folder)
         self.doors = self._doors()
         shows = self._half is not Half.COLLECTOR
-        # Others who reach the address may read what this process prints: then it has no link.
-        link = new_code() if shows and config.is_local else None
-        app = create_app(folder, pipeline, self._web_settings(), shows=shows, link=link)
+        app = create_app(
+            folder,
+            pipeline,
+            self._web_settings(),
+            shows=shows,
+            attempts=attempts,
+            loads="later",
+        )
         site: Site = app.state.site
-        path = "" if link is None else f"/signin/link/{link}"
-        self.doors = replace(self.doors, instance=site.instance, link=path)
         opened.callback(_end_links, site)
+        # Others who reach the address may read what this process prints: then it has no link.
+        path = _link_of(site) if shows and config.is_local else ""
+        self.doors = replace(self.doors, instance=site.instance, link=path)
         opened.enter_context(app.state.accounts.working())
+        self._loading: RouteLoading | None = app.state.loading
         self._http = HttpServer(app, config, on_ready=self._tell_ready, on_stop=self._stop_grpc)
         self._on_ready: Callable[[Doors], None] = lambda _: None
 
@@ -233,6 +245,7 @@ class Server:
         with (
             HeapKeeper().working(),
             DESCRIPTORS.working(),
+            self._loading.working() if self._loading else nullcontext(),
             asyncio.Runner(loop_factory=loop_factory) as runner,
         ):
             runner.run(self._serve())
@@ -281,8 +294,20 @@ def running(config: Config, *, half: Half = Half.BOTH) -> Iterator[Server]:
 # ---- the parts
 
 
+def _link_of(site: Site) -> str:
+    """Return the path that signs in who started this server; empty where it cannot be stored.
+
+    It is a link like any other: revoking the name ends it.
+    """
+    try:
+        code = site.principals.add_link(user_name(), server=site.instance, is_once=False)
+    except (HansardError, apsw.Error):  # a full disk: what is stored can still be read
+        return ""
+    return f"/signin/link/{code}"
+
+
 def _end_links(site: Site) -> None:
-    """End the links that `hansard open` made for this run of the server."""
+    """End the links of this run of the server."""
     with contextlib.suppress(HansardError, apsw.Error):  # nobody takes them any more either way
         site.principals.end_links(site.instance)
 

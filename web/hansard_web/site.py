@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -12,7 +11,6 @@ from starlette.requests import Request
 from hansard_collector.ingest import Ingest
 from hansard_store.database import DataFolder
 from hansard_store.principals.service import Principals, SignedIn
-from hansard_web.cli.user import user_name
 from hansard_web.live import RunFeed
 from hansard_web.principals.attempts import Attempts
 from hansard_web.readers import Readers
@@ -41,12 +39,9 @@ class Site:
     pictures: Pictures = field(default_factory=Pictures)
     comparisons: Recent[Any] = field(default_factory=lambda: Recent(_KEPT_COMPARISONS))
     ingest: Ingest | None = None  # None: this process only reads
-    link: str | None = None  # code of the link that this server printed; None: it printed none
 
     def use_link(self, code: str) -> SignedIn | None:
         """Begin the session of a link of this server; None where the code is of none."""
-        if self.link is not None and hmac.compare_digest(self.link.encode(), _bytes(code)):
-            return self.principals.sign_in_user(user_name())
         return self.principals.use_link(code, server=self.instance)
 
     def close(self) -> None:
@@ -54,10 +49,6 @@ class Site:
         self.feed.close()
         self.readers.close()
         self.principals.close()
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
 
 
 # async: FastAPI would otherwise hop to a worker thread and back to read one attribute.

@@ -14,6 +14,8 @@ from typing import Final
 import jinja2
 from jinja2.bccache import Bucket, FileSystemBytecodeCache
 
+from hansard_store.private import make_private
+
 _FINGERPRINT_CHARS: Final = 12
 
 
@@ -47,5 +49,5 @@ class TemplateCache(FileSystemBytecodeCache):
         if sys.dont_write_bytecode:
             return
         with suppress(OSError):
-            Path(self.directory).mkdir(parents=True, exist_ok=True)
+            make_private(Path(self.directory))  # what stands in it is run
             super().dump_bytecode(bucket)

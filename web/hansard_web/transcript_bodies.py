@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from hansard_compiler import transcript_errors as errors
 from hansard_compiler.errors import HansardError
 from hansard_compiler.transcript_entry import CLIP_BYTES, MESSAGE_BYTES, MIN_CLIP_BYTES, NewMessage
+from hansard_compiler.transcript_models import MessageSchema
 from hansard_compiler.transcript_views import EndStatus, MarkKind
 
 Name = Annotated[str, Field(min_length=1, max_length=4096)]
@@ -29,6 +30,8 @@ def transcript_details(error: HansardError) -> dict[str, Any]:
     match error:
         case errors.HeadMoved():
             return {"expected": error.expected, "found": error.found}
+        case errors.ResultWithoutCall():
+            return {"call_ids": list(error.call_ids)}
         case errors.UndecodableMessage():
             return {"log": error.log, "position": error.position}
     return {}
@@ -51,7 +54,7 @@ class GivenMessage(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    message: dict[str, Any]
+    message: Annotated[dict[str, Any], MessageSchema()]
     message_id: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] | None = None
     step_id: Annotated[str, Field(pattern=_STEP)] | None = None
     is_evidence: bool = False

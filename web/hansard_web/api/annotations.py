@@ -8,12 +8,13 @@ from typing import Annotated, Literal
 
 import apsw
 from fastapi import Depends, Query
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from hansard_compiler.annotation_models import (
     KINDS,
+    ON_ONE,
     Annotate,
     Expected,
     Kind,
@@ -25,6 +26,7 @@ from hansard_compiler.annotation_models import (
 )
 from hansard_compiler.memory_models import Name, StepId
 from hansard_compiler.models import TopLevel
+from hansard_compiler.published import any_of
 from hansard_store.annotation_answers import annotation_json
 from hansard_store.annotation_queries import count_pruned, get_annotation, list_annotations
 from hansard_store.annotation_rows import Target
@@ -38,7 +40,7 @@ from hansard_web.annotating.panel import target_of
 from hansard_web.api.answers import Answer
 from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute
-from hansard_web.api.params import read_limit
+from hansard_web.api.params import FEW, Cursor, ScoreText, TagText, one_of, read_limit
 from hansard_web.api.routing import noun_router
 from hansard_web.site import SiteDep
 
@@ -49,6 +51,8 @@ LimitParam = Annotated[int, Depends(read_limit)]
 
 class GiveScore(TopLevel):
     """A score that a program measured, or a model judged, with the names of gen_ai.evaluation.*."""
+
+    model_config = ConfigDict(json_schema_extra=any_of(*ON_ONE))
 
     run_id: RunId | None = Field(default=None, description="what it is on, whole id: this,")
     step_id: StepId | None = Field(default=None, description="or this")
@@ -112,11 +116,13 @@ def list_of_annotations(
     limit: LimitParam,
     run: Annotated[str | None, Query(description="of a run and its steps")] = None,
     step: Annotated[str | None, Query(description="of one step")] = None,
-    kind: Annotated[str | None, Query(description="note, score or tag")] = None,
+    kind: Annotated[str | None, one_of(*KINDS), Query(description="note, score or tag")] = None,
     name: Annotated[str | None, Query(description="of a score; the tag itself")] = None,
     author: Annotated[str | None, Query()] = None,
-    state: Annotated[str, Query(description="standing, or all")] = "standing",
-    cursor: Annotated[str | None, Query(description="next_cursor of the page before")] = None,
+    state: Annotated[
+        str, one_of("standing", "all"), Query(description="standing, or all")
+    ] = "standing",
+    cursor: Cursor = None,
 ) -> Answer:
     """List annotations, the newest first, those that spans tell among them."""
     if state not in ("standing", "all"):
@@ -146,8 +152,11 @@ class Lines(Response):
 )
 def export(
     site: SiteDep,
-    tag: Annotated[list[str], Query(description="each of these")] = [],  # noqa: B006
-    score: Annotated[list[str], Query(description="name, name:label, name>=0.5; each")] = [],  # noqa: B006
+    tag: Annotated[list[TagText], Query(description="each of these", json_schema_extra=FEW)] = [],  # noqa: B006
+    score: Annotated[
+        list[ScoreText],
+        Query(description="name, name:label, name>=0.5; each", json_schema_extra=FEW),
+    ] = [],  # noqa: B006
     run: Annotated[str | None, Query(description="of one run and its steps")] = None,
 ) -> Response:
     """Write every run and step on which an annotation stands, with input, output and judgements."""

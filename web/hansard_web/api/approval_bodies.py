@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
+from hansard_compiler.published import NOT_BLANK, Schema, any_of, both, given, left_out
 from hansard_store.approval_errors import BadProposal
 from hansard_store.approval_records import (
     HOUR_NS,
@@ -16,9 +17,15 @@ from hansard_store.approval_records import (
     PolicyNote,
     Proposal,
 )
+from hansard_store.event_types import EventType
+from hansard_store.noting import TOLD_TYPES
+from hansard_store.policy_port import FACTS
 
-Name = Annotated[str, Field(min_length=1, max_length=200)]
+Name = Annotated[
+    str, Field(min_length=1, max_length=200, json_schema_extra={"format": "printable"})
+]
 Text = Annotated[str, Field(max_length=20_000)]
+Note = Annotated[str, Field(max_length=20_000, json_schema_extra={"pattern": NOT_BLANK})]
 Seconds = Annotated[float, Field(gt=0, le=90 * 24 * 3600)]
 HexId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 StepId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}-[0-9a-f]{16}$")]
@@ -66,8 +73,16 @@ class GivenPolicy(_Part):
     receipts: list[Name] = Field(default=[], max_length=1000)
 
 
+_OF_CHANNEL: Final[list[Schema]] = [
+    {"properties": {"one_per_channel": {"const": False}}},
+    given("channel"),
+]
+
+
 class GivenProposal(_Part):
     """An action that is to be approved before it runs."""
+
+    model_config = ConfigDict(json_schema_extra=any_of(*_OF_CHANNEL))
 
     tool: Name
     arguments: dict[str, Any] = Field(description="the exact ones; secrets in them are not kept")
@@ -79,15 +94,24 @@ class GivenProposal(_Part):
     run_id: HexId | None = None
     step_id: StepId | None = None
     channel: Name | None = None
-    expires_in_s: Seconds | None = Field(default=None, description="3600 unless given")
+    expires_in_s: Annotated[Seconds, Field(json_schema_extra={"minimum": 1})] | None = Field(
+        default=None, description="3600 unless given"
+    )
     one_per_channel: bool = Field(default=False, description="end what is pending there")
     batch_id: HexId | None = None
     undo_of: str | None = None
     undo: GivenAction | None = Field(default=None, description="the action that would undo this")
     has_undo: bool = Field(default=False, description="its program says how, once it is done")
     approvers: list[GivenApprover | Name] = Field(default=[], max_length=20)
+    approvals_required: Annotated[int, Field(ge=1, le=20)] = Field(
+        default=1, description="of distinct people, out of `approvers` where there are any"
+    )
     policy: GivenPolicy | None = None
-    facts: dict[str, Name] = Field(default={}, description="for policy: tool_class, sensitivity …")
+    facts: dict[str, Name] = Field(
+        default={},
+        description="for policy: tool_class, sensitivity …",
+        json_schema_extra={"propertyNames": {"enum": [*FACTS]}},
+    )
     proposal_key: Annotated[str, Field(min_length=16, max_length=200)] | None = Field(
         default=None, description="sent again, it is the same proposal"
     )
@@ -113,6 +137,7 @@ class GivenProposal(_Part):
                 Approver(one) if isinstance(one, str) else Approver(one.name, _ns(one.within_s))
                 for one in self.approvers
             ],
+            approvals_required=self.approvals_required,
             batch_id=self.batch_id,
             told=_told(self.policy),
             proposal_key=self.proposal_key,
@@ -120,8 +145,16 @@ class GivenProposal(_Part):
         )
 
 
+_PROPOSED: Final = [
+    *(both(given("tool"), {"properties": {"batch": {"maxItems": 0}}}, of) for of in _OF_CHANNEL),
+    both(given(batch={"minItems": 1}), left_out("tool")),
+]
+
+
 class Propose(GivenProposal):
     """One action, or several that are shown and decided together (`batch`)."""
+
+    model_config = ConfigDict(json_schema_extra=any_of(*_PROPOSED))
 
     schema_version: Literal["1"] = "1"
     tool: Name | None = None  # type: ignore[assignment]  # of a batch each has its own
@@ -140,13 +173,26 @@ class Propose(GivenProposal):
 class Approve(_Body):
     """Edited arguments are a draft of their own, and pass policy again."""
 
+    model_config = ConfigDict(
+        json_schema_extra=any_of(
+            {"properties": {"batch": {"const": False}}}, given(seen={"minProperties": 1})
+        )
+    )
+
     by: Name | None = None
     arguments: dict[str, Any] | None = None
+    note: Text | None = Field(default=None, description="kept with this approval in the log")
     revision: Annotated[int, Field(ge=1)] | None = Field(
         default=None, description="of the draft that was looked at; another one is refused"
     )
     batch: bool = Field(default=False, description="those of its batch that are `seen`")
-    seen: dict[HexId, Annotated[int, Field(ge=1)]] | None = Field(
+    seen: (
+        Annotated[
+            dict[HexId, Annotated[int, Field(ge=1)]],
+            Field(json_schema_extra={"additionalProperties": False}),
+        ]
+        | None
+    ) = Field(
         default=None, description="of a batch: the drafts looked at, `{approval_id: revision}`"
     )
 
@@ -159,7 +205,7 @@ class Reject(_Body):
 
 class Revise(_Body):
     by: Name | None = None
-    note: Text
+    note: Note
     revision: Annotated[int, Field(ge=1)] | None = None
 
 
@@ -202,7 +248,7 @@ class Settle(_Body):
 
     by: Name | None = None
     outcome: Outcome
-    note: Text = Field(description="how they know: what was looked at, and what was there")
+    note: Note = Field(description="how they know: what was looked at, and what was there")
     result_ref: Name | None = Field(default=None, description="what it made, where it ran")
 
 
@@ -210,12 +256,27 @@ class Undo(_Body):
     by: Name | None = None
 
 
+# What an event of each type needs.
+_EVENTS: Final = [
+    given(needed, type={"enum": list(types)})
+    for types, names in {
+        (EventType.MESSAGE_INBOUND, EventType.MESSAGE_OUTBOUND): ("channel", "conversation"),
+        (
+            EventType.TOOL_CALLED, EventType.TOOL_RETURNED, EventType.POLICY_BLOCKED,
+            EventType.ACTION_RECEIPTED,
+        ): ("tool",),
+        (EventType.FAILURE,): ("action", "tool"),
+    }.items()
+    for needed in names
+]  # fmt: skip
+
+
 class NoteEvent(BaseModel):
     """An event that a program tells; which parts it needs depends on its type."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, json_schema_extra=any_of(*_EVENTS))
 
-    type: str
+    type: Annotated[str, WithJsonSchema({"type": "string", "enum": list(TOLD_TYPES)})]
     tool: Name | None = None
     action: Name | None = None
     subject: Name | None = None

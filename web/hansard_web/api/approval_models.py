@@ -44,6 +44,14 @@ class Approver(Body):
     is_asked: bool
 
 
+class GivenApproval(Body):
+    """One person's approval of the current draft."""
+
+    name: str
+    method: Method
+    at: str
+
+
 class PolicyNote(Body):
     effect: str | None
     rule_ids: list[str]
@@ -106,6 +114,9 @@ class ApprovalItem(Body):
     decided_method: Method | None = Field(description="how `decided_by` is known")
     decided_at: str | None
     approvers: list[Approver]
+    approvals_required: int = Field(description="of distinct people")
+    approvals_left: int = Field(description="how many people more; 0 once it is decided")
+    approved_by: list[GivenApproval] = Field(description="of the current draft")
     policy: PolicyNote
     execution: Execution
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Any
 
 from anyio import to_thread
 from fastapi import Depends, Header, Query
+from pydantic import WithJsonSchema
+from starlette.requests import Request
 
 from hansard_compiler.calls import Json
+from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.approval_answers import approval_json
 from hansard_store.approval_errors import ClaimRefused
 from hansard_store.approval_records import (
@@ -24,14 +28,16 @@ from hansard_store.approval_states import PENDING, Status
 from hansard_store.approvals import cursor_after, read_cursor, version_of
 from hansard_store.errors import BadQueryError
 from hansard_store.principals.authority import ME
+from hansard_store.principals.errors import ScopeMissing
 from hansard_store.run_queries import find_trace_id
 from hansard_web.accounts import Accounts, AccountsDep
 from hansard_web.api import approval_bodies as bodies
 from hansard_web.api.answers import Answer
 from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute
-from hansard_web.api.params import read_limit
+from hansard_web.api.params import Cursor, one_of, read_limit
 from hansard_web.api.routing import noun_router
+from hansard_web.principals.requests import is_own_only
 from hansard_web.site import Site, SiteDep
 
 router = noun_router("approvals", route_class=JsonRoute)
@@ -71,16 +77,24 @@ def list_approvals(
     accounts: AccountsDep,
     site: SiteDep,
     limit: LimitParam,
-    status: Annotated[list[str], Query(description="any of these")] = [],  # noqa: B006
+    status: Annotated[
+        list[Annotated[str, one_of(*Status)]], Query(description="any of these")
+    ] = [],  # noqa: B006
     channel: Annotated[str | None, Query()] = None,
     run: Annotated[str | None, Query(description="id of a run, or its beginning")] = None,
     agent: Annotated[str | None, Query()] = None,
     tool: Annotated[str | None, Query()] = None,
-    batch: Annotated[str | None, Query(description="id of a batch")] = None,
-    execution: Annotated[
-        str | None, Query(description="none, claimed, done, failed, unknown or not_run")
+    batch: Annotated[
+        str | None,
+        WithJsonSchema({"type": "string", "pattern": "^[0-9a-f]{32}$"}),
+        Query(description="id of a batch"),
     ] = None,
-    cursor: Annotated[str | None, Query(description="next_cursor of the page before")] = None,
+    execution: Annotated[
+        str | None,
+        one_of(*EXECUTION_STATES),
+        Query(description="none, claimed, done, failed, unknown or not_run"),
+    ] = None,
+    cursor: Cursor = None,
 ) -> Answer:
     """List approvals, the newest first."""
     wanted = ApprovalFilter(
@@ -104,18 +118,26 @@ def list_approvals(
 
 @router.get(_PATH, response_class=Answer, responses=answers("approval_models.Approval"))
 async def get_approval(
+    request: Request,
     accounts: AccountsDep,
     approval_id: str,
     wait: Annotated[
-        str | None, Query(description="seconds, up to 60: until it is decided or redrafted")
+        str | None,
+        WithJsonSchema({"type": "number", "minimum": 0, "maximum": MAX_WAIT_S}),
+        Query(description="seconds, up to 60: until it is decided or redrafted"),
     ] = None,
     revision: Annotated[
         int | None, Query(ge=1, description="the draft that is known; another one answers at once")
     ] = None,
     proposal_key: ProposalKey = None,
 ) -> Answer:
-    """Return an approval with its drafts; `wait` holds the answer until something happens to it."""
+    """Return an approval with its drafts; `wait` holds the answer until something happens to it.
+
+    A token that may only send gets what it proposed, with the key of the proposal.
+    """
     until_s = time.monotonic() + _wait_s(wait)
+    if is_own_only(request):
+        await to_thread.run_sync(_require_own, accounts, approval_id, proposal_key)
     full_id = (await to_thread.run_sync(accounts.store.approval, approval_id)).approval_id
     async with accounts.watch.watching(lambda store: version_of(store, full_id)) as watching:
         first = found = await to_thread.run_sync(accounts.store.approval, full_id)
@@ -137,7 +159,10 @@ async def get_approval(
     responses=answers("approval_models.Approval", "approval_models.ApprovedBatch"),
 )
 def approve(accounts: AccountsDep, approval_id: str, given: bodies.Approve) -> Answer:
-    """Grant an action; 409 with the first decision where somebody was first."""
+    """Grant an action; 409 with the first decision where somebody was first.
+
+    Where it requires several approvals it stays `awaiting` until the last of them.
+    """
     by = given.by or ME
     if given.batch:
         batch_id = accounts.store.approval(approval_id).batch_id
@@ -150,7 +175,11 @@ def approve(accounts: AccountsDep, approval_id: str, given: bodies.Approve) -> A
     return _told(
         accounts,
         accounts.store.approve(
-            approval_id, by=by, arguments=given.arguments, revision=given.revision
+            approval_id,
+            by=by,
+            arguments=given.arguments,
+            revision=given.revision,
+            comment=given.note,
         ),
     )
 
@@ -283,6 +312,17 @@ def undo(accounts: AccountsDep, approval_id: str, given: bodies.Undo) -> Answer:
 
 def _told(accounts: Accounts, approval: Approval) -> Answer:
     return Answer(_whole(accounts, approval.approval_id, None))
+
+
+def _require_own(accounts: Accounts, approval_id: str, proposal_key: str | None) -> None:
+    """Refuse whoever may not read, and does not hold the key of a proposal, if there is one."""
+    with suppress(ClaimRefused, NotFoundError, AmbiguousIdError):
+        if proposal_key is not None:
+            accounts.store.token(approval_id, proposal_key)
+            return
+    raise ScopeMissing(
+        "this token may not read; what it proposed itself it gets with the key of the proposal"
+    )
 
 
 def _whole(accounts: Accounts, approval_id: str, proposal_key: str | None) -> Json:

@@ -13,7 +13,7 @@ from decimal import Decimal, InvalidOperation
 
 from hansard_store.annotation_filters import read_scores, read_tags
 from hansard_store.errors import BadQueryError
-from hansard_store.run_filters import RunFilter
+from hansard_store.run_filters import RunFilter, parse_group, parse_kind
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 500
@@ -53,6 +53,7 @@ def window_of(since: str | None, until: str | None) -> Window:
 def run_filter_of(
     *,
     q: str = "",
+    kind: str | None = None,
     status: Sequence[str] = (),
     agent: Sequence[str] = (),
     model: Sequence[str] = (),
@@ -61,6 +62,7 @@ def run_filter_of(
     tag: Sequence[str] = (),
     score: Sequence[str] = (),
     conversation: str | None = None,
+    group: str | None = None,
     user: str | None = None,
     attribute: Sequence[str] = (),
     since: str | None = None,
@@ -71,12 +73,14 @@ def run_filter_of(
     """Return the filter of a list of runs; an empty value means that it was not given."""
     return RunFilter(
         q=q.strip(),
+        kind=parse_kind(kind),
         status=_given(status),
         agent=_given(agent),
         model=_given(model),
         tool=_given(tool),
         service=_given(service),
         conversation=conversation or None,
+        group=parse_group(group),
         user=user or None,
         attributes=tuple(map(_attribute, _given(attribute))),
         tag=read_tags(_given(tag)),

@@ -15,8 +15,10 @@ def run_body(run: RunItem) -> Body:
     return {
         "run_id": run.run_id,
         "name": run.name,
+        "kind": run.kind,
         "agent": run.agent_name,
         "domain": run.domain,
+        "user_goal": run.user_goal,
         "status": run.status,
         "started_at": time_text(run.started_ns),
         "ended_at": time_text(run.ended_ns),
@@ -33,6 +35,7 @@ def run_body(run: RunItem) -> Body:
         "tokens": tokens_body(run.tokens),
         "cost_usd": run.cost_usd,
         "conversation_id": run.conversation_id,
+        "group_id": run.group_id,
         "user_id": run.user_id,
         "service_names": list(run.service_names),
         "first_input": run.first_input,

@@ -11,7 +11,7 @@ from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import BadCursorError, BadQueryError, StaleCursorError
 from hansard_web.api.answers import Answer
 from hansard_web.api.described import answers
-from hansard_web.api.params import read_limit
+from hansard_web.api.params import Cursor, one_of, read_limit
 from hansard_web.api.routing import noun_router
 from hansard_web.comparing.bodies import run_diff_body, step_diff_body
 from hansard_web.comparing.compaction import compaction_sides
@@ -55,8 +55,12 @@ def diff_runs(
     left: str,
     right: str,
     limit: Limit,
-    cursor: str | None = None,
-    only: Annotated[str, Query(description="changes: leave out the steps that are the same")] = "",
+    cursor: Cursor = None,
+    only: Annotated[
+        str,
+        one_of("", "changes"),
+        Query(description="changes: leave out the steps that are the same"),
+    ] = "",
 ) -> Answer:
     """Compare two runs by id or unique beginning: figures, aligned steps, where they part.
 

@@ -6,10 +6,11 @@ from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import Depends, Query
+from pydantic import WithJsonSchema
 
 from hansard_store.approval_answers import event_json, head_json, report_json
 from hansard_store.cursors import decode_cursor, encode_cursor
-from hansard_store.event_types import EventFilter
+from hansard_store.event_types import Actor, EventFilter, EventType
 from hansard_store.noting import note_event
 from hansard_web.accounts import AccountsDep
 from hansard_web.api.answers import Answer
@@ -17,7 +18,7 @@ from hansard_web.api.approval_bodies import NoteEvent
 from hansard_web.api.approvals import run_id_of
 from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute
-from hansard_web.api.params import read_limit
+from hansard_web.api.params import Cursor, TimeText, one_of, read_limit
 from hansard_web.api.routing import noun_router
 from hansard_web.event_filters import event_filter, read_anchor
 from hansard_web.site import SiteDep
@@ -31,16 +32,20 @@ _CURSOR = "events"
 def read_event_filter(
     site: SiteDep,
     accounts: AccountsDep,
-    type: Annotated[str | None, Query(description="one of the closed list")] = None,
-    actor: Annotated[str | None, Query(description="agent, me, tool or system")] = None,
+    type: Annotated[
+        str | None, one_of(*EventType), Query(description="one of the closed list")
+    ] = None,
+    actor: Annotated[
+        str | None, one_of(*Actor), Query(description="agent, me, tool or system")
+    ] = None,
     who: Annotated[str | None, Query(description="name of the actor")] = None,
     action: Annotated[str | None, Query()] = None,
     source: Annotated[str | None, Query()] = None,
     subject: Annotated[str | None, Query()] = None,
     approval: Annotated[str | None, Query(description="id, or its beginning")] = None,
     run: Annotated[str | None, Query(description="id of a run, or its beginning")] = None,
-    since: Annotated[str | None, Query(description="at or after: RFC 3339 or ns")] = None,
-    until: Annotated[str | None, Query(description="before: RFC 3339 or ns")] = None,
+    since: Annotated[TimeText | None, Query(description="at or after: RFC 3339 or ns")] = None,
+    until: Annotated[TimeText | None, Query(description="before: RFC 3339 or ns")] = None,
 ) -> EventFilter:
     """Return the filter of a list of events; an empty value means that it was not given."""
     return event_filter(
@@ -64,7 +69,7 @@ def list_events(
     accounts: AccountsDep,
     wanted: Annotated[EventFilter, Depends(read_event_filter)],
     limit: LimitParam,
-    cursor: Annotated[str | None, Query(description="next_cursor of the page before")] = None,
+    cursor: Cursor = None,
 ) -> Answer:
     """List events, the newest first."""
     before = None if cursor is None else decode_cursor(_CURSOR, cursor, count=1)[0]
@@ -97,7 +102,11 @@ def head(accounts: AccountsDep) -> Answer:
 )
 def verify(
     accounts: AccountsDep,
-    anchor: Annotated[str | None, Query(description="a head that was kept: SEQ:HASH")] = None,
+    anchor: Annotated[
+        str | None,
+        WithJsonSchema({"type": "string", "pattern": "^[0-9]{1,18}:[0-9a-f]{64}$"}),
+        Query(description="a head that was kept: SEQ:HASH"),
+    ] = None,
 ) -> Answer:
     """Check the whole chain, and name the first row that was altered, removed or inserted."""
     return Answer(report_json(accounts.store.verify(anchor=read_anchor(anchor))))

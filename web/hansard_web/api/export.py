@@ -7,8 +7,9 @@ from typing import Annotated
 from fastapi import Query
 from starlette.responses import Response, StreamingResponse
 
+from hansard_web.api.params import one_of
 from hansard_web.api.routing import noun_router
-from hansard_web.exporting import JSON, LINES, PROTOBUF, open_export, open_raw
+from hansard_web.exporting import FORMATS, JSON, LINES, PROTOBUF, open_export, open_raw
 from hansard_web.site import SiteDep
 
 router = noun_router("export")
@@ -39,7 +40,9 @@ def raw_step(site: SiteDep, step_id: str) -> Response:
 def export_run(
     site: SiteDep,
     run_id: str,
-    format: Annotated[str, Query(description="otlp-json, otlp-proto, jsonl or html")] = "otlp-json",
+    format: Annotated[
+        str, one_of(*FORMATS), Query(description="otlp-json, otlp-proto, jsonl or html")
+    ] = "otlp-json",
 ) -> Response:
     """Give a run as it came in; sent to any OTLP receiver, it is the same run there."""
     export = open_export(site.readers, run_id, format)

@@ -9,7 +9,13 @@ from typing import Annotated, Any
 import apsw
 from fastapi import Depends, Query
 
-from hansard_compiler.memory_models import AcceptMemory, EndMemory, ReadMemory, WriteMemory
+from hansard_compiler.memory_models import (
+    AcceptMemory,
+    EndApprovedMemory,
+    EndMemory,
+    ReadMemory,
+    WriteMemory,
+)
 from hansard_store.approvals import find_id
 from hansard_store.errors import BadQueryError
 from hansard_store.memory_access import accesses_of
@@ -23,7 +29,7 @@ from hansard_web.api.answers import Answer
 from hansard_web.api.asked import read_times
 from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute
-from hansard_web.api.params import read_limit
+from hansard_web.api.params import Cursor, SearchText, TimeText, one_of, read_limit
 from hansard_web.api.routing import noun_router
 from hansard_web.api.values import Body
 from hansard_web.memory_books import BookDep, DoorDep
@@ -60,6 +66,20 @@ def read_memory(book: BookDep, door: DoorDep, asked: ReadMemory) -> Answer:
 )
 def invalidate_memory(book: BookDep, door: DoorDep, asked: EndMemory) -> Answer:
     """Say that a record does not hold: it is read no more, and stays with the reason."""
+    return Answer(books.invalidate(book, door, asked))
+
+
+@router.post(
+    "/v1/memory/invalidate/approved",
+    response_class=Answer,
+    responses=answers("memory_models.Changed"),
+)
+def invalidate_approved_memory(book: BookDep, door: DoorDep, asked: EndApprovedMemory) -> Answer:
+    """Do what an approval says that is being run: the decision is that of the person who approved.
+
+    The approval is of the tool `hansard.invalidate_memory`, with `memory_id` and `reason` as here,
+    and `claim_id` is that of its run. Anything else is 403 `not_the_approved_end`.
+    """
     return Answer(books.invalidate(book, door, asked))
 
 
@@ -114,9 +134,13 @@ def _trace_id(connection: apsw.Connection, run: str) -> bytes:
 def memories(
     site: SiteDep,
     limit: LimitParam,
-    q: Annotated[str, Query(description="words that it says")] = "",
-    state: Annotated[str | None, Query(description="a standing, hidden, or all")] = None,
-    layer: Annotated[str | None, Query(description="working or durable")] = None,
+    q: Annotated[SearchText, Query(description="words that it says")] = "",
+    state: Annotated[
+        str | None, one_of(*_STATES), Query(description="a standing, hidden, or all")
+    ] = None,
+    layer: Annotated[
+        str | None, one_of("working", "durable"), Query(description="working or durable")
+    ] = None,
     type: Annotated[str | None, Query(description="fact, preference, …")] = None,
     tag: Annotated[str | None, Query()] = None,
     project: Annotated[str | None, Query()] = None,
@@ -131,10 +155,14 @@ def memories(
         str | None, Query(description="written under it: its id, or 8 digits")
     ] = None,
     min_confidence: Annotated[float | None, Query(ge=0, le=1)] = None,
-    fresh_since: Annotated[str | None, Query(description="RFC 3339 or ns")] = None,
-    unread_since: Annotated[str | None, Query(description="not read since: RFC 3339 or ns")] = None,
-    sort: Annotated[str, Query(description="written or read: the last first")] = "written",
-    cursor: Annotated[str | None, Query(description="next_cursor of the page before")] = None,
+    fresh_since: Annotated[TimeText | None, Query(description="RFC 3339 or ns")] = None,
+    unread_since: Annotated[
+        TimeText | None, Query(description="not read since: RFC 3339 or ns")
+    ] = None,
+    sort: Annotated[
+        str, one_of("written", "read"), Query(description="written or read: the last first")
+    ] = "written",
+    cursor: Cursor = None,
 ) -> Answer:
     """List records, the last written first. Looking at them is not recorded as reading."""
     by = _sort(sort)

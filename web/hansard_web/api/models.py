@@ -67,8 +67,10 @@ class RunItem(Body):
 
     run_id: str = Field(description="trace id, 32 hex digits")
     name: str
+    kind: Literal["agent", "other"] = Field(description="other: no step of an agent's work")
     agent: str | None
     domain: str | None
+    user_goal: str | None = Field(description="hansard.run.goal; up to 16,384 characters")
     status: RunStatus
     started_at: str = Field(description="RFC 3339, nanoseconds, UTC")
     ended_at: str | None
@@ -85,6 +87,9 @@ class RunItem(Body):
     tokens: TokenSums | None
     cost_usd: float | None
     conversation_id: str | None
+    group_id: str | None = Field(
+        description="same for the traces of one prompt; null: of no prompt, or of several"
+    )
     user_id: str | None
     service_names: list[str]
     first_input: str | None
@@ -163,6 +168,10 @@ class ModelUse(Body):
 class RunTotals(Body):
     steps_by_role: dict[str, int]
     by_model: list[ModelUse]
+    calls_without_tokens: int = Field(
+        description="counted calls that ended well and report no tokens: tokens is a lower bound"
+    )
+    calls_without_cost: int = Field(description="the same for cost_usd")
 
 
 class LinkEnd(Body):

@@ -25,6 +25,7 @@ from hansard_store.payloads import (
 )
 from hansard_web.api.answers import Answer
 from hansard_web.api.described import answers
+from hansard_web.api.params import PayloadRef
 from hansard_web.api.routing import noun_router
 from hansard_web.errors import EncodedPayloadError, PayloadTooLargeError
 from hansard_web.site import Site, SiteDep
@@ -45,7 +46,7 @@ _UNTRUSTED = {
     response_class=Response,
     responses={200: {"content": {BINARY: {}}, "description": "the bytes, as an attachment"}},
 )
-def payload_bytes(site: SiteDep, ref: str) -> Response:
+def payload_bytes(site: SiteDep, ref: PayloadRef) -> Response:
     """Give the bytes of a payload.
 
     `Hansard-Redacted: true` says that they are not those that were sent: what retention does not
@@ -82,7 +83,7 @@ def _headers(payload: Payload) -> dict[str, str]:
     | answers("models.StoredPayload", status=201, description="stored"),
     openapi_extra={"requestBody": {"content": {BINARY: {}}, "required": True}},
 )
-async def store_payload(site: SiteDep, ref: str, request: Request) -> Answer:
+async def store_payload(site: SiteDep, ref: PayloadRef, request: Request) -> Answer:
     """Store bytes under their digest; sent again, they are known."""
     digest = parse_payload_ref(ref)
     if request.headers.get("content-encoding", "identity") != "identity":

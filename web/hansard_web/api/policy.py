@@ -11,6 +11,7 @@ import time
 from typing import Annotated
 
 from fastapi import Depends, Header, Path, Query
+from pydantic import WithJsonSchema
 from starlette.requests import Request
 
 from hansard_store.cursors import decode_cursor, encode_cursor
@@ -21,7 +22,7 @@ from hansard_store.run_queries import find_trace_id
 from hansard_web.api.answers import Answer
 from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute
-from hansard_web.api.params import read_limit
+from hansard_web.api.params import Cursor, read_limit
 from hansard_web.api.routing import noun_router
 from hansard_web.api.values import Body
 from hansard_web.policy_answers import (
@@ -40,12 +41,15 @@ from hansard_web.site import SiteDep
 
 router = noun_router("policy", route_class=JsonRoute)
 
-_ETAG = re.compile(r'(?:W/)?"(\d{1,18})"|(\d{1,18})', re.ASCII)
+_ETAG = re.compile(r'(?:W/)?"([0-9]{1,18})"|([0-9]{1,18})', re.ASCII)
 LimitParam = Annotated[int, Depends(read_limit)]
-Cursor = Annotated[str | None, Query(description="next_cursor of the page before")]
 
 
-@router.post("/v1/policy/check", response_class=Answer, responses=answers("policy_models.Checked"))
+@router.post(
+    "/v1/policy/check",
+    response_class=Answer,
+    responses=answers("policy_models.Checked", "policy_models.Explained"),
+)
 def check_policy(desk: PolicyDeskDep, asked: AskPolicy) -> Answer:
     """Ask whether a tool may be called, or an item be seen; the check is recorded.
 
@@ -76,7 +80,9 @@ def put_rules(
     request: Request,
     given: PutRules,
     if_match: Annotated[
-        str | None, Header(description="the ETag of what is replaced, or * for whatever is there")
+        str | None,
+        WithJsonSchema({"type": "string", "pattern": rf"^(\*|{_ETAG.pattern})$"}),
+        Header(description="the ETag of what is replaced, or * for whatever is there"),
     ] = None,
 ) -> Answer:
     """Put rule sets in force in place of those that were put before. All of them, or none.

@@ -10,7 +10,7 @@ from hansard_store.receipts import ReceiptFilter, list_receipts
 from hansard_web.api.answers import Answer
 from hansard_web.api.asked import read_times
 from hansard_web.api.described import answers
-from hansard_web.api.params import read_limit
+from hansard_web.api.params import Cursor, TimeText, read_limit
 from hansard_web.api.receipt_bodies import found_body
 from hansard_web.api.routing import noun_router
 from hansard_web.site import SiteDep
@@ -33,8 +33,10 @@ def read_receipt_filter(
         str | None, Query(description="where it came from: `file`, `docs/a.md`, `file docs/a.md`")
     ] = None,
     run: Annotated[str | None, Query(description="run, or a unique beginning of its id")] = None,
-    since: Annotated[str | None, Query(description="compiled at or after: RFC 3339 or ns")] = None,
-    until: Annotated[str | None, Query(description="compiled before: RFC 3339 or ns")] = None,
+    since: Annotated[
+        TimeText | None, Query(description="compiled at or after: RFC 3339 or ns")
+    ] = None,
+    until: Annotated[TimeText | None, Query(description="compiled before: RFC 3339 or ns")] = None,
 ) -> ReceiptFilter:
     """Return the filter of a list of receipts; an empty value means that it was not given."""
     since_ns, until_ns = read_times(since, until)
@@ -57,7 +59,7 @@ def receipts(
     site: SiteDep,
     limit: Annotated[int, Depends(read_limit)],
     wanted: Annotated[ReceiptFilter, Depends(read_receipt_filter)],
-    cursor: str | None = None,
+    cursor: Cursor = None,
 ) -> Answer:
     """List what compiles did with items, newest compile first: `?source=a.py&reason=over_budget`.
 

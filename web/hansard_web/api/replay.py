@@ -22,6 +22,7 @@ from hansard_web.api.answers import Answer
 from hansard_web.api.asked import limit_of
 from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute, raw_body
+from hansard_web.api.params import Cursor, LimitText
 from hansard_web.api.routing import noun_router
 from hansard_web.api.values import Body
 from hansard_web.principals.requests import principal_of
@@ -119,7 +120,10 @@ async def continue_replay(
 
 @router.get("/v1/replay", response_class=Answer, responses=answers("replay_models.ReplayList"))
 def find_replays(
-    site: SiteDep, step: str | None = None, limit: str | None = None, cursor: str | None = None
+    site: SiteDep,
+    step: Annotated[str | None, Query(description="of this step")] = None,
+    limit: LimitText | None = None,
+    cursor: Cursor = None,
 ) -> Answer:
     """List replays, the newest first, of one step or of all."""
     with site.readers.read() as connection:

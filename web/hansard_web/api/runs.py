@@ -13,7 +13,7 @@ from hansard_store.annotation_rows import Target
 from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import BadCursorError, StaleCursorError
 from hansard_store.flags import SpanFlag
-from hansard_store.run_filters import NEWEST_FIRST, RunFilter, parse_sort
+from hansard_store.run_filters import NEWEST_FIRST, RUN_SORTS, RunFilter, parse_sort
 from hansard_store.run_queries import RunItem, get_run, list_runs, run_facets
 from hansard_store.step_queries import (
     LinkEnd,
@@ -23,13 +23,14 @@ from hansard_store.step_queries import (
     tree_rows,
 )
 from hansard_store.tree import Mark
-from hansard_store.usage_queries import run_usage
+from hansard_store.usage_queries import run_usage, silent_calls
 from hansard_web.api.answers import Answer
 from hansard_web.api.bodies import row_body, run_body, skeleton_body
 from hansard_web.api.described import answers
-from hansard_web.api.params import read_limit, read_run_filter
+from hansard_web.api.params import Cursor, one_of, read_limit, read_run_filter
 from hansard_web.api.routing import noun_router
 from hansard_web.api.values import Body, tokens_body, usd
+from hansard_web.run_records import by_start, run_record, step_records
 from hansard_web.site import SiteDep
 
 router = noun_router("runs")
@@ -47,9 +48,11 @@ def list_of_runs(
     wanted: Wanted,
     limit: Limit,
     sort: Annotated[
-        str, Query(description="first_seen, started_at, duration_ms or cost_usd; - for falling")
+        str,
+        one_of(*(f"{sign}{key}" for key in RUN_SORTS for sign in ("-", ""))),
+        Query(description="first_seen, started_at, duration_ms or cost_usd; - for falling"),
     ] = NEWEST_FIRST.text,
-    cursor: str | None = None,
+    cursor: Cursor = None,
 ) -> Answer:
     """List the runs that meet all filters, the one seen last first."""
     now_ns = time.time_ns()
@@ -93,7 +96,7 @@ def one_run(site: SiteDep, run_id: str) -> Answer:
 
 
 @router.get("/v1/runs/{run_id}/steps", response_class=Answer, responses=answers("models.StepList"))
-def steps_of_run(site: SiteDep, run_id: str, limit: Limit, after: str | None = None) -> Answer:
+def steps_of_run(site: SiteDep, run_id: str, limit: Limit, after: Cursor = None) -> Answer:
     """List the steps of a run depth-first by start.
 
     `after` takes `next_cursor`. When the run has changed since, the answer is 409 `cursor_stale`.
@@ -111,10 +114,35 @@ def steps_of_run(site: SiteDep, run_id: str, limit: Limit, after: str | None = N
     )
 
 
-def _first_row(tree: RunTree, after: str) -> int:
-    run, version, row = decode_cursor("steps", after, count=3, name="after")
+@router.get(
+    "/v1/runs/{run_id}/record",
+    response_class=Answer,
+    responses=answers("record_models.RunAndSteps"),
+)
+def record_of_run(site: SiteDep, run_id: str, limit: Limit, cursor: Cursor = None) -> Answer:
+    """Return a run as a RunRecord and its steps as StepRecords, the first to begin first.
+
+    When the run has changed since a page, the next one is 409 `cursor_stale`.
+    """
+    now_ns = time.time_ns()
+    with site.readers.read() as connection:
+        run = get_run(connection, run_id, now_ns=now_ns)
+        tree = site.pictures.tree(connection, run.run_id)
+        order = by_start(tree)
+        first = _first_row(tree, cursor, kind="record", name="cursor") if cursor else 0
+        places = order[first : first + limit]
+        steps = step_records(connection, tree, places, first=first, now_ns=now_ns)
+        told = run_record(connection, run, tree)
+    end = first + len(places)
+    more = end < len(order)
+    following = encode_cursor("record", tree.run, tree.version, end) if more else None
+    return Answer({"run": told, "steps": steps, "total": len(order), "next_cursor": following})
+
+
+def _first_row(tree: RunTree, after: str, *, kind: str = "steps", name: str = "after") -> int:
+    run, version, row = decode_cursor(kind, after, count=3, name=name)
     if run != tree.run or row < 0:
-        raise BadCursorError("after")
+        raise BadCursorError(name)
     if version != tree.version:
         raise StaleCursorError
     return row
@@ -133,7 +161,13 @@ def _totals(connection: apsw.Connection, run: RunItem, tree: RunTree) -> Body:
         }
         for row in run_usage(connection, run.id)
     ]
-    return {"steps_by_role": roles, "by_model": by_model}
+    silent = silent_calls(connection, run.id)
+    return {
+        "steps_by_role": roles,
+        "by_model": by_model,
+        "calls_without_tokens": silent.tokens,
+        "calls_without_cost": silent.cost,
+    }
 
 
 def _roots(connection: apsw.Connection, tree: RunTree, *, now_ns: int) -> list[Body]:

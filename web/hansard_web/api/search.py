@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-from fastapi import Depends
+from fastapi import Depends, Query
 
+from hansard_store.run_filters import ANY_KIND, RUN_KINDS, parse_kind
 from hansard_store.search import search_texts
 from hansard_web.api.answers import Answer
 from hansard_web.api.bodies import hit_body
 from hansard_web.api.described import answers
-from hansard_web.api.params import read_limit
+from hansard_web.api.params import Cursor, SearchText, one_of, read_limit
 from hansard_web.api.routing import noun_router
 from hansard_web.site import SiteDep
 
@@ -22,13 +23,25 @@ router = noun_router("search")
 def search(
     site: SiteDep,
     limit: Annotated[int, Depends(read_limit)],
-    q: str = "",
-    cursor: str | None = None,
+    q: Annotated[SearchText, Query(description="words to look for")],
+    kind: Annotated[
+        str | None,
+        one_of(*RUN_KINDS, ANY_KIND),
+        Query(description="said in a run of this kind: agent, other or any"),
+    ] = None,
+    cursor: Cursor = None,
 ) -> Answer:
     """Find texts: words must all be there, `"a phrase"`, `prefix*`, `-word`.
 
     A text is one hit, in the step that carried it first, however often it was sent again.
     """
     with site.readers.read() as connection:
-        page = search_texts(connection, q, now_ns=time.time_ns(), limit=limit, cursor=cursor)
+        page = search_texts(
+            connection,
+            q,
+            kind=parse_kind(kind),
+            now_ns=time.time_ns(),
+            limit=limit,
+            cursor=cursor,
+        )
     return Answer({"items": [hit_body(hit) for hit in page.items], "next_cursor": page.next_cursor})

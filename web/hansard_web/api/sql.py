@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Depends, Query
+from pydantic import WithJsonSchema
 
 from hansard_store.sql_reading import MOST_SQL, read_sql
 from hansard_web.api.answers import Answer
@@ -13,6 +14,8 @@ from hansard_web.api.params import read_limit
 from hansard_web.api.routing import noun_router
 from hansard_web.site import SiteDep
 
+_SELECT = WithJsonSchema({"type": "string", "format": "sql", "maxLength": MOST_SQL})
+
 router = noun_router("search")
 
 
@@ -20,7 +23,7 @@ router = noun_router("search")
 def sql(
     site: SiteDep,
     limit: Annotated[int, Depends(read_limit)],
-    q: Annotated[str, Query(description=f"one SELECT, up to {MOST_SQL:,} characters")] = "",
+    q: Annotated[str, _SELECT, Query(description=f"one SELECT, up to {MOST_SQL:,} characters")],
 ) -> Answer:
     """Answer one SELECT over the views of the data model, in two seconds or not at all."""
     found = read_sql(site.folder, q, limit=limit)

@@ -14,7 +14,7 @@ from hansard_store.tasks import STATES, State, get_task, list_tasks
 from hansard_web.api.answers import Answer
 from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute
-from hansard_web.api.params import read_limit
+from hansard_web.api.params import Cursor, one_of, read_limit
 from hansard_web.api.routing import noun_router
 from hansard_web.reviewing.books import TasksDep
 from hansard_web.site import SiteDep
@@ -30,10 +30,14 @@ def list_of_tasks(
     site: SiteDep,
     limit: LimitParam,
     state: Annotated[
-        str | None, Query(description="blocked, approved, dismissed, done; open: the first two")
+        str | None,
+        one_of(*_STATES),
+        Query(description="blocked, approved, dismissed, done; open: the first two"),
     ] = None,
-    level: Annotated[str | None, Query(description="action, component or architecture")] = None,
-    cursor: Annotated[str | None, Query(description="next_cursor of the page before")] = None,
+    level: Annotated[
+        str | None, one_of(*LEVELS), Query(description="action, component or architecture")
+    ] = None,
+    cursor: Cursor = None,
 ) -> Answer:
     """List tasks for review, the last opened first."""
     wanted_state, wanted_level = read_task_state(state), read_level(level)

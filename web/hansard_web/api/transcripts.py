@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Annotated, Literal
 
 from fastapi import Depends, HTTPException, Query
+from pydantic import WithJsonSchema
 from starlette.requests import Request
 
 from hansard_compiler.transcript_cost import WINDOW_TOKENS
@@ -19,7 +20,7 @@ from hansard_store.transcripts import SqliteTranscripts
 from hansard_web.api.answers import Answer
 from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute
-from hansard_web.api.params import read_limit
+from hansard_web.api.params import Cursor, read_limit
 from hansard_web.api.routing import noun_router
 from hansard_web.api.values import Body
 from hansard_web.principals.requests import principal_of
@@ -53,11 +54,17 @@ router = noun_router("transcripts", route_class=JsonRoute)
 
 _KIND = "transcript messages"
 LimitParam = Annotated[int, Depends(read_limit)]
-Cursor = Annotated[str | None, Query(description="next_cursor of the page before")]
+
+
+ConversationText = Annotated[
+    str, WithJsonSchema({"type": "string", "pattern": "^conv_[0-9a-f]{32}$"})
+]
+BranchText = Annotated[str, WithJsonSchema({"type": "string", "pattern": "^br_[0-9a-f]{32}$"})]
+LogText = Annotated[str, WithJsonSchema({"type": "string", "pattern": "^(conv|br)_[0-9a-f]{32}$"})]
 
 
 # async: see `site_of`.
-async def log_of(log_id: str) -> LogId:
+async def log_of(log_id: LogText) -> LogId:
     """Return the conversation or sub-agent that a path names."""
     return parse_log_id(log_id)
 
@@ -236,7 +243,7 @@ def resume_cost(
     response_class=Answer,
     responses=answers("transcript_models.TranscriptSize"),
 )
-def transcript_stats(site: SiteDep, conversation_id: str) -> Answer:
+def transcript_stats(site: SiteDep, conversation_id: ConversationText) -> Answer:
     """Tell how large a transcript is, and how much of it is folded."""
     wanted = ConversationId.parse(conversation_id)
     with site.readers.read() as connection:
@@ -271,7 +278,7 @@ def spawn_branch(kept: TranscriptsDep, log: LogDep, told: SpawnBranch) -> Answer
     response_class=Answer,
     responses=answers("transcript_models.BranchAnswer"),
 )
-def end_branch(kept: TranscriptsDep, branch_id: str, told: EndBranch) -> Answer:
+def end_branch(kept: TranscriptsDep, branch_id: BranchText, told: EndBranch) -> Answer:
     """Say that a sub-agent ended. Appending to it resumes it."""
     return Answer(branch_body(kept.end(BranchId.parse(branch_id), told.status)))
 

@@ -11,12 +11,12 @@ from hansard_store.conversation_queries import (
     get_conversation,
     list_conversations,
 )
-from hansard_store.usage_queries import list_usage
+from hansard_store.usage_queries import USAGE_GROUPS, list_usage
 from hansard_web.api.answers import Answer
 from hansard_web.api.asked import Window
 from hansard_web.api.bodies import usage_body
 from hansard_web.api.described import answers
-from hansard_web.api.params import read_limit, read_window
+from hansard_web.api.params import Cursor, one_of, read_limit, read_window
 from hansard_web.api.routing import noun_router
 from hansard_web.api.values import Body, time_text, tokens_body, usd
 from hansard_web.site import SiteDep
@@ -31,7 +31,9 @@ def usage(
     site: SiteDep,
     limit: Limit,
     window: Annotated[Window, Depends(read_window)],
-    by: Annotated[str, Query(description="day, model, agent or conversation")] = "day",
+    by: Annotated[
+        str, one_of(*USAGE_GROUPS), Query(description="day, model, agent or conversation")
+    ] = "day",
 ) -> Answer:
     """Sum what the runs that started in a window used; days are of UTC."""
     with site.readers.read() as connection:
@@ -46,7 +48,7 @@ def usage(
     response_class=Answer,
     responses=answers("models.ConversationList"),
 )
-def conversations(site: SiteDep, limit: Limit, cursor: str | None = None) -> Answer:
+def conversations(site: SiteDep, limit: Limit, cursor: Cursor = None) -> Answer:
     """List conversations, the one with the newest run first."""
     with site.readers.read() as connection:
         page = list_conversations(connection, limit=limit, cursor=cursor)

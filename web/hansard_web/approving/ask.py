@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hansard_store.approval_answers import decided_method
+from hansard_store.approval_answers import decided_method, listed, progress_text
 from hansard_store.approval_records import (
     EXECUTION_STATES,
     Approval,
@@ -16,6 +16,7 @@ from hansard_store.approval_records import (
 from hansard_store.approval_states import Status
 from hansard_store.facade import Accountability
 from hansard_store.memory_types import Memory
+from hansard_store.principals.model import is_same
 from hansard_web.approving.event_rows import EventRow, event_row
 from hansard_web.approving.story import Entry, story
 from hansard_web.approving.words import (
@@ -106,6 +107,8 @@ class Ask:
     waiting_members: int
     approvers: tuple[tuple[str, str], ...]  # name, and where they stand
     asked: tuple[str, ...]  # who may decide; empty: anybody
+    stands_for: str  # of them, who decides where nobody is signed in; "" where nobody is named
+    progress: str  # how many approved it, where it takes several
     run_href: str | None
     step_href: str | None
     rules: tuple[str, ...]
@@ -152,11 +155,13 @@ def read_ask(store: Accountability, approval_id: str) -> Ask:
         waiting_members=sum(one.may_remove for one in members),
         approvers=_approvers(approval),
         asked=asked,
+        stands_for=_stands_for(approval, asked),
+        progress=clean(progress_text(approval)),
         run_href=f"/runs/{approval.run_id}" if approval.run_id else None,
         step_href=f"/steps/{approval.step_id}" if approval.step_id else None,
         rules=tuple(clean(one) for one in approval.policy.rule_ids),
         rule_reason=clean(approval.policy.reason or ""),
-        decided_by=clean(decider_text(approval.decided_by, decided_method(approval))),
+        decided_by=clean(_decided_by(approval)),
         error=clean(approval.execution.error or ""),
         settled_by=clean(_settled_by(approval)),
         settled_note=clean(approval.execution.settled_note or ""),
@@ -175,6 +180,13 @@ def _argument(field: Field) -> Argument:
         why=clean(field.why or ""),
         is_cut=field.is_cut,
     )
+
+
+def _stands_for(approval: Approval, asked: Sequence[str]) -> str:
+    """Return the last of those asked who has not approved this draft."""
+    given = [one.name for one in approval.approved_by]
+    left = [one for one in asked if not any(is_same(one, other) for other in given)]
+    return left[-1] if left else ""
 
 
 def _remembered(one: Memory) -> Remembered:
@@ -229,6 +241,12 @@ def _approvers(approval: Approval) -> tuple[tuple[str, str], ...]:
         word = "is asked" if is_asked else "is asked next" if number == approval.asked else "later"
         told.append((clean(one.name), word))
     return tuple(told)
+
+
+def _decided_by(approval: Approval) -> str:
+    if len(approval.grants) < 2 or approval.status is not Status.APPROVED:
+        return decider_text(approval.decided_by, decided_method(approval))
+    return listed([decider_text(one.name, one.method or "claimed") for one in approval.grants])
 
 
 def decider_text(name: str | None, method: str | None) -> str:

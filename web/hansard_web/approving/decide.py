@@ -37,7 +37,9 @@ def decide(store: Accountability, approval_id: str, given: Decision) -> Approval
     match given.kind:
         case "approve":
             edited = read_arguments(given.arguments) if given.arguments else None
-            return store.approve(approval_id, by=given.by, arguments=edited, revision=revision)
+            return store.approve(
+                approval_id, by=given.by, arguments=edited, revision=revision, comment=note or None
+            )
         case "reject":
             return store.reject(approval_id, by=given.by, reason=note or None, revision=revision)
         case "revise":

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hansard_store.approval_answers import progress_text
 from hansard_store.approval_records import Approval
 from hansard_store.approval_states import Status
 from hansard_store.approvals import ABOVE_ALL, cursor_after, read_cursor
@@ -36,6 +37,7 @@ class Item:
     is_soon: bool
     expires_ns: int
     at_ns: int  # when it was decided, or last changed
+    progress: str  # how many approved it, where it takes several and waits
     flagged: int  # arguments that a person should look at while it waits
 
 
@@ -167,6 +169,7 @@ def _maker(state: InboxState, now_ns: int) -> Callable[[Approval], Item]:
             is_soon=approval.is_pending and left_ns < SOON_NS,
             expires_ns=approval.expires_ns,
             at_ns=approval.execution.finished_ns or approval.decided_ns or approval.updated_ns,
+            progress=one_line(progress_text(approval), 160) if approval.is_pending else "",
             flagged=sum(one.flag is not None for one in approval.fields)
             if approval.is_pending
             else 0,

@@ -15,6 +15,7 @@ from hansard import semconv
 from hansard_collector.read import StepReading
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store import approvals
+from hansard_store.approval_answers import listed, progress_text
 from hansard_store.approval_history import history_of
 from hansard_store.approval_records import Approval, ApprovalFilter
 from hansard_store.approval_states import Status
@@ -123,11 +124,13 @@ def _decision(approval: Approval) -> tuple[State, ...]:
     by = clean(approval.decided_by or "somebody")
     match approval.status:
         case Status.AWAITING:
-            return ((WAITS, "wait"),)
+            progress = clean(progress_text(approval))
+            return ((f"{WAITS}: {progress}" if progress else WAITS, "wait"),)
         case Status.REVISED:
             return ((f"sent back by {by}", "wait"),)
         case Status.APPROVED:
-            return ((f"approved by {by}", ""),)
+            names = listed([one.name for one in approval.grants])
+            return ((f"approved by {clean(names) if approval.approved_by else by}", ""),)
         case Status.REJECTED:
             return ((f"rejected by {by}", "fail"),)
     return (("nobody decided in time", "fail"),)

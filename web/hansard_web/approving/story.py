@@ -19,7 +19,8 @@ _DRAFTS: Final = (EventType.ACTION_CREATED, EventType.ACTION_REPROPOSED)
 # What is told of an event beside drafts: after who did it, and whose text stands with it.
 _SAID: Final[Mapping[str, tuple[str, str]]] = {
     EventType.ACTION_REVISED: ("sent it back", "note"),
-    EventType.ACTION_APPROVED: ("approved it", ""),
+    EventType.ACTION_APPROVAL_ADDED: ("approved it", "note"),
+    EventType.ACTION_APPROVED: ("approved it", "note"),
     EventType.ACTION_REJECTED: ("rejected it", "reason"),
     EventType.ACTION_EXPIRED: ("ended it: nobody decided in time", ""),
     EventType.ACTION_CLAIMED: ("began to run it", ""),
@@ -113,6 +114,8 @@ def _point(event: StoredEvent) -> Entry:
     said, quoted = _SAID[event.type]
     if event.type == EventType.ACTION_EXECUTED and body_of(event).get("ok") is False:
         said = "failed"
+    if "approvals" in body_of(event):
+        said = f"{said}, {body_of(event)['approvals']} of {body_of(event)['approvals_required']}"
     if event.type == EventType.ACTION_SETTLED and body_of(event).get("outcome") != "ran":
         said = "looked, and settled that it did not run"
     return Entry(

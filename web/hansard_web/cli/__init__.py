@@ -84,6 +84,7 @@ COMMANDS: Final = (
         "verify", "maintenance", "Check the store against itself and its audit log, or a compile."
     ),
     Entry("rebuild", "rebuilding", "Derive everything again from what was received."),
+    Entry("repair", "maintenance", "Restore the database's schema where somebody altered it."),
     Entry("gc", "maintenance", "Delete old runs and remove what nothing uses."),
 )
 

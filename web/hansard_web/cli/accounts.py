@@ -35,7 +35,7 @@ def accounting(
     """
     given = {name: told.pop(name) for name in SETTINGS if name in told}
     config = read_config(**given)
-    if creates and not DataFolder(config.data).database.exists():
+    if creates and not DataFolder(config.data).has_store:
         open_for_ingest(DataFolder(config.data)).close()
     folder = find_store(given.get("data"))
     open_store(folder).close()  # of this version, or refused

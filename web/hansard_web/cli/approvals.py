@@ -9,7 +9,12 @@ import click
 from rich.text import Text
 
 from hansard_compiler.replay.provider_side_effects import TOOL as REPLAY_TOOL
-from hansard_store.approval_answers import approval_json, decided_method, event_json
+from hansard_store.approval_answers import (
+    approval_json,
+    decided_method,
+    event_json,
+    progress_text,
+)
 from hansard_store.approval_records import (
     EXECUTION_STATES,
     Approval,
@@ -120,14 +125,17 @@ def show(*, approval_id: str, as_json: bool, **told: Any) -> None:
 @click.option("--arguments", help="As you want them, as JSON: a draft that passes policy again.")
 @click.option("--revision", type=int, help="The draft you looked at; another one is refused.")
 @click.option("--batch", is_flag=True, help="Everything of its batch that still waits.")
+@click.option("--note", help="What you say with it; kept in the log.")
 @_by
 @setting_options(*SETTINGS)
 @json_option
 def approve(
-    *, approval_id: str, arguments: str | None, revision: int | None, batch: bool, by: str | None,
-    as_json: bool, **told: Any,
+    *, approval_id: str, arguments: str | None, revision: int | None, batch: bool,
+    note: str | None, by: str | None, as_json: bool, **told: Any,
 ) -> None:  # fmt: skip
     """Let an action run, once, with exactly the arguments that are shown.
+
+    Where it takes several people, it runs once the last of them approved the same draft.
 
     Example: hansard approvals approve 70045045
     """
@@ -139,7 +147,9 @@ def approve(
                 raise Misused(f"{approval_id} is of no batch")
             _tell(desk.approve_batch(batch_id, by=by or user()), as_json=as_json)
             return
-        granted = desk.approve(approval_id, by=by or user(), arguments=given, revision=revision)
+        granted = desk.approve(
+            approval_id, by=by or user(), arguments=given, revision=revision, comment=note
+        )
     _tell([granted], as_json=as_json)
 
 
@@ -241,10 +251,15 @@ def _row(one: Approval) -> list[str | Text]:
         one.approval_id[:8],
         status_text(str(one.status)),
         one.agent or "",
-        shorten(one.description, 160),
+        shorten(_action(one), 160),
         day_time(when),
         "" if ran == "none" else ran,
     ]
+
+
+def _action(one: Approval) -> str:
+    progress = progress_text(one) if one.is_pending else ""
+    return f"({progress}) {one.description}" if progress else one.description
 
 
 def _tell(changed: list[Approval], *, as_json: bool) -> None:
@@ -256,6 +271,8 @@ def _tell(changed: list[Approval], *, as_json: bool) -> None:
         by = f" by {_decided_by(one)}" if one.decided_by else ""
         head = f"{one.approval_id[:8]} is {status_word(one.status)}{by}"
         lines = [f"{head}: {shorten(one.description, 200)}"]
+        if progress := progress_text(one):
+            lines.append(f"{progress}, each of another person" if one.approvals_left else progress)
         if one.status == Status.APPROVED and one.execution.state == "none":
             lines.append(
                 f"not run yet: {_replay_command(one)} sends it"
@@ -310,6 +327,7 @@ def _print(found: Approval, events: list[StoredEvent], memories: list[str]) -> N
             ("expires", day_time(found.expires_ns) if found.is_pending else ""),
             ("requested by", ", ".join(found.requested_by)),
             ("decided by", _decided_by(found)),
+            ("approvals", progress_text(found)),
             ("note", found.note or ""),
             ("reason", found.reason or ""),
             ("ran", "" if found.execution.state == "none" else found.execution.state),

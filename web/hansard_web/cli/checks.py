@@ -16,12 +16,13 @@ from pathlib import Path
 
 import apsw
 
-from hansard.clients import State, instrumentations
+from hansard.clients.switching import State, instrumentations
 from hansard.config import SETTINGS as SDK_SETTINGS
 from hansard.config import load_settings
 from hansard_collector.rebuild import unfinished_rebuild
 from hansard_compiler.errors import HansardError
 from hansard_store.audit.anchors import copy_folder, store_id
+from hansard_store.audit.schema import alterations
 from hansard_store.database import DataFolder
 from hansard_store.ledger_queries import ledger_totals, list_refusals
 from hansard_store.transcript_queries import decode_all
@@ -171,8 +172,15 @@ def check_store(folder: DataFolder) -> Iterator[Finding]:
     try:
         spans = ledger_totals(connection)["traces"]
         refusals = list_refusals(connection, limit=1)
+        schema = alterations(connection)
     finally:
         connection.close()
+    for one in schema:
+        if one.is_harmless:
+            yield Finding(Level.WARN, "schema", str(one))
+        else:
+            advice = "nothing is decided or sealed until `hansard repair` has restored it"
+            yield Finding(Level.FAIL, "schema", f"{one}: {advice}")
     counted = f"{spans.received:,} spans received, {spans.stored:,} stored"
     yield Finding(Level.OK, "store", f"schema is this version's; {counted}")
     if refusals:

@@ -89,6 +89,7 @@ def demo(
 
 def _play(config: Config, golden: Settings, *, is_temporary: bool, exits: bool) -> None:
     from hansard_web.demo.coding.golden import play
+    from hansard_web.demo.coding.reviewer import person_at
     from hansard_web.demo.coding.summary import summary
     from hansard_web.demo.story import check, run_programs
     from hansard_web.server import running
@@ -98,9 +99,10 @@ def _play(config: Config, golden: Settings, *, is_temporary: bool, exits: bool) 
         signal.signal(number, lambda *_: stop.set())
     with running(config) as server, ThreadPoolExecutor(1) as beside:
         doors = server.doors
-        _introduce(doors, is_temporary=is_temporary)
+        rosa = person_at(doors)
+        _introduce(doors, rosa.link, is_temporary=is_temporary)
         others = beside.submit(run_programs, doors, on_run=lambda _: None)
-        found = play(doors, golden, click.echo)
+        found = play(doors, golden, click.echo, token=rosa.token)
         runs = others.result()
         check(doors, runs)
         click.echo(f"\nBeside it, {plural(len(runs), 'run')} of three agents with the stock SDK:")
@@ -116,15 +118,15 @@ def _play(config: Config, golden: Settings, *, is_temporary: bool, exits: bool) 
         click.echo("\nThe same in another terminal:")
         click.echo(f"  export HANSARD_DATA={shlex.quote(str(doors.data))}")
         click.echo(f"  {shlex.quote(sys.argv[0])} runs list")
-        click.echo(f"\nOpen {doors.http}/  (Ctrl+C ends the demo)")
+        click.echo(f"\nOpen {rosa.link}  signed in as rosa (Ctrl+C ends the demo)")
         stop.wait()
 
 
-def _introduce(doors: Doors, *, is_temporary: bool) -> None:
+def _introduce(doors: Doors, link: str, *, is_temporary: bool) -> None:
     fate = "  (deleted when the demo ends)" if is_temporary else ""
     click.echo("A coding agent, a failing test, and a person who decides.\n")
     click.echo(f"  Browser    {doors.http}/")
-    click.echo(f"  Sign in    {doors.http}{doors.link}")
+    click.echo(f"  Sign in    {link}  as rosa, who decides")
     click.echo(f"  OTLP/gRPC  {doors.grpc}")
     click.echo(f"  OTLP/HTTP  {doors.http}")
     click.echo(f"  Data       {doors.data}{fate}\n")

@@ -8,9 +8,11 @@ import time
 import click
 
 from hansard_collector.verification.derived import verify_derived
+from hansard_store.audit.repair import repair_schema
 from hansard_store.gc import purge as purge_store
 from hansard_store.verify import Report, verify_store
 from hansard_web import format as fmt
+from hansard_web.cli.accounts import user
 from hansard_web.cli.base import (
     Command,
     Failed,
@@ -81,14 +83,19 @@ def _verify_store(
             report = dataclasses.replace(report, findings=[*report.findings, *derived])
     if as_json:
         findings = [dataclasses.asdict(finding) for finding in report.findings]
-        print_json({"rows": report.rows, "findings": findings, **_seals(report)})
+        print_json(
+            {"rows": report.rows, "findings": findings, "notes": report.notes, **_seals(report)}
+        )
     else:
+        for note in report.notes:
+            click.echo(fmt.printable(f"note: {note}"))
         for one in report.findings:
             click.echo(fmt.printable(f"{one.check}: {one.table} {one.row}: {one.message}"))
     if not report.is_sound:
         raise Failed(
             f"{fmt.plural(len(report.findings), 'finding')}; restore a backup, "
-            "or `hansard rebuild` if only derived rows are named"
+            "`hansard rebuild` if only derived rows are named, or `hansard repair` if only the "
+            "schema is"
         )
     if not as_json:
         click.echo(
@@ -104,6 +111,8 @@ def _seals(report: Report) -> dict[str, object]:
         "unsealed": seals.unsealed,
         "sealed_since_ns": None if seals.since_ns is None else str(seals.since_ns),
         "last_seal_ns": None if seals.last_ns is None else str(seals.last_ns),
+        "altered_schema_rows": seals.altered_rows,
+        "altered_schema_events": seals.altered_events,
     }
 
 
@@ -113,6 +122,10 @@ def _print_unsealed(report: Report) -> None:
         click.echo("not sealed yet: no row is held by the chain; a server seals them in seconds")
     else:
         click.echo(f"protected since {fmt.day_time(seals.since_ns)} UTC")
+        if seals.altered_rows:
+            numbers = ", ".join(map(str, seals.altered_events))
+            rows = fmt.plural(seals.altered_rows, "row")
+            click.echo(f"{rows} sealed after the schema was altered: see event {numbers}")
         if seals.unsealed:
             last = fmt.day_time(seals.last_ns or 0)
             told = fmt.plural(seals.unsealed, "row or change", "rows and changes")
@@ -153,6 +166,32 @@ def _print_recompiled(found: Recompiled) -> None:
         ("found", found.found_hash or ""),
     ]
     print_facts([*facts, *(("why", reason) for reason in found.reasons)])
+
+
+@click.command(cls=Command)
+@setting_options("data")
+@json_option
+def repair(*, data: str | None, as_json: bool) -> None:
+    """Restore the database's schema where somebody altered it.
+
+    Triggers, views, tables and unique indexes that are not Hansard's are removed; those that are
+    missing or altered are made again, altered tables with the rows that they have. The database is
+    kept as it was, beside it, and the audit log says what was mended, and by whom
+    (schema.repaired). Rows that an added trigger wrote stay as they are: the next seal, and
+    `hansard verify`, say how many were written meanwhile. Changes nothing where nothing differs.
+
+    Example: hansard repair
+    """
+    made = repair_schema(find_store(data), by=user())
+    if as_json:
+        print_json({"mended": [str(one) for one in made.mended], "kept_as": made.kept_as})
+        return
+    for one in made.mended:
+        click.echo(fmt.printable(f"mended: {one}"))
+    if made.kept_as is None:
+        click.echo("nothing to mend: the schema is Hansard's")
+    else:
+        click.echo(f"the database as it was is kept as {made.kept_as}; now `hansard verify`")
 
 
 @click.command(cls=Command)

@@ -119,7 +119,7 @@ def _folder(data: str | None, *, may_begin: bool) -> DataFolder:
     """Return the store to replay in; for a step that is brought along, a new one where none is."""
     if may_begin:
         folder = DataFolder(data_folder(data, os.environ))
-        if not folder.database.exists():
+        if not folder.has_store:
             folder.create()
             return folder
     folder = find_store(data)

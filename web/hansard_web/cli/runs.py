@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -36,6 +37,7 @@ from hansard_web.cli.store import find_store, maintaining, reading
 from hansard_web.cli.tables import Column, print_facts, print_table, status_text
 from hansard_web.exporting import open_export
 from hansard_web.readers import Readers
+from hansard_web.run_records import by_start, run_record, step_records
 
 _MOST_STEPS = 2_000  # printed; a run may have a million
 
@@ -49,6 +51,10 @@ def runs() -> None:
 @setting_options("data")
 @click.option("--q", default="", help='Words that were said: words, "a phrase", prefix*, -word.')
 @click.option(
+    "--kind",
+    help="agent, or other: without an agent, model, tool or gate step; any is the default.",
+)
+@click.option(
     "--status",
     multiple=True,
     help="ok, error, open, no_end, blocked (it waits for a decision) or cancelled.",
@@ -60,6 +66,7 @@ def runs() -> None:
 @click.option("--tag", multiple=True, help="A tag on it or a step; several times: each.")
 @click.option("--score", multiple=True, metavar="NAME[:LABEL|>=N]", help="A score, the same way.")
 @click.option("--conversation", help="Conversation id.")
+@click.option("--group", help="Group id: the traces of one prompt of one conversation.")
 @click.option("--user", help="User id.")
 @click.option("--attribute", multiple=True, metavar="KEY:VALUE", help="An attribute of any span.")
 @click.option("--since", help="Started at or after: 2026-01-31, or with a time.")
@@ -124,6 +131,28 @@ def show(*, run_id: str, data: str | None, as_json: bool) -> None:
         _print_steps(steps, ids)
     if window.total > len(steps):
         click.echo(f"{window.total - len(steps):,} more steps; the browser shows all", err=True)
+
+
+@runs.command()
+@click.argument("run_id")
+@setting_options("data")
+def record(*, run_id: str, data: str | None) -> None:
+    """Print a run as a RunRecord and its steps as StepRecords, a line each.
+
+    docs/schemas has their JSON schemas. Steps stand in the order they began.
+
+    Example: hansard runs record 4bf92f35 > record.jsonl
+    """
+    now_ns = time.time_ns()
+    with reading(data) as connection:
+        run = get_run(connection, run_id, now_ns=now_ns)
+        tree = get_tree(connection, run.run_id)
+        order = by_start(tree)
+        click.echo(json.dumps(run_record(connection, run, tree)))
+        for first in range(0, len(order), _MOST_STEPS):
+            places = order[first : first + _MOST_STEPS]
+            for one in step_records(connection, tree, places, first=first, now_ns=now_ns):
+                click.echo(json.dumps(one))
 
 
 @runs.command()
@@ -246,11 +275,13 @@ def _print_run(run: RunItem) -> None:
         (
             ("run", run.run_id),
             ("name", run.name),
+            ("kind", run.kind),
             ("status", run.status),
             ("started", fmt.iso_time(run.started_ns)),
             ("took", duration_text(run.duration_ns)),
             ("agent", run.agent_name or ""),
             ("conversation", run.conversation_id or ""),
+            ("group", run.group_id or ""),
             ("user", run.user_id or ""),
             ("models", ", ".join(run.models)),
             ("services", ", ".join(run.service_names)),

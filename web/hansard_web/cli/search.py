@@ -7,6 +7,7 @@ import time
 import click
 from rich.text import Text
 
+from hansard_store.run_filters import parse_kind
 from hansard_store.search import SearchHit, search_texts
 from hansard_web.api.asked import limit_of
 from hansard_web.api.bodies import hit_body
@@ -18,11 +19,18 @@ from hansard_web.cli.tables import console, plain
 @click.command(cls=Command)
 @click.argument("query", nargs=-1, required=True)
 @setting_options("data")
+@click.option("--kind", help="Said in runs of this kind: agent, other or any.")
 @click.option("--limit", default="20", show_default=True, help="1 to 500.")
 @click.option("--cursor", help="next_cursor of the page before.")
 @json_option
 def search(
-    *, query: tuple[str, ...], data: str | None, limit: str, cursor: str | None, as_json: bool
+    *,
+    query: tuple[str, ...],
+    data: str | None,
+    kind: str | None,
+    limit: str,
+    cursor: str | None,
+    as_json: bool,
 ) -> None:
     """Find what was said, in any run.
 
@@ -34,6 +42,7 @@ def search(
         page = search_texts(
             connection,
             " ".join(query),
+            kind=parse_kind(kind),
             now_ns=time.time_ns(),
             limit=limit_of(limit),
             cursor=cursor,

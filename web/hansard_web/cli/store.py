@@ -29,7 +29,7 @@ class NoStoreError(HansardError):
 def find_store(data: str | None) -> DataFolder:
     """Return the data folder of a store that is there; raises NoStoreError."""
     folder = DataFolder(data_folder(data, os.environ))
-    if not folder.database.exists():
+    if not folder.has_store:
         raise NoStoreError(
             f"no store in {folder.path}: start `hansard serve`, or name its folder with --data"
         )

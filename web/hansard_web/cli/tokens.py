@@ -97,7 +97,7 @@ def revoke(*, name: str, data: str, config: str) -> None:
 @contextmanager
 def _principals(data: str, config: str, *, creates: bool = False) -> Iterator[Principals]:
     folder = DataFolder(read_config(data=data, config=config).data)
-    if creates and not folder.database.exists():
+    if creates and not folder.has_store:
         open_for_ingest(folder).close()
     else:
         find_store(data)

@@ -20,6 +20,7 @@ Limit: TypeAlias = Annotated[int, Field(ge=1, le=MOST_ITEMS)]
 Cursor: TypeAlias = Annotated[
     str | None, Field(max_length=2_000, description="next_cursor of the page before")
 ]
+RunKind: TypeAlias = Literal["agent", "other", "any"]
 Confirmation: TypeAlias = Annotated[
     str | None,
     Field(max_length=80, description="what the first call answered, once a person has approved"),
@@ -69,17 +70,22 @@ class ExplainItem(Arguments):
 
 class SearchText(Arguments):
     q: Text = Field(description='words that must all be there, "a phrase", prefix*, -word')
+    kind: RunKind | None = Field(default=None, description="said in runs of this kind")
     limit: Limit = 20
     cursor: Cursor = None
 
 
 class ListRuns(Arguments):
     q: Text | None = Field(default=None, description="words said in it")
+    kind: RunKind | None = Field(
+        default=None, description="agent; other: without an agent, model, tool or gate step"
+    )
     status: list[Literal["ok", "error", "open", "no_end", "blocked", "cancelled"]] = []
     agent: Text | None = None
     model: Text | None = None
     tool: Text | None = None
     conversation: Text | None = None
+    group: Text | None = Field(default=None, description="group_id: traces of one prompt")
     attribute: Text | None = Field(default=None, description="key:value on some span")
     since: Text | None = Field(default=None, description="started at or after: RFC 3339")
     until: Text | None = Field(default=None, description="started before: RFC 3339")

@@ -91,14 +91,18 @@ async def remember_fact(api: Api, asked: given.RememberFact) -> Json:
 
 
 async def invalidate_memory(api: Api, asked: given.InvalidateMemory) -> Json:
-    """Say that a memory does not hold; it stays, with the reason."""
-    await _need(api, "/v1/memory/invalidate")
+    """Say that a memory does not hold; it stays, with the reason.
+
+    The decision is that of who approves it: the caller's token need not decide, or be there.
+    """
+    path = "/v1/memory/invalidate/approved"
+    await _need(api, path)
     told = (await api.get(f"/v1/memory/{asked.memory_id}"))["memory"]
     end = {"memory_id": told["memory_id"], "reason": asked.reason}
 
     async def work(approval: Json) -> Json:
-        by = str(approval["decided_by"] or _BY)[:256]
-        return await api.post("/v1/memory/invalidate", {**end, "by": by})
+        run = {"approval_id": approval["approval_id"], "claim_id": approval["claim_id"]}
+        return await api.post(path, {**end, **run})
 
     said = f"Take back the memory about {told['subject']}: {asked.reason}"
     action = Action("hansard.invalidate_memory", end, said[:20_000], work, "memory_id")

@@ -30,7 +30,10 @@ _HOW: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What is to run, as a person is asked about it. `work` gets the approved action."""
+    """What is to run, as a person is asked about it.
+
+    `work` gets the approved action, with the `claim_id` of this run of it.
+    """
 
     tool: str
     arguments: Json
@@ -112,7 +115,7 @@ async def _run(api: Api, path: str, key: dict[str, str], action: Action, approva
     """Claim an approved action, run it, and tell how it ended."""
     claim = await api.post(f"{path}/claim", {"arguments": action.arguments}, headers=key)
     try:
-        answer = await action.work(approval)
+        answer = await action.work({**approval, "claim_id": claim["claim_id"]})
     except Refused as refused:
         error = f"{refused.code}: {refused}"[:2_000]
         await api.post(

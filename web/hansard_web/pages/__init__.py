@@ -4,36 +4,39 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from hansard_web.pages import (
-    annotating,
-    approvals,
-    conversations,
-    diff,
-    events,
-    health,
-    live_approvals,
-    live_runs,
-    memory,
-    receipts,
-    replay,
-    replay_result,
-    run,
-    runs,
-    search,
-    signin,
-    step,
-    step_context,
-    step_texts,
-    tasks,
-    theme,
-    transcript,
-    transcripts,
-    usage,
-)
-
 
 def page_routers() -> list[APIRouter]:
-    """Return the routes of every page, in the order in which they are tried."""
+    """Return the routes of every page, in the order in which they are tried.
+
+    They are imported here, as the first page of a server is shown without the others.
+    """
+    from hansard_web.pages import (
+        annotating,
+        approvals,
+        conversations,
+        diff,
+        events,
+        health,
+        live_approvals,
+        live_runs,
+        memory,
+        receipts,
+        replay,
+        replay_result,
+        run,
+        runs,
+        search,
+        signin,
+        step,
+        step_context,
+        step_texts,
+        tasks,
+        theme,
+        transcript,
+        transcripts,
+        usage,
+    )
+
     pages = (
         runs,
         step,

@@ -12,7 +12,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from hansard_compiler.errors import HansardError
-from hansard_store.approval_errors import ActionBlocked, ApprovalConflict, BadProposal
+from hansard_store.approval_answers import listed
+from hansard_store.approval_errors import ActionBlocked, ApprovalConflict, BadProposal, NotAsked
 from hansard_store.approval_records import Approval
 from hansard_store.facade import Accountability
 from hansard_store.principals.authority import ME
@@ -24,6 +25,7 @@ from hansard_web.approving.decide import Decision, decide, read_seen
 from hansard_web.approving.editing import Edit, edit_of, looked_at
 from hansard_web.approving.inbox import Inbox, read_inbox
 from hansard_web.approving.state import InboxState, read_state
+from hansard_web.approving.words import clean
 from hansard_web.forms import OwnForm, way_back
 from hansard_web.principals.requests import may_not_decide, must_sign_in, principal_of
 from hansard_web.site import Site, SiteDep
@@ -50,7 +52,9 @@ class ApprovalsPage:
     edit: Edit | None
     refused: Refused | None
     may_not: str  # why this reader cannot decide; "" who can
+    may_not_again: str  # why this reader cannot approve this draft, and can do all else; or ""
     must_sign_in: bool  # and it is that nobody is signed in
+    needs_person: bool  # a decision takes a credential
     here: str  # the address of what is shown
     next_href: str | None  # what waits beside this one
     stream_href: str
@@ -158,7 +162,9 @@ def page_of(
         edit=edit,
         refused=refused,
         may_not=may_not(request, site, shown),
+        may_not_again=_may_not_again(request, shown),
         must_sign_in=must_sign_in(request, site.settings),
+        needs_person=site.settings.needs_principal,
         here=state.address("" if shown is None else shown.approval_id),
         next_href=following[0].href if following else None,
         stream_href=_stream_href(state, ask, is_busy=edit is not None),
@@ -173,7 +179,21 @@ def may_not(request: Request, site: Site, approval: Approval | None) -> str:
         return refused
     if any(is_same(principal.name, one) for one in approval.requested_by):
         return f"{principal.name} requested this: another principal decides about it."
+    asked = [one.name for one in approval.approvers[: approval.asked]]
+    if asked and not any(is_same(principal.name, one) for one in asked):
+        names = clean(listed(asked))
+        return f"You are signed in as {principal.name}, and {names} decide about this."
     return ""
+
+
+def _may_not_again(request: Request, approval: Approval | None) -> str:
+    """Return that the reader approved this draft before, and it awaits somebody else."""
+    principal = principal_of(request)
+    if principal is None or approval is None or not approval.is_pending:
+        return ""
+    if not any(is_same(principal.name, one.name) for one in approval.approved_by):
+        return ""
+    return "You approved this draft. It awaits another person."
 
 
 def _answer(
@@ -196,6 +216,8 @@ def _answer(
 
 def _refusal(error: HansardError, note: str) -> tuple[HTTPStatus, Refused]:
     text = str(error)
+    if isinstance(error, NotAsked):
+        return HTTPStatus.FORBIDDEN, Refused("Not by you:", text, note)
     if isinstance(error, ApprovalConflict):
         return HTTPStatus.CONFLICT, Refused("Nothing was changed:", text, note)
     if isinstance(error, PrincipalError):

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncIterator, Iterable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated
 
+import apsw
 from anyio import to_thread
 from fastapi import APIRouter, Header, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
+from hansard_store.run_filters import RunFilter
+from hansard_store.run_groups import RunGroup, get_groups
 from hansard_store.run_queries import RunItem, list_runs
 from hansard_web.filters import ListState, newest_first, to_filter
 from hansard_web.live import Batch
 from hansard_web.pages.runs import StateDep
 from hansard_web.run_list import PAGE_ROWS
-from hansard_web.run_rows import RunRow, run_rows
+from hansard_web.run_rows import RunRow, group_row, mixed_rows, run_rows
 from hansard_web.site import Site, SiteDep
 
 router = APIRouter()
@@ -27,6 +30,20 @@ _PLACE = re.compile(r"(\d{1,18})-(\d{1,18})")
 @dataclass(frozen=True, slots=True)
 class LiveRows:
     rows: tuple[RunRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A row, and where it stands if the page shows it."""
+
+    target: str  # a selector
+    row: RunRow
+    swap: str = "outerMorph"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveChanges:
+    changes: tuple[Change, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +69,7 @@ async def live_runs(
     resumed = _PLACE.fullmatch(last_event_id)
     place = _Place(int(resumed[1]), int(resumed[2])) if resumed else _Place(after, newest)
     stream = _RunStream(site, state, place)
+    await to_thread.run_sync(stream.begin)
     async for batch in site.feed.follow(after=place.seq):
         for message in await to_thread.run_sync(stream.messages, batch):
             yield message
@@ -66,6 +84,23 @@ class _RunStream:
         self._place = place
         self._told: set[int] = set()
 
+    def begin(self) -> None:
+        """Learn what a page with a filter shows already: a run that changes is not new to it."""
+        if not self._is_filtered:
+            return
+        now_ns = time.time_ns()
+        wanted = to_filter(self._state, now_ns=now_ns).filter
+        place = self._place
+        with self._site.readers.read() as connection:
+            first = _first_runs(connection, wanted, now_ns=now_ns)
+        self._told |= {
+            run.id for run in first if run.change_seq <= place.seq or run.id <= place.newest
+        }
+
+    @property
+    def _is_filtered(self) -> bool:
+        return bool(self._state.terms or self._state.words)
+
     def messages(self, batch: Batch) -> list[ServerSentEvent]:
         """Return the messages for a batch: changed rows, then new ones."""
         if batch.is_resync:
@@ -79,9 +114,9 @@ class _RunStream:
         self._place = _Place(batch.seq, max(self._place.newest, *numbers, 0))
         messages = []
         if changed:
-            messages.append(self._rows("runs/_changed.html", changed, now_ns=now_ns))
+            messages.append(self._changed(changed, now_ns=now_ns))
         if new and newest_first(self._state):
-            messages.append(self._rows("runs/_new.html", new, now_ns=now_ns))
+            messages.append(self._added(new, now_ns=now_ns))
         elif new:
             messages.append(
                 ServerSentEvent(id=self._place.text, event="more", raw_data=str(len(new)))
@@ -94,21 +129,70 @@ class _RunStream:
         A run may come to meet a filter late (its status, its model), so with a filter the first
         page of the list decides, and not only the order of arrival.
         """
-        unseen = [run for run in runs if run.id not in self._told]
         wanted = to_filter(self._state, now_ns=now_ns).filter
-        if not self._state.terms and not self._state.words:
+        unseen = [run for run in runs if run.id not in self._told]
+        if wanted.kind is not None:
+            unseen = [run for run in unseen if run.kind == wanted.kind]
+        if not self._is_filtered:
             return sorted(
                 (run for run in unseen if run.id > self._place.newest), key=lambda run: run.id
             )
         if not unseen:
             return []
         with self._site.readers.read() as connection:
-            first = list_runs(connection, wanted, now_ns=now_ns, limit=PAGE_ROWS).items
+            first = _first_runs(connection, wanted, now_ns=now_ns)
         meeting = {run.id for run in first}
         return sorted((run for run in unseen if run.id in meeting), key=lambda run: run.id)
 
-    def _rows(self, template: str, runs: Iterable[RunItem], *, now_ns: int) -> ServerSentEvent:
+    def _added(self, new: Sequence[RunItem], *, now_ns: int) -> ServerSentEvent:
+        """Return rows for the top of the list; the traces of one prompt are one row."""
         with self._site.readers.read() as connection:
-            page = LiveRows(run_rows(connection, runs, now_ns=now_ns))
+            groups = self._groups(connection, new, now_ns=now_ns)
+            items = {run.group_id or run.run_id: groups.get(run.group_id, run) for run in new}
+            page = LiveRows(mixed_rows(connection, items.values(), now_ns=now_ns))
+        return self._message("runs/_new.html", page, now_ns=now_ns)
+
+    def _changed(self, runs: Sequence[RunItem], *, now_ns: int) -> ServerSentEvent:
+        with self._site.readers.read() as connection:
+            groups = self._groups(connection, runs, now_ns=now_ns)
+            changes = [
+                Change(f"#group-{group.group_id}", group_row(group, now_ns=now_ns))
+                for group in groups.values()
+            ]
+            for row in run_rows(connection, runs, now_ns=now_ns):
+                changes += _changes(row, groups.get(row.run.group_id), now_ns=now_ns)
+        return self._message("runs/_changed.html", LiveChanges(tuple(changes)), now_ns=now_ns)
+
+    def _groups(
+        self, connection: apsw.Connection, runs: Sequence[RunItem], *, now_ns: int
+    ) -> Mapping[str | None, RunGroup]:
+        """Return the groups of some runs that the list shows as one row, by group_id."""
+        if self._state.value("group"):
+            return {}
+        wanted = [bytes.fromhex(run.group_id) for run in runs if run.group_id]
+        found = get_groups(connection, wanted, now_ns=now_ns)
+        return {group.group_id: group for group in found.values()}
+
+    def _message(self, template: str, page: object, *, now_ns: int) -> ServerSentEvent:
         text = self._site.renderer.text(template, page=page, now_ns=now_ns)
         return ServerSentEvent(id=self._place.text, raw_data=text)
+
+
+def _changes(row: RunRow, group: RunGroup | None, *, now_ns: int) -> list[Change]:
+    """Return where the row of a changed run may stand: for itself, or below that of its group.
+
+    A run that was alone when the page was read becomes the row of its group.
+    """
+    target = f"#run-{row.run.run_id}"
+    if group is None:
+        return [Change(target, row)]
+    return [
+        Change(f"{target}[data-of]", replace(row, of=group.group_id)),
+        Change(f"{target}:not([data-of])", group_row(group, now_ns=now_ns), swap="outerHTML"),
+    ]
+
+
+def _first_runs(
+    connection: apsw.Connection, wanted: RunFilter, *, now_ns: int
+) -> Sequence[RunItem]:
+    return list_runs(connection, wanted, now_ns=now_ns, limit=PAGE_ROWS).items

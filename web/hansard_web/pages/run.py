@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
 import apsw
+from anyio import to_thread
 from fastapi import APIRouter, Header
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
+from hansard_compiler.errors import NotFoundError
 from hansard_store.flags import SpanFlag
 from hansard_store.run_queries import RunItem, get_run
 from hansard_store.step_queries import steps_by_number
+from hansard_store.usage_queries import silent_calls
 from hansard_web.annotating import panel as annotating
 from hansard_web.pages.run_bar import (
     Find,
@@ -199,9 +203,17 @@ async def live_run(
         item = next((item for item in batch.runs if item.run_id == run_id), None)
         if item is None and not batch.is_resync:
             continue
-        name = "run-marks" if item is not None and item.version == v else "run-news"
-        v = v if item is None else item.version
+        version = await to_thread.run_sync(_version, site, run_id) if item is None else item.version
+        name = "run-marks" if version == v else "run-news"
+        v = version
         yield ServerSentEvent(id=str(batch.seq), event=name, raw_data="-")
+
+
+def _version(site: Site, run_id: str) -> int:
+    """Return the version that the run has now, -1 when it is gone."""
+    with site.readers.read() as connection, suppress(NotFoundError):
+        return get_run(connection, run_id, now_ns=time.time_ns()).version
+    return -1
 
 
 def _page(
@@ -236,7 +248,12 @@ def _page(
     if with_step:
         step = _pane(connection, found, shown, arrangement, state, path, query, now_ns=now_ns)
     return RunPage(
-        head=run_head(found, length_ns=whole.end_ns - whole.start_ns, now_ns=now_ns),
+        head=run_head(
+            found,
+            silent_calls(connection, found.id),
+            length_ns=whole.end_ns - whole.start_ns,
+            now_ns=now_ns,
+        ),
         state=state,
         path=path,
         here=address_of(path, state),

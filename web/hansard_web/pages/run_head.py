@@ -16,6 +16,7 @@ from hansard_store.replays import ReplayRow, replay_that_made, replays_of_run
 from hansard_store.run_queries import RunItem
 from hansard_store.step_queries import StepSkeleton, links_from, links_to_run
 from hansard_store.tree import Mark, Tree
+from hansard_store.usage_queries import SilentCalls
 from hansard_web.annotating.words import ScoreChip, list_href, score_chips
 from hansard_web.approving.words import one_line
 from hansard_web.format import WAITS, clock, day_time, duration, percent, plural
@@ -52,6 +53,7 @@ class RunHead:
     tokens_in: int | None
     tokens_out: int | None
     cost_usd_nano: int | None
+    silent: SilentCalls
     error_count: int
     tags: tuple[tuple[str, str], ...]  # (tag, address of the list of all with it)
     scores: tuple[ScoreChip, ...]
@@ -67,7 +69,7 @@ class Note:
     link: str = ""
 
 
-def run_head(run: RunItem, *, length_ns: int, now_ns: int) -> RunHead:
+def run_head(run: RunItem, silent: SilentCalls, *, length_ns: int, now_ns: int) -> RunHead:
     """Return the header of a run; `length_ns` is the extent of its spans."""
     tokens = run.tokens
     cached = tokens.cache_read if tokens else None
@@ -96,6 +98,7 @@ def run_head(run: RunItem, *, length_ns: int, now_ns: int) -> RunHead:
         tokens_in=tokens.input if tokens else None,
         tokens_out=tokens.output if tokens else None,
         cost_usd_nano=run.cost_usd_nano,
+        silent=silent,
         error_count=run.error_count,
         tags=tuple((tag, list_href(tag=tag)) for tag in run.marks.tags),
         scores=score_chips(run.marks),

@@ -9,10 +9,11 @@ from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from hansard_store.run_filters import parse_group
 from hansard_web.comparison import compare_runs
 from hansard_web.filters import ListState, read_state
 from hansard_web.pages.greeting import greeting_of
-from hansard_web.run_list import counts_page, rows_page, runs_page
+from hansard_web.run_list import counts_page, members_page, rows_page, runs_page
 from hansard_web.site import SiteDep
 
 router = APIRouter()
@@ -73,6 +74,17 @@ def more_runs(
     with site.readers.read() as connection:
         page = rows_page(connection, state, now_ns=time.time_ns(), depth=depth)
     return site.renderer.fragment(request, "runs/_more.html", page=page)
+
+
+@router.get("/fragments/groups/{group_id}")
+def group_members(request: Request, site: SiteDep, state: StateDep, group_id: str) -> Response:
+    """The traces of a prompt, to be set below its row."""
+    if not is_fragment_request(request):
+        return RedirectResponse(state.setting("group", group_id).url, 303)
+    group = parse_group(group_id)
+    with site.readers.read() as connection:
+        page = members_page(connection, group or b"", state, now_ns=time.time_ns())
+    return site.renderer.fragment(request, "runs/_members.html", page=page)
 
 
 @router.get("/fragments/compare")

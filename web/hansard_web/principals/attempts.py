@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,7 +38,7 @@ class Failures:
 
 
 class Attempts:
-    """Counts failures by address. The lock guards all fields; any thread may report one."""
+    """Counts failures by address, of HTTP and gRPC alike. The lock guards all fields."""
 
     def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._clock_s = clock_s
@@ -48,29 +49,37 @@ class Attempts:
         self._new_addresses: set[str] = set()
         self.total = 0  # since the start of the server
 
-    def failed(self, address: str) -> float:
-        """Note a failure, and return for how many seconds its answer is to be held back."""
-        now_s = self._clock_s()
-        with self._lock:
-            one = self._of.pop(address, None)
-            if one is None or now_s - one.last_s > _FORGOTTEN_S:
-                one = _Address(0, now_s)
-            one.failures, one.last_s = one.failures + 1, now_s
-            self._of[address] = one
-            if len(self._of) > MOST_ADDRESSES:
-                self._of.popitem(last=False)
-            self.total += 1
-            self._new += 1
-            if len(self._new_addresses) < MOST_ADDRESSES:
-                self._new_addresses.add(address)
-            if one.failures <= _FREE or self._waiting >= MOST_WAITING:
-                return 0.0
-            return float(min(_MOST_S, _FIRST_S * 2 ** min(one.failures - _FREE - 1, 10)))
+    @contextmanager
+    def failed(self, address: str) -> Iterator[float]:
+        """Note a failure, and give for how many seconds its answer is to be held back.
 
-    def waits(self, change: int) -> None:
-        """Note that an answer begins to wait (1), or has waited (-1)."""
+        The answer has its place among those that wait until the block ends.
+        """
         with self._lock:
-            self._waiting += change
+            wait_s = self._note(address)
+            self._waiting += wait_s > 0
+        try:
+            yield wait_s
+        finally:
+            with self._lock:
+                self._waiting -= wait_s > 0
+
+    def _note(self, address: str) -> float:
+        now_s = self._clock_s()
+        one = self._of.pop(address, None)
+        if one is None or now_s - one.last_s > _FORGOTTEN_S:
+            one = _Address(0, now_s)
+        one.failures, one.last_s = one.failures + 1, now_s
+        self._of[address] = one
+        if len(self._of) > MOST_ADDRESSES:
+            self._of.popitem(last=False)
+        self.total += 1
+        self._new += 1
+        if len(self._new_addresses) < MOST_ADDRESSES:
+            self._new_addresses.add(address)
+        if one.failures <= _FREE or self._waiting >= MOST_WAITING:
+            return 0.0
+        return float(min(_MOST_S, _FIRST_S * 2 ** min(one.failures - _FREE - 1, 10)))
 
     def take(self) -> Failures | None:
         """Return what failed since the last call; None where nothing did."""

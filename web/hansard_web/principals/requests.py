@@ -14,6 +14,11 @@ def principal_of(request: Request) -> Principal | None:
     return found
 
 
+def is_own_only(request: Request) -> bool:
+    """Say whether a token that only sends may have this of its own proposals, and of no other."""
+    return bool(request.scope.get("state", {}).get("is_own_only"))
+
+
 def must_sign_in(request: Request, settings: WebSettings) -> bool:
     """Say whether this reader can decide nothing before signing in."""
     return principal_of(request) is None and settings.needs_principal

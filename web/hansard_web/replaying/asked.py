@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from hansard_compiler.models import Id, Json, Model
+from hansard_compiler.published import Schema, any_of
 from hansard_compiler.replay.live import TURNS, USD
 from hansard_compiler.replay.mutations import MOST
 
@@ -25,8 +26,16 @@ _ALLOWS = (
 )
 
 
+_LIVE: Final[list[Schema]] = [
+    {"properties": {"live": {"const": False}}},
+    {"properties": {"recorded": {"const": False}, "mode": {"enum": [None, "forward"]}}},
+]
+
+
 class AskReplay(Model):
     """One replay. `mode` left out: exact, or mutated where there are changes."""
+
+    model_config = ConfigDict(json_schema_extra=any_of(*_LIVE))
 
     schema_version: Literal["1"] = "1"
     step_id: Id

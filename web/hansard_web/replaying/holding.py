@@ -14,6 +14,7 @@ from typing import Final
 
 from hansard.locks import FolderLock, try_lock
 from hansard_store.database import DataFolder
+from hansard_store.private import make_private
 
 _NAME: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
@@ -29,7 +30,7 @@ class Holder:
     def hold(self) -> str:
         """Return the name of this maker, which others find held from now on."""
         if self._lock is None:
-            self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._place)
             self._lock = try_lock(self._place)
         return self._name
 

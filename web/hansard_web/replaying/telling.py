@@ -31,11 +31,11 @@ from hansard_compiler.providers.exchange import Answer, watching
 from hansard_compiler.replay.live import LiveCall
 from hansard_store.errors import StoreBusyError
 from hansard_web.replay_gate.permission import Permission
+from hansard_web.replaying import SERVICE
 from hansard_web.replaying.source import Source
 from hansard_web.replaying.turn import Turn, compiled_of
 from hansard_web.sidecar.recording import Outlet, remote
 
-SERVICE: Final = "hansard-replay"
 LINK: Final = "replay_of"
 _TRIES: Final = 20
 _WAIT_S: Final = 0.5  # what was paid for is not dropped because the store is busy for a moment

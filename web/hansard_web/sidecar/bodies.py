@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from hansard.step import StepKind
+from hansard_compiler.published import TIME
 from hansard_web.api.asked import parse_time
 
 Told = Literal["completed", "failed", "cancelled"]
@@ -19,7 +20,7 @@ def _as_ns(text: str) -> str:
         raise ValueError("write it as 2026-01-31T12:00:00.5Z or nanoseconds in a text") from None
 
 
-Time = Annotated[str, AfterValidator(_as_ns), Field(max_length=64)]
+Time = Annotated[str, AfterValidator(_as_ns), Field(max_length=64), WithJsonSchema(TIME)]
 Name = Annotated[str, Field(min_length=1, max_length=1024)]
 CallId = Annotated[str, Field(min_length=1, max_length=512)]
 

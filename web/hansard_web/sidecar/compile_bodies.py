@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
+from hansard_compiler.published import Schema, any_of, both, given, left_out
 from hansard_web.sidecar.bodies import Body, Name
 
 MESSAGE_ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -32,13 +33,32 @@ class AskCompile(Body):
     now: str | None = None  # None: the server's clock
 
 
+_MESSAGE: Final = WithJsonSchema(
+    {
+        "type": "object",
+        "properties": {"role": {"enum": list(MESSAGE_ROLES)}},
+        "additionalProperties": True,
+    }
+)
+_EMPTY: Final[Schema] = {"maxItems": 0}
+_ASKS: Final = [
+    both(
+        given("compilation_id"),
+        {"properties": {"messages": _EMPTY, "system": _EMPTY, "tools": _EMPTY}},
+    ),
+    both(given("provider", "model", messages={"minItems": 1}), left_out("compilation_id")),
+]
+
+
 class AskModel(Body):
     """Ask a model for what was compiled (`compilation_id`), or for messages as they are."""
+
+    model_config = ConfigDict(json_schema_extra=any_of(*_ASKS))
 
     run_id: Name
     step_id: Name | None = None
     compilation_id: Name | None = None
-    messages: list[dict[str, Any]] = Field(
+    messages: list[Annotated[dict[str, Any], _MESSAGE]] = Field(
         default=[]
     )  # {role, parts}, as a compile's payload has them
     system: list[str] = Field(default=[])

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from hansard_web.demo.coding.coder import AGENT
 from hansard_web.demo.coding.desk import Api
-from hansard_web.demo.coding.reviewer import Reviewer, token_for
+from hansard_web.demo.coding.reviewer import Reviewer
 from hansard_web.demo.coding.settings import Settings
 from hansard_web.demo.story import DemoFailed
 from hansard_web.presence import Doors
@@ -47,15 +47,17 @@ class Golden:
     mutated: dict[str, Any]
 
 
-def play(doors: Doors, settings: Settings, tell: Tell) -> Golden:
-    """Let the agent do the same task twice, and replay what went wrong. Raises DemoFailed."""
+def play(doors: Doors, settings: Settings, tell: Tell, *, token: str) -> Golden:
+    """Let the agent do the same task twice, and replay what went wrong. Raises DemoFailed.
+
+    `token` is that of the person who decides.
+    """
     api = Api(doors)
 
     def on_decision(word: str, approval: dict[str, Any]) -> None:
         tell(f"      {word} by rosa  {doors.http}/approvals/{approval['approval_id']}")
 
-    rosa = Api(doors, token=token_for(doors.data))
-    reviewer = Reviewer(rosa, pace_s=settings.pace_s, on_decision=on_decision)
+    reviewer = Reviewer(Api(doors, token=token), pace_s=settings.pace_s, on_decision=on_decision)
     if not settings.asks:
         reviewer.start()
     try:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hansard_store.database import DataFolder
@@ -15,6 +15,7 @@ from hansard_store.principals.model import CLAIMED, Scope
 from hansard_store.principals.service import Principals
 from hansard_web.demo.coding.desk import Api
 from hansard_web.demo.story import DemoFailed
+from hansard_web.presence import Doors
 
 NAME: Final = "rosa"
 NOTE: Final = (
@@ -23,12 +24,22 @@ NOTE: Final = (
 _LOOK_S: Final = 0.1
 
 
-def token_for(data: Path) -> str:
-    """Return a new token of the reviewer; one of an earlier demo on the same folder is revoked."""
-    with closing(Principals(DataFolder(data))) as principals:
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who decides: a token, and an address that signs a browser in until the server stops."""
+
+    token: str = field(repr=False)
+    link: str = field(repr=False)
+
+
+def person_at(doors: Doors) -> Person:
+    """Return the reviewer at a server, with a new token: one of an earlier demo is revoked."""
+    with closing(Principals(DataFolder(doors.data))) as principals:
         with suppress(UnknownToken):
             principals.revoke(NAME, by=CLAIMED, who="demo")
-        return principals.add(NAME, frozenset({Scope.DECIDE}), by=CLAIMED, who="demo")
+        token = principals.add(NAME, frozenset({Scope.DECIDE}), by=CLAIMED, who="demo")
+        code = principals.add_link(NAME, server=doors.instance, is_once=False)
+    return Person(token, f"{doors.http}/signin/link/{code}")
 
 
 class Reviewer(threading.Thread):

@@ -14,6 +14,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from hansard_compiler.errors import ConfigError
+from hansard_store.private import make_private
 
 FIXTURE = files("hansard_web.demo.coding").joinpath("repo")
 _LONGEST_TEST_S = 60
@@ -112,10 +113,13 @@ _ARTICLES = 900
 def make_workspace(root: Path) -> Workspace:
     """Copy the fixture to a folder that does not exist yet. Raises PytestMissing."""
     need_pytest()
+    make_private(root.parent)
     with as_file(FIXTURE) as fixture:
         shutil.copytree(fixture, root, ignore=shutil.ignore_patterns("__pycache__"))
     rows = [f"A-{n:04},article {n},{n % 90 + 1}.{n % 100:02}\n" for n in range(_ARTICLES)]
     prices = root / _PRICES
     prices.parent.mkdir(exist_ok=True)
     prices.write_text("number,article,price\n" + "".join(rows))
+    for path in (root, *root.rglob("*")):  # it stands in the data folder
+        path.chmod(0o700 if path.is_dir() else 0o600)
     return Workspace(root)

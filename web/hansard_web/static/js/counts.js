@@ -8,13 +8,20 @@ let isStale = false;
 const box = () => document.getElementById("counts");
 const isPaused = () => document.getElementById("live-pause")?.getAttribute("aria-pressed") === "true";
 
+// Counted as the list was filtered when it was read, also if another kind of run has come since.
+const address = () => {
+  const query = new URLSearchParams(location.search);
+  const shown = document.getElementById("live")?.dataset.kind;
+  if (shown && !query.get("kind")) query.set("kind", shown);
+  return `/fragments/runs/counts?${query}`;
+};
+
 const ask = () => {
   timer = 0;
   if (document.hidden || isPaused() || !box()) return; // asked for when somebody looks again
   askedAt = performance.now();
   isStale = false;
-  const address = `/fragments/runs/counts${location.search}`;
-  htmx.ajax("GET", address, { source: box(), target: box(), swap: "none" });
+  htmx.ajax("GET", address(), { source: box(), target: box(), swap: "none" });
 };
 
 const plan = () => {
