@@ -1,7 +1,7 @@
 """Contradictions found, and agreeing items dropped, on labelled pairs and lists.
 
-`tests/fixtures/conflicts/` says how they were made. Every pair and every list is one compile with
-all the room it needs, so that nothing but a contradiction drops an item.
+`tests/fixtures/conflicts/` says how they were made; `other` is the second set. Every pair and every
+list is one compile with all the room it needs, so that nothing but a contradiction drops an item.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -21,6 +22,8 @@ from hansard_compiler.tokens import estimator_for
 FIXTURES: Final = Path(__file__).parent.parent.parent / "tests" / "fixtures"
 Half = Literal["worked on", "held out"]
 HALVES: Final[tuple[Half, ...]] = ("worked on", "held out")
+Data = Literal["", "other "]
+DATA: Final[tuple[Data, ...]] = ("", "other ")
 KINDS: Final = ("memory", "retrieval_doc")
 _NOW: Final = "2026-03-04T12:00:00Z"
 _DROPPED: Final = frozenset({"conflict_lost", "superseded"})
@@ -62,34 +65,35 @@ class OfLists:
 def run() -> list[Figure]:
     """Print what is found, what is missed and what is dropped wrongly, with its counts."""
     figures: list[Figure] = []
-    for half in HALVES:
-        pairs = of_pairs(half)
+    for data, half in product(DATA, HALVES):
+        pairs = of_pairs(half, data)
         found = pairs.right + pairs.wrong
         figures += [
-            at_least(f"pairs {half}: precision", 100 * pairs.precision, "%", bar=_PRECISION_PCT,
+            at_least(f"{data}pairs {half}: precision", 100 * pairs.precision, "%",
+                     bar=_PRECISION_PCT,
                      note=f"{pairs.right} of {found} pairs settled are contradictions"),
-            Figure(f"pairs {half}: recall", 100 * pairs.recall, "%",
+            Figure(f"{data}pairs {half}: recall", 100 * pairs.recall, "%",
                    note=f"{pairs.right} of {pairs.contradictions}; {pairs.marked} more are marked; "
                    f"{pairs.wrongly_marked} of {pairs.others} others are marked"),
         ]  # fmt: skip
         for kind in KINDS:
-            lists = of_lists(half, kind)
+            lists = of_lists(half, kind, data)
             note = f"{lists.wrong} of {lists.items:,} items of {lists.lists} lists, as {kind}"
             share = 100 * lists.wrong / lists.items
-            what = f"lists {half}: wrongly dropped"
+            what = f"{data}lists {half}: wrongly dropped"
             figures.append(below(what, share, "%", bar=_MOST_WRONG_PCT, note=note))
         figures.append(
-            Figure(f"lists {half}: recall", 100 * lists.right / lists.contradictions, "%",
+            Figure(f"{data}lists {half}: recall", 100 * lists.right / lists.contradictions, "%",
                    note=f"{lists.right} of {lists.contradictions}; {lists.marked} items are marked")
         )  # fmt: skip
     return figures
 
 
-def of_pairs(half: Half) -> OfPairs:
+def of_pairs(half: Half, data: Data = "") -> OfPairs:
     """Compile every pair of a half and count what became of it."""
     counts = dict.fromkeys(("right", "marked", "wrong", "wrongly_marked", "contradictions"), 0)
     others = 0
-    for pair in of_half("conflicts/pairs.jsonl", half):
+    for pair in of_half(_path(data, "pairs"), half):
         items = [_item(side, pair[side], pair.get(f"{side}_meta")) for side in ("a", "b")]
         result = compiled(items)
         is_contradiction = pair["label"] == "contradiction"
@@ -102,10 +106,10 @@ def of_pairs(half: Half) -> OfPairs:
     return OfPairs(**counts, others=others)
 
 
-def of_lists(half: Half, kind: str) -> OfLists:
+def of_lists(half: Half, kind: str, data: Data = "") -> OfLists:
     """Compile every list of a half, its items as of one kind, and count what became of them."""
     lists = items = wrong = found_marked = right = contradictions = 0
-    for one in of_half("conflicts/lists.jsonl", half):
+    for one in of_half(_path(data, "lists"), half):
         result = compiled([_item(str(at), text, kind=kind) for at, text in enumerate(one["items"])])
         known = {frozenset(map(str, pair)) for pair in one["contradictions"]}
         lost = dropped(result)
@@ -151,6 +155,10 @@ def of_half(name: str, half: Half) -> Iterator[Any]:
             record = json.loads(line)
             if (record["id"] % 2 == 0) == (half == "worked on"):
                 yield record
+
+
+def _path(data: Data, name: str) -> str:
+    return f"conflicts/{data.replace(' ', '_')}{name}.jsonl"
 
 
 def _item(
