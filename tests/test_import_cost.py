@@ -53,6 +53,20 @@ def test_a_server_starts_without_the_models_that_describe_its_answers() -> None:
     assert ended.stdout.strip() == ""
 
 
+LATER = (
+    "hansard_web.api.routes", "hansard_web.mcp_server.door", "hansard_web.pages.run",
+    "hansard_web.replaying.engine", "hansard_store.memory_book", "hansard_compiler.compile",
+    "hansard_compiler.diff", "hansard.clients.http",
+)  # fmt: skip
+
+
+def test_a_server_starts_without_what_its_first_page_does_not_need() -> None:
+    code = f"import sys, hansard_web.server; print(*[m for m in {LATER!r} if m in sys.modules])"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert ended.stdout.strip() == ""
+
+
 def test_a_command_says_something_before_opentelemetry_is_loaded() -> None:
     code = (
         "import sys, hansard._main, hansard_web.cli;"

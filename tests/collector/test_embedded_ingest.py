@@ -66,6 +66,16 @@ def test_what_is_exported_is_committed_and_no_thread_is_started(tmp_path: Path) 
     )
 
 
+def test_items_that_take_long_are_committed_on_the_same_thread_too(tmp_path: Path) -> None:
+    before = threading.enumerate()
+    wide = {f"k{key}": "v" for key in range(2_000)}
+    heavy = traces([span(1), span(2, attributes=wide), span(3), span(4, attributes=wide)])
+    with opened(tmp_path / "new") as ingest:
+        assert ingest.export("traces", heavy.SerializeToString()) == ""
+        assert count_spans(tmp_path / "new") == 4
+        assert threading.enumerate() == before
+
+
 def test_what_cannot_be_read_is_refused_and_counted(tmp_path: Path) -> None:
     with opened(tmp_path) as ingest:
         with pytest.raises(MalformedRequest):

@@ -49,7 +49,8 @@ DERIVED = {
           error_count, model_calls, tool_calls, tokens_input, tokens_output, tokens_cache_read,
           tokens_cache_write, tokens_reasoning, cost_usd_nano, conversation_id, user_id,
           first_input, last_output, agent_span, domain_span, conversation_span, user_span,
-          first_input_span, last_output_span, has_receipts, notes FROM run""",
+          first_input_span, last_output_span, has_receipts, notes, work_count,
+          prompt_id, last_prompt_id, group_id, user_goal, user_goal_span FROM run""",
     "run_facet": "SELECT kind, value, run FROM run_facet",
     "call": """
         SELECT span, run, candidate, counted, operation, provider, request_model, response_model,
@@ -95,7 +96,8 @@ UPDATE span SET label = 'spoilt', kind = 9, start_ns = 1, end_ns = 2, sort_ns = 
   tool_call_id = 'spoilt', model = 'spoilt', tokens_input = 7, cost_usd_nano = 7,
   summary = 'spoilt', notes = 'spoilt', name = 'spoilt';
 UPDATE run SET root_span = NULL, root_rank = 0, name = 'spoilt', agent_name = 'spoilt',
-  domain = 'spoilt', status = 'spoilt', times_rank = 0, started_ns = 1, ended_ns = 1,
+  domain = 'spoilt', user_goal = 'spoilt', status = 'spoilt', times_rank = 0, started_ns = 1,
+  ended_ns = 1,
   step_count = 99, open_count = 99, error_count = 99, model_calls = 99, tool_calls = 99,
   tokens_input = 99, cost_usd_nano = 99, conversation_id = 'spoilt', user_id = 'spoilt',
   first_input = 'spoilt', last_output = 'spoilt', notes = '{"spoilt": 1}';

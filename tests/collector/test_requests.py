@@ -10,6 +10,7 @@ import pytest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
+from hansard_collector.decode import decode
 from hansard_collector.ingest import Encoding, IngestRequest, Signal
 from hansard_collector.prepare import PreparedSpan, Preparer
 from hansard_collector.prepare_logs import PreparedLog, PreparedPoint
@@ -41,7 +42,13 @@ def taken(message: Any, *, retention: str = "full_payloads") -> TakenApart:
     request = IngestRequest(signal, Encoding.PROTOBUF, body, SENDER, START_NS)
     policy = RetentionPolicy(retention, Redactor(KEY))
     with ThreadPoolExecutor(1) as helpers:
-        opened = open_request(request, policy, helpers)
+        opened = open_request(
+            decode(request),
+            policy,
+            helpers,
+            signal=signal,
+            received_ns=request.received_ns,
+        )
     return take_apart(opened, Preparer(key=KEY), policy)
 
 

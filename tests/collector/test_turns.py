@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -21,6 +22,7 @@ from hansard_collector.jobs import Job
 from hansard_collector.receivers.status import Reason, Refusal, submit
 from hansard_collector.validate import ItemLimits
 from hansard_store.database import open_for_accountability, transaction
+from hansard_store.records import restore_span
 from tests.collector.ingesting import SENDER, Ingesting, logs, metrics, pairs, span, traces
 
 WAIT_S = 120
@@ -120,6 +122,95 @@ def test_large_requests_are_finished_when_the_pipeline_closes(tmp_path: Path) ->
     ingesting.close()
 
     assert [future.result(0).accepted for future in futures] == [1, 1, 1]
+
+
+def wides(count: int, *, attributes: int = 4_000) -> Any:
+    return traces(
+        span(number, attributes={f"k{key}": "v" for key in range(attributes)})
+        for number in range(1, count + 1)
+    )
+
+
+def test_a_small_request_is_answered_before_items_that_take_long(ingesting: Ingesting) -> None:
+    order = in_order(ingesting, request(wides(6)), request(traces([span(900)])))
+
+    assert order == [1, 0]
+    assert ingesting.one("SELECT count(*) FROM span") == 7
+
+
+def test_items_before_between_and_after_those_that_take_long_are_all_stored(
+    ingesting: Ingesting,
+) -> None:
+    mixed = traces(
+        span(number, attributes={f"k{key}": "v" for key in range(1_000 if number % 3 == 0 else 3)})
+        for number in range(1, 31)
+    )
+    mixed.resource_spans[0].scope_spans[0].spans[5].span_id = b"bad"
+
+    result = ingesting.send(mixed)
+
+    assert (result.accepted, result.rejected) == (29, 1)
+    assert ingesting.one("SELECT count(*) FROM span") == 29
+    assert ingesting.ledger() | {"stored": 29, "rejected": 1, "requests": 1} == ingesting.ledger()
+
+
+def test_items_that_take_long_are_refused_like_others_and_the_next_ones_go_on(
+    ingesting: Ingesting,
+) -> None:
+    ingesting.pipeline.set_patience(10)
+    blocker = open_for_accountability(ingesting.folder)
+    blocker.execute("BEGIN IMMEDIATE")
+    refused = [ingesting.pipeline.submit(request(wides(count))) for count in (9, 3)]
+    for future in refused:
+        assert isinstance(future.exception(WAIT_S), StoreBusy)
+    blocker.execute("ROLLBACK")
+
+    assert ingesting.send(wides(9)).accepted == 9
+    assert ingesting.pipeline.queue_state().bytes == 0
+
+
+def test_the_rows_of_one_item_are_bounded_and_its_values_are_whole(ingesting: Ingesting) -> None:
+    lists = {f"list.{key}": json.dumps([f"{key} {n}" for n in range(6_000)]) for key in range(8)}
+    many = json.dumps([{"role": "user", "content": f"message {n}"} for n in range(9_000)])
+    call = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": many}
+
+    ingesting.send(traces([span(1, attributes=lists), span(2, attributes=call)]))
+
+    assert ingesting.one("SELECT count(*) FROM content") < 20_000
+    assert ingesting.one("SELECT count(*) FROM text WHERE field = 'message'") == 8_193
+    rows = ingesting.all("SELECT record FROM span_record ORDER BY span")
+    kept = [restore_span(ingesting.db, record) for (record,) in rows]
+    told = [{pair.key: pair.value.string_value for pair in one.attributes} for one in kept]
+    assert told == [lists, call]
+
+
+class Body(bytes):
+    """Counts those that are gone."""
+
+    gone = 0
+
+    def __del__(self) -> None:
+        Body.gone += 1
+
+
+def test_a_body_is_let_go_once_it_is_decoded(ingesting: Ingesting) -> None:
+    before = Body.gone
+    body = Body(chain(1_500).SerializeToString())
+    blocker = open_for_accountability(ingesting.folder)
+    blocker.execute("BEGIN IMMEDIATE")
+
+    future = ingesting.pipeline.submit(
+        IngestRequest(Signal.TRACES, Encoding.PROTOBUF, body, SENDER, time.time_ns())
+    )
+    del body
+    until, pause = time.monotonic() + WAIT_S, threading.Event()
+    while Body.gone == before and time.monotonic() < until:
+        pause.wait(0.01)
+
+    assert Body.gone == before + 1
+    assert not future.done()
+    blocker.execute("ROLLBACK")
+    assert future.result(WAIT_S).accepted == 1_500
 
 
 # ---- what is too large to be worked on beside others

@@ -71,6 +71,15 @@ SECRETS: dict[str, st.SearchStrategy[Planted]] = {
         *(_pem(f"{kind}PRIVATE KEY") for kind in ("", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED ")),
         _pem("PGP PRIVATE KEY BLOCK"),
     ),
+    "hansard": st.one_of(
+        _alone("hansard", _joined("hst_", _exactly(_URL_SAFE, 43))),
+        _within(
+            "hansard",
+            _exactly(_URL_SAFE, 43),
+            "http://127.0.0.1:4318/signin/link/@@",
+            "open /signin/link/@@?next=/approvals",
+        ),
+    ),
     "anthropic": _alone("anthropic", _joined("sk-ant-api03-", _of(_URL_SAFE, 24))),
     "openrouter": _alone("openrouter", _joined("sk-or-v1-", _exactly(_HEX, 64))),
     "openai": _alone("openai", _joined(st.sampled_from(["sk-", "sk-proj-"]), _random())),

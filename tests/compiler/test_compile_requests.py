@@ -27,7 +27,7 @@ ANSWER = {"type": "tool_result", "id": "c1", "content": {"state": "in the post"}
 ITEMS: list[Any] = [
     item("rules", "system", "You are a clerk."),
     item("orders", content="Order 7 left on Monday."),
-    item("almanac", content="tides come and go " * 2_000),
+    item("almanac", "file", content="tides come and go " * 2_000),
     item("ask", "user_msg", "Where is order 7?"),
     item("call", "assistant_msg", {"role": "assistant", "parts": [CALL]}),
     item("answer", "tool_result", {"role": "tool", "parts": [ANSWER]}),

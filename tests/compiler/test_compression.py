@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+import time
 from typing import Any
 
 import pytest
@@ -10,7 +13,9 @@ from hypothesis import strategies as st
 
 from hansard_compiler.compile import CompileResult, compile_context
 from hansard_compiler.compression import Extract
+from hansard_compiler.compression.sentences import pieces_of
 from hansard_compiler.ports import Compressor, TokenCounter
+from hansard_compiler.tokens import estimator_for
 from tests.compiler.compiling import Quarter, compiled, item, ports, reasons, request
 
 _LONG = "The total is rounded half even. " + "Nothing of note happened on that day. " * 40
@@ -278,3 +283,52 @@ def test_an_extract_uses_nine_tenths_of_its_tokens_wherever_sentences_are_left(
     used = counter.count(made)
     assert used <= target
     assert used >= target * 9 // 10 or made.strip() == text.strip()
+
+
+_NOUNS = ("order", "refund", "payment", "customer", "delivery", "report", "queue", "budget", "fee")
+_CHINESE = "系统在三月四日收到订单并向客户发送了退款通知"
+_MADE = {
+    "one sentence": " ".join(_NOUNS * 200) + ".",
+    "one sentence, then short ones": " ".join(_NOUNS * 200) + ". " + "The refund is paid. " * 5,
+    "Chinese": "".join(f"{_CHINESE[at % 12 :]}。" for at in range(200)),
+    "Chinese without a full stop": _CHINESE * 200,
+    "Japanese": "".join(f"会議室{at}の予約は総務部が管理しています。" for at in range(300)),
+    "Thai": "ระบบได้รับคำสั่งซื้อและส่งการแจ้งเตือนการคืนเงินไปยังลูกค้า" * 60,
+    "Arabic": "وصل الطلب إلى النظام؟ تم إرسال إشعار رد المبلغ۔ " * 80,
+    "Hindi": "प्रणाली को आदेश मिला और ग्राहक को सूचना भेजी गई। " * 100,
+    "code": "\n".join(f"def f{at}(x):\n    return x * {at}\n" for at in range(200)),
+    "minified code": "".join(f"function f{at}(a,b){{return a*{at}+b}};" for at in range(300)),
+    "a table": "\n".join(f"| {at} | {_NOUNS[at % 9]} | {at * at} |" for at in range(300)),
+    "a list": "\n".join(f"- {' '.join(_NOUNS[: at % 9 + 1])}" for at in range(300)),
+    "one line of JSON": json.dumps([{"id": at, "of": _NOUNS[at % 9]} for at in range(300)]),
+    "clauses": "; ".join(" ".join(_NOUNS[: at % 9 + 1]) for at in range(300)),
+    "mixed": "# Title\n\n" + "The refund is paid by card. " * 20 + "\n```\n"
+    + "\n".join(f"x{at} = {at}" for at in range(50)) + f"\n```\n{_CHINESE}。" * 200,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target", [60, 100, 250, 700])
+@pytest.mark.parametrize("name", _MADE)
+def test_texts_of_any_form_are_shortened_to_nine_tenths_of_the_room(name: str, target: int) -> None:
+    text = _MADE[name]
+    for counter in (Quarter(), estimator_for("openai", "gpt-5")):
+        assert counter.count(text) > target
+
+        made = Extract()(text, query="refund of the order", target_tokens=target, counter=counter)
+
+        assert made is not None
+        assert target * 9 // 10 <= counter.count(made) <= target
+        marks = re.compile(r"\[… \d+ characters left out\]\n?")
+        assert all(part.strip() in text for part in marks.split(made))
+
+
+@given(text=st.text(alphabet=st.sampled_from("ab .,;\n。ー้กé"), max_size=1_500))
+def test_the_pieces_of_a_text_are_the_text(text: str) -> None:
+    assert "".join(pieces_of(text)) == text
+
+
+def test_a_megabyte_in_one_line_is_taken_apart_in_a_second() -> None:
+    for text in ("a" * 1_000_000, _CHINESE * 50_000, "word " * 200_000, "a.b." * 250_000):
+        began = time.process_time()
+        assert "".join(pieces_of(text)) == text
+        assert time.process_time() - began < 3  # 0.2 to 1 s on a machine with nothing else to do

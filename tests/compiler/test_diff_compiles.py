@@ -139,8 +139,8 @@ def test_the_winner_of_a_conflict_is_named() -> None:
     def fact(item_id: str, content: str, trust: float) -> Any:
         return item(item_id, "memory", content, trust_score=trust, metadata={"subject": "port"})
 
-    old = fact("old", "The server listens on port 4000.", 0.4)
-    new = fact("new", "The server listens on port 5000.", 0.9)
+    old = fact("old", "The port of the server is 4000.", 0.4)
+    new = fact("new", "The port of the server is 5000.", 0.9)
     loser = of(compared(compiled([old]), compiled([old, new])), "old")
     because = loser.because
     assert loser.change == "excluded"

@@ -98,6 +98,58 @@ EVASIONS: list[tuple[Any, str]] = [
     (MAC, "/Users/ana/Ca\u200cfé/key"),
 ]
 
+# Opened as they are written they lie elsewhere; a program that expands, decodes, trims or
+# normalizes what it is given opens a file in the directory.
+READ_OTHERWISE: list[tuple[Any, str]] = [
+    ("/etc", "/srv/$HOME/../etc"),
+    ("/etc", "/${X}tc/passwd"),
+    ("/etc", "/$X/passwd"),
+    ("/etc", "/$(echo etc)/passwd"),
+    ("/etc", "/`echo etc`/passwd"),
+    ("/etc", "/%65tc/passwd"),
+    ("/etc", "/%2565tc/passwd"),
+    ("/etc", "/srv/%2e%2e/etc/passwd"),
+    ("/etc", "/srv%2f..%2fetc/passwd"),
+    ("/etc", "/srv/..%2fetc/passwd"),
+    ("/etc", "/e?c/passwd"),
+    ("/etc", "/e*c/passwd"),
+    ("/etc", "/[e]tc/passwd"),
+    ("/etc", "/{etc,srv}/passwd"),
+    ("/etc", "/srv/{..,x}/etc/passwd"),
+    ("/etc", "/srv/{../etc,x}/passwd"),
+    ("/etc", "/srv/.?/etc/passwd"),
+    ("/etc", "/srv/[.]./etc/passwd"),
+    ("/etc", "/\uff45tc/passwd"),
+    ("/etc", "/srv/\u2025/etc/passwd"),
+    ("/etc", "/srv\uff0f..\uff0fetc/passwd"),
+    ("/etc", "/e\u200btc/passwd"),
+    ("/etc", "/etc\u2060/passwd"),
+    ("/etc", "\ufeff/etc/passwd"),
+    ("/etc", "/etc\n"),
+    ("/etc", "/etc "),
+    ("/etc", " /etc/passwd"),
+    ("/etc", " file:///etc/passwd"),
+    ("/etc", "/etc\\passwd"),
+    ("/etc", "/srv/..\\etc/passwd"),
+    ("/etc", "/private/etc/passwd"),
+    ("/etc", "/System/Volumes/Data/private/etc/passwd"),
+    ("/private/etc", "/etc/passwd"),
+    ("/etc", "/.vol/16777220/2/etc/passwd"),
+    (WINDOWS, "C:\\%WINDIR%\\x"),
+    (WINDOWS, "C:\\x\\%windir%\\..\\y"),
+    (WINDOWS, "C:\\x\\!TEMP!\\y"),
+    (WINDOWS, "C:\\%57indows\\x"),
+    (WINDOWS, "C:\\W?ndows\\x"),
+    (WINDOWS, "C:\\Win*\\x"),
+    (WINDOWS, "C:\\\uff37indows\\x"),
+    (WINDOWS, "C:\\srv\\$env:windir"),
+    (WINDOWS, "\\\\host\\C$.\\Windows"),
+    (WINDOWS, "\\\\host\\C$ \\Windows"),
+    (WINDOWS, "\\\\wsl$\\Ubuntu\\mnt\\c\\Windows"),
+    (WINDOWS, "\\\\wsl.localhost\\Ubuntu\\mnt\\c\\Windows"),
+]
+
+
 # None of these is in the directory, and each is plainly elsewhere.
 ELSEWHERE: list[tuple[Any, str]] = [
     ("/etc", "/srv/x"),
@@ -158,6 +210,30 @@ def test_what_opens_a_file_of_a_denied_directory_is_denied(directory: Any, path:
     assert judged("deny", directory, path).is_denied
 
 
+@pytest.mark.parametrize(("directory", "path"), READ_OTHERWISE)
+def test_what_a_program_may_read_as_a_denied_directory_is_denied(directory: Any, path: str) -> None:
+    assert judged("deny", directory, path).is_denied
+    assert judged("allow", directory, path).is_denied
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"path": ["/etc/passwd"]},
+        {"path": {"path": "/etc/passwd"}},
+        {"path": b"/etc/passwd"},
+        {"path": 7},
+        {"at": {"path": "/etc/passwd"}, "at.path": "/srv/x"},
+        {"at": {"path": "/srv/x"}, "at.path": "/etc/passwd"},
+    ],
+)
+def test_an_argument_of_another_form_or_two_of_one_name_are_denied(more: dict[str, Any]) -> None:
+    field = "arguments.at.path" if "at" in more else "arguments.path"
+    for effect, directory in (("deny", "/etc"), ("allow", "/srv")):
+        one = rule(effect=effect, conditions={field: {"under": directory}})
+        assert Policy(rules=[one]).check_tool(CONTEXT, tool(arguments=more)).is_denied
+
+
 @pytest.mark.parametrize(("directory", "path"), ELSEWHERE)
 def test_what_is_elsewhere_is_not_denied(directory: Any, path: str) -> None:
     assert not judged("deny", directory, path).is_denied
@@ -172,6 +248,14 @@ def test_a_rule_that_allows_a_directory_allows_nothing_else(directory: Any, path
     ("directory", "path"),
     [
         ("/srv", "/srv/a"),
+        ("/srv", "/srv/app/[id]/$postId.tsx"),
+        ("/srv", "/srv/A$Inner.class"),
+        ("/srv", "/srv/a%20b/100%.txt"),
+        ("/srv/100%25", "/srv/100%25/a"),
+        ("/srv/\ufb01les", "/srv/\ufb01les/a"),
+        ("/srv", "/srv/**/*.py"),
+        ("/srv", "/srv/会議/é.md"),
+        ("/private/tmp", "/private/tmp/x"),
         ("tests", "tests/a.py"),
         (WINDOWS, "c:/windows/x"),
         (MAC, "/users/ana/CAFÉ"),

@@ -78,3 +78,15 @@ def test_a_diff_with_a_compile_of_0_1_names_the_compiler_and_the_scorer() -> Non
         ("setting.compiler_version", 1, 2)
     ]
     assert reverted(new, old, [found[0].name]) == old
+
+
+def test_texts_that_0_1_could_not_shorten_stay_so_in_its_compiles() -> None:
+    long = item("long", content="退款在十天内支付到卡上。" * 100)
+    of_0_1 = {"compiler_version": 1, "relevance": {"scorer": "bm25"}}
+
+    then, now = (compiled([long], budget=300, compile_config=config) for config in (of_0_1, {}))
+
+    assert [one.receipts[0].reason for one in (then, now)] == [
+        "compression_failed",
+        "compressed_to_fit",
+    ]

@@ -90,6 +90,9 @@ BODIES: Final[dict[str, Json]] = {
     },
     "POST /v1/memory/read": {"namespace": {"project": "shop"}, "text": "refund"},
     "POST /v1/memory/invalidate": {"memory_id": LONG_ID, "reason": "it was not", "by": "kim"},
+    "POST /v1/memory/invalidate/approved": {
+        "memory_id": LONG_ID, "reason": "it was not", "approval_id": LONG_ID, "claim_id": LONG_ID,
+    },
     "POST /v1/memory/accept": {"memory_id": LONG_ID, "by": "kim"},
     "POST /v1/memory/purge": {"memory_id": LONG_ID, "reason": "asked to", "by": "kim"},
     "POST /v1/tasks/{task_id}/decide": {

@@ -36,7 +36,9 @@ def run(*command: str, folder: Path) -> str:
     return ended.stdout
 
 
-@pytest.mark.parametrize(("code", "output"), BLOCKS, ids=["one tool", "async", "a tool set"])
+@pytest.mark.parametrize(
+    ("code", "output"), BLOCKS, ids=["one tool", "async", "a tool set", "two people"]
+)
 def test_what_the_page_shows_is_what_happens(code: str, output: str, tmp_path: Path) -> None:
     assert run(sys.executable, "-c", code, folder=tmp_path) == output
 

@@ -9,10 +9,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
 import hansard
 from hansard import semconv
 from hansard.convention import OWN, UPSTREAM, Name
+from tests.instrumentation.compiling.desk import ITEMS, options, running
 from tests.instrumentation.recording import attributes, recording
 
 ROOT = Path(__file__).parent.parent.parent
@@ -87,6 +89,34 @@ def test_upstream_names_are_those_of_the_pinned_revision() -> None:
 
 
 @pytest.mark.covers("OT-09")
+def test_span_roles_have_the_names_of_the_conventions_own_package() -> None:
+    """Agent, tool, model call, compile, policy and memory, held against OpenTelemetry's constants.
+
+    The package is pinned, and nobody here writes it.
+    """
+    upstream = {value for value in vars(gen_ai_attributes).values() if isinstance(value, str)}
+    operations = {one.value for one in gen_ai_attributes.GenAiOperationNameValues}
+
+    @hansard.tool(call_id="id")
+    def look(id: str) -> str:
+        return "found"
+
+    with running() as (spans, run), run.step("answer"):
+        run.call_model(run.compile_step(ITEMS, **options()))
+        look("call_1")
+
+    told = {one.name: dict(one.attributes or {}) for one in spans}
+    written = {key for one in told.values() for key in one if key.startswith("gen_ai.")}
+    named = {
+        one["gen_ai.operation.name"] for one in told.values() if "gen_ai.operation.name" in one
+    }
+    assert written - upstream == set()
+    assert named == {"invoke_agent", "execute_tool", "chat"}
+    assert named <= operations
+    assert {"invoke_agent clerk", "execute_tool look", "hansard.compile"} <= told.keys()
+    assert told["execute_tool look"]["gen_ai.tool.call.id"] == "call_1"
+
+
 def test_what_decorators_and_runs_write_is_in_the_table() -> None:
     @hansard.tool(call_id="id")
     def tool(id: str) -> None:

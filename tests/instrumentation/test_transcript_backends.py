@@ -21,6 +21,7 @@ from hansard_compiler.transcript_errors import (
     HeadMoved,
     MessageIdUsed,
     NothingToFold,
+    ResultWithoutCall,
 )
 from hansard_compiler.transcript_ids import BranchId, ConversationId
 from hansard_compiler.transcript_ports import Transcripts
@@ -206,20 +207,22 @@ def test_an_oversize_result_is_clipped_once_and_kept_whole_by_reference(
 def test_what_is_marked_as_evidence_is_never_clipped(
     transcripts: Transcripts, talk: ConversationId
 ) -> None:
+    say(transcripts, talk, call("c1"), call("c2"))
     (stored,) = transcripts.append(talk, [NewMessage(result("c1", "x" * 90_000), is_evidence=True)])
     assert stored.clips == []
     assert len(stored.body["parts"][0]["content"]) == 90_000
     with pytest.raises(BadMessage, match="bytes"):
-        transcripts.append(talk, [NewMessage(result("c1", "x" * 5_000_000), is_evidence=True)])
+        transcripts.append(talk, [NewMessage(result("c2", "x" * 5_000_000), is_evidence=True)])
 
 
 def test_a_secret_is_gone_from_what_is_stored_and_given_back(
     transcripts: Transcripts, talk: ConversationId
 ) -> None:
     long = f"{SECRET}\n" + "x" * 40_000
+    say(transcripts, talk, call("c1"))
     stored = say(transcripts, talk, user(f"my key is {SECRET}"), result("c1", long))
     transcripts.fold(talk, f"the key is {SECRET}", actor=f"ana {SECRET}")
-    transcripts.mark(talk, 0, "redacted", reason=f"holds {SECRET}", actor=SECRET)
+    transcripts.mark(talk, 1, "redacted", reason=f"holds {SECRET}", actor=SECRET)
 
     assert SECRET not in str(stored) + str(transcripts.folds(talk)) + str(transcripts.marks(talk))
     assert "‹redacted:" in stored[0].content
@@ -235,7 +238,8 @@ def test_each_prompt_begins_with_the_bytes_of_the_one_before(
         talk = transcripts.ensure(f"prefix-{secrets.token_hex(6)}").id
         before = b""
         for text in said:
-            say(transcripts, talk, user(text), assistant(text[::-1]), result("c", {"said": text}))
+            say(transcripts, talk, user(text), assistant(text[::-1]), call("c"))
+            say(transcripts, talk, result("c", {"said": text}))
             now = prompt_bytes(active(transcripts, talk).messages)
             assert now.startswith(before)
             assert now == prompt_bytes(active(transcripts, talk).messages)
@@ -350,3 +354,56 @@ def test_a_lost_constraint_is_found_in_the_fold(
     ]
     assert better.is_whole
     assert better.sentences == 2
+
+
+# ---- results and their calls
+
+
+def test_a_result_that_answers_no_open_call_is_refused_and_nothing_of_its_append_is_kept(
+    transcripts: Transcripts, talk: ConversationId
+) -> None:
+    say(transcripts, talk, user("Where is order 7?"), call("c1"))
+
+    refused = []
+    for messages in (
+        [result("c2", "of nobody")],
+        [user("and?"), result("c1", "in the post"), result("c1", "again")],
+        [result("c3", "before its call"), call("c3")],
+    ):
+        with pytest.raises(ResultWithoutCall) as told:
+            say(transcripts, talk, *messages)
+        refused.append((told.value.code, told.value.call_ids))
+    stored = say(transcripts, talk, user("still there?"), result("c1", "in the post"))
+    with pytest.raises(ResultWithoutCall):
+        say(transcripts, talk, result("c1", "twice"))
+
+    assert refused == [("orphan_tool_result", (one,)) for one in ("c2", "c1", "c3")]
+    assert [one.position for one in stored] == [2, 3]
+    assert len(transcripts.messages(talk)) == 4
+
+
+def test_results_answer_calls_in_any_order_by_id_or_without_one_and_a_fold_closes_them(
+    transcripts: Transcripts, talk: ConversationId
+) -> None:
+    two = {"role": "assistant", "parts": [*call("a")["parts"], *call("b")["parts"]]}
+    nameless = {"role": "assistant", "parts": [{"type": "tool_call", "name": "find"}]}
+    for _ in range(3):  # servers that begin again with the same ids
+        say(transcripts, talk, two, result("b", 2), user("wait"), result("a", 1))
+        say(transcripts, talk, nameless, {"role": "tool", "content": "found"})
+    transcripts.fold(talk, "Everything was found.")
+
+    with pytest.raises(ResultWithoutCall):
+        say(transcripts, talk, result("a", 1))
+
+    assert len(transcripts.messages(talk)) == 18
+
+
+def test_a_result_that_is_sent_again_under_its_id_is_known(
+    transcripts: Transcripts, talk: ConversationId
+) -> None:
+    say(transcripts, talk, call("c1"))
+    sent = NewMessage(result("c1", "in the post"), id=secrets.token_bytes(16))
+
+    first, again = transcripts.append(talk, [sent]), transcripts.append(talk, [sent])
+
+    assert first == again

@@ -268,7 +268,8 @@ def test_full_payloads_sends_and_keeps_everything(tmp_path: Path) -> None:
 
 
 def test_what_is_read_and_printed_is_json(talk: Transcript) -> None:
-    talk.append("text", {"role": "tool", "id": "c", "content": [1.5, None]})
+    called = {"role": "assistant", "parts": [{"type": "tool_call", "id": "c", "name": "find"}]}
+    talk.append("text", called, {"role": "tool", "id": "c", "content": [1.5, None]})
 
     assert json.loads(json.dumps(talk.messages())) == talk.messages()
 

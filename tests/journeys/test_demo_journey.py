@@ -165,7 +165,39 @@ _ANSWERS = (
 )
 
 
+_IN_THE_PROMPT = ("include", "compress", "redact")
+
+
 @pytest.mark.covers("UI-14")
+def test_planning_step_and_patch_step_differ_in_what_their_receipts_say(
+    tab: Watched, story: Story
+) -> None:
+    """The receipts of both compiles, read one by one, against the comparison and its page."""
+    run = story.runs[0]
+    plan, patch = story.call(run, 0), story.call(run, _BAD)
+    left, right = story.receipts(run, 0), story.receipts(run, _BAD)
+    wanted = {}
+    for item in left.keys() | right.keys():
+        was, now = (one.get(item, {}).get("decision") for one in (left, right))
+        if was != now:
+            is_gone = now is not None and now not in _IN_THE_PROMPT
+            wanted[item] = "added" if was is None else "excluded" if is_gone else "included"
+
+    told = story.get(f"/v1/diff/steps/{plan}/{patch}")["compile"]["items"]
+    tab.page.goto(f"/diff/{plan}/{patch}")
+    shown = tab.page.locator("main").inner_text()
+
+    found = {one["item_id"]: one["change"] for one in told}
+    flipped = {item: found[item] for item in found if found[item] in {*wanted.values(), "removed"}}
+    assert flipped == wanted
+    assert len(wanted) > 10
+    assert wanted["CONVENTIONS.md"] == "excluded"
+    for one in told:
+        if one["change"] == "excluded":
+            assert one["name"] in shown
+            assert one["right"]["reason"] == right[one["item_id"]]["reason"]
+
+
 def test_every_question_of_the_demo_is_answered_behind_its_link(tab: Watched, story: Story) -> None:
     assert len(story.links) == len(_ANSWERS)
     for link, answer in zip(story.links, _ANSWERS, strict=True):

@@ -22,6 +22,7 @@ from hansard_store.verify import Finding, verify_store
 from tests.collector.ingesting import log, logs, metrics, span, traces
 from tests.journeys.processes import Serving, hansard, serving
 from tests.journeys.tampering import TAMPERINGS, Tampering
+from tests.store.by_hand import triggers_dropped
 
 DOCS = Path(__file__).parents[2] / "docs"
 _SECRET = "AKIA" + "IOSFODNN7EXAMPLE"
@@ -130,11 +131,8 @@ def store(made: Path, tmp_path: Path) -> DataFolder:
 
 def _tamper(folder: DataFolder, sql: str) -> None:
     plain = sqlite3.connect(folder.database)
-    for (name,) in plain.execute(
-        "SELECT name FROM sqlite_schema WHERE type = 'trigger'"
-    ).fetchall():
-        plain.execute(f"DROP TRIGGER {name}")
-    changed = sum(plain.execute(one).rowcount for one in sql.split("; "))
+    with triggers_dropped(plain):
+        changed = sum(plain.execute(one).rowcount for one in sql.split("; "))
     plain.commit()
     plain.close()
     assert changed > 0, "nothing was there to be altered"

@@ -32,6 +32,7 @@ TWINS = {
     "/fragments/runs": Twin("/v1/facets", "runs list"),
     "/fragments/runs/counts": Twin("/v1/facets", "runs list"),
     "/fragments/runs/more": Twin("/v1/runs?limit=1", "runs list"),
+    "/fragments/groups/{group_id}": Twin("/v1/runs?group={run}", "runs list --group {run}"),
     "/fragments/compare": Twin("/v1/runs/{run}", "runs show {run}"),
     "/live/runs": Twin("/v1/runs?sort=-first_seen", "runs list"),
     "/live/runs/{run_id}": Twin("/v1/runs/{run}/steps", "runs show {run}"),

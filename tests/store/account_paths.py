@@ -79,6 +79,16 @@ def _approved(desk: Accountability, clock: Clock) -> str:
     return found
 
 
+def _by_two(desk: Accountability, clock: Clock) -> str:
+    return desk.propose(proposal(channel="c", approvals_required=2)).approval.approval_id
+
+
+def _half_approved(desk: Accountability, clock: Clock) -> str:
+    found = _by_two(desk, clock)
+    desk.approve(found, by="ann", comment="the address is right")
+    return found
+
+
 def _claimed(desk: Accountability, clock: Clock) -> Claim:
     return desk.claim(_approved(desk, clock))
 
@@ -150,6 +160,19 @@ WRITES: dict[str, CompoundWrite] = {
         _awaiting,
         lambda desk, one: desk.approve(one, by="ann", arguments={**EMAIL, "body": "Dear"}),
         (_T.ACTION_REVISED, _T.ACTION_REPROPOSED, _T.POLICY_GATED, _T.ACTION_APPROVED),
+    ),
+    "approve as the first of two": CompoundWrite(
+        _by_two,
+        lambda desk, one: desk.approve(one, by="ann", comment="fine"),
+        (_T.ACTION_APPROVAL_ADDED,),
+    ),
+    "approve as the second of two": CompoundWrite(
+        _half_approved, lambda desk, one: desk.approve(one, by="bob"), (_T.ACTION_APPROVED,)
+    ),
+    "edit what another one approved": CompoundWrite(
+        _half_approved,
+        lambda desk, one: desk.approve(one, by="bob", arguments={**EMAIL, "body": "Dear"}),
+        (_T.ACTION_REVISED, _T.ACTION_REPROPOSED, _T.POLICY_GATED, _T.ACTION_APPROVAL_ADDED),
     ),
     "approve a batch": CompoundWrite(
         _batch,
@@ -256,6 +279,13 @@ def disagreement(desk: Accountability) -> str | None:
             return f"its action is {one.execution.state} against {types}"
         if one.status in PENDING and ran:
             return "it ran while it was pending"
+        added = 0
+        for type in types:
+            if type in (_T.ACTION_CREATED, _T.ACTION_REPROPOSED, _T.ACTION_REVISED):
+                added = 0
+            added += type in (_T.ACTION_APPROVAL_ADDED, _T.ACTION_APPROVED)
+        if one.approvals_required > 1 and len(one.approved_by) != added:
+            return f"{len(one.approved_by)} approvals against {types}"
     return None
 
 

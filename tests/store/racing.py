@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from hansard_store.approval_errors import AlreadyDecided, ClaimRefused
+from hansard_store.approval_errors import AlreadyDecided, ApprovedByYou, ClaimRefused
 from hansard_store.facade import Accountability
 from tests.store.accounts import account
 
@@ -25,6 +25,17 @@ def decide(desk: Accountability, approval_id: str, name: str) -> dict[str, objec
     except AlreadyDecided as lost:
         return {"won": False, "first": lost.details["decision"]["decided_by"]}
     return {"won": True, "first": name}
+
+
+def add_approval(desk: Accountability, approval_id: str, name: str) -> dict[str, object]:
+    """Approve as one of several, and at once again; tell how each went."""
+    told = []
+    for _ in range(2):
+        try:
+            told.append(str(desk.approve(approval_id, by=name).status))
+        except (ApprovedByYou, AlreadyDecided) as refused:
+            told.append(refused.code)
+    return {"told": told}
 
 
 def claim(desk: Accountability, approval_id: str) -> dict[str, object]:
@@ -43,6 +54,8 @@ def main(folder: Path, name: str) -> None:
             told = line.strip()
             if told.startswith("claim "):
                 answer: dict[str, object] = claim(desk, told.removeprefix("claim "))
+            elif told.startswith("add "):
+                answer = add_approval(desk, told.removeprefix("add "), name)
             elif told.isdigit() and len(told) < 8:
                 for number in range(int(told)):
                     desk.tool_called("find", {"n": number}, agent=name)

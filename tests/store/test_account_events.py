@@ -14,9 +14,11 @@ from tests.store.accounts import Clock, account
 
 # Of other stores of the same folder; they append these with rows of their own. Heads are accepted
 # only where the log is held against one that it has not come by (test_anchors.py), and rows are
-# sealed by the clock (test_seals.py).
+# sealed by the clock (test_seals.py). Of the schema: journeys/test_altered_schema.py.
 OF_OTHERS = {
     EventType.HEAD_ACCEPTED,
+    EventType.SCHEMA_ALTERED,
+    EventType.SCHEMA_REPAIRED,
     EventType.RECORD_SEALED,
     EventType.MEMORY_WRITTEN,
     EventType.MEMORY_INVALIDATED,

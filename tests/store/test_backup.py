@@ -45,6 +45,7 @@ from tests.collector.ingesting import (
     tables,
     traces,
 )
+from tests.store.by_hand import triggers_dropped
 
 LARGE = b"large " * INLINE_BYTES
 TARGETS = pytest.mark.parametrize("name", ["backup", "backup.tar.zst"])
@@ -326,9 +327,9 @@ def test_a_backup_holds_the_end_of_the_audit_log_and_is_held_to_it(
     made = back_up(ingesting.folder, tmp_path / "backup")
     restore(tmp_path / "backup", DataFolder(tmp_path / "again"))
     connection = apsw.Connection(str(tmp_path / "backup" / "hansard.db"))
-    connection.execute("DROP TRIGGER event_remains; DROP TRIGGER event_content_remains")
-    for sql in ("DELETE FROM event_content WHERE event = 3", "DELETE FROM event WHERE seq = 3"):
-        connection.execute(sql)
+    with triggers_dropped(connection):
+        for sql in ("DELETE FROM event_content WHERE event = 3", "DELETE FROM event WHERE seq = 3"):
+            connection.execute(sql)
     connection.close()
 
     with pytest.raises(NotABackupError, match="does not end as"):

@@ -23,6 +23,7 @@ from hansard_store.events import (
     read_events,
     verify_events,
 )
+from tests.store.by_hand import triggers_dropped
 
 
 @pytest.fixture
@@ -211,11 +212,9 @@ def test_an_events_hash_is_that_of_the_canonical_json_of_its_columns(
 
 def tampered(connection: apsw.Connection, sql: str) -> None:
     """Do what the triggers forbid, as somebody with the file in hand could."""
-    for name in ("continues", "stays", "remains"):
-        connection.execute(f"DROP TRIGGER IF EXISTS event_{name}")
-        connection.execute(f"DROP TRIGGER IF EXISTS event_content_{name}")
     connection.pragma("foreign_keys", value=False)
-    connection.execute(sql)
+    with triggers_dropped(connection):
+        connection.execute(sql)
 
 
 @pytest.mark.covers("RC-30")

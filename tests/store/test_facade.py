@@ -33,6 +33,7 @@ from tests.store.accounts import (
     account,
     proposal,
 )
+from tests.store.by_hand import triggers_dropped
 
 
 @pytest.fixture(params=["sqlite", "memory"])
@@ -226,10 +227,9 @@ def test_a_fresh_store_knows_what_is_pending_though_the_log_is_empty(tmp_path: P
         desk.revise(ids[0], note="warmer")
         before = desk.approvals()
         connection = desk._connections.get()
-        for name in ("event_remains", "event_content_remains"):
-            connection.execute(f"DROP TRIGGER {name}")
-        connection.execute("DELETE FROM event_content")
-        connection.execute("DELETE FROM event")
+        with triggers_dropped(connection):
+            connection.execute("DELETE FROM event_content")
+            connection.execute("DELETE FROM event")
 
     with account(tmp_path) as fresh:
         assert fresh.approvals() == before

@@ -11,6 +11,7 @@ from hansard_store.facade import Accountability, open_accountability
 from hansard_store.kept_heads import read_heads
 from hansard_store.verify import verify_store
 from tests.store.accounts import HOUR, Clock, account
+from tests.store.by_hand import triggers_dropped
 
 DAY = 24 * HOUR
 
@@ -100,10 +101,9 @@ def test_an_event_of_a_clock_that_ran_ahead_keeps_no_later_head_from_being_kept(
 def cut(desk: Accountability, *, beyond: int) -> None:
     """Remove the end of the log, as somebody with the file in hand could."""
     connection = desk._connections.get()
-    for name in ("event_remains", "event_content_remains"):
-        connection.execute(f"DROP TRIGGER {name}")
-    connection.execute("DELETE FROM event_content WHERE event > ?", (beyond,))
-    connection.execute("DELETE FROM event WHERE seq > ?", (beyond,))
+    with triggers_dropped(connection):
+        connection.execute("DELETE FROM event_content WHERE event > ?", (beyond,))
+        connection.execute("DELETE FROM event WHERE seq > ?", (beyond,))
 
 
 @pytest.mark.covers("RC-30")

@@ -16,7 +16,7 @@ from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_compiler.memory_models import AcceptMemory, EndMemory
 from hansard_compiler.models import MemoryRecord, parse
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database import open_for_accountability, open_for_maintenance, transaction
+from hansard_store.database import open_for_maintenance, transaction
 from hansard_store.deletion import delete_run
 from hansard_store.events import verify_events
 from hansard_store.gc import purge as purge_store
@@ -26,6 +26,7 @@ from hansard_store.memory_errors import BadMemory, NotCurrent, NotRemembered, To
 from hansard_store.memory_queries import MemoryFilter, facets, list_memories
 from hansard_store.memory_reads import find_number, get_memory, versions_of
 from hansard_store.verify import verify_store
+from tests.store.by_hand import failing
 from tests.store.maker import StoreMaker, trace_id
 from tests.store.memory_maker import NOW, OTHER_RUN, PROJECT, RUN, SECOND, STEP, MemoryMaker
 
@@ -351,13 +352,7 @@ def test_every_change_has_one_event_and_no_event_has_content(memory: MemoryMaker
 
 
 def test_a_write_that_fails_leaves_neither_record_nor_event(memory: MemoryMaker) -> None:
-    other = open_for_accountability(memory.folder)
-    other.execute(
-        "CREATE TRIGGER stop_events BEFORE INSERT ON event BEGIN SELECT RAISE(ABORT, 'no'); END"
-    )
-    other.close()
-
-    with pytest.raises(Exception, match="no"):
+    with failing("BEFORE INSERT ON event"), pytest.raises(Exception, match="fault"):
         memory.write()
 
     for table in ("memory", "memory_body", "memory_access", "event"):

@@ -265,6 +265,8 @@ def test_runs_by_number_leaves_out_what_is_gone(store: StoreMaker) -> None:
 
 FILTERS: Sequence[RunFilter] = [
     RunFilter(),
+    RunFilter(kind="agent"),
+    RunFilter(kind="other", status=("error",), service=("s",)),
     RunFilter(status=("error",)),
     RunFilter(status=("open",)),
     RunFilter(status=("no_end",)),

@@ -20,6 +20,7 @@ from hansard_store.audit.sealer import MOST_ROWS, adopt, seal
 from hansard_store.audit_desk import AuditDesk
 from hansard_store.database import (
     DataFolder,
+    begin_repair,
     open_for_accountability,
     open_for_maintenance,
     open_reader,
@@ -27,6 +28,7 @@ from hansard_store.database import (
 )
 from hansard_store.event_types import EventFilter
 from hansard_store.verification.seals import SealCheck, SealReport
+from tests.store.by_hand import triggers_dropped
 from tests.store.empty import empty_store
 from tests.store.killing import is_killed
 
@@ -73,13 +75,14 @@ def _own(folder: DataFolder) -> apsw.Connection:
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with three rows in every sealed table, two of them sealed, and the last one not."""
     folder = empty_store(tmp_path_factory.mktemp("filled") / "data")
-    _without_triggers(folder)
     connection = _own(folder)
-    for table in _schema():
-        _fill(connection, table, range(1, _ROWS))
+    with triggers_dropped(connection):
+        for table in _schema():
+            _fill(connection, table, range(1, _ROWS))
     assert seal(connection, folder.key()) is not None
-    for table in _schema():
-        _fill(connection, table, range(_ROWS, _ROWS + 1))
+    with triggers_dropped(connection):
+        for table in _schema():
+            _fill(connection, table, range(_ROWS, _ROWS + 1))
     connection.close()
     return folder.path
 
@@ -90,18 +93,12 @@ def store(filled: Path, tmp_path: Path) -> DataFolder:
     return DataFolder(tmp_path / "data")
 
 
-def _without_triggers(folder: DataFolder) -> None:
-    with sqlite3.connect(folder.database) as plain:
-        for (name,) in plain.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'"):
-            plain.execute(f"DROP TRIGGER {name}")
-    plain.close()
-
-
 def _alter(folder: DataFolder, sql: str, *values: Any) -> int:
     """Change the database as anybody can who has its file."""
     plain = sqlite3.connect(folder.database)
     plain.execute("PRAGMA ignore_check_constraints = ON")
-    changed = plain.execute(sql, values).rowcount
+    with triggers_dropped(plain):
+        changed = plain.execute(sql, values).rowcount
     plain.commit()
     plain.close()
     return changed
@@ -400,8 +397,9 @@ def test_a_table_that_a_migration_altered_is_sealed_again(store: DataFolder) -> 
     assert found(store)[0]
 
     connection = _own(store)
-    with transaction(connection):
-        adopt(connection, store.key(), ["task"])
+    begin_repair(connection)  # as a migration, before its schema is that of its version
+    adopt(connection, store.key(), ["task"])
+    connection.execute("COMMIT")
     connection.close()
 
     assert found(store)[0] == []

@@ -35,7 +35,8 @@ from hansard_store.transcript_queries import (
     transcript_size,
 )
 from hansard_store.transcripts import SqliteTranscripts
-from tests.instrumentation.transcript_maker import SECRET, assistant, call, result, say, texts, user
+from tests.instrumentation.transcript_maker import SECRET, call, result, say, texts, user
+from tests.store.by_hand import failing
 from tests.store.empty import empty_store
 
 
@@ -142,7 +143,7 @@ def test_a_fold_by_hand_stands_at_the_head_or_not_at_all(
 def test_messages_are_found_by_role_without_reading_json(
     transcripts: SqliteTranscripts, talk: ConversationId, reader: apsw.Connection
 ) -> None:
-    say(transcripts, talk, user("a"), assistant("b"), result("c", 1), user("d"))
+    say(transcripts, talk, user("a"), call("c"), result("c", 1), user("d"))
     sql = "SELECT position FROM transcript_message WHERE role = 'user' ORDER BY position"
 
     assert reader.execute(sql).fetchall() == [(0,), (3,)]
@@ -339,27 +340,22 @@ def test_an_append_that_fails_half_way_leaves_nothing(
     reader: apsw.Connection,
     fails: str,
 ) -> None:
-    by_hand(folder, f"CREATE TRIGGER fault {fails} BEGIN SELECT raise(ABORT, 'fault'); END")
-
-    with pytest.raises(apsw.ConstraintError, match="fault"):
-        say(transcripts, talk, user("a"), result("c", "x" * 90_000), user("b"))
+    with failing(fails), pytest.raises(apsw.ConstraintError, match="fault"):
+        say(transcripts, talk, call("c"), result("c", "x" * 90_000), user("b"))
 
     assert transcripts.messages(talk) == []
     assert read_events(reader) == []
     for table in ("payload", "transcript_payload"):
         assert reader.execute(f"SELECT count(*) FROM {table}").get == 0
-    by_hand(folder, "DROP TRIGGER fault")
-    assert len(say(transcripts, talk, user("a"), result("c", "x" * 90_000), user("b"))) == 3
+    assert len(say(transcripts, talk, call("c"), result("c", "x" * 90_000), user("b"))) == 3
 
 
 def test_a_fold_without_its_event_is_no_fold(
     folder: DataFolder, transcripts: SqliteTranscripts, talk: ConversationId
 ) -> None:
     say(transcripts, talk, user("a"))
-    by_hand(folder, "CREATE TRIGGER fault BEFORE INSERT ON event BEGIN "
-                    "SELECT raise(ABORT, 'fault'); END")  # fmt: skip
 
-    with pytest.raises(apsw.ConstraintError, match="fault"):
+    with failing("BEFORE INSERT ON event"), pytest.raises(apsw.ConstraintError, match="fault"):
         transcripts.fold(talk, "a")
 
     assert transcripts.folds(talk) == []
@@ -382,7 +378,7 @@ def test_messages_and_folds_have_their_events_without_content(
 ) -> None:
     trace_id, span_id = bytes(range(16)), bytes(range(8))
     transcripts.append(talk, [NewMessage(user("secret plan"), trace_id=trace_id, span_id=span_id)])
-    say(transcripts, talk, assistant("a reply"), result("c", "evidence"))
+    say(transcripts, talk, call("c"), result("c", "evidence"))
     transcripts.fold(talk, "the plan", actor="ada")
 
     found = read_events(reader)[::-1]
@@ -416,7 +412,7 @@ def test_the_original_of_a_clipped_result_stays_when_garbage_is_collected(
     reader: apsw.Connection,
 ) -> None:
     text = f"key {SECRET} " + "data " * 40_000
-    (stored,) = say(transcripts, talk, result("c1", text))
+    _, stored = say(transcripts, talk, call("c1"), result("c1", text))
     digest = parse_payload_ref(stored.clips[0].payload)
 
     whole = read_payload(folder, get_payload(reader, digest)).decode()

@@ -22,6 +22,7 @@ from tests.collector.ingesting import (
     traces,
 )
 from tests.store.accounts import account, proposal
+from tests.store.by_hand import triggers_dropped
 
 
 @pytest.fixture
@@ -197,8 +198,8 @@ def test_an_altered_event_and_an_approval_that_its_log_contradicts_are_found(
         desk.failed("x", "boom")
         assert verify_store(desk.folder).is_sound
         connection = desk._connections.get()
-        connection.execute("DROP TRIGGER event_stays")
-        connection.execute("UPDATE event SET who = 'nobody' WHERE seq = 2")
+        with triggers_dropped(connection):
+            connection.execute("UPDATE event SET who = 'nobody' WHERE seq = 2")
         connection.execute("UPDATE approval SET status = 'rejected'")
 
         found = verify_store(desk.folder).findings
@@ -215,9 +216,9 @@ def test_an_approval_that_the_log_does_not_know_is_told(tmp_path: Path) -> None:
     with account(tmp_path) as desk:
         desk.propose(proposal())
         connection = desk._connections.get()
-        for kept in ("event_content", "event"):
-            connection.execute(f"DROP TRIGGER {kept}_remains")
-            connection.execute(f"DELETE FROM {kept}")
+        with triggers_dropped(connection):
+            for kept in ("event_content", "event"):
+                connection.execute(f"DELETE FROM {kept}")
 
         [found] = verify_store(desk.folder).findings
 

@@ -17,6 +17,7 @@ from hansard_store.events import append
 from hansard_store.facade import Accountability
 from hansard_store.verify import Finding, verify_store
 from tests.store.accounts import MINUTE, Clock, account, proposal
+from tests.store.by_hand import triggers_dropped
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,9 @@ class Lives:
         """Change rows by plain SQL, `:id` the approval of a name; return what verify finds."""
         self.desk.close()
         connection = sqlite3.connect(self.desk.folder.database)
-        for (trigger,) in connection.execute("SELECT name FROM sqlite_schema WHERE type='trigger'"):
-            connection.execute(f"DROP TRIGGER {trigger}")
         connection.execute("PRAGMA foreign_keys = OFF")
-        changed = connection.execute(sql, {"id": bytes.fromhex(self.ids[name])})
+        with triggers_dropped(connection):
+            changed = connection.execute(sql, {"id": bytes.fromhex(self.ids[name])})
         assert changed.rowcount > 0
         connection.commit()
         connection.close()
@@ -120,7 +120,7 @@ ALTERED = {
         " span_id, channel, batch_id, undo_of, undo, note, reason, created_ns, updated_ns,"
         " lifetime_ns, expires_ns, decided_by, decided_ns, approvers, asked, escalates_ns, policy,"
         " zeroblob(32), token, token_ends_ns, requested_by, requested_method,"
-        f" decided_method FROM approval {OF_APPROVAL}", "open",
+        f" decided_method, approvals_required, approved_by FROM approval {OF_APPROVAL}", "open",
         "the audit log knows nothing of it"),
     "a claim is gone": (
         f"DELETE FROM approval_claim {OF_APPROVAL}", "done", "by the audit log its action is done"),

@@ -36,6 +36,7 @@ class RunMaker:
         usage: Usage | None = None,
         tool: str | None = None,
         conversation: str | None = None,
+        prompt: str | None = None,
         service: str = "svc",
         trace: str = "",
         attributes: dict[str, str | bool | int | float] | None = None,
@@ -61,7 +62,9 @@ class RunMaker:
                 service=service,
                 attributes=attributes or {},
                 texts=[("span_name", name)],
-                projection=self._agent(name, agent, words, answer, conversation),
+                projection=self._agent(name, agent, words, answer, conversation)._replace(
+                    prompt_id=prompt
+                ),
             )
             self.store.span(
                 f"chat {model}",
@@ -85,6 +88,31 @@ class RunMaker:
                     facets=[("tool", tool)],
                 )
         return trace_id(trace).hex()
+
+    def request(
+        self,
+        name: str = "GET /health",
+        *,
+        service: str = "svc",
+        age_s: float = 60,
+        conversation: str | None = None,
+        prompt: str | None = None,
+    ) -> str:
+        """Store a run of kind other: a plain request; returns its id."""
+        trace = f"{next(self._numbers):032x}"
+        self.store.now_ns = time.time_ns()
+        start_s = (time.time_ns() - NOW) / SECOND + 3600 - age_s
+        self.store.span(
+            name,
+            run=trace,
+            start_s=start_s,
+            service=service,
+            texts=[("span_name", name)],
+            projection=SpanProjection(
+                "other", "otel", conversation_id=conversation, prompt_id=prompt
+            ),
+        )
+        return trace
 
     def _agent(
         self, name: str, agent: str, words: str, answer: str, conversation: str | None

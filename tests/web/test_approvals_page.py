@@ -467,7 +467,7 @@ def test_whoever_is_asked_decides_under_their_name(client: TestClient) -> None:
     assert "as iris" in read(client, address).one("form", class_="ask-bar").text
 
     # What the form says does not count: who is signed in does.
-    assert send(client, address, "approve", revision=1, by="noor").status_code == 409
+    assert send(client, address, "approve", revision=1, by="noor").status_code == 403
     client.cookies.clear()
     client.cookies.update(session_of(store.folder, "noor"))
     assert send(client, address, "approve", revision=1).status_code == 303

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+import time
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from hansard_collector.ingest import Encoding, IngestRequest, Signal
+from hansard_collector.pipeline import Pipeline
 from hansard_web.live import MOST_PENDING
+from tests.collector.ingesting import SENDER, span, traces
 from tests.web.conftest import Served
 from tests.web.makers import RunMaker
 
@@ -101,7 +106,7 @@ def test_a_flood_of_runs_is_offered_and_moves_nothing(page: Page, runs: RunMaker
 
     with runs.store.batch():
         for number in range(MOST_PENDING + 5):
-            runs.store.span("flood", run=f"flood {number}")
+            runs.store.span("flood", run=f"flood {number}", role="agent")
 
     expect(page.locator("#new-runs")).to_have_text("Show what is new")
     assert row_names(page) == ["first"]
@@ -279,3 +284,29 @@ def test_everything_is_read_without_scripts(
     page.get_by_role("button", name="Dark").click()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     context.close()
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_column_of_the_ledger_is_cut(
+    page: Page, pipeline: Pipeline, width: int, scheme: Literal["light", "dark"]
+) -> None:
+    body = traces([span(1)]).SerializeToString()
+    request = IngestRequest(Signal.TRACES, Encoding.PROTOBUF, body, SENDER, time.time_ns())
+    assert pipeline.submit(request).result(30).accepted == 1
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme=scheme)
+
+    page.goto("/health")
+
+    expect(page.locator(".ledger tbody tr")).to_have_count(1)
+    heads = page.locator(".ledger thead th").evaluate_all(
+        "all => all.map(one => [one.innerText, one.clientWidth, one.scrollWidth])"
+    )
+    shown = [head for head in heads if head[1] > 0]
+    assert "Received" in [head[0] for head in shown]
+    assert [head for head in shown if head[2] > head[1]] == []
+    assert page.evaluate(
+        "() => { const t = document.querySelector('.ledger');"
+        " return t.scrollWidth <= t.parentElement.clientWidth; }"
+    )

@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 from hansard_compiler.calls import Json
 from hansard_store.database import DataFolder, open_for_maintenance
 from hansard_store.memory_book import MemoryBook
+from tests.store.by_hand import triggers_dropped
 from tests.web.approvals import RUN, STEP, ask, read, redraft, store_of
 from tests.web.makers import RunMaker
 
@@ -114,8 +115,8 @@ def test_a_broken_chain_names_its_first_broken_row(client: TestClient) -> None:
     fill(client)
     folder: DataFolder = store_of(client).folder
     connection = open_for_maintenance(folder)
-    connection.execute("DROP TRIGGER event_stays")
-    connection.execute("UPDATE event SET who = 'Mallory' WHERE seq = 4")
+    with triggers_dropped(connection):
+        connection.execute("UPDATE event SET who = 'Mallory' WHERE seq = 4")
     connection.close()
 
     page = read(client, "/events?verify=1")

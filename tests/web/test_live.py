@@ -145,9 +145,11 @@ def test_closing_the_feed_ends_every_stream(runs: RunMaker) -> None:
 
 
 @contextmanager
-def stream(served: Served, query: str = "", last: str = "") -> Iterator[Iterator[dict[str, str]]]:
-    """Read the messages of /live/runs one by one."""
-    asked = Request(f"{served.url}/live/runs?{query}", headers={"Last-Event-ID": last})
+def stream(
+    served: Served, query: str = "", last: str = "", of: str = "/live/runs"
+) -> Iterator[Iterator[dict[str, str]]]:
+    """Read the messages of a stream one by one."""
+    asked = Request(f"{served.url}{of}?{query}", headers={"Last-Event-ID": last})
     with urlopen(asked, timeout=20) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         yield _messages(line.decode().rstrip("\n") for line in answer)
@@ -188,6 +190,21 @@ def test_a_new_run_is_put_on_top_and_a_changed_one_in_its_place(
     same = partials(changed)[0]
     assert (same["hx-target"], same["hx-swap"]) == (f"#run-{old}", "outerMorph")
     assert same.one(class_="status")["data-status"] == "ok"
+
+
+def test_a_run_that_is_long_over_has_no_news_for_its_page(served: Served, runs: RunMaker) -> None:
+    old = runs.run("old")
+    with runs.store.batch():
+        for number in range(3 * MOST_PENDING):
+            runs.store.span("root", run=f"run {number}")
+    with urlopen(f"{served.url}/runs/{old}", timeout=20) as page:
+        live = parse(page.read().decode()).one(id="live")["hx-sse:connect"]
+    path, _, query = live.partition("?")
+
+    with stream(served, query, of=path) as messages:
+        assert next(messages)["event"] == "run-marks"
+        runs.run("old", trace=old)
+        assert next(messages)["event"] == "run-news"
 
 
 def test_a_stream_continues_where_it_broke_off(served: Served, runs: RunMaker) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
+import sys
+
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from starlette.testclient import TestClient
@@ -10,6 +14,7 @@ from hansard.clients.instrumentors import NODE, PYTHON, Setup
 from hansard_collector.pipeline import Pipeline
 from hansard_store.projections import Usage
 from hansard_web.settings import WebSettings
+from tests.journeys.processes import environment
 from tests.web.conftest import MakeClient
 from tests.web.html import Element, parse
 from tests.web.makers import RunMaker
@@ -223,6 +228,23 @@ def test_an_empty_store_greets_with_the_addresses_of_its_doors(make_client: Make
     assert any("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:5318" in one for one in snippets)
     assert any("CLAUDE_CODE_ENABLE_TELEMETRY" in one for one in snippets)
     assert page.one("noscript").one("meta")["http-equiv"] == "refresh"
+
+
+def test_the_greeting_has_the_lines_of_the_sdk_and_they_run(make_client: MakeClient) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as nobody:  # takes what is sent, answers nothing
+        port = nobody.getsockname()[1]
+        page = read(make_client(WebSettings(http_address=f"127.0.0.1:{port}")), "/")
+        [snippet] = [one.text for one in page.all("pre") if "hansard.instrument()" in one.text]
+        ended = subprocess.run(
+            [sys.executable, "-c", snippet.replace(" hansard.", "\nhansard.")],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env=environment(HANSARD_EXIT_TIMEOUT_MS="100"),
+        )
+
+    assert f'hansard.init(endpoint="http://127.0.0.1:{port}")' in snippet
+    assert ended.returncode == 0, ended.stderr
 
 
 @pytest.mark.parametrize("setup", [PYTHON, NODE], ids=lambda setup: setup.language)

@@ -46,6 +46,7 @@ CHANGES: Final = {
     "POST /v1/events": "ingest",
     "POST /v1/memory/accept": "decide",
     "POST /v1/memory/invalidate": "decide",
+    "POST /v1/memory/invalidate/approved": "ingest",
     "POST /v1/memory/purge": "admin",
     "POST /v1/memory/read": "read",
     "POST /annotations": "decide",

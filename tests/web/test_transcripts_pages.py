@@ -16,6 +16,7 @@ from hansard_compiler.transcript_ids import ConversationId
 from hansard_store.database import open_reader
 from hansard_store.transcripts import SqliteTranscripts
 from tests.instrumentation.transcript_maker import assistant, call, result, say, user
+from tests.store.by_hand import triggers_dropped
 from tests.web.conftest import MakeClient
 from tests.web.html import Element, parse
 from tests.web.makers import RunMaker
@@ -156,8 +157,8 @@ def test_a_row_that_does_not_decode_is_shown_as_such(
     read: Read, runs: RunMaker, talk: ConversationId
 ) -> None:
     damaged = apsw.Connection(str(runs.folder.database))
-    damaged.execute("DROP TRIGGER transcript_message_kept_as_is")
-    damaged.execute("UPDATE transcript_message SET content = '{}' WHERE position = 1")
+    with triggers_dropped(damaged):
+        damaged.execute("UPDATE transcript_message SET content = '{}' WHERE position = 1")
     damaged.close()
 
     page = read(f"/transcripts/{talk}")

@@ -54,6 +54,18 @@ def test_the_conversation_names_the_switch_of_its_sender_with_a_copy_button(
     assert box.one("button")["aria-label"] == "Copy"
 
 
+def test_no_reading_of_a_run_without_messages_shows_a_number(
+    client: TestClient, pipeline: Pipeline
+) -> None:
+    """A key to press stood beside the label: *Conversation 2*, on a page of no messages."""
+    send_call(pipeline, "hansard")
+
+    readings = read(client, f"/runs/{RUN}?view=conversation").one("nav", class_="seg").all("a")
+
+    assert [one.text.strip() for one in readings] == ["Tree", "Conversation", "Log"]
+    assert [one["aria-keyshortcuts"] for one in readings] == ["1", "2", "3"]
+
+
 @pytest.mark.parametrize("path", ["/steps/{step}", "/runs/{run}?span={span}"])
 def test_the_step_names_it_too(path: str, client: TestClient, pipeline: Pipeline) -> None:
     step = send_call(pipeline, "opentelemetry.instrumentation.genai.openai")

@@ -92,7 +92,8 @@ def _of_call(wanted: dict[str, Any], call: Call) -> Iterator[Fact]:
 def _of_tools(store: Ingesting, calls: list[dict[str, Any]], untold: set[str]) -> Iterator[Fact]:
     if "tool steps" in untold:
         return
-    wanted = [call["tool"] for call in calls if call.get("tool")]
+    # `ran` of a call: what its tool's step tells, where that is not what the model asked for.
+    wanted = [call["tool"] | call.get("ran", {}) for call in calls if call.get("tool")]
     shown = [read_step(store.db, span).normal.tool for (span,) in store.all(_TOOLS)]
     tools = [tool for tool in shown if tool is not None]
     yield Fact("tool steps", len(wanted), len(tools))
@@ -101,13 +102,14 @@ def _of_tools(store: Ingesting, calls: list[dict[str, Any]], untold: set[str]) -
         if "tool arguments" not in untold:  # some tell their values alone
             given = _unwrapped(tool.arguments)
             yield Fact(f"tool {number}: arguments", call["arguments"], given)
-        has_result = None if tool.result is None else RESULT in str(tool.result)
+        expected = call.get("result", RESULT)
+        has_result = None if tool.result is None else expected in str(tool.result)
         yield Fact(f"tool {number}: result", None if "tool result" in untold else True, has_result)
 
 
 def _unwrapped(arguments: Any) -> Any:
     """Arguments of a Python function as a library that wraps it calls it."""
-    if isinstance(arguments, dict) and arguments.get("args") == [] and "kwargs" in arguments:
+    if isinstance(arguments, dict) and not arguments.get("args") and "kwargs" in arguments:
         return arguments["kwargs"]
     return arguments
 

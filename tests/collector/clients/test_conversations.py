@@ -73,3 +73,45 @@ def test_a_turn_of_claude_code_is_an_error_and_has_its_answer_in_the_recommended
         ("ok", "claude-code", "It is 18 C and sunny in Paris."),
         ("error", "claude-code", None),
     ]
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize(
+    ("recording", "agents"),
+    [
+        ("langgraph_instrumented", [None, "clerk", "clerk"]),
+        ("llama_index_instrumented", ["clerk"]),
+        ("openai_agents_handoff", ["boss"]),
+    ],
+)
+def test_a_run_has_the_name_of_its_agent(
+    stored: Ingesting, recording: str, agents: list[str | None], backwards: bool
+) -> None:
+    for path in sorted((CLIENTS / recording).glob("*.binpb"), reverse=backwards):
+        stored.send_bytes(Signal.TRACES, path.read_bytes())
+
+    told = stored.all("SELECT agent_name FROM run ORDER BY started_ns")
+    assert [name for (name,) in told] == agents
+
+
+def test_a_handoff_is_the_step_of_the_call_that_asked_for_it(stored: Ingesting) -> None:
+    send(stored, CLIENTS / "openai_agents_handoff")
+
+    told = stored.all("""
+        SELECT tool_event.name, ran.name FROM tool_event JOIN span AS ran ON ran.id = tool_event.ran
+        WHERE requested IS NOT NULL ORDER BY ran.sort_ns
+    """)
+    assert told == [("transfer_to_clerk", "handoff to clerk"), ("get_weather", "get_weather")]
+
+
+def test_what_is_recorded_in_a_step_of_langchain_is_in_its_trace(stored: Ingesting) -> None:
+    send(stored, CLIENTS / "langgraph_instrumented")
+
+    outer = stored.all("""
+        SELECT outer.name, outer.flags & 1 FROM span AS inner
+        LEFT JOIN span AS outer
+          ON outer.trace_id = inner.trace_id AND outer.span_id = inner.parent_span_id
+        WHERE inner.name = 'chat gpt-4o-mini'
+    """)
+    assert outer == [("ChatOpenAI", 1)] * 5
+    assert stored.one("SELECT count(*) FROM run") == 3

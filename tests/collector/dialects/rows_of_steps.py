@@ -274,15 +274,22 @@ USER = Row(
 AGENT_NAME = Row(
     "agent.name",
     lambda shown: shown.agent_name,
-    keys(
-        "gen_ai.agent.name",
-        "agent.name",
-        "graph.node.name",
-        "agent_name",
-        "ai.telemetry.functionId",
-        "traceloop.entity.name",
-        "subagent_type",
-    ),
+    [
+        *keys(
+            "gen_ai.agent.name",
+            "agent.name",
+            "graph.node.name",
+            "agent_name",
+            "ai.telemetry.functionId",
+            "traceloop.entity.name",
+            "subagent_type",
+        ),
+        Given({"metadata": '{"lc_agent_name": "clerk"}'}, "clerk"),
+        *keys(
+            "langsmith.metadata.lc_agent_name",
+            "traceloop.association.properties.lc_agent_name",
+        ),
+    ],
     {"openinference.span.kind": "AGENT"},
 )
 

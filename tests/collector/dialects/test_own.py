@@ -35,10 +35,8 @@ def agent(**attributes: Any) -> SpanView:
             },
             "Hi",
         ),
-        ({"messages": [{"role": "user", "content": [{"type": "image"}]}]}, None),
-        ({"count": 2}, None),
         ({}, None),
-        ([1, 2], None),
+        ([1, 2], "[1,2]"),
         (17, "17"),
     ],
 )
@@ -51,6 +49,14 @@ def test_a_run_is_quoted_in_the_words_of_its_arguments_and_result(
 
     assert (made.role, made.agent_name) == ("agent", "clerk")
     assert (made.first_input, made.last_output) == (quoted, quoted)
+
+
+def test_without_a_text_in_them_they_are_quoted_as_json() -> None:
+    view = agent(hansard__input='{"count": 2}', hansard__output='{"count": 2}')
+
+    made = derive(view, normalise(view, MessageCache()))
+
+    assert (made.first_input, made.last_output) == ("2", '{"count":2}')
 
 
 def test_a_cancelled_agent_is_cancelled_and_not_failed() -> None:

@@ -13,6 +13,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from hansard_collector.receivers.grpc import GrpcReceiver, GrpcSettings, allow_all
+from hansard_collector.receivers.held_back import unlimited
 from hansard_collector.receivers.http import HttpSettings, otlp_routes
 from tests.collector.receivers.maker import HttpDoor, MemoryPipeline, OpenGrpc, OpenHttp
 
@@ -73,8 +74,9 @@ def open_grpc(pipeline: MemoryPipeline) -> Iterator[OpenGrpc]:
 
         def open_receiver(**settings: Any) -> GrpcReceiver:
             authorise = settings.pop("authorise", allow_all)
+            limiter = settings.pop("limiter", unlimited)
             chosen = GrpcSettings(**{"port": 0} | settings)
-            receiver = GrpcReceiver(pipeline, chosen, authorise=authorise)
+            receiver = GrpcReceiver(pipeline, chosen, authorise=authorise, limiter=limiter)
             receivers.callback(receiver.stop)
             receiver.start()
             return receiver

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +257,36 @@ def test_a_token_without_the_right_to_send_is_permission_denied(open_grpc: OpenG
     assert error.code() is grpc.StatusCode.PERMISSION_DENIED
 
 
+def test_a_refusal_that_waits_ends_with_its_caller_and_with_the_receiver(
+    open_grpc: OpenGrpc,
+) -> None:
+    began, over = threading.Semaphore(0), threading.Semaphore(0)
+
+    @contextmanager
+    def limiter(address: str) -> Iterator[float]:
+        assert address == "127.0.0.1"
+        began.release()
+        try:
+            yield 600.0
+        finally:
+            over.release()
+
+    receiver = open_grpc(authorise=require_bearer("s3cret"), limiter=limiter)
+    wrong = [("authorization", "Bearer wrong")]
+    with grpc.insecure_channel(f"127.0.0.1:{receiver.port}") as channel:
+        left = channel.unary_unary(TRACES).future(traces(), metadata=wrong)
+        assert began.acquire(timeout=20)
+        left.cancel()
+        ended_with_its_caller = over.acquire(timeout=20)
+        channel.unary_unary(TRACES).future(traces(), metadata=wrong)
+        assert began.acquire(timeout=20)
+        receiver.stop()
+        ended_with_the_receiver = over.acquire(timeout=20)
+
+    assert (ended_with_its_caller, ended_with_the_receiver) == (True, True)
+    assert not began.acquire(blocking=False)
+
+
 # ------------------------------------------------------------------------------ start and stop
 def test_a_taken_port_is_a_config_error_that_names_the_flag(pipeline: MemoryPipeline) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -381,7 +411,7 @@ def stall(channel: grpc.Channel, ended: threading.Event) -> Any:
 def test_eighty_calls_without_a_message_do_not_keep_an_honest_sender_waiting(
     open_grpc: OpenGrpc, pipeline: MemoryPipeline
 ) -> None:
-    receiver = open_grpc(busy_wait_s=0.3)
+    receiver = open_grpc(busy_wait_s=0.3, message_wait_s=1)
     ended = threading.Event()
     with ExitStack() as open_channels:
         address, options = f"127.0.0.1:{receiver.port}", [("grpc.use_local_subchannel_pool", 1)]
@@ -396,7 +426,8 @@ def test_eighty_calls_without_a_message_do_not_keep_an_honest_sender_waiting(
 
         assert answer == b""
         assert len(pipeline.kept) == 1
-        assert calls[0].exception(timeout=20).code() is grpc.StatusCode.CANCELLED
+        codes = {one.exception(timeout=60).code() for one in calls}
+        assert codes == {grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAVAILABLE}
     receiver.stop()
     assert "sender_stalled" in {refused.code for refused in pipeline.refused}
 
@@ -415,6 +446,49 @@ def test_a_call_without_a_message_is_ended_in_time(
     assert error.code() is grpc.StatusCode.CANCELLED
     receiver.stop()
     assert [refused.code for refused in pipeline.refused] == ["sender_stalled"]
+
+
+def test_while_memory_is_short_those_who_may_send_large_messages_wait_and_others_do_not(
+    open_grpc: OpenGrpc, pipeline: MemoryPipeline
+) -> None:
+    receiver = open_grpc(short_bytes=-(1 << 40), store_wait_s=0.2)
+    address, options = f"127.0.0.1:{receiver.port}", [("grpc.use_local_subchannel_pool", 1)]
+    ended = threading.Event()
+    with ExitStack() as open_channels:
+        known, unknown = (
+            open_channels.enter_context(grpc.insecure_channel(address, options=options))
+            for _ in range(2)
+        )
+        open_channels.callback(ended.set)
+        assert known.unary_unary(TRACES)(traces(), timeout=30) == b""
+        stalled = stall(unknown, ended)
+
+        refused = call(receiver, traces())
+        answer = known.unary_unary(TRACES)(traces(), timeout=30)
+
+        assert answer == b""
+        assert refused.code() is grpc.StatusCode.UNAVAILABLE
+        assert "google.rpc.retryinfo-bin" in trailers_of(refused)
+        assert not stalled.done()
+    receiver.stop()
+    assert [one.code for one in pipeline.refused if one.code == "busy"] == ["busy"]
+
+
+def test_a_new_sender_is_let_in_before_the_fifth_call_of_one_that_stalls(
+    open_grpc: OpenGrpc, pipeline: MemoryPipeline
+) -> None:
+    receiver = open_grpc()
+    ended = threading.Event()
+    with grpc.insecure_channel(f"127.0.0.1:{receiver.port}") as channel:
+        stalled = [stall(channel, ended) for _ in range(12)]
+
+        answer = call(receiver, traces())
+        codes = {one.code() for one in stalled if one.done()}
+        ended.set()
+
+    assert answer == b""
+    assert codes <= {grpc.StatusCode.UNAVAILABLE}
+    receiver.stop()
 
 
 def test_when_memory_is_short_few_large_messages_go_on(

@@ -25,6 +25,7 @@ from hansard_store.story_book import PlaceTaken, StoryBook
 from tests.collector.scanning.scanning_maker import PROJECT, Counting, Scanning
 from tests.compiler.compiling import compiled, item
 from tests.journeys.processes import environment
+from tests.store.by_hand import failing
 
 KILLED_BETWEEN = """
 import os, signal, sys
@@ -295,15 +296,13 @@ def test_a_scan_killed_between_fetch_and_record_leaves_the_story_to_the_next(
 
 
 def test_a_note_and_its_row_are_written_together_or_not_at_all(searching: Scanning) -> None:
-    searching.connection.execute(
-        "CREATE TRIGGER no BEFORE INSERT ON processed_story WHEN new.accepted"
-        " BEGIN SELECT RAISE(FAIL, 'no'); END"
-    )
-    with pytest.raises(Exception, match="no"):
+    with (
+        failing("BEFORE INSERT ON processed_story WHEN new.accepted"),
+        pytest.raises(Exception, match="fault"),
+    ):
         searching.scan()
     assert searching.notes() == []
     assert searching.rows("SELECT count(*) FROM event") == [(2,)]  # of the interests
-    searching.connection.execute("DROP TRIGGER no")
 
     searching.scan()
 

@@ -79,10 +79,21 @@ print(json.dumps(list(scorer_named("embeddings")(query, texts))))
 """
 
 
+def test_a_very_long_query_rates_like_a_long_one_of_the_same_words() -> None:
+    rate = scorer_named("embeddings")
+
+    some, many = (list(rate("refund money back " * times, _TEXTS)) for times in (1_000, 60_000))
+
+    assert all(abs(one - other) <= 100 for one, other in zip(some, many, strict=True))
+
+
 @pytest.mark.covers("CP-52")
-def test_two_processes_with_other_numbers_of_threads_rate_alike_to_the_last_digit() -> None:
+@pytest.mark.parametrize("question", [_QUESTION, _QUESTION * 4_000])
+def test_two_processes_with_other_numbers_of_threads_rate_alike_to_the_last_digit(
+    question: str,
+) -> None:
     texts = [f"{one} {at} " * (at % 40 + 1) for at, one in enumerate(_TEXTS * 40)]
-    given_ = json.dumps([_QUESTION, texts])
+    given_ = json.dumps([question, texts])
 
     found = {
         subprocess.run(

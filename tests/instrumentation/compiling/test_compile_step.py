@@ -6,6 +6,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -465,14 +466,17 @@ def test_a_model_that_shortens_is_a_step_inside_the_compile() -> None:
     "line", [{"fail": "overloaded"}, {"say": " "}, {"say": "a", "finish": "length"}]
 )
 def test_a_model_that_fails_to_shorten_replaces_nothing(line: Any) -> None:
+    # Without a place to cut it at, so that nothing else shortens it either.
+    content = "".join(sha256(bytes([number])).hexdigest() for number in range(200))
+    items = [SYSTEM, {**LARGE, "kind": "retrieval_doc", "content": content}, QUESTION]
     with running() as (spans, run):
         compressor = hansard.model_compressor(scripted(**line), "scripted-1")
-        compiled = run.compile_step(SHORTENED, compressor=compressor, **options())
+        compiled = run.compile_step(items, compressor=compressor, **options())
 
     told = columns(spans)["almanac"]
     assert (told["decisions"], told["reasons"]) == ("exclude", "compression_failed")
     assert not compiled.why("almanac").is_included
-    assert spans.payloads[told["payload_refs"]].decode() == LARGE["content"]
+    assert spans.payloads[told["payload_refs"]].decode() == content
 
 
 def test_a_run_that_is_not_recorded_compiles_and_asks_all_the_same() -> None:

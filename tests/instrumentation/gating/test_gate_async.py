@@ -24,6 +24,7 @@ from hansard.gating.errors import (
     LazyResult,
     MustAwait,
     PendingResult,
+    RunsFailed,
 )
 from hansard.gating.gate import Gate
 from hansard.gating.local_decisions import LocalDecisions
@@ -223,6 +224,9 @@ def driven(one: Run, act: Callable[[], Any]) -> None:
         act()
     except RAISED:
         assert one.work.ending != "returns"
+    except RunsFailed as some:
+        [error] = some.failed.values()
+        assert isinstance(error, RAISED)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

@@ -13,7 +13,7 @@ import pytest
 import hansard
 from hansard import approvals
 from hansard.config import load_settings
-from hansard.gating.errors import MustAwait, OutcomeUnknown
+from hansard.gating.errors import MustAwait, OutcomeUnknown, RunsFailed
 from hansard.gating.gate import Gate
 from hansard.gating.http_decisions import HttpDecisions
 from hansard_store.approval_records import ApprovalFilter
@@ -136,6 +136,9 @@ def test_the_server_has_the_end_that_was_awaited(
         PLAIN[way](one) if way in PLAIN else asyncio.run(main())
     except RAISED:
         assert ending != "returns"
+    except RunsFailed as some:
+        [error] = some.failed.values()
+        assert isinstance(error, RAISED)
 
     _told(one)
     assert one.work.done == (["Maria"] if ending == "returns" else [])

@@ -16,6 +16,7 @@ from hansard_store.approval_records import Action, Proposal
 from hansard_store.database import DataFolder
 from hansard_store.facade import Accountability
 from hansard_web.cli import commands
+from tests.store.by_hand import triggers_dropped
 from tests.web.cli.conftest import Cli
 
 EMAIL = {
@@ -266,11 +267,10 @@ def test_verify_sees_a_cut_end_by_the_heads_of_earlier_days(run: Cli, desk: Acco
     desk.keep_head()
     sound = run("events", "verify")
     connection = desk._connections.get()
-    for trigger in ("event_remains", "event_content_remains"):
-        connection.execute(f"DROP TRIGGER {trigger}")
 
-    connection.execute("DELETE FROM event_content WHERE event = 3")
-    connection.execute("DELETE FROM event WHERE seq = 3")
+    with triggers_dropped(connection):
+        connection.execute("DELETE FROM event_content WHERE event = 3")
+        connection.execute("DELETE FROM event WHERE seq = 3")
     cut = run("events", "verify")
 
     assert "whole; by 1 head that was kept of it" in sound.stdout
@@ -285,13 +285,13 @@ def test_verify_names_the_altered_row_and_a_cut_end(run: Cli, desk: Accountabili
     anchor = run("events", "head").stdout.strip()
     sound = run("events", "verify", "--anchor", anchor)
     connection = desk._connections.get()
-    for trigger in ("event_stays", "event_remains", "event_content_remains"):
-        connection.execute(f"DROP TRIGGER {trigger}")
 
-    connection.execute("DELETE FROM event_content WHERE event = 5")
-    connection.execute("DELETE FROM event WHERE seq = 5")
+    with triggers_dropped(connection):
+        connection.execute("DELETE FROM event_content WHERE event = 5")
+        connection.execute("DELETE FROM event WHERE seq = 5")
     unseen, cut = run("events", "verify"), run("events", "verify", "--anchor", anchor)
-    connection.execute("UPDATE event SET time_ns = time_ns + 1 WHERE seq = 2")
+    with triggers_dropped(connection):
+        connection.execute("UPDATE event SET time_ns = time_ns + 1 WHERE seq = 2")
     altered = run("events", "verify", "--json")
 
     assert (sound.exit_code, unseen.exit_code, cut.exit_code) == (0, 0, 1)

@@ -9,6 +9,7 @@ from typing import Any
 import apsw
 import pytest
 
+from hansard_compiler.records import RunRecord, StepRecord
 from tests.web.cli.conftest import Cli
 from tests.web.makers import RunMaker
 
@@ -136,6 +137,21 @@ def test_a_step_is_given_back_as_it_came_in(cli: Cli) -> None:
     span = raw["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
     assert span["spanId"] == step["span_id"]
     assert span["name"] == "invoke_agent research-assistant"
+
+
+@pytest.mark.covers("DM-16", "DM-17")
+def test_a_run_is_printed_as_its_records_in_the_order_its_steps_began(cli: Cli) -> None:
+    run_id = _research_run(cli)
+    shown = _json(cli, "runs", "show", run_id)
+
+    first, *lines = cli("runs", "record", run_id[:10]).stdout.splitlines()
+
+    run = RunRecord.model_validate_json(first)
+    steps = [StepRecord.model_validate_json(one) for one in lines]
+    assert (run.run_id, run.agent_name, run.status) == (run_id, shown["agent"], "completed")
+    assert [one.step_index for one in steps] == list(range(shown["span_count"]))
+    assert [one.started_at for one in steps] == sorted(one.started_at for one in steps)
+    assert {one.step_id for one in steps} == {one["step_id"] for one in shown["steps"]}
 
 
 def test_an_exported_run_holds_every_span(cli: Cli, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from hansard_store.database import DataFolder
 from hansard_store.verify import verify_store
 from hansard_web.cli import commands
 from tests.instrumentation.transcript_maker import call, result, user
+from tests.store.by_hand import triggers_dropped
 from tests.store.empty import empty_store
 
 Said = Callable[..., Result]
@@ -127,8 +128,8 @@ def test_a_row_that_does_not_decode_is_named_by_every_doctor(
     assert "4 messages decoded (4 of version 1)" in talk("doctor").stdout
     conversation = told(talk("show", "support-42", "--json"))["conversation_id"]
     damaged = apsw.Connection(str(folder.database))
-    damaged.execute("DROP TRIGGER transcript_message_kept_as_is")
-    damaged.execute("UPDATE transcript_message SET content = '{' WHERE position = 2")
+    with triggers_dropped(damaged):
+        damaged.execute("UPDATE transcript_message SET content = '{' WHERE position = 2")
     damaged.close()
 
     doctor = talk("doctor")

@@ -17,6 +17,7 @@ from tests.web.mcp.speaking import Speaker
 from tests.web.replay.stage import Stage, staging
 
 AGENT, READER, SENDER = "agent-token-1234", "reader-token-1234", "sender-token-1234"
+LOOKER = "looker-token-1234"
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
             parse_token(f"read+ingest+decide:{AGENT}"),
             parse_token(f"read+ingest:{READER}"),
             parse_token(f"ingest:{SENDER}"),
+            parse_token(f"read:{LOOKER}"),
         )
         settings = WebSettings(tokens=tokens, model_server=f"{stage.provider.address}/v1")
         with Served(create_app(stage.folder, pipeline, settings)) as server:

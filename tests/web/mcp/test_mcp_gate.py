@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.instrumentation.clients.provider import json_reply
-from tests.web.mcp.conftest import Office
+from tests.web.mcp.conftest import LOOKER, Office
+from tests.web.mcp.speaking import Speaker
 from tests.web.replay.test_replay_forward import recorded_run
 from tests.web.replay.test_replay_live import END, parted_fork
 
@@ -123,7 +124,8 @@ def test_what_the_token_may_not_do_is_refused_before_a_person_is_asked(office: O
     asked = waiting(office)
 
     replay = office.reader.call("replay", step_id=step_id).error
-    invalidate = office.reader.call("invalidate_memory", memory_id="ab" * 16, reason="no").error
+    looker = Speaker(office.url, LOOKER)
+    invalidate = looker.call("invalidate_memory", memory_id="ab" * 16, reason="no").error
 
     assert (replay["code"], invalidate["code"]) == ("scope_missing", "scope_missing")
     assert waiting(office) == asked
@@ -162,9 +164,11 @@ def test_memory_is_written_in_the_name_of_who_approved_it(office: Office) -> Non
 
 def _invalidated(office: Office, memory_id: str) -> Any:
     call = {"memory_id": memory_id, "reason": "we moved"}
-    first = office.agent.call("invalidate_memory", **call).answer
+    first = office.reader.call("invalidate_memory", **call).answer
     office.decide(first["approval_id"], "approve")
-    return office.agent.call("invalidate_memory", **call, confirmation=first["confirmation"]).answer
+    return office.reader.call(
+        "invalidate_memory", **call, confirmation=first["confirmation"]
+    ).answer
 
 
 def test_other_arguments_than_the_approved_ones_do_not_run(office: Office) -> None:

@@ -15,7 +15,7 @@ from hansard_store.facade import Accountability
 from hansard_web.cli import commands
 from hansard_web.mcp_server.asking import Api, Refused
 from tests.journeys.processes import HANSARD, environment
-from tests.web.mcp.conftest import READER, Office
+from tests.web.mcp.conftest import LOOKER, Office
 from tests.web.mcp.speaking import Told, told
 
 FACT = {
@@ -86,7 +86,7 @@ def test_a_running_server_is_asked_with_its_token(office: Office) -> None:
         ("list_runs", {}),
         ("invalidate_memory", {"memory_id": "ab" * 16, "reason": "no"}),
         arguments=["--url", office.url],
-        HANSARD_TOKEN=f"read+ingest:{READER}",
+        HANSARD_TOKEN=f"read:{LOOKER}",
     )
 
     assert runs.answer["items"]

@@ -13,6 +13,7 @@ from hansard_store.database import DataFolder
 from hansard_store.principals.errors import BadTokenName, TokenExists, UnknownToken
 from hansard_store.principals.model import CLAIMED, Scope
 from hansard_store.principals.service import Principals
+from hansard_web.cli.user import user_name
 from hansard_web.principals.attempts import MOST_ADDRESSES, Attempts
 from tests.journeys.processes import hansard as run_command
 from tests.journeys.processes import hosting
@@ -54,6 +55,24 @@ def test_the_printed_link_opens_signed_in_at_a_clean_address_until_the_server_st
     assert late.status_code == 422
     assert "hansard open" in late.text
     assert "Sign out" in kept.text  # the session is the store's, and outlives the server
+
+
+@pytest.mark.parametrize("is_used", [False, True], ids=["unused", "used"])
+def test_revoking_the_name_of_the_printed_link_ends_it_and_its_sessions(
+    is_used: bool, tmp_path: Path
+) -> None:
+    data = ("--data", str(tmp_path / "data"))
+    with hosting(tmp_path / "data") as server, browser() as before, browser() as after:
+        link = f"{server.http}{server.doors['link']}"
+        if is_used:
+            assert "Sign out" in before.get(link).text
+        revoked = run_command("tokens", "revoke", user_name(), *data)
+        late = [after.get(link), after.get(link)]
+        kept = before.get(f"{server.http}/approvals")
+
+    assert revoked.returncode == 0
+    assert [one.status_code for one in late] == [422, 422]
+    assert not any("Sign out" in one.text for one in [*late, kept])
 
 
 def test_a_link_for_one_use_is_used_up_and_is_of_one_server(folder: DataFolder) -> None:
@@ -126,10 +145,14 @@ def test_later_failures_of_an_address_wait_longer_and_no_other_address_does() ->
     now_s = [0.0]
     attempts = Attempts(lambda: now_s[0])
 
-    waits = [attempts.failed("10.0.0.1") for _ in range(12)]
-    other = attempts.failed("10.0.0.2")
+    def fail(address: str) -> float:
+        with attempts.failed(address) as wait_s:
+            return wait_s
+
+    waits = [fail("10.0.0.1") for _ in range(12)]
+    other = fail("10.0.0.2")
     now_s[0] = 601.0
-    after = attempts.failed("10.0.0.1")
+    after = fail("10.0.0.1")
 
     assert waits[:3] == [0, 0, 0]
     assert waits[3:] == sorted(waits[3:])
@@ -145,7 +168,8 @@ def test_failures_from_many_addresses_take_bounded_memory() -> None:
     attempts = Attempts(lambda: 0.0)
 
     for number in range(MOST_ADDRESSES + 500):
-        attempts.failed(f"address {number}")
+        with attempts.failed(f"address {number}"):
+            pass
 
     assert len(attempts._of) == MOST_ADDRESSES
 
@@ -188,7 +212,7 @@ def test_tokens_are_added_listed_and_revoked_by_commands_beside_a_running_server
     assert twice.returncode == 1
     assert known.status_code == 200
     assert (revoked.returncode, gone.status_code) == (0, 401)
-    [one] = json.loads(listed)["items"]
+    [one] = [each for each in json.loads(listed)["items"] if each["name"] == "ana"]
     assert (one["name"], one["scopes"], one["revoked_at"] is None) == (
         "ana", ["decide", "read"], False,
     )  # fmt: skip

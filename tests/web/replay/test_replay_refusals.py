@@ -18,7 +18,7 @@ import hansard
 from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_compiler.replay.request_fields import FIELDS
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database import open_for_maintenance, transaction
+from hansard_store.database import open_for_maintenance
 from hansard_store.payloads import blob_path
 from hansard_store.replays import add_replay, get_replay
 from hansard_web.readers import Readers
@@ -30,6 +30,7 @@ from hansard_web.settings import WebSettings, parse_token
 from hansard_web.sidecar.recording import Outlet
 from tests.instrumentation.clients.asking import CHAT, MESSAGES
 from tests.instrumentation.clients.provider import SECRET, json_reply
+from tests.store.by_hand import triggers_dropped
 from tests.store.test_replays import row
 from tests.web.replay.stage import ITEMS, SCRIPT, Stage, item, staging
 
@@ -598,8 +599,9 @@ def test_pages_are_answered_while_a_provider_is_waited_for(stage: Stage) -> None
 def test_a_replay_reads_no_event_log(own_stage: Stage) -> None:
     step_id = own_stage.compiled_call("openai")
     connection = open_for_maintenance(own_stage.folder)
-    with transaction(connection):
-        connection.execute("DROP TABLE event")
+    connection.execute("PRAGMA foreign_keys = OFF")
+    with triggers_dropped(connection):
+        connection.execute("DELETE FROM event")
     connection.close()
 
     told = own_stage.replay(step_id)

@@ -1,15 +1,18 @@
 """Runs and steps as models: from the spans alone the same as from the store.
 
 `of_spans` follows the table "Models and spans" of docs/semantic-conventions.md and knows nothing of
-the store; `of_store` reads what the API says.
+the store; `of_store` reads the record that the API answers, and the published schemas hold it.
 """
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, TracesData
 
 from hansard_compiler.records import RunRecord, StepRecord
@@ -25,13 +28,7 @@ BY_OPERATION = {
     "update_memory": "memory_write",
     "hansard.policy.check": "policy_check",
 }
-BY_ROLE = {
-    "llm": "model_call",
-    "embedding": "model_call",
-    "tool": "tool_call",
-    "memory": "memory_write",
-    "policy": "policy_check",
-}
+SCHEMAS = Path(__file__).parents[3] / "docs" / "schemas"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -91,39 +88,18 @@ def metadata(told: Json, prefix: str) -> Json:
 
 
 def of_store(agent: Agent, run_id: str) -> tuple[RunRecord, list[StepRecord]]:
-    words = {"ok": "completed", "unset": "completed", "error": "failed", "cancelled": "cancelled"}
-    found = agent.get(f"/v1/runs/{run_id}")
-    listed = agent.get(f"/v1/runs/{run_id}/steps?limit=500")["items"]
-    listed.sort(key=lambda one: (int(one["start_ns"]), one["span_id"]))
-    whole = [agent.step(one["step_id"]) for one in listed]
-    [root] = [one for one in whole if one["parent_span_id"] is None]
-    run = RunRecord(
-        run_id=run_id,
-        agent_name=found["agent"],
-        domain=found["domain"],
-        user_goal=found["first_input"],
-        started_at=at(int(found["started_ns"])),
-        ended_at=at(int(found["ended_ns"])),
-        status=words[found["status"]],  # type: ignore[arg-type]
-        metadata=metadata(root["attributes"], "hansard.run.metadata."),
-    )
-    steps = [
-        StepRecord(
-            step_id=one["step_id"],
-            run_id=one["run_id"],
-            step_index=index,
-            step_kind=BY_ROLE.get(one["role"], "other"),  # type: ignore[arg-type]
-            started_at=at(int(one["start_ns"])),
-            ended_at=at(int(one["end_ns"])),
-            status=words[one["status"]],  # type: ignore[arg-type]
-            metadata=metadata(one["attributes"], "hansard.step.metadata."),
-        )
-        for index, one in enumerate(whole)
-    ]
-    return run, steps
+    """Read the record over the API, page by page, with nothing but the models."""
+    pages: list[Json] = []
+    cursor = ""
+    while not pages or cursor:
+        pages.append(agent.get(f"/v1/runs/{run_id}/record?limit=3{cursor}"))
+        cursor = pages[-1]["next_cursor"] and f"&cursor={pages[-1]['next_cursor']}"
+    steps = [StepRecord.model_validate(one) for page in pages for one in page["steps"]]
+    assert {page["total"] for page in pages} == {len(steps)}
+    return RunRecord.model_validate(pages[0]["run"]), steps
 
 
-@pytest.mark.covers("DM-26")
+@pytest.mark.covers("DM-16", "DM-17", "DM-18", "DM-26")
 def test_from_spans_alone_runs_steps_and_decisions_are_those_of_the_store(agent: Agent) -> None:
     begun = {"domain": "support", "user_goal": "Refund order 7", "metadata": {"order": 7}}
     run_id = agent.start(**begun)
@@ -154,6 +130,11 @@ def test_from_spans_alone_runs_steps_and_decisions_are_those_of_the_store(agent:
 
     run, steps = of_spans(spans)
     assert (run, steps) == of_store(agent, run_id)
+    _fits_published_schemas(agent, run_id)
+    [whole] = [one for one in agent.get("/v1/runs")["items"] if one["run_id"] == run_id]
+    assert whole["user_goal"] == agent.get(f"/v1/runs/{run_id}")["user_goal"] == "Refund order 7"
+    rows = agent.get("/v1/sql?q=SELECT+domain,user_goal+FROM+runs")["rows"]
+    assert rows == [["support", "Refund order 7"]]
     assert (run.status, run.metadata) == ("failed", {"order": 7})
     assert {one.step_kind for one in steps} >= {
         "model_call", "tool_call", "memory_write", "policy_check", "other",
@@ -175,3 +156,30 @@ def _decisions(span: Span) -> list[tuple[str, ...]]:
     }
     names = ("ids", "decisions", "reasons")
     return list(zip(*(lists[f"hansard.item.{name}"] for name in names), strict=True))
+
+
+def _fits_published_schemas(agent: Agent, run_id: str) -> None:
+    told = agent.get(f"/v1/runs/{run_id}/record")
+    for name, values in (("RunRecord", [told["run"]]), ("StepRecord", told["steps"])):
+        check = Draft202012Validator(json.loads((SCHEMAS / f"{name}.json").read_bytes()))
+        assert [list(check.iter_errors(one)) for one in values] == [[]] * len(values)
+
+
+@pytest.mark.covers("DM-19")
+def test_status_of_the_record_goes_from_running_to_each_of_its_ends(agent: Agent) -> None:
+    def told(run_id: str) -> tuple[str, Any, list[str]]:
+        record = agent.get(f"/v1/runs/{run_id}/record")
+        steps = [one["status"] for one in record["steps"]]
+        return record["run"]["status"], record["run"]["ended_at"], steps
+
+    ends = ("completed", "failed", "cancelled")
+    begun = {end: agent.start(domain="support", user_goal="x") for end in ends}
+    running = {end: told(run_id) for end, run_id in begun.items()}
+    for end, run_id in begun.items():
+        agent.tell(f"/v1/runs/{run_id}/end", {"status": end})
+
+    assert list(running.values()) == [("running", None, ["running"])] * 3
+    for end, run_id in begun.items():
+        status, ended_at, steps = told(run_id)
+        assert (status, steps) == (end, [end])
+        assert ended_at is not None

@@ -1,0 +1,143 @@
+"""Calls that are cut off inside of groups of exceptions, and calls that fork."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from contextlib import suppress
+from typing import Any
+
+import pytest
+import requests
+import trio
+
+import hansard
+from hansard.errors import NotDecoratable
+from tests.instrumentation.gating.gates import Desk, state_of
+
+BROKEN = ValueError("no such person")
+
+
+def raising(error: BaseException) -> Any:
+    def send(to: str) -> None:
+        raise error
+
+    return hansard.tool(send, effect="write", name="send")
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [
+        (BaseExceptionGroup("a", [BROKEN, asyncio.CancelledError()]), "unknown"),
+        (BaseExceptionGroup("a", [BaseExceptionGroup("b", [KeyboardInterrupt()])]), "unknown"),
+        (BaseExceptionGroup("a", [BROKEN, BaseExceptionGroup("b", [SystemExit(0)])]), "unknown"),
+        (ExceptionGroup("a", [BROKEN, ExceptionGroup("b", [TimeoutError()])]), "unknown"),
+        (ExceptionGroup("a", [trio.TooSlowError()]), "unknown"),
+        (trio.TooSlowError(), "unknown"),
+        (SystemExit(1), "unknown"),
+        (subprocess.TimeoutExpired("scp", 3), "unknown"),
+        (requests.ReadTimeout(), "unknown"),
+        (ExceptionGroup("a", [BROKEN, ExceptionGroup("b", [LookupError()])]), "failed"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else repr(value)[:60],
+)
+def test_what_was_cut_off_somewhere_in_a_group_is_unknown(
+    store: Desk, error: BaseException, state: str
+) -> None:
+    gate = store.gate(raising(error))
+    identity = store.approve(gate.call("send", {"to": "Maria"}))
+
+    with pytest.raises(type(error)):
+        gate.run(identity)
+
+    assert state_of(gate, identity) == ("approved", state)
+
+
+def test_a_nursery_of_trio_that_is_cancelled_from_outside_is_unknown(store: Desk) -> None:
+    done: list[str] = []
+
+    async def send(to: str) -> None:
+        async with trio.open_nursery() as nursery:
+            done.append(to)
+            nursery.start_soon(trio.sleep, 5)
+            nursery.start_soon(trio.sleep, 6)
+
+    gate = store.gate(hansard.tool(send, effect="write"))
+    identity = store.approve(gate.call("send", {"to": "Maria"}))
+
+    async def main() -> None:
+        with trio.move_on_after(0.05):
+            await gate.arun(identity)
+
+    trio.run(main)
+
+    assert done == ["Maria"]
+    assert state_of(gate, identity) == ("approved", "unknown")
+
+
+def test_a_task_group_with_a_timeout_in_a_child_is_unknown(store: Desk) -> None:
+    async def send(to: str) -> None:
+        async def one() -> None:
+            async with asyncio.timeout(0.01):
+                await asyncio.sleep(5)
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(one())
+
+    gate = store.gate(hansard.tool(send, effect="write"))
+    identity = store.approve(gate.call("send", {"to": "Maria"}))
+
+    with pytest.raises(ExceptionGroup):
+        asyncio.run(gate.arun(identity))
+
+    assert state_of(gate, identity) == ("approved", "unknown")
+
+
+@pytest.mark.parametrize("effect", ["read", "write"])
+def test_only_the_process_that_claimed_a_call_records_its_end(store: Desk, effect: Any) -> None:
+    me = os.getpid()
+
+    def send(to: str) -> str:
+        child = os.fork()
+        if child == 0:
+            return "the child is first"
+        os.waitpid(child, 0)
+        raise BROKEN
+
+    gate = store.gate(hansard.tool(send, effect=effect))
+    try:
+        with suppress(ValueError):
+            if effect == "read":
+                gate.call("send", {"to": "Maria"})
+            else:
+                identity = store.approve(gate.call("send", {"to": "Maria"}))
+                gate.run(identity)
+    finally:
+        if os.getpid() != me:
+            os._exit(0)
+
+    if effect == "write":
+        assert state_of(gate, identity) == ("approved", "failed")
+    else:
+        assert store.events() == ["tool.called send", "tool.returned send"]
+        assert store.store.events(limit=1)[0].contents["error"] == "ValueError"
+
+
+def test_a_function_that_is_given_with_an_effect_is_a_tool(store: Desk) -> None:
+    done: list[str] = []
+
+    def send(to: str) -> None:
+        done.append(to)
+
+    gate = store.gate(hansard.tool(send, effect="write", describe="Send to {to}"))
+    identity = store.approve(gate.call("send", {"to": "Maria"}))
+    gate.run(identity)
+
+    assert done == ["Maria"]
+    assert state_of(gate, identity) == ("approved", "done")
+
+
+def test_what_is_no_function_is_refused_when_the_tool_is_made() -> None:
+    with pytest.raises(NotDecoratable):
+        hansard.tool("send", effect="write")  # type: ignore[call-overload]

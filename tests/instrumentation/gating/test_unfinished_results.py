@@ -1,0 +1,315 @@
+"""A tool whose result holds what has not run: the call is never recorded as executed."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import dataclasses
+import itertools
+import time
+import types
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+
+import hansard
+from hansard import approvals
+from hansard.chat import ChatGate, TextChannel
+from hansard.gating.errors import UnfinishedResult
+from hansard.gating.unfinished import find_unfinished
+from tests.instrumentation.gating.gates import Desk, state_of
+
+RAN: list[str] = []
+
+
+async def send(to: str = "Maria") -> str:
+    RAN.append(to)
+    return f"sent to {to}"
+
+
+def pieces() -> Iterator[str]:
+    RAN.append("pieces")
+    yield "sent"
+
+
+async def apieces() -> Any:
+    RAN.append("apieces")
+    yield "sent"
+
+
+@dataclass
+class Job:
+    name: str
+    work: Any = field(default=None, repr=False)
+
+
+@dataclass(slots=True)
+class Slotted:
+    work: Any
+
+
+class Pair(NamedTuple):
+    name: str
+    work: Any
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    work: Any
+
+
+class Own:
+    def __init__(self, work: Any) -> None:
+        self.work = work
+
+
+class OwnSlots:
+    __slots__ = ("work",)
+
+    def __init__(self, work: Any) -> None:
+        self.work = work
+
+
+class Bag(dict[str, Any]):
+    pass
+
+
+HOLDERS: dict[str, Callable[[Any], Any]] = {
+    "tuple": lambda work: (1, work),
+    "list": lambda work: [work],
+    "dict": lambda work: {"job": work},
+    "key": lambda work: {work: 1},
+    "set": lambda work: {work},
+    "frozenset": lambda work: frozenset({work}),
+    "deque": lambda work: collections.deque([work]),
+    "defaultdict": lambda work: collections.defaultdict(list, a=[work]),
+    "own dict": lambda work: Bag(job=work),
+    "proxy": lambda work: types.MappingProxyType({"job": work}),
+    "values": lambda work: {"job": work}.values(),
+    "dataclass": lambda work: Job("a", work),
+    "slots": Slotted,
+    "named tuple": lambda work: Pair("a", work),
+    "pydantic": lambda work: Model(work=work),
+    "namespace": lambda work: types.SimpleNamespace(work=work),
+    "zip": lambda work: zip([work], [1], strict=True),
+    "iterator": lambda work: iter([work]),
+    "chain": lambda work: itertools.chain([1], [[work]]),
+    "deep": lambda work: {"a": [({"b": (Job("c", [work]),)},)]},
+    "late": lambda work: [*range(5_000), {"a": work}],
+}
+LAZY: dict[str, Callable[[], Any]] = {
+    "coroutine": send,
+    "generator": pieces,
+    "async generator": apieces,
+    "map": lambda: map(RAN.append, ["mapped"]),
+    "filter": lambda: filter(RAN.append, ["filtered"]),
+    "starmap": lambda: itertools.starmap(RAN.append, [("starred",)]),
+    "future": Future,
+}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_ran() -> Iterator[None]:
+    RAN.clear()
+    yield
+    assert RAN == []
+
+
+def close(made: Any) -> None:
+    """End a coroutine, so that nobody warns that it was never awaited."""
+    if hasattr(made, "close"):
+        made.close()
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_a_coroutine_in_a_result_is_found_wherever_it_stands(holder: str) -> None:
+    work = send()
+
+    found = find_unfinished(HOLDERS[holder](work))
+    close(work)
+    after = find_unfinished(HOLDERS[holder](work))
+
+    assert found is not None
+    assert found.kind == "coroutine"
+    assert after is None  # closed: nothing of it is still to come
+
+
+@pytest.mark.parametrize("lazy", LAZY)
+@pytest.mark.parametrize("is_read", [False, True])
+@pytest.mark.parametrize("is_awaited", [False, True])
+def test_a_call_whose_result_holds_what_has_not_run_is_never_executed(
+    store: Desk, lazy: str, *, is_read: bool, is_awaited: bool
+) -> None:
+    made = LAZY[lazy]()
+
+    def plain(to: str) -> Any:
+        return {"to": to, "jobs": [made]}
+
+    async def awaited(to: str) -> Any:
+        return {"to": to, "jobs": [made]}
+
+    tool = hansard.tool(effect="read" if is_read else "write", name="send")(
+        awaited if is_awaited else plain
+    )
+    gate = store.gate(tool)
+
+    def act() -> None:
+        answer = gate.call("send", {"to": "Maria"})
+        gate.run(store.approve(answer))
+
+    with pytest.raises(UnfinishedResult, match=r"\['jobs'\]\[0\]") as raised:
+        act()
+    close(made)
+
+    assert raised.value.tool == "send"
+    assert not [one for one in store.events() if "executed" in one]
+    if not is_read:
+        [one] = store.store.approvals()
+        assert state_of(gate, one.approval_id) == ("approved", "unknown")
+
+
+@pytest.mark.parametrize("lazy", ["map", "filter", "starmap"])
+def test_a_lazy_iterator_as_the_whole_result_is_found_too(store: Desk, lazy: str) -> None:
+    gate = store.gate(hansard.tool(effect="write", name="send")(lambda to: LAZY[lazy]()))
+
+    with pytest.raises(UnfinishedResult, match=lazy):
+        gate.run(store.approve(gate.call("send", {"to": "Maria"})))
+
+
+def test_a_task_that_still_runs_is_found_and_one_that_is_done_is_a_value(store: Desk) -> None:
+    async def main() -> list[str]:
+        gate = store.gate(hansard.tool(effect="write", name="send")(begin))
+        states = []
+        for is_done in (False, True):
+            task = asyncio.create_task(asyncio.sleep(0))
+            if is_done:
+                await task
+            begun.append(task)
+            answer = await gate.acall("send", {"to": "Maria"})
+            identity = store.approve(answer)
+            try:
+                await gate.arun(identity)
+            except UnfinishedResult as error:
+                states.append(error.kind)
+            states.append(state_of(gate, identity)[1])
+            await task
+        return states
+
+    begun: list[Any] = []
+
+    def begin(to: str) -> Any:
+        return {"task": begun[-1]}
+
+    assert asyncio.run(main()) == ["Task", "unknown", "done"]
+
+
+def test_what_has_ended_and_what_is_no_work_is_a_value() -> None:
+    read = pieces()
+    read.close()
+    done: Future[int] = Future()
+    done.set_result(1)
+    client = Own([Future(), (one for one in "a")])  # an object with a task and a stream of its own
+    values = [
+        read, done, send, Own, client, open, len, lambda: 1, zip([1], [2], strict=True), {1: 2},
+        range(3), itertools.chain([1], [2]), Model(work=1), time, b"x", object(), Job("a"),
+    ]  # fmt: skip
+
+    found = [find_unfinished({"value": one}) for one in values]
+
+    assert found == [None] * len(values)
+
+
+@pytest.mark.parametrize("kind", [Own, OwnSlots])
+def test_a_coroutine_that_nobody_began_counts_in_any_object(kind: Callable[[Any], Any]) -> None:
+    work = send()
+
+    found = find_unfinished([kind({"a": kind([work])})])
+    close(work)
+
+    assert found is not None
+    assert found.where == "[0].work['a'].work[0]"
+
+
+def test_a_hostile_class_breaks_nothing_and_a_cycle_ends() -> None:
+    class Hostile:
+        def __getattribute__(self, name: str) -> Any:
+            raise RuntimeError(name)
+
+        def __hash__(self) -> int:
+            raise RuntimeError
+
+    class Sneaky(list[Any]):
+        def __iter__(self) -> Iterator[Any]:
+            raise RuntimeError
+
+    work = send()
+    cycle: list[Any] = [Hostile()]
+    cycle.append(cycle)
+    cycle.append(Sneaky([work]))
+
+    found = find_unfinished(cycle)
+    close(work)
+
+    assert found is not None
+    assert found.where == "[2][0]"
+
+
+def test_a_large_result_takes_bounded_time() -> None:
+    large = [{"id": number, "tags": ["a", "b"], "at": (1, 2)} for number in range(200_000)]
+
+    before_s = time.process_time()
+    assert find_unfinished(large) is None
+
+    assert time.process_time() - before_s < 1.0
+
+
+def test_a_chat_says_that_nobody_knows(store: Desk) -> None:
+    work = send()
+    said: list[str] = []
+
+    @hansard.tool(effect="write", name="mail", describe="Mail {to}")
+    def mail(to: str) -> Any:
+        return (to, work)
+
+    def agent(message: str) -> str:
+        chat.gate.call("mail", {"to": "Maria"})
+        return "Shall I?"
+
+    chat = ChatGate(
+        TextChannel("chat", said.append), agent=agent, tools=[mail], decisions=store.decisions
+    )
+    chat.handle("mail Maria")
+    chat.handle("yes", by="ana")
+    close(work)
+
+    assert "may have run, nobody knows" in said[-1]
+    assert not [one for one in said if one.startswith("Done")]
+
+
+def test_a_person_settles_a_call_with_such_a_result(store: Desk) -> None:
+    work = send()
+    gate = store.gate(hansard.tool(effect="write", name="send")(lambda to: [work]))
+    identity = store.approve(gate.call("send", {"to": "Maria"}))
+    with pytest.raises(UnfinishedResult):
+        gate.run(identity)
+    close(work)
+
+    with gate:
+        approvals.settle(identity, ran=False, note="the outbox is empty")
+
+    assert state_of(gate, identity) == ("approved", "not_run")
+
+
+def test_every_holder_is_judged_as_its_copy_is() -> None:
+    """What makes a result of a result (asdict, copies) changes nothing about it."""
+    work = send()
+    job = Job("a", [work])
+
+    found = [find_unfinished(one) for one in (job, vars(job), dataclasses.replace(job))]
+    close(work)
+
+    assert [one is not None for one in found] == [True] * 3
