@@ -1,4 +1,8 @@
-"""Killing a write: done in a child of a fork, so that the one who looks afterwards lives on."""
+"""Killing a write: done in a child of a fork, so that the one who looks afterwards lives on.
+
+For programs of one thread, not for tests beside each other: a lock that another thread holds while
+a process forks stays locked in the child.
+"""
 
 from __future__ import annotations
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import json
 import shutil
-import signal
 import sqlite3
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from functools import cache
@@ -21,17 +22,16 @@ from hansard_store.audit_desk import AuditDesk
 from hansard_store.database import (
     DataFolder,
     begin_repair,
-    open_for_accountability,
     open_for_maintenance,
     open_reader,
     transaction,
 )
 from hansard_store.event_types import EventFilter
-from hansard_store.verification.seals import SealCheck, SealReport
 from tests.store.by_hand import triggers_dropped
 from tests.store.empty import empty_store
-from tests.store.killing import is_killed
+from tests.store.killed_seals import found
 
+ROOT = Path(__file__).parents[2]
 _ROWS = 3
 _BYTES = {"BLOB": lambda n: bytes([n]) * 16, "REAL": lambda n: n / 2, "TEXT": lambda n: f"w {n}"}
 
@@ -102,15 +102,6 @@ def _alter(folder: DataFolder, sql: str, *values: Any) -> int:
     plain.commit()
     plain.close()
     return changed
-
-
-def found(folder: DataFolder) -> tuple[list[tuple[str, str, str]], SealReport]:
-    reader = open_reader(folder)
-    check = SealCheck(reader, folder.key())
-    try:
-        return list(check.run()), check.report
-    finally:
-        reader.close()
 
 
 def test_rows_as_hansard_wrote_them_fit_and_what_is_not_sealed_is_counted(
@@ -333,26 +324,14 @@ def test_a_change_between_reading_and_sealing_is_sealed_the_next_time(store: Dat
 
 
 def test_a_kill_before_any_statement_of_a_seal_raises_no_alarm(store: DataFolder) -> None:
-    statement = 0
-    while is_killed(lambda left=statement: _seal_and_die(store, left)):  # type: ignore[misc]
-        assert found(store)[0] == []
-        statement += 1
-    assert statement > 10
-    assert found(store) == ([], found(store)[1])
+    program = [sys.executable, "-m", "tests.store.killed_seals", str(store.path)]
+    ended = subprocess.run(program, cwd=ROOT, stdout=subprocess.PIPE, timeout=120, check=True)
+    told = json.loads(ended.stdout)
 
-
-def _seal_and_die(folder: DataFolder, left: int) -> None:
-    connection = open_for_accountability(folder)
-
-    def trace(_: apsw.Cursor, sql: str, bindings: object) -> bool:
-        nonlocal left
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        left -= 1
-        return True
-
-    connection.exec_trace = trace
-    seal(connection, folder.key())
+    assert told["named"] == []
+    assert told["kills"] > 10
+    problems, report = found(store)
+    assert (problems, report.unsealed) == ([], 0)
 
 
 def test_a_large_backlog_is_sealed_in_several_seals(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from urllib.request import Request, urlopen
@@ -97,9 +98,10 @@ def test_every_page_is_told(feed: RunFeed, runs: RunMaker) -> None:
     assert [names(seen) for seen in asyncio.run(follow())] == [{"one"}] * 3
 
 
-def test_a_page_is_told_though_the_poller_comes_late(
-    runs: RunMaker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def with_late_poller(
+    runs: RunMaker, monkeypatch: pytest.MonkeyPatch, before: Callable[[], object]
+) -> tuple[Batch, Batch]:
+    """Follow a feed that looks only when a run `after` came, after what was there before."""
     may_run = threading.Event()
 
     class Late(threading.Thread):
@@ -109,21 +111,44 @@ def test_a_page_is_told_though_the_poller_comes_late(
 
     monkeypatch.setattr("hansard_web.live.Thread", Late)
     feed = RunFeed(runs.folder)
+    before()
 
-    runs.run("before")
-
-    async def follow() -> list[Batch]:
+    async def follow() -> tuple[Batch, Batch]:
         stream = feed.follow(after=0)
         async with asyncio.timeout(20):
-            before = await anext(stream)
+            first = await anext(stream)
             await asyncio.to_thread(runs.run, "after")
             may_run.set()
-            return [before, await anext(stream)]
+            return first, await anext(stream)
 
-    before, after = asyncio.run(follow())
-    feed.close()
+    try:
+        return asyncio.run(follow())
+    finally:
+        may_run.set()
+        feed.close()
+
+
+def test_a_page_is_told_though_the_poller_comes_late(
+    runs: RunMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, after = with_late_poller(runs, monkeypatch, lambda: runs.run("before"))
 
     assert (names([before]), names([after])) == ({"before"}, {"after"})
+
+
+def test_a_page_is_told_what_comes_after_a_flood_that_the_poller_sees_late(
+    runs: RunMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flood() -> None:
+        with runs.store.batch():
+            for number in range(3 * MOST_PENDING):
+                runs.store.span("root", run=f"run {number}")
+
+    before, after = with_late_poller(runs, monkeypatch, flood)
+
+    assert before.is_resync
+    assert after.is_resync or names([after]) == {"after"}
+    assert after.seq > before.seq
 
 
 def test_closing_the_feed_ends_every_stream(runs: RunMaker) -> None:
@@ -157,7 +182,10 @@ def stream(
 
 def _messages(lines: Iterator[str]) -> Iterator[dict[str, str]]:
     message: dict[str, list[str]] = {}
+    until_s = time.monotonic() + 30
     for line in lines:
+        # Comments keep the connection, so no read takes long.
+        assert time.monotonic() < until_s, "no message came"
         if line.startswith(":"):
             continue
         if not line:

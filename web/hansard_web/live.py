@@ -33,6 +33,15 @@ class Batch:
     is_resync: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """What changed up to a change_seq; of a flood only that there were too many to list."""
+
+    runs: Sequence[RunItem]
+    seq: int
+    is_flood: bool = False
+
+
 class _Follower:
     """Changes that one open page has not been sent yet. Only its event loop touches it."""
 
@@ -60,10 +69,26 @@ class _Follower:
             self._pending.clear()
         self.news.set()
 
-    def catch_up(self, changes: Sequence[RunItem]) -> None:
+    def fall_behind(self, seq: int) -> None:
+        """More runs changed, up to that change_seq, than are told one by one."""
+        if seq <= self._after:
+            return
+        self._seq = max(self._seq, seq)
+        self._is_behind = True
+        self._pending.clear()
+        self.news.set()
+
+    def catch_up(self, found: _Changes) -> None:
         """Add everything that happened before now; the poller need not tell it again."""
-        self.offer(changes)
-        self._after = _last(changes, self._after)
+        self.tell(found)
+        self._after = max(self._after, found.seq)
+
+    def tell(self, found: _Changes) -> None:
+        """Add changes, whether or not all of them are listed."""
+        if found.is_flood:
+            self.fall_behind(found.seq)
+        else:
+            self.offer(found.runs)
 
     def take(self) -> Batch | None:
         """Return everything pending as one batch, None when there is nothing."""
@@ -126,7 +151,7 @@ class RunFeed:
                 if not self._followers and not self._closing.is_set():
                     self._wanted.clear()
 
-    def _read_since(self, seq: int) -> list[RunItem]:
+    def _read_since(self, seq: int) -> _Changes:
         connection = open_reader(self._folder)
         try:
             return _changes(connection, after=seq)
@@ -148,27 +173,25 @@ class RunFeed:
         if found != self._version:
             self._version = found
             changes = _changes(self._connection, after=self._seq)
-            is_flood = len(changes) > MOST_PENDING
-            # Read before it is published: what a page then loads afresh has all up to here.
-            self._seq = last_change(self._connection) if is_flood else _last(changes, self._seq)
+            self._seq = changes.seq
             self._publish(changes)
 
-    def _publish(self, changes: Sequence[RunItem]) -> None:
+    def _publish(self, changes: _Changes) -> None:
         with self._lock:
             followers = tuple(self._followers)
         for follower in followers:
-            _call(follower.loop, follower.offer, changes)
+            _call(follower.loop, follower.tell, changes)
 
 
-def _changes(connection: apsw.Connection, *, after: int) -> list[RunItem]:
-    """Return at most so many changes that every follower sees that it is behind."""
-    return changed_runs(
+def _changes(connection: apsw.Connection, *, after: int) -> _Changes:
+    """Return what changed after that change_seq."""
+    runs = changed_runs(
         connection, since_change=after, now_ns=time.time_ns(), limit=MOST_PENDING + 1
     )
-
-
-def _last(changes: Sequence[RunItem], seq: int) -> int:
-    return changes[-1].change_seq if changes else seq
+    if len(runs) <= MOST_PENDING:
+        return _Changes(runs, runs[-1].change_seq if runs else after)
+    # Read before it is told: what a page then loads afresh has all up to here.
+    return _Changes((), last_change(connection), is_flood=True)
 
 
 def _call(loop: asyncio.AbstractEventLoop, act: Callable[..., None], *arguments: object) -> None:

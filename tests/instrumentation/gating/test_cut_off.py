@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import json
 import subprocess
-from contextlib import suppress
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ import hansard
 from hansard.errors import NotDecoratable
 from tests.instrumentation.gating.gates import Desk, state_of
 
+ROOT = Path(__file__).parents[3]
 BROKEN = ValueError("no such person")
 
 
@@ -95,33 +97,16 @@ def test_a_task_group_with_a_timeout_in_a_child_is_unknown(store: Desk) -> None:
 
 
 @pytest.mark.parametrize("effect", ["read", "write"])
-def test_only_the_process_that_claimed_a_call_records_its_end(store: Desk, effect: Any) -> None:
-    me = os.getpid()
-
-    def send(to: str) -> str:
-        child = os.fork()
-        if child == 0:
-            return "the child is first"
-        os.waitpid(child, 0)
-        raise BROKEN
-
-    gate = store.gate(hansard.tool(send, effect=effect))
-    try:
-        with suppress(ValueError):
-            if effect == "read":
-                gate.call("send", {"to": "Maria"})
-            else:
-                identity = store.approve(gate.call("send", {"to": "Maria"}))
-                gate.run(identity)
-    finally:
-        if os.getpid() != me:
-            os._exit(0)
+def test_only_the_process_that_claimed_a_call_records_its_end(tmp_path: Path, effect: str) -> None:
+    program = [sys.executable, "-m", "tests.instrumentation.gating.forked", str(tmp_path), effect]
+    ended = subprocess.run(program, cwd=ROOT, stdout=subprocess.PIPE, timeout=60, check=True)
+    told = json.loads(ended.stdout)
 
     if effect == "write":
-        assert state_of(gate, identity) == ("approved", "failed")
+        assert told["state"] == ["approved", "failed"]
     else:
-        assert store.events() == ["tool.called send", "tool.returned send"]
-        assert store.store.events(limit=1)[0].contents["error"] == "ValueError"
+        assert told["events"] == ["tool.called send", "tool.returned send"]
+        assert told["error"] == "ValueError"
 
 
 def test_a_function_that_is_given_with_an_effect_is_a_tool(store: Desk) -> None:
