@@ -19,7 +19,7 @@ from google.protobuf.message import Message
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.ingest import Signal
-from hansard_collector.split_secrets import cut_split_secrets, may_hold_stream
+from hansard_collector.split_secrets import cut_split_secrets
 from hansard_compiler.cleaning import (
     LOG_LEVELS,
     METRIC_LEVELS,
@@ -72,7 +72,7 @@ class RetentionPolicy:
         return known
 
     def _is_clean(self, raw: bytes) -> bool:
-        return not self._redactor.scan_bytes(raw) and not may_hold_stream(raw)
+        return not self._redactor.scan_bytes(raw)
 
     def apply(self, signal: Signal, message: Message) -> Removed:
         """Remove from a request what the mode does not keep; say what, by item.
@@ -89,7 +89,7 @@ class RetentionPolicy:
         return _by_item(signal, message, self._cleaner.withhold)
 
     def _redact(self, part: Message, prefix: str) -> Counter[tuple[str, str]]:
-        # Streams first: of a secret that one chunk holds nearly whole, no end is to be left.
+        # First: of a secret that one event holds nearly whole, no end is to be left.
         found = cut_split_secrets(part, self._redactor) if isinstance(part, Span) else Counter()
         return found + self._cleaner.redact(part, prefix)
 

@@ -1,7 +1,6 @@
-"""Secrets in the chunks of a stream: no chunk shows one, the answer put together of them would.
+"""Secrets in a stream whose chunks are events of a span: no event shows one, all of them do.
 
-A provider sends `sk-an`, then `t-api03-…`. What a stream says is searched and shown whole, so it is
-cleaned whole: the first chunk gets all of a text in which a secret was found, the others nothing.
+Streams inside of one text are the redactor's (`hansard_compiler.redaction_streams`).
 """
 
 from __future__ import annotations
@@ -11,64 +10,49 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from hansard_collector.dialects import mlflow, openai_stream
-from hansard_collector.dialects.values import mapping, opened
 from hansard_compiler.cleaning import Removed
 from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction_streams import clean_chunks
 
-_MARK = openai_stream.CHUNK.encode()
-
-
-def may_hold_stream(raw: bytes) -> bool:
-    """Return whether serialised telemetry may hold chunks of a stream; False is certain."""
-    return _MARK in raw
+_CHUNK = "chunk"  # in the names of such events: of MLflow, Traceloop and others
 
 
 def cut_split_secrets(span: Any, redactor: Redactor) -> Removed:
-    """Cut the secrets out of the streams of a span, in place; say what went."""
+    """Cut the secrets out of the chunks among a span's events, in place; say what went."""
+    series: defaultdict[str, list[Any]] = defaultdict(list)
+    for event in span.events:
+        if _CHUNK in event.name:
+            for pair in event.attributes:
+                if pair.value.string_value:
+                    series[pair.key].append(pair.value)
     found: Removed = Counter()
-    for pair in span.attributes:
-        if openai_stream.CHUNK in pair.value.string_value:
-            sent = opened(pair.value.string_value)
-            if openai_stream.is_stream(sent):
-                chunks = [mapping(chunk) for chunk in sent]
-                if rules := _cut(chunks, redactor):
-                    pair.value.string_value = json.dumps(chunks)
-                    found += _told(rules, f"attributes.{pair.key}")
-    return found + _of_events(span, redactor)
+    for key, values in series.items():
+        for rule, count in _cut(values, redactor).items():
+            found[rule, f"events.attributes.{key}"] += count
+    return found
 
 
-def _of_events(span: Any, redactor: Redactor) -> Removed:
-    values = [
-        pair.value
-        for event in span.events
-        if event.name.startswith(mlflow.CHUNK_EVENT)
-        for pair in event.attributes
-        if pair.key == mlflow.CHUNK_VALUE
-    ]
-    chunks = [mapping(value.string_value) for value in values]
-    rules = _cut(chunks, redactor)
-    for value, chunk in zip(values, chunks, strict=True):
-        if rules and chunk:
-            value.string_value = json.dumps(chunk)
-    return _told(rules, f"events.attributes.{mlflow.CHUNK_VALUE}")
-
-
-def _cut(chunks: Sequence[Any], redactor: Redactor) -> Counter[str]:
-    """Clean what chunks say bit by bit, in place; return how often each rule held."""
+def _cut(values: Sequence[Any], redactor: Redactor) -> Counter[str]:
+    """Clean what values say bit by bit, as JSON or as text; return how often each rule held."""
     rules: Counter[str] = Counter()
-    texts: dict[str | int, list[tuple[dict[str, Any], str]]] = defaultdict(list)
-    for piece in openai_stream.pieces(chunks):
-        texts[piece.of].append((piece.holder, piece.name))
-    for said in texts.values():
-        text, findings = redactor.redact_text("".join(holder[name] for holder, name in said))
+
+    def clean(texts: Sequence[str]) -> list[str]:
+        made, findings = redactor.redact_series(texts)
         for finding in findings:
             rules[finding.rule] += finding.count
-        if findings:
-            for holder, name in said:
-                holder[name], text = text, ""
+        return made
+
+    chunks = [_chunk(value.string_value) for value in values]
+    for number in clean_chunks(chunks, clean):
+        chunk = chunks[number]
+        is_text = isinstance(chunk, list)
+        values[number].string_value = chunk[0] if is_text else json.dumps(chunk)
     return rules
 
 
-def _told(rules: Counter[str], field: str) -> Removed:
-    return Counter({(rule, field): count for rule, count in rules.items()})
+def _chunk(text: str) -> Any:
+    try:
+        chunk = json.loads(text)
+    except (ValueError, RecursionError):
+        return [text]
+    return chunk if isinstance(chunk, dict) else [text]

@@ -2,7 +2,8 @@
 
 What holds, by test: redacting twice changes nothing; a marker is never taken for a secret; a text
 that parses as JSON still does, with the same structure; rules see through JSON escapes (to any
-depth that occurs) and one layer of base64; time is linear in the text (google-re2).
+depth that occurs), one layer of base64, and chunks of a stream, whose bits of a text are looked
+through together (redaction_streams.py); time is linear in the text (google-re2).
 
 Work on a text ends at 1,000 matches, 50,000 near misses, half a million stretches of what might be
 base64, or when it keeps yielding secrets: then the whole value is replaced, under the rule name
@@ -28,6 +29,7 @@ from hansard_compiler.redaction_guards import (
     suggests_base64,
 )
 from hansard_compiler.redaction_rules import SECRET_RULES, Rule
+from hansard_compiler.redaction_streams import clean_streams, may_hold_stream
 from hansard_compiler.redaction_views import base64_runs, unescaped
 
 EVERYTHING = "everything"
@@ -128,7 +130,7 @@ class Redactor:
         `raw` is a text, or a protobuf message in canonical field order (as `SerializeToString`
         writes it) with any number of texts in it. About 8 µs for 3 KB.
         """
-        return self._guard.Match(raw) is not None
+        return self._guard.Match(raw) is not None or may_hold_stream(raw)
 
     def keyed_digest(self, content: bytes) -> str:
         """Return 64 hex digits that are equal for equal content and say nothing without the key."""
@@ -169,7 +171,47 @@ class Redactor:
             return RedactedBytes(redacted.text.encode(charset), redacted.findings)
         return RedactedBytes(*self._redact(data, name))
 
+    def redact_series(self, texts: Sequence[str]) -> tuple[list[str], list[Finding]]:
+        """Return texts that follow each other without the secrets in what they say together.
+
+        A marker stands in the text that its secret began in; the others keep what is around it.
+        """
+        counts: Counter[tuple[str, str]] = Counter()
+        bits = [text.encode("utf-8", "surrogatepass") for text in texts]
+        try:
+            for _ in range(_MAX_ROUNDS):
+                spans = _merged(self._spans(b"".join(bits), _Budget()))
+                if not spans:
+                    made = [bit.decode("utf-8", "surrogatepass") for bit in bits]
+                    return made, [Finding(*found, n) for found, n in counts.items()]
+                counts.update((span.rule, span.fingerprint) for span in spans)
+                bits = _cut_bits(bits, spans)
+        except (_TooMuch, UnicodeDecodeError):
+            pass  # as in `_redact`
+        fingerprint = self.fingerprint(b"".join(bits))
+        marker = _marker(EVERYTHING, fingerprint).decode()
+        return [marker, *("" for _ in texts[1:])], [Finding(EVERYTHING, fingerprint)]
+
     def _redact(self, data: bytes, key: bytes) -> tuple[bytes, list[Finding]]:
+        # Streams first: of a secret that one chunk holds nearly whole, no end is to be left.
+        streamed, of_streams = self._redact_streams(data)
+        clean, found = self._redact_whole(streamed, key)
+        return clean, [*of_streams, *found]
+
+    def _redact_streams(self, data: bytes) -> tuple[bytes, list[Finding]]:
+        if not may_hold_stream(data):
+            return data, []
+        found: list[Finding] = []
+
+        def clean(texts: Sequence[str]) -> list[str]:
+            made, findings = self.redact_series(texts)
+            found.extend(findings)
+            return made
+
+        text = clean_streams(data.decode("utf-8", "surrogateescape"), clean)
+        return (text.encode("utf-8", "surrogateescape"), found) if found else (data, [])
+
+    def _redact_whole(self, data: bytes, key: bytes) -> tuple[bytes, list[Finding]]:
         named = is_sensitive_key(key)
         if not named and self._guard.Match(data) is None:
             return data, []
@@ -346,6 +388,25 @@ def _cut(text: bytes, spans: list[_Span]) -> bytes:
         pieces += [text[at : span.start], _marker(span.rule, span.fingerprint)]
         at = span.end
     return b"".join((*pieces, text[at:]))
+
+
+def _cut_bits(bits: Sequence[bytes], spans: list[_Span]) -> list[bytes]:
+    """Cut stretches of joined texts out of them; each marker is where its secret began."""
+    made = []
+    at = number = 0
+    for bit in bits:
+        end, here, pieces = at + len(bit), at, []
+        while number < len(spans) and spans[number].start < end:
+            span = spans[number]
+            if span.start >= at:
+                pieces += [bit[here - at : span.start - at], _marker(span.rule, span.fingerprint)]
+            here = min(span.end, end)
+            if span.end > end:
+                break
+            number += 1
+        made.append(b"".join((*pieces, bit[here - at :])))
+        at = end
+    return made
 
 
 def _wide_charset(media_type: str) -> str:

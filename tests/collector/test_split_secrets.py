@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.dialects.openai_stream import put_together
 from hansard_collector.ingest import Signal
-from tests.collector.ingesting import Ingesting, traces
+from hansard_collector.transfer import export_store
+from tests.collector.ingesting import Ingesting, logs, traces
 from tests.collector.test_redact import FULL, REDACTED, REDACTOR, SECRET, only_span, span, spans
 
 MARKER = REDACTOR.redact_text(SECRET).text
@@ -110,3 +113,37 @@ def test_no_piece_together_reaches_the_index(tmp_path: Any) -> None:
     assert uses("found") == 1
     assert uses(SECRET) == uses(SECRET[9:]) == 0
     ingesting.close()
+
+
+ANTHROPIC = [
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": bit}}
+    for bit in ("here: ", SECRET[:20], SECRET[20:], " all")
+]
+EVENTS = "".join(f"event: content_block_delta\ndata: {json.dumps(one)}\n\n" for one in ANTHROPIC)
+
+
+def span_with(chunks: list[dict[str, Any]]) -> Span:
+    made = span(body=EVENTS, listed=json.dumps(ANTHROPIC))
+    for one in chunks:
+        event = made.events.add(name="llm.content.completion.chunk")
+        value = AnyValue(string_value=json.dumps(one))
+        event.attributes.append(KeyValue(key="chunk", value=value))
+    for bit in ("here: ", SECRET[:20], SECRET[20:]):
+        event = made.events.add(name="stream.chunk")
+        event.attributes.append(KeyValue(key="text", value=AnyValue(string_value=bit)))
+    made.start_time_unix_nano, made.end_time_unix_nano = 1, 2
+    return made
+
+
+def test_no_half_of_a_key_is_in_any_file_of_the_store(tmp_path: Path) -> None:
+    ingesting = Ingesting(tmp_path, retention="redacted_payloads")
+    ingesting.send(traces([span_with(ANTHROPIC)]))
+    ingesting.send(logs([LogRecord(time_unix_nano=1, body=AnyValue(string_value=EVENTS))]))
+    told = b"".join(export_store(ingesting.folder)).decode()
+    ingesting.close()
+
+    files = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert told.count("redacted:openai") == 5  # of two attributes, two kinds of events, a body
+    for half in (SECRET[:20], SECRET[20:]):
+        assert half not in told
+        assert half.encode() not in files

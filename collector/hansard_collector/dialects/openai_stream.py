@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from hansard_collector.dialects import chat
 from hansard_collector.dialects.values import count, mapping, sequence, text
 from hansard_compiler.calls import Message
 
 CHUNK: Final = "chat.completion.chunk"
-
-
-class Piece(NamedTuple):
-    """Where a bit of a text stands that a stream says chunk by chunk."""
-
-    of: str | int  # the text: the answer, or the arguments of a call by its index
-    holder: dict[str, Any]
-    name: str
 
 
 def is_stream(value: Any) -> bool:
@@ -36,17 +28,6 @@ def put_together(chunks: Iterable[Any]) -> tuple[Message, ...]:
     told = [{"type": "function", **call} for _, call in sorted(calls.items())]
     answer = {"role": "assistant", "content": "".join(said), "tool_calls": told}
     return chat.messages_of(answer, "assistant")
-
-
-def pieces(chunks: Iterable[Any]) -> Iterator[Piece]:
-    """Yield the bits of all texts in their order, to be changed where they stand."""
-    for delta in _deltas(chunks):
-        if isinstance(delta.get("content"), str):
-            yield Piece("answer", delta, "content")
-        for call in map(mapping, sequence(delta.get("tool_calls"))):
-            function = mapping(call.get("function"))
-            if isinstance(function.get("arguments"), str):
-                yield Piece(count(call.get("index")) or 0, function, "arguments")
 
 
 def _deltas(chunks: Iterable[Any]) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,178 @@
+"""Streams of a provider inside of texts: what their chunks say bit by bit, as texts of their own.
+
+A provider sends `sk-an`, then `t-api03-…`: no chunk shows the secret, and the answer that is put
+together of them would. Found are server-sent events (HTML standard, section 9.2), lists of chunks
+as JSON, and both inside of strings of a JSON document.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+# What serialised telemetry or a text holds where a stream may be in it, in any depth of escapes.
+_MARKS: Final = (
+    b"data: {", b"data:{", b"\n\ndata:", b"\\n\\ndata:", b".chunk", b"_block_delta",
+    b"_text.delta", b"arguments.delta", b'candidates"', b'candidates\\"',
+)  # fmt: skip
+_MOST_DEPTH = 4  # of streams in strings of JSON in strings
+# Leaves of a chunk that are names, not parts of a text.
+_NAMES: Final = frozenset({
+    "id", "type", "object", "role", "model", "name", "item_id", "call_id", "response_id",
+    "signature", "obfuscation", "system_fingerprint", "finish_reason", "stop_reason",
+    "service_tier", "encrypted_content", "modelVersion", "responseId", "finishReason",
+})  # fmt: skip
+_PLACES: Final = ("index", "output_index", "content_index", "summary_index", "item_id")
+_LINES = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|$)")
+
+Clean = Callable[[Sequence[str]], list[str] | None]  # texts that follow each other; None: as it was
+
+
+class _Piece(NamedTuple):
+    """Where a bit of a text stands."""
+
+    holder: Any  # a dict or list
+    at: Any
+
+
+def may_hold_stream(raw: bytes) -> bool:
+    """Return whether a text, or serialised telemetry, may hold a stream; False is certain."""
+    return any(mark in raw for mark in _MARKS)
+
+
+def clean_streams(text: str, clean: Clean, *, depth: int = 0) -> str:
+    """Return the text with the streams in it cleaned; the same text where nothing was.
+
+    `clean` gets the bits of each text that a stream says, in order, and returns them cleaned.
+    """
+    if depth > _MOST_DEPTH or not may_hold_stream(text.encode("utf-8", "surrogatepass")):
+        return text
+    if text.lstrip()[:1] in ("{", "[", '"'):
+        document = _Document(depth, clean)
+        return document.cleaned(text)
+    return _clean_events(text, clean)
+
+
+def clean_chunks(chunks: Sequence[Any], clean: Clean) -> set[int]:
+    """Clean chunks of one stream, in place; return the positions of those that changed."""
+    texts: defaultdict[Any, list[tuple[int, _Piece]]] = defaultdict(list)
+    for number, chunk in enumerate(chunks):
+        for key, piece in _pieces(chunk):
+            texts[key].append((number, piece))
+    changed = set()
+    for told in texts.values():
+        made = clean([piece.holder[piece.at] for _, piece in told]) if len(told) > 1 else None
+        for (number, piece), text in zip(told, made or (), strict=False):
+            if piece.holder[piece.at] != text:
+                piece.holder[piece.at] = text
+                changed.add(number)
+    return changed
+
+
+def _pieces(chunk: Any) -> Iterator[tuple[Any, _Piece]]:
+    """Yield the strings of a chunk that are bits of texts, with what tells their text."""
+    kind = chunk.get("type") if isinstance(chunk, dict) else None
+    waiting: list[tuple[Any, tuple[Any, ...]]] = [(chunk, (kind,))]
+    while waiting:
+        holder, path = waiting.pop()
+        if isinstance(holder, dict):
+            path += tuple(holder.get(name) for name in _PLACES if name in holder)
+            children: list[tuple[Any, Any]] = list(holder.items())
+        else:
+            children = list(enumerate(holder if isinstance(holder, list) else ()))
+        for at, value in children:
+            # An element that says its index has it in its path.
+            says = isinstance(value, dict) and "index" in value
+            step = (*path, "" if says else at)
+            if isinstance(value, dict | list):
+                waiting.append((value, step))
+            elif isinstance(value, str) and value and at not in _NAMES:
+                yield _hashable(step), _Piece(holder, at)
+
+
+def _hashable(path: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(one if isinstance(one, str | int | None) else repr(one) for one in path)
+
+
+def _is_chunk(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    kind = value.get("type")
+    return (
+        value.get("object") == "chat.completion.chunk"
+        or (isinstance(kind, str) and kind.endswith("delta"))
+        or "candidates" in value
+    )
+
+
+@dataclass(slots=True)
+class _Document:
+    """A JSON document with streams in it: lists of chunks, and strings."""
+
+    depth: int
+    clean: Clean
+    is_changed: bool = False
+
+    def cleaned(self, text: str) -> str:
+        try:
+            whole = [json.loads(text)]
+            self._walk(whole)
+            return json.dumps(whole[0]) if self.is_changed else text
+        except (ValueError, RecursionError):  # no JSON: of a stream that begins with a brace
+            return text if self.is_changed else _clean_events(text, self.clean)
+
+    def _walk(self, value: Any) -> None:
+        waiting = [value]
+        while waiting:
+            holder = waiting.pop()
+            if isinstance(holder, list):
+                self._list(holder)
+            children = holder.items() if isinstance(holder, dict) else enumerate(holder)
+            for at, one in list(children):
+                if isinstance(one, dict | list):
+                    waiting.append(one)
+                elif isinstance(one, str):
+                    made = clean_streams(one, self.clean, depth=self.depth + 1)
+                    if made is not one:
+                        holder[at], self.is_changed = made, True
+
+    def _list(self, listed: list[Any]) -> None:
+        opened = [_opened(one) for one in listed]
+        if not any(map(_is_chunk, opened)):
+            return
+        for number in clean_chunks(opened, self.clean):
+            is_text = isinstance(listed[number], str)
+            listed[number] = json.dumps(opened[number]) if is_text else opened[number]
+            self.is_changed = True
+
+
+def _opened(value: Any) -> Any:
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    return value
+
+
+def _clean_events(text: str, clean: Clean) -> str:
+    """Clean server-sent events; lines without news stay as they came."""
+    lines = _LINES.findall(text)
+    told = [(at, line) for at, line in enumerate(lines) if line.startswith("data:")]
+    chunks: list[Any] = []
+    for _, line in told:
+        said = line[5:].removeprefix(" ").rstrip("\r\n")
+        opened = _opened(said)
+        chunks.append(opened if isinstance(opened, dict) else [said])
+    changed = clean_chunks(chunks, clean)
+    for number in changed:
+        at, line = told[number]
+        chunk = chunks[number]
+        said = chunk[0] if isinstance(chunk, list) else json.dumps(chunk)
+        end = line[len(line.rstrip("\r\n")) :]
+        lines[at] = f"data: {said}{end}"
+    return "".join(lines) if changed else text
