@@ -86,6 +86,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?)
 _FORGET = "DELETE FROM refusal WHERE id <= (SELECT max(id) FROM refusal) - ?"
 
 
+_MESSAGE_CHARS = 4_096  # of a sentence that was sent as the reason of a refusal
+
+
 @dataclass(slots=True)
 class LedgerBatch:
     """What one transaction adds to the ledger: summed in memory, written once.
@@ -124,7 +127,8 @@ class LedgerBatch:
 
     def refuse(self, refusal: Refusal) -> None:
         """Note a refusal, so that /health can tell it."""
-        sender, message = self._clean(refusal.sender), self.redact(refusal.message)
+        sender = self._clean(refusal.sender)
+        message = self.redact(refusal.message)[:_MESSAGE_CHARS]
         self.addresses.setdefault(sender, refusal.address)
         self.refusals.append(replace(refusal, sender=sender, message=message))
 

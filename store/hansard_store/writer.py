@@ -38,6 +38,17 @@ _FIND_SCOPE = "SELECT id FROM scope WHERE digest = ?"
 _ADD_SCOPE = "INSERT INTO scope (digest, name, version, record) VALUES (?, ?, ?, ?) RETURNING id"
 _EPOCH = "SELECT value FROM setting WHERE name = 'epoch'"
 _KNOWN_ENVELOPES = 10_000
+_REPEATED_CHARS = 4_096
+
+
+def _redacting(redactor: Redactor) -> Callable[[str], str]:
+    """Return what redacts texts of senders; the same few short ones come with every request."""
+
+    def redact(text: str) -> str:
+        return redactor.redact_text(text).text
+
+    again = lru_cache(maxsize=1024)(redact)
+    return lambda text: again(text) if len(text) <= _REPEATED_CHARS else redact(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +72,7 @@ class IngestWriter:
         self.connection = connection
         self._folder = folder_of(connection)
         redactor = Redactor(self._folder.key())
-        # The same few texts come with every request.
-        self._redacted = lru_cache(maxsize=1024)(lambda text: redactor.redact_text(text).text)
+        self._redacted = _redacting(redactor)
         self._derived_version = derived_version
         self._contents = ContentWriter(connection)
         self._index = IndexWriter(connection)

@@ -124,7 +124,10 @@ class Principals:
     # ---- links
 
     def add_link(self, user: str, *, server: str, is_once: bool) -> str:
-        """Return the code of a link that signs a user in at one running server."""
+        """Return the code of a link that signs a user in at one running server.
+
+        Its session may do what the token of that name may; all, where the name has no token.
+        """
         code, now_ns = links.new_code(), self._clock()
         with self._writing() as connection:
             token = self._token_of_user(connection, user)
@@ -145,7 +148,7 @@ class Principals:
             found = [one for one in tokens.list_tokens(connection) if one.id == token_id]
         if not found or not found[0].is_in_force:
             return None
-        return self._begin(sessions.Session(found[0].name, ALL_SCOPES, found[0].id, None))
+        return self._begin(sessions.Session(found[0].name, found[0].scopes, found[0].id, None))
 
     def end_links(self, server: str) -> None:
         """End the links of a server that stops."""
