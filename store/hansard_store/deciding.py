@@ -267,11 +267,21 @@ def _refusal(
     require_other(work, approval, who)
     if wanted is Status.APPROVED:
         _require_counted(work, approval, who)
-    asked = [one.name for one in approval.approvers[: approval.asked]]
-    if asked and not any(is_same(_name(who), one) for one in asked):
-        return Refusal(_not_asked(approval, _name(who), asked))
+    if refusal := refuse_not_asked(approval, who, asked=approval.asked):
+        return refusal
     require(approval, wanted)
     return None
+
+
+def refuse_not_asked(approval: Approval, who: Who, *, asked: int | None = None) -> Refusal | None:
+    """Return why somebody may not decide: they are not among the approvers.
+
+    `asked` is how many of them are asked by now, in their order; all, where it is None.
+    """
+    names = [one.name for one in approval.approvers[:asked]]
+    if not names or any(is_same(_name(who), one) for one in names):
+        return None
+    return Refusal(_not_asked(approval, _name(who), names))
 
 
 def require_other(work: Work, approval: Approval, who: Who) -> None:
@@ -299,7 +309,7 @@ def _require_counted(work: Work, approval: Approval, who: Who) -> None:
 
 
 def _not_asked(approval: Approval, name: str, asked: Sequence[str]) -> NotAsked:
-    later = [one.name for one in approval.approvers[approval.asked :]]
+    later = [one.name for one in approval.approvers[len(asked) :]]
     then = f", then {', '.join(later)}" if later else ""
     names = f"{', '.join(asked)}{then}"
     return NotAsked(

@@ -32,7 +32,13 @@ from hansard_store.approval_errors import BadProposal, ClaimRefused, OutcomeKnow
 from hansard_store.approval_records import Action, Approval, Claim, Outcome
 from hansard_store.approval_states import Status
 from hansard_store.audit import clock
-from hansard_store.deciding import decision_of, is_from_the_future, require_other, settle
+from hansard_store.deciding import (
+    decision_of,
+    is_from_the_future,
+    refuse_not_asked,
+    require_other,
+    settle,
+)
 from hansard_store.event_types import Actor, EventFilter, EventType, StoredEvent
 from hansard_store.policy_port import RECEIPT
 from hansard_store.principals.model import distinct, is_same
@@ -185,6 +191,8 @@ def settle_outcome(
     ref = None if result_ref is None else work.keeper.name("result_ref", result_ref)
     approval = approvals.get(work.connection, approval_id)
     require_other(work, approval, who)
+    if refusal := refuse_not_asked(approval, who):
+        return refusal
     by, has_run = who.name or str(who.actor), outcome == "ran"
     is_settled = settle_claim(
         work.connection,

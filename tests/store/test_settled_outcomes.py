@@ -7,8 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.approval_errors import BadProposal, ClaimRefused, NotUndoable, OutcomeKnown
-from hansard_store.approval_records import Action, ApprovalFilter, Outcome
+from hansard_store.approval_errors import (
+    BadProposal,
+    ClaimRefused,
+    NotAsked,
+    NotUndoable,
+    OutcomeKnown,
+)
+from hansard_store.approval_records import Action, ApprovalFilter, Approver, Outcome
 from hansard_store.event_types import EventFilter
 from hansard_store.facade import Accountability
 from tests.store.accounts import MINUTE, SECOND, Clock, account, proposal
@@ -16,9 +22,10 @@ from tests.store.accounts import MINUTE, SECOND, Clock, account, proposal
 NOTE = "it is in the sent folder, 10:42"
 
 
-def lost(desk: Accountability, clock: Clock) -> tuple[str, str]:
+def lost(desk: Accountability, clock: Clock, **changes: object) -> tuple[str, str]:
     """Return an approval whose outcome nobody knows, and its claim."""
-    made = desk.propose(proposal(undo=Action("recall_email", {"id": 7}))).approval.approval_id
+    undo = Action("recall_email", {"id": 7})
+    made = desk.propose(proposal(undo=undo, **changes)).approval.approval_id
     desk.approve(made, by="ann")
     claim = desk.claim(made, lease_s=1)
     clock.advance(MINUTE)
@@ -43,6 +50,19 @@ def test_a_person_settles_what_nobody_knew_with_a_word_of_how_they_know(
     assert (event.type, event.actor, event.who) == ("action.settled", "me", "bob")
     assert event.contents == {"note": NOTE}
     assert desk.verify().is_sound
+
+
+def test_only_approvers_settle_what_they_were_asked_about(
+    desk: Accountability, clock: Clock
+) -> None:
+    asked = (Approver("ann", within_ns=MINUTE), Approver("cid"))
+    made, _ = lost(desk, clock, approvers=asked)
+
+    with pytest.raises(NotAsked, match="'bob' is not among those who decide about this one: ann"):
+        desk.settle_outcome(made, "ran", by="bob", note=NOTE)
+
+    assert desk.approval(made).execution.state == "unknown"
+    assert desk.settle_outcome(made, "ran", by="cid", note=NOTE).execution.settled_by == "cid"
 
 
 @pytest.mark.parametrize("outcome", ["ran", "did_not_run"])

@@ -78,6 +78,13 @@ def test_the_api_counts_principals_and_refuses_everybody_else(api: TestClient) -
     assert (last["status"], last["decided_by"]) == ("approved", "bo")
     assert claimed.status_code == 200
 
+    settling = {"outcome": "ran", "note": "it is on the account"}
+    by_other = api.post(f"{at}/settle", json=settling, headers=bearer(people["eve"]))
+    by_one = api.post(f"{at}/settle", json=settling, headers=bearer(people["ana"]))
+
+    assert (by_other.status_code, by_other.json()["error"]["code"]) == (403, "not_asked")
+    assert (by_one.status_code, by_one.json()["error"]["code"]) == (409, "outcome_known")
+
 
 @pytest.mark.parametrize("verb", ["approve", "reject", "revise"])
 def test_who_is_no_approver_is_refused_with_their_names_on_the_page_too(
