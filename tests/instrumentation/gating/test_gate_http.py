@@ -10,6 +10,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from tests.instrumentation.gating.gates import restarted, state_of
 from tests.journeys.processes import Serving, environment, hosting
 from tests.journeys.processes import hansard as run_command
 from tests.signing import add_token, credential
+from tests.stored_bytes import stored_bytes
 
 SECRET = "sk-proj-" + "z9Y8x7W6v5U4t3S2" * 3
 
@@ -119,10 +121,10 @@ def test_a_waiting_call_polls_until_it_is_decided(
             threading.Event().wait(0.005)
         approve(server, found[0]["approval_id"], arguments={"to": "ann@acme.com", "body": "Hi"})
 
-    thread = threading.Thread(target=decide)
-    thread.start()
-    answer = gate.call("send", {"to": "maria@acme.com"})
-    thread.join()
+    with ThreadPoolExecutor(1) as other:
+        decided = other.submit(decide)
+        answer = gate.call("send", {"to": "maria@acme.com"})
+        decided.result(30)
 
     assert (answer["status"], answer["result"]) == ("executed", 1)
     assert ran == [("ann@acme.com", "Hi")]
@@ -215,9 +217,9 @@ def test_a_secret_does_not_leave_the_process(
     assert caught.value.code == "must_repropose"
     assert ran == [("maria@acme.com", f"Use {SECRET}")]
     assert shown["arguments"]["body"].startswith("[secret: ")
-    files = [one for one in (*server.data.rglob("*"), *tmp_path.rglob("*")) if one.is_file()]
+    files = stored_bytes(server.data, tmp_path)
     assert files
-    assert not [one for one in files if SECRET.encode() in one.read_bytes()]
+    assert [path for path, content in files.items() if SECRET.encode() in content] == []
 
 
 @pytest.mark.covers("CG-28")
