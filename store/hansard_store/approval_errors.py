@@ -7,6 +7,7 @@ ApprovalConflict (HTTP 409)   it stands otherwise than the caller believed; `det
 ├── RevisionChanged           another draft than the one that was looked at
 ├── ApprovedByYou             the same person approves the same draft a second time
 ├── NotAsked (HTTP 403)       this person is not, or not yet, among those who are asked
+├── RecordAltered             its row is not as Hansard wrote it: look at `hansard verify`
 ├── ClaimRefused              it may not run: already_claimed not_approved arguments_changed …
 ├── OutcomeKnown              how it ended is known: nobody has to settle it
 ├── NotUndoable               there is nothing to undo, or no way to
@@ -73,6 +74,12 @@ class NotAsked(ApprovalConflict):
     """Others are asked about this one; `details["asked"]` names them. Answered with 403."""
 
     code = "not_asked"
+
+
+class RecordAltered(ApprovalConflict):
+    """The approval is not as Hansard wrote it: nothing is decided by it, and nothing runs."""
+
+    code = "record_altered"
 
 
 class ClaimRefused(ApprovalConflict):

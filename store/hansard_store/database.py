@@ -37,6 +37,7 @@ from hansard_store.errors import (
     StoreBusyError,
     StoreError,
     StoreNewerError,
+    StoreReplacedError,
 )
 from hansard_store.private import make_private
 
@@ -137,6 +138,7 @@ class StoreConnection(apsw.Connection):
 
     checked: int | None = None  # the schema's number, which every change of the schema moves
     altered: tuple[Alteration, ...] = ()  # what was found then, without what is harmless
+    file: tuple[Path, int, int] | None = None  # that was opened: its device and inode
 
 
 def open_for_ingest(folder: DataFolder, *, durability: str = "normal") -> apsw.Connection:
@@ -271,6 +273,8 @@ def _open(folder: DataFolder) -> StoreConnection:
             connection.pragma("auto_vacuum", "INCREMENTAL")
         _begin_log(folder, connection)
         connection.pragma("journal_mode", "WAL")
+        opened = path.stat()
+        connection.file = path, opened.st_dev, opened.st_ino
     except OSError as error:
         raise StoreError(f"cannot open {str(path)!r}: {error.strerror}") from error
     except (*_PASSING, apsw.NotADBError) as error:
@@ -494,7 +498,24 @@ def _begin_first(connection: apsw.Connection) -> None:
         _take_lock(connection)
 
 
+def _need_same_file(connection: apsw.Connection) -> None:
+    """Raise StoreReplacedError where another file is in the place of the one that was opened.
+
+    What is written into a file that was removed or moved away is gone with its last connection.
+    """
+    if not isinstance(connection, StoreConnection) or connection.file is None:
+        return
+    path, device, inode = connection.file
+    try:
+        found = path.stat()
+    except OSError:
+        raise StoreReplacedError(path) from None
+    if (found.st_dev, found.st_ino) != (device, inode):
+        raise StoreReplacedError(path)
+
+
 def _take_lock(connection: apsw.Connection) -> None:
+    _need_same_file(connection)
     try:
         connection.execute("BEGIN IMMEDIATE")
     except apsw.Error as error:

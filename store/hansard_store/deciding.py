@@ -15,11 +15,13 @@ from hansard_store.approval_errors import (
     ApprovedByYou,
     BadProposal,
     NotAsked,
+    RecordAltered,
     RevisionChanged,
 )
 from hansard_store.approval_records import Approval, Grant, PolicyNote
 from hansard_store.approval_states import Status
 from hansard_store.audit import clock
+from hansard_store.audit.seal_marks import is_altered
 from hansard_store.event_types import Content, EventType
 from hansard_store.principals.errors import CredentialNeeded, OwnRequest
 from hansard_store.principals.model import CLAIMED, is_same, looks_like
@@ -62,6 +64,18 @@ def settle_due(work: Work, *, limit: int) -> list[Approval]:
     return [settle(work, approvals.get(work.connection, one)) for one in wanted]
 
 
+def unaltered(work: Work, approval_id: str) -> Approval:
+    """Return an approval about which somebody decides; raises RecordAltered."""
+    found = approvals.get(work.connection, approval_id)
+    for table in ("approval", "approval_claim"):
+        if is_altered(work.connection, table, "approval_id", found.key):
+            raise RecordAltered(
+                f"approval {found.approval_id[:8]} is not as Hansard wrote it: nothing is decided "
+                "by it, and nothing runs; look at `hansard verify`"
+            )
+    return found
+
+
 def approve(
     work: Work,
     approval_id: str,
@@ -78,7 +92,7 @@ def approve(
     asked about it before (`note`). Where several people are needed, each approves the same draft,
     and it awaits until the last of them has. `comment` is what the person says with it.
     """
-    approval = settle(work, approvals.get(work.connection, approval_id))
+    approval = settle(work, unaltered(work, approval_id))
     edited_hash = None if edited is None else work.keeper.hash_of(edited)
     is_mine = approval.status is Status.APPROVED and is_same(approval.decided_by, _name(who))
     if is_mine and edited_hash in (None, approval.arguments_hash):
@@ -185,7 +199,7 @@ def reject(
     revision: int | None = None,
 ) -> Approval | Refusal:
     """End the action; nothing runs."""
-    approval = settle(work, approvals.get(work.connection, approval_id))
+    approval = settle(work, unaltered(work, approval_id))
     if approval.status is Status.REJECTED and is_same(approval.decided_by, _name(who)):
         return approval
     if refusal := _refusal(work, approval, Status.REJECTED, who, revision):
@@ -201,7 +215,7 @@ def revise(
     if not note.strip():
         raise BadProposal("note", "say what is to be changed: a note is needed")
     told = work.keeper.words("note", note)
-    approval = settle(work, approvals.get(work.connection, approval_id))
+    approval = settle(work, unaltered(work, approval_id))
     is_mine = is_same(approval.decided_by, _name(who)) and approval.note == told
     if approval.status is Status.REVISED and is_mine:
         return approval

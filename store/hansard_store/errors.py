@@ -5,7 +5,8 @@ StoreError
 ├── StoreCorruptError   a row cannot be read back
 ├── SchemaAlteredError  a table, view or trigger is not Hansard's              (HTTP 503)
 ├── StoreBusyError      locked or full now; the same may work later
-│   └── ConnectionLostError  a transaction could not be undone; its connection is closed
+│   ├── ConnectionLostError  a transaction could not be undone; its connection is closed
+│   └── StoreReplacedError   the database file was removed or replaced while it was in use
 ├── NoSpaceError        not enough room on the disk for what was asked
 ├── NotEmptyError       a folder that is to be filled holds something already
 ├── NotABackupError     a folder or archive without a backup in it
@@ -21,6 +22,7 @@ StoreError
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from hansard_compiler.errors import HansardError
@@ -80,6 +82,18 @@ class ConnectionLostError(StoreBusyError):
     """A transaction could not be undone, so its connection was closed; nothing of it is stored."""
 
     code = "connection_lost"
+
+
+class StoreReplacedError(StoreBusyError):
+    """Another file is in the place of the database that was opened, or none; nothing is written."""
+
+    code = "store_replaced"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"{path} was removed or replaced while it was in use; nothing is written until "
+            "what uses it is restarted"
+        )
 
 
 class NoSpaceError(StoreError):

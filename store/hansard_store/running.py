@@ -38,6 +38,7 @@ from hansard_store.deciding import (
     refuse_not_asked,
     require_other,
     settle,
+    unaltered,
 )
 from hansard_store.event_types import Actor, EventFilter, EventType, StoredEvent
 from hansard_store.policy_port import RECEIPT
@@ -66,7 +67,7 @@ def claim(work: Work, approval_id: str, bringing: Claiming) -> Claim | Refusal:
 
     When policy demands a receipt, it is stored in the same transaction, before anything runs.
     """
-    approval = settle(work, approvals.get(work.connection, approval_id))
+    approval = settle(work, unaltered(work, approval_id))
     refused = (
         _refuse(work, approval, bringing)
         or _refuse_arguments(work, approval, bringing)
@@ -189,7 +190,7 @@ def settle_outcome(
     if not note:
         raise BadProposal("note", "say how you know: what you looked at, and what was there")
     ref = None if result_ref is None else work.keeper.name("result_ref", result_ref)
-    approval = approvals.get(work.connection, approval_id)
+    approval = unaltered(work, approval_id)
     require_other(work, approval, who)
     if refusal := refuse_not_asked(approval, who):
         return refusal

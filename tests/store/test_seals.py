@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 import pytest
 
-from hansard_store.audit.seal_tables import NUMBERED, marked_tables
+from hansard_store.audit.seal_tables import APPEND_ONLY, NUMBERED, marked_tables
 from hansard_store.audit.sealer import MOST_ROWS, adopt, seal
 from hansard_store.audit_desk import AuditDesk
 from hansard_store.database import (
@@ -177,6 +177,33 @@ def test_a_change_of_a_row_that_is_not_sealed_yet_is_named(store: DataFolder, ta
     problems, _ = found(store)
 
     assert {name for name, _, _ in problems} == {table}
+
+
+@pytest.mark.covers("RC-30")
+@pytest.mark.parametrize("number", [1, _ROWS], ids=["sealed", "not sealed yet"])
+@pytest.mark.parametrize("table", sorted(_schema().keys() - NUMBERED.keys() - APPEND_ONLY))
+def test_a_change_stays_named_after_hansard_changed_the_row_itself(
+    store: DataFolder, table: str, number: int
+) -> None:
+    first, last = _schema()[table][0], _schema()[table][-1]
+    types = _types(open_reader(store), table)
+    key = _value(types[first], number)
+    if first == last:
+        return  # a table of one column has nothing else to change
+    altered = f'UPDATE "{table}" SET "{last}" = ? WHERE "{first}" = ?'
+    assert _alter(store, altered, _value(types[last], 9), key)
+
+    connection = _own(store)
+    for _ in range(2):
+        try:
+            connection.execute(altered, (_value(types[last], 8), key))
+        except apsw.ConstraintError:
+            break  # Hansard never changes rows of this table
+        assert {name for name, _, _ in found(store)[0]} == {table}
+        seal(connection, store.key())
+    connection.close()
+
+    assert {name for name, _, _ in found(store)[0]} == {table}
 
 
 def test_a_row_of_ingest_below_the_last_sealed_one_cannot_be_added(store: DataFolder) -> None:

@@ -24,6 +24,7 @@ LEAF_BYTES: Final = 16
 BLOCK: Final = 512  # rows of a numbered table whose leaves lie together
 BUCKET: Final = 256  # rows of seal_row that are hashed together
 GONE: Final = bytes(LEAF_BYTES)  # in a block: there is no such row
+ALTERED: Final = b"\xff" * LEAF_BYTES  # fits no row: Hansard changed one that did not fit
 
 # SQLite joins blobs to a text, byte by byte.
 _OF_ITEM: Final = (

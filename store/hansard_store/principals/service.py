@@ -7,6 +7,7 @@ with the next request: nothing of it is kept in memory.
 from __future__ import annotations
 
 import hmac
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +17,7 @@ from typing import Final
 
 import apsw
 
+from hansard_store.audit.seal_marks import is_altered
 from hansard_store.database import DataFolder, altered_objects, store_errors, transaction
 from hansard_store.errors import SchemaAlteredError
 from hansard_store.event_types import Actor, Event, EventType
@@ -37,6 +39,7 @@ from hansard_store.principals.tokens import NamedToken
 
 _CONFIGURED_WORD: Final = b"hansard configured token v1\0"
 _TABLES: Final = frozenset({"principal_token", "browser_session", "sign_in_link"})
+_log = logging.getLogger("hansard.principals")
 _MINUTE_NS: Final = 60 * 1_000_000_000
 _SHOWN_DIGITS: Final = 8
 
@@ -96,6 +99,11 @@ class Principals:
         hash = sessions.session_hash(self._key, cookie)
         with self._reading() as connection:
             found = sessions.find_session(connection, hash, now_ns=self._clock())
+            if found is not None and _is_forged(connection, "browser_session", "hash", hash):
+                return None
+            token_id = None if found is None else found.token_id
+            if token_id is not None and _is_forged(connection, "principal_token", "id", token_id):
+                return None
         if found is None or not self._is_in_force(found):
             return None
         return Principal(found.name, found.scopes, "session")
@@ -144,9 +152,12 @@ class Principals:
     def use_link(self, code: str, *, server: str) -> SignedIn | None:
         """Begin the session that a link is for; None where it is none of this server."""
         with self._writing() as connection:
-            token_id = links.take_link(connection, links.link_hash(self._key, code), server=server)
+            hash = links.link_hash(self._key, code)
+            is_forged = _is_forged(connection, "sign_in_link", "hash", hash)
+            token_id = links.take_link(connection, hash, server=server)
+            is_forged |= _is_forged(connection, "principal_token", "id", token_id)
             found = [one for one in tokens.list_tokens(connection) if one.id == token_id]
-        if not found or not found[0].is_in_force:
+        if is_forged or not found or not found[0].is_in_force:
             return None
         return self._begin(sessions.Session(found[0].name, found[0].scopes, found[0].id, None))
 
@@ -231,7 +242,10 @@ class Principals:
         if not secret.startswith(tokens.PREFIX):
             return None
         with self._reading() as connection:
-            return tokens.find_by_hash(connection, tokens.token_hash(self._key, secret))
+            found = tokens.find_by_hash(connection, tokens.token_hash(self._key, secret))
+            if found is not None and _is_forged(connection, "principal_token", "id", found.id):
+                return None
+            return found
 
     def _is_in_force(self, session: sessions.Session) -> bool:
         """Say whether the configuration still has the token; one of a named token ends with it."""
@@ -250,9 +264,11 @@ class Principals:
         name = as_name(user)
         if _alike(connection, name) is not None:
             name = f"user-{name}"
-        found = tokens.find_by_name(connection, name)
+        found, now_ns = tokens.find_by_name(connection, name), self._clock()
+        if found is not None and _is_forged(connection, "principal_token", "id", found.id):
+            self._end(connection, found, by=name, now_ns=now_ns)
+            found = None
         if found is None:
-            now_ns = self._clock()
             tokens.add_token(connection, name, ALL_SCOPES, hash=None, by=name, now_ns=now_ns)
             found = tokens.find_by_name(connection, name)
             assert found is not None
@@ -309,6 +325,14 @@ class Principals:
         connection = self._connections.get()
         with transaction(connection):
             yield connection
+
+
+def _is_forged(connection: apsw.Connection, table: str, column: str, value: object) -> bool:
+    """Return whether a credential is not as Hansard wrote it, which is logged: it is none then."""
+    is_forged = is_altered(connection, table, column, value)
+    if is_forged:
+        _log.error("a row of %s was altered by something other than Hansard, and is void", table)
+    return is_forged
 
 
 def _alike(connection: apsw.Connection, name: str) -> str | None:
