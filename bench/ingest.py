@@ -21,7 +21,7 @@ def run(*, spans: int = 20_000, rounds: int = 3) -> list[Figure]:
         for protocol in ("grpc", "http"):
             with processes.folder() as data, processes.hansard(data) as server:
                 target = server.grpc if protocol == "grpc" else server.http
-                server.get("/v1/runs?limit=1")  # once a route was loaded, nothing of the start is left
+                server.get("/v1/runs?limit=1")  # answered when all routes are loaded
                 send(Agents(900 + number).batches(WARM_UP), target, protocol=protocol)
                 before = server.cpu_s()
                 sent = send(some, target, protocol=protocol)

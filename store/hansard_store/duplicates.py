@@ -57,6 +57,8 @@ def judge(outer: CallFacts, inner: CallFacts) -> Verdict:
         return Verdict.OUTER_SUMS if inner.has_tokens else Verdict.INDEPENDENT
     if outer.is_usage_alone and not inner.is_usage_alone:
         return Verdict.OUTER_REPEATS
+    if inner.dialect == OURS != outer.dialect and (inner.has_tokens or not outer.has_tokens):
+        return Verdict.OUTER_REPEATS  # it names the exact bytes; an exporter may have cut the other
     if inner.has_tokens and not outer.has_tokens:
         return Verdict.OUTER_REPEATS
     is_fuller = inner.has_messages and not outer.has_messages

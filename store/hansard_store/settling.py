@@ -8,7 +8,7 @@ spoken against are acquitted and judged again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 import apsw
@@ -59,13 +59,15 @@ class Place(NamedTuple):
 
 def settle(connection: apsw.Connection, run: RunState, place: Place) -> None:
     """Judge every pair that a step is part of or joins; costs one query for a leaf of no role."""
+    judged: set[int] = set()
     for outer, inner in _pairs(connection, run, place):
         if outer.role in CALL_ROLES and inner.role == outer.role:
             _settle_calls(connection, run, outer.span, inner.span)
+            judged |= {outer.span, inner.span}
         elif outer.role in TOOL_ROLES and inner.role in TOOL_ROLES:
             _settle_tools(connection, run, outer, inner)
     if place.role in CALL_ROLES:
-        _settle_twins(connection, run, place.span)
+        _settle_twins(connection, run, place.span, judged=judged)
 
 
 def uncounted_near(connection: apsw.Connection, run: RunState, place: Place) -> list[int]:
@@ -154,12 +156,15 @@ def _settle_tools(connection: apsw.Connection, run: RunState, outer: Near, inner
     counting.set_flags(connection, run, inner.span, duplicate=True)
 
 
-def _settle_twins(connection: apsw.Connection, run: RunState, span: int) -> None:
+def _settle_twins(
+    connection: apsw.Connection, run: RunState, span: int, *, judged: Collection[int]
+) -> None:
     """Side by side at one time with one usage: the later span repeats the earlier.
 
-    A span of our own is the call whichever came first: it names the exact bytes.
+    A span of our own is the call whichever came first: it names the exact bytes. `judged` are above
+    or below it, and have their verdict: a second one could leave neither of the two.
     """
-    others = _possible_twins(connection, run, span)
+    others = [one for one in _possible_twins(connection, run, span) if one not in judged]
     mine = call_facts(connection, span) if others else None
     if mine is None:
         return

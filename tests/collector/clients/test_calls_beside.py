@@ -169,3 +169,25 @@ def test_fifty_streams_at_one_time_count_fifty(worded: Ingesting) -> None:
     send(worded, [*framework, *client])
 
     assert sums(worded) == (50, 5000)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+@pytest.mark.parametrize("has_tokens", [True, False])
+def test_a_framework_span_that_an_exporter_cut_leaves_the_recorded_call_to_count(
+    stored: Ingesting, order: Sequence[int], has_tokens: bool
+) -> None:
+    cut = [{"role": "user", "parts": [{"type": "text", "content": "the last of many messages"}]}]
+    tells = {"gen_ai.input.messages": cut, "gen_ai.response.id": "chatcmpl-3"}
+    outer = framed(2, start_s=1, duration_s=3, tells=(TOKENS if has_tokens else {}) | tells)
+    scope, inner = recorded(3, start_s=2)
+    inner.parent_span_id = outer[1].span_id
+    agent = span(AGENT, None, start_s=0, duration_s=9, attributes={"gen_ai.agent.name": "clerk"})
+    spans = [outer, (scope, inner), (CLIENT, agent)]
+
+    send(stored, [spans[index] for index in order])
+
+    assert sums(stored) == (1, 100)
+    counted = "SELECT span_id FROM call JOIN span ON span.id = call.span WHERE counted = 1"
+    assert stored.all(counted) == [(inner.span_id,)]
+    rebuild(stored.folder)
+    assert sums(stored) == (1, 100)
