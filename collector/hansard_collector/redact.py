@@ -16,6 +16,7 @@ from collections import Counter
 from concurrent.futures import Executor, Future
 
 from google.protobuf.message import Message
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.ingest import Signal
@@ -89,8 +90,9 @@ class RetentionPolicy:
         return _by_item(signal, message, self._cleaner.withhold)
 
     def _redact(self, part: Message, prefix: str) -> Counter[tuple[str, str]]:
-        # First: of a secret that one event holds nearly whole, no end is to be left.
-        found = cut_split_secrets(part, self._redactor) if isinstance(part, Span) else Counter()
+        # First: of a secret that one chunk holds nearly whole, no end is to be left.
+        is_item = isinstance(part, Span | LogRecord)
+        found = cut_split_secrets(part, self._redactor) if is_item else Counter()
         return found + self._cleaner.redact(part, prefix)
 
 

@@ -1,4 +1,4 @@
-"""Secrets in a stream whose chunks are events of a span: no event shows one, all of them do.
+"""Secrets in a stream whose chunks are values of their own: none shows one, all of them do.
 
 Streams inside of one text are the redactor's (`hansard_compiler.redaction_streams`).
 """
@@ -6,30 +6,59 @@ Streams inside of one text are the redactor's (`hansard_compiler.redaction_strea
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
+
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from hansard_compiler.cleaning import Removed
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.redaction_streams import clean_chunks
 
-_CHUNK = "chunk"  # in the names of such events: of MLflow, Traceloop and others
+_OF_STREAMS = re.compile("chunk|delta", re.IGNORECASE)  # names of such events
+_Series = defaultdict[str, list[Any]]  # a field -> the values that say one text bit by bit
 
 
-def cut_split_secrets(span: Any, redactor: Redactor) -> Removed:
-    """Cut the secrets out of the chunks among a span's events, in place; say what went."""
-    series: defaultdict[str, list[Any]] = defaultdict(list)
-    for event in span.events:
-        if _CHUNK in event.name:
+def cut_split_secrets(part: Any, redactor: Redactor) -> Removed:
+    """Cut the secrets out of a span's or log record's chunks, in place; say what went.
+
+    Chunks are events of a span, and elements of an array.
+    """
+    series: _Series = defaultdict(list)
+    holders = [("attributes.", part.attributes)]
+    for event in getattr(part, "events", ()):
+        holders.append(("events.attributes.", event.attributes))
+        if _OF_STREAMS.search(event.name):
             for pair in event.attributes:
-                if pair.value.string_value:
-                    series[pair.key].append(pair.value)
+                _add(series, f"events.attributes.{pair.key}", pair.value)
+    for prefix, pairs in holders:
+        for pair in pairs:
+            _add_elements(series, f"{prefix}{pair.key}", pair.value)
+    if isinstance(part, LogRecord):
+        _add_elements(series, "body", part.body)
     found: Removed = Counter()
-    for key, values in series.items():
+    for field, values in series.items():
         for rule, count in _cut(values, redactor).items():
-            found[rule, f"events.attributes.{key}"] += count
+            found[rule, field] += count
     return found
+
+
+def _add_elements(series: _Series, field: str, value: Any) -> None:
+    for element in value.array_value.values:
+        _add(series, f"{field}[]", element)
+
+
+def _add(series: _Series, field: str, value: Any) -> None:
+    """Add the texts of a value: itself, or by their places in it."""
+    waiting = [(field, value)]
+    while waiting:
+        at, one = waiting.pop()
+        if one.string_value:
+            series[at].append(one)
+        waiting += [(f"{at}.{pair.key}", pair.value) for pair in one.kvlist_value.values]
+        waiting += [(f"{at}[{n}]", inner) for n, inner in enumerate(one.array_value.values)]
 
 
 def _cut(values: Sequence[Any], redactor: Redactor) -> Counter[str]:
@@ -52,7 +81,7 @@ def _cut(values: Sequence[Any], redactor: Redactor) -> Counter[str]:
 
 def _chunk(text: str) -> Any:
     try:
-        chunk = json.loads(text)
+        chunk = json.loads(text.strip().removeprefix("data:"))
     except (ValueError, RecursionError):
         return [text]
     return chunk if isinstance(chunk, dict) else [text]

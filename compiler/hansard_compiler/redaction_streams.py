@@ -2,7 +2,7 @@
 
 A provider sends `sk-an`, then `t-api03-…`: no chunk shows the secret, and the answer that is put
 together of them would. Found are server-sent events (HTML standard, section 9.2), lists of chunks
-as JSON, and both inside of strings of a JSON document.
+as JSON and objects that follow each other, and all of these inside of strings of a JSON document.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import Any, Final, NamedTuple
 
 # What serialised telemetry or a text holds where a stream may be in it, in any depth of escapes.
 _MARKS: Final = (
-    b"data: {", b"data:{", b"\n\ndata:", b"\\n\\ndata:", b".chunk", b"_block_delta",
-    b"_text.delta", b"arguments.delta", b'candidates"', b'candidates\\"',
+    b"data: {", b"data:{", b"\n\ndata:", b"\\n\\ndata:", b"hunk", b"text_completion",
+    b'delta"', b"delta\\", b'Delta"', b"Delta\\", b'"done":', b'done\\":',
+    b'candidates"', b"candidates\\",
 )  # fmt: skip
 _MOST_DEPTH = 4  # of streams in strings of JSON in strings
 # Leaves of a chunk that are names, not parts of a text.
@@ -27,6 +28,8 @@ _NAMES: Final = frozenset({
     "service_tier", "encrypted_content", "modelVersion", "responseId", "finishReason",
 })  # fmt: skip
 _PLACES: Final = ("index", "output_index", "content_index", "summary_index", "item_id")
+_OBJECT = re.compile(r"[\s,\[]*\{")
+_DECODER = json.JSONDecoder()
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|$)")
 
 Clean = Callable[[Sequence[str]], list[str] | None]  # texts that follow each other; None: as it was
@@ -98,17 +101,6 @@ def _hashable(path: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(one if isinstance(one, str | int | None) else repr(one) for one in path)
 
 
-def _is_chunk(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return False
-    kind = value.get("type")
-    return (
-        value.get("object") == "chat.completion.chunk"
-        or (isinstance(kind, str) and kind.endswith("delta"))
-        or "candidates" in value
-    )
-
-
 @dataclass(slots=True)
 class _Document:
     """A JSON document with streams in it: lists of chunks, and strings."""
@@ -123,7 +115,10 @@ class _Document:
             self._walk(whole)
             return json.dumps(whole[0]) if self.is_changed else text
         except (ValueError, RecursionError):  # no JSON: of a stream that begins with a brace
-            return text if self.is_changed else _clean_events(text, self.clean)
+            if self.is_changed:
+                return text
+            made = _clean_objects(text, self.clean)
+            return _clean_events(text, self.clean) if made is text else made
 
     def _walk(self, value: Any) -> None:
         waiting = [value]
@@ -142,7 +137,7 @@ class _Document:
 
     def _list(self, listed: list[Any]) -> None:
         opened = [_opened(one) for one in listed]
-        if not any(map(_is_chunk, opened)):
+        if sum(isinstance(one, dict) for one in opened) < 2:
             return
         for number in clean_chunks(opened, self.clean):
             is_text = isinstance(listed[number], str)
@@ -157,6 +152,23 @@ def _opened(value: Any) -> Any:
         except (ValueError, RecursionError):
             return None
     return value
+
+
+def _clean_objects(text: str, clean: Clean) -> str:
+    """Clean JSON objects that follow each other: a line each, or a list that was cut off."""
+    found: list[tuple[int, int, Any]] = []
+    at = 0
+    try:
+        while start := _OBJECT.match(text, at):
+            value, at = _DECODER.raw_decode(text, start.end() - 1)
+            found.append((start.end() - 1, at, value))
+    except (ValueError, RecursionError):
+        pass  # the rest was cut off
+    changed = clean_chunks([value for _, _, value in found], clean)
+    for number in sorted(changed, reverse=True):
+        start_at, end_at, value = found[number]
+        text = f"{text[:start_at]}{json.dumps(value)}{text[end_at:]}"
+    return text
 
 
 def _clean_events(text: str, clean: Clean) -> str:

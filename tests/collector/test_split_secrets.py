@@ -128,8 +128,17 @@ def span_with(chunks: list[dict[str, Any]]) -> Span:
         event = made.events.add(name="llm.content.completion.chunk")
         value = AnyValue(string_value=json.dumps(one))
         event.attributes.append(KeyValue(key="chunk", value=value))
+    array = AnyValue()
+    for one in chunks:
+        array.array_value.values.add(string_value=f"data: {json.dumps(one)}")
+    made.attributes.append(KeyValue(key="array", value=array))
+    maps = AnyValue()
     for bit in ("here: ", SECRET[:20], SECRET[20:]):
-        event = made.events.add(name="stream.chunk")
+        pair = KeyValue(key="delta", value=AnyValue(string_value=bit))
+        maps.array_value.values.add().kvlist_value.values.append(pair)
+    made.attributes.append(KeyValue(key="maps", value=maps))
+    for bit in ("here: ", SECRET[:20], SECRET[20:]):
+        event = made.events.add(name="chunk")
         event.attributes.append(KeyValue(key="text", value=AnyValue(string_value=bit)))
     made.start_time_unix_nano, made.end_time_unix_nano = 1, 2
     return made
@@ -143,7 +152,7 @@ def test_no_half_of_a_key_is_in_any_file_of_the_store(tmp_path: Path) -> None:
     ingesting.close()
 
     files = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
-    assert told.count("redacted:openai") == 5  # of two attributes, two kinds of events, a body
+    assert told.count("redacted:openai") == 7  # of four attributes, two kinds of events, a body
     for half in (SECRET[:20], SECRET[20:]):
         assert half not in told
         assert half.encode() not in files

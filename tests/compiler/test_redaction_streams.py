@@ -97,8 +97,30 @@ def in_json(chunks: Chunks) -> str:
     return json.dumps({"status": 200, "body": json.dumps({"raw": sse(chunks)})})
 
 
+def lines(chunks: Chunks) -> str:
+    """JSON objects, a line each."""
+    return "".join(f"{json.dumps(chunk)}\n" for chunk in chunks)
+
+
+def cut_off(chunks: Chunks) -> str:
+    """A list whose end never came."""
+    return json.dumps(chunks)[:-1] + ', {"type": "text'
+
+
 def listed_texts(chunks: Chunks) -> str:
     return json.dumps([json.dumps(chunk) for chunk in chunks])
+
+
+def completions(bits: list[str]) -> Chunks:
+    return [{"object": "text_completion", "choices": [{"index": 0, "text": bit}]} for bit in bits]
+
+
+def ollama(bits: list[str]) -> Chunks:
+    return [{"model": "m", "message": {"content": bit}, "done": False} for bit in bits]
+
+
+def bedrock(bits: list[str]) -> Chunks:
+    return [{"contentBlockDelta": {"delta": {"text": b}, "contentBlockIndex": 0}} for b in bits]
 
 
 def plain(chunks: Chunks) -> str:
@@ -117,9 +139,12 @@ def bits_of(value: Any) -> list[str]:
     return []
 
 
-APIS = [chat, chat_arguments, responses, anthropic, anthropic_input, gemini]
+APIS = [
+    chat, chat_arguments, responses, anthropic, anthropic_input, gemini,
+    completions, ollama, bedrock,
+]  # fmt: skip
 FORMS: list[Callable[[Chunks], str]] = [
-    sse, compact_sse, json.dumps, in_json, listed_texts, plain,
+    sse, compact_sse, json.dumps, in_json, lines, cut_off, listed_texts, plain,
 ]  # fmt: skip
 
 
@@ -129,11 +154,15 @@ def said(form: Callable[[Chunks], str], text: str) -> str:
         text = json.loads(json.loads(text)["body"])["raw"]
     if form is plain:
         return "".join(line[6:] for line in text.split("\n") if line.startswith("data: "))
+    if form is cut_off:
+        text, form = text.rpartition(", {")[0] + "]", json.dumps
+    if form is lines:
+        text, form = f"[{','.join(text.splitlines())}]", json.dumps
     if form in (json.dumps, listed_texts):
         chunks = [json.loads(one) if isinstance(one, str) else one for one in json.loads(text)]
     else:
-        lines = [line[5:].strip() for line in text.splitlines() if line.startswith("data:")]
-        chunks = [json.loads(line) for line in lines if line != "[DONE]"]
+        told = [line[5:].strip() for line in text.splitlines() if line.startswith("data:")]
+        chunks = [json.loads(line) for line in told if line != "[DONE]"]
     return "".join(bit for bit in bits_of(chunks) if bit != "-")
 
 

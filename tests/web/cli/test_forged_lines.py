@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from hansard_store.approval_records import Proposal
 from hansard_store.database import DataFolder
 from hansard_store.facade import Accountability
 from tests.collector.ingesting import TRACE, Ingesting, log, logs, span, traces
+from tests.journeys.processes import HANSARD
 from tests.web.cli.conftest import Cli
 
 FORGED = "approval    ffff"
@@ -111,3 +115,36 @@ def test_an_error_that_names_recorded_text_is_one_line(anywhere: Cli, store: Ing
 
     assert ended.exit_code != 0
     assert forged(re.split(r"[\n\r]", ended.stderr)) == []
+
+
+def on_a_terminal(*arguments: str) -> str:
+    """Return what a command prints on a terminal."""
+    ours, theirs = os.openpty()
+    told = bytearray()
+    with subprocess.Popen([HANSARD, *arguments], stdout=theirs) as process:
+        os.close(theirs)
+        with suppress(OSError):  # the other end is closed
+            while chunk := os.read(ours, 65_536):
+                told += chunk
+    os.close(ours)
+    assert process.returncode == 0
+    return told.decode()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("export",), ("runs", "export", TRACE.hex()), ("events", "export"),
+        ("steps", "show", f"{TRACE.hex()}-{1:016x}", "--raw"),
+    ],
+    ids=lambda command: command[0],
+)  # fmt: skip
+def test_an_export_on_a_terminal_has_no_control_characters(
+    store: Ingesting, command: tuple[str, ...]
+) -> None:
+    told = on_a_terminal(*command, "--data", str(store.folder.path))
+
+    assert not re.search("[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e]", told)
+    assert "\\u0085" in told or command[0] == "events"
+    for line in told.splitlines():
+        json.loads(line)

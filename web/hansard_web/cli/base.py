@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
+import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -106,11 +108,26 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value, indent=2))
 
 
+# Controls but line ends and tabs, and marks that reorder or break lines. In JSON these stand in
+# strings alone, where the escape means the same.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+)
+
+
+def _for_terminal(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for chunk in (*chunks, b""):
+        text = decoder.decode(chunk, final=not chunk)
+        yield _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
+
+
 def write_bytes(chunks: Iterable[bytes], output: Path | None) -> None:
-    """Write to a file, or to stdout where none is named."""
+    """Write to a file, or to stdout where none is named; a terminal gets no control characters."""
     try:
         if output is None:
-            sys.stdout.buffer.writelines(chunks)
+            shown = _for_terminal(chunks) if sys.stdout.isatty() else chunks
+            sys.stdout.buffer.writelines(shown)
             sys.stdout.buffer.flush()
             return
         with output.open("wb") as file:
