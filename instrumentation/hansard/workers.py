@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from types import FrameType
 from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
@@ -97,8 +97,9 @@ def propagating(executor: Executor) -> Executor:
 def worker(**options: Any) -> Callable[[], None]:
     """Return an `initializer=` for a pool of processes: it starts the SDK where this one is.
 
-    Takes the arguments of `init()`; those that this process's `init()` was given are repeated. What
-    the workers record nests in the span that is current here, and is sent before a worker ends.
+    Takes the arguments of `init()`; those that this process's `init()` was given are repeated, and
+    what `instrument()` switched on here is switched on there. What the workers record nests in the
+    span that is current here, and is sent before a worker ends.
 
     Where this process does not record, neither do its workers. Raises ConfigError, or TypeError for
     an argument that `init()` does not have, here and not in the worker: there nothing is raised.
@@ -110,15 +111,22 @@ def worker(**options: Any) -> Callable[[], None]:
     if recorder is None:
         return _start_nothing
     return functools.partial(
-        _start_worker, {**recorder.settings.arguments, **options}, dict(inject())
+        _start_worker, {**recorder.settings.arguments, **options}, dict(inject()), _instrumented()
     )
+
+
+def _instrumented() -> list[str]:
+    switching = sys.modules.get("hansard.clients.switching")
+    return [] if switching is None else switching.all_on()
 
 
 def _start_nothing() -> None:
     """Initialize a worker of a process that does not record."""
 
 
-def _start_worker(options: dict[str, Any], headers: dict[str, str]) -> None:
+def _start_worker(
+    options: dict[str, Any], headers: dict[str, str], instrumented: Sequence[str]
+) -> None:
     """Start recording in a worker; a pool whose initializer raises is broken, so nothing does."""
     from hansard.setup import init
 
@@ -127,6 +135,10 @@ def _start_worker(options: dict[str, Any], headers: dict[str, str]) -> None:
     except Exception:  # another environment than its parent's: the work goes on unrecorded
         _log.exception("recording cannot start in this worker; its work runs without")
         return
+    if instrumented:
+        from hansard.clients.switching import instrument
+
+        instrument(*instrumented)
     finish_with_process()
     place.enter(context_of(headers))
 

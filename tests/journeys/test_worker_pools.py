@@ -13,6 +13,7 @@ import pytest
 import hansard as sdk
 from hansard_compiler.errors import ConfigError
 from hansard_store.database import DataFolder, open_reader
+from tests.instrumentation.clients.provider import json_reply, providing
 from tests.instrumentation.programs import run_file
 from tests.journeys.processes import Serving, environment, hosting
 
@@ -150,3 +151,50 @@ def test_arguments_that_init_would_refuse_are_refused_where_the_pool_is_made(
 ) -> None:
     with pytest.raises(error):
         sdk.worker(**options)
+
+
+ASKING = """
+import json, multiprocessing, sys
+from concurrent.futures import ProcessPoolExecutor
+
+import hansard
+import openai
+
+def ask(number):
+    client = openai.OpenAI(api_key="key", base_url=sys.argv[1], max_retries=0)
+    said = client.chat.completions.create(
+        model="gpt-4o-mini", messages=[{"role": "user", "content": f"question {number}"}]
+    )
+    return said.choices[0].message.content
+
+if __name__ == "__main__":
+    hansard.init()
+    hansard.instrument()
+    context = multiprocessing.get_context(sys.argv[2])
+    with hansard.start_run("pooled") as run:
+        with ProcessPoolExecutor(2, mp_context=context, initializer=hansard.worker()) as pool:
+            list(pool.map(ask, range(3)))
+    print(run.run_id)
+"""
+ANSWER = {
+    "object": "chat.completion", "created": 1, "model": "gpt-4o-mini-0701",
+    "choices": [
+        {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "42"}}
+    ],
+    "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
+def test_workers_record_the_libraries_that_were_instrumented_where_they_came_from(
+    server: Serving, tmp_path: Path, method: str
+) -> None:
+    with providing() as provider:
+        ids = (f"chatcmpl-{number}" for number in range(3))
+        provider.answer = lambda _: json_reply({**ANSWER, "id": next(ids)})
+        variables = environment(HANSARD_ENDPOINT=server.http, HANSARD_DATA=str(tmp_path))
+        ended = run_file(ASKING, tmp_path, variables, f"{provider.address}/v1", method)
+
+    assert ended.status == 0, ended.errors
+    run = json.loads(server.get(f"/v1/runs/{ended.output.strip()}"))
+    assert (run["model_calls"], run["tokens"]["input"], run["tokens"]["output"]) == (3, 21, 9)

@@ -83,7 +83,7 @@ def instrument(*libraries: str) -> list[Instrumentation]:
 
 def uninstrument(*libraries: str) -> list[Instrumentation]:
     """Switch off what `instrument` switched on; without names, all of it. Never raises."""
-    wanted = [installed_packages.named(one) for one in libraries] or _all_on()
+    wanted = [installed_packages.named(one) for one in libraries] or all_on()
     recorded = [_record_no_more(name) for name in wanted if http_fallback.is_on(name)]
     return [
         *(_uninstrument(_switched_on[name]) for name in wanted if name in _switched_on),
@@ -112,7 +112,8 @@ def _of_models(there: Iterable[str]) -> list[str]:
     return sorted({*found, *http_fallback.recordable()})
 
 
-def _all_on() -> list[str]:
+def all_on() -> list[str]:
+    """Return the libraries that `instrument` switched on in this process."""
     return [*_switched_on, *http_fallback.all_on()]
 
 
