@@ -288,7 +288,8 @@ def test_a_worker_starts_as_this_process_did_and_where_it_is() -> None:
         recorder.settings = load_settings(arguments, {"HANSARD_EXPORT_DELAY_MS": "7"})
         start: Any = pickle.loads(pickle.dumps(hansard.worker(service_name="theirs")))
 
-    options, headers = start.args
+    options, headers, instrumented = start.args
+    assert instrumented == []
     assert options == {"endpoint": "http://127.0.0.1:1/v1/traces", "service_name": "theirs"}
     assert headers["traceparent"] == f"00-{run.run_id}-{1:016x}-01"
 

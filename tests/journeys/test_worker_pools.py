@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -190,8 +191,8 @@ def test_workers_record_the_libraries_that_were_instrumented_where_they_came_fro
     server: Serving, tmp_path: Path, method: str
 ) -> None:
     with providing() as provider:
-        ids = (f"chatcmpl-{number}" for number in range(3))
-        provider.answer = lambda _: json_reply({**ANSWER, "id": next(ids)})
+        numbers = itertools.count()
+        provider.answer = lambda _: json_reply({**ANSWER, "id": f"chatcmpl-{next(numbers)}"})
         variables = environment(HANSARD_ENDPOINT=server.http, HANSARD_DATA=str(tmp_path))
         ended = run_file(ASKING, tmp_path, variables, f"{provider.address}/v1", method)
 
