@@ -117,10 +117,13 @@ def test_what_has_had_no_news_for_too_long_goes(store: Path, on: Cli) -> None:
     assert len(_runs(on)) == 1
 
 
+RUNS = 150
+
+
 def test_a_store_over_its_size_loses_its_oldest_runs(tmp_path: Path) -> None:
     """Enough runs to be larger than an empty store by a multiple."""
     with serving(tmp_path) as server:
-        for _ in range(40):
+        for _ in range(RUNS):
             assert export(grpc_exporter(server), spans(60))
     folder = DataFolder(tmp_path)
     connection = open_for_maintenance(folder)
@@ -131,7 +134,7 @@ def test_a_store_over_its_size_loses_its_oldest_runs(tmp_path: Path) -> None:
 
     left = [row[0] for row in connection.execute("SELECT id FROM run ORDER BY news_ns, id")]
     connection.close()
-    assert 0 < cleaned.too_much < 40
+    assert 0 < cleaned.too_much < RUNS
     assert left == order[cleaned.too_much :]
     assert cleaned.size_bytes <= full * 3 // 4
 
