@@ -14,12 +14,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+import re2
+
+from hansard_compiler.redaction_checks import latin1
+
 # What serialised telemetry or a text holds where a stream may be in it, in any depth of escapes.
-_MARKS: Final = (
-    b"data: {", b"data:{", b"\n\ndata:", b"\\n\\ndata:", b"hunk", b"text_completion",
-    b'delta"', b"delta\\", b'Delta"', b"Delta\\", b'"done":', b'done\\":',
-    b'candidates"', b"candidates\\",
-)  # fmt: skip
+_MARKS: Final = re2.compile(
+    rb'data: ?\{|\n\ndata:|\\n\\ndata:|hunk|text_completion|[dD]elta["\\]|"done":|done\\":'
+    rb'|candidates["\\]',
+    options=latin1(),
+)
 _MOST_DEPTH = 4  # of streams in strings of JSON in strings
 # Leaves of a chunk that are names, not parts of a text.
 _NAMES: Final = frozenset({
@@ -44,7 +48,7 @@ class _Piece(NamedTuple):
 
 def may_hold_stream(raw: bytes) -> bool:
     """Return whether a text, or serialised telemetry, may hold a stream; False is certain."""
-    return any(mark in raw for mark in _MARKS)
+    return _MARKS.search(raw) is not None
 
 
 def clean_streams(text: str, clean: Clean, *, depth: int = 0) -> str:
