@@ -71,9 +71,9 @@ def clean_chunks(chunks: Sequence[Any], clean: Clean) -> set[int]:
         for key, piece in _pieces(chunk):
             texts[key].append((number, piece))
     changed = set()
-    for told in texts.values():
-        made = clean([piece.holder[piece.at] for _, piece in told]) if len(told) > 1 else None
-        for (number, piece), text in zip(told, made or (), strict=False):
+    for bits in texts.values():
+        made = clean([piece.holder[piece.at] for _, piece in bits]) if len(bits) > 1 else None
+        for (number, piece), text in zip(bits, made or (), strict=False):
             if piece.holder[piece.at] != text:
                 piece.holder[piece.at] = text
                 changed.add(number)
@@ -178,15 +178,15 @@ def _clean_objects(text: str, clean: Clean) -> str:
 def _clean_events(text: str, clean: Clean) -> str:
     """Clean server-sent events; lines without news stay as they came."""
     lines = _LINES.findall(text)
-    told = [(at, line) for at, line in enumerate(lines) if line.startswith("data:")]
+    data_lines = [(at, line) for at, line in enumerate(lines) if line.startswith("data:")]
     chunks: list[Any] = []
-    for _, line in told:
+    for _, line in data_lines:
         said = line[5:].removeprefix(" ").rstrip("\r\n")
         opened = _opened(said)
         chunks.append(opened if isinstance(opened, dict) else [said])
     changed = clean_chunks(chunks, clean)
     for number in changed:
-        at, line = told[number]
+        at, line = data_lines[number]
         chunk = chunks[number]
         said = chunk[0] if isinstance(chunk, list) else json.dumps(chunk)
         end = line[len(line.rstrip("\r\n")) :]

@@ -161,8 +161,8 @@ def said(form: Callable[[Chunks], str], text: str) -> str:
     if form in (json.dumps, listed_texts):
         chunks = [json.loads(one) if isinstance(one, str) else one for one in json.loads(text)]
     else:
-        told = [line[5:].strip() for line in text.splitlines() if line.startswith("data:")]
-        chunks = [json.loads(line) for line in told if line != "[DONE]"]
+        sent = [line[5:].strip() for line in text.splitlines() if line.startswith("data:")]
+        chunks = [json.loads(line) for line in sent if line != "[DONE]"]
     return "".join(bit for bit in bits_of(chunks) if bit != "-")
 
 

@@ -70,7 +70,7 @@ class _Follower:
         self.news.set()
 
     def fall_behind(self, seq: int) -> None:
-        """More runs changed, up to that change_seq, than are told one by one."""
+        """More runs changed, up to that change_seq, than are sent one by one."""
         if seq <= self._after:
             return
         self._seq = max(self._seq, seq)
@@ -79,11 +79,11 @@ class _Follower:
         self.news.set()
 
     def catch_up(self, found: _Changes) -> None:
-        """Add everything that happened before now; the poller need not tell it again."""
-        self.tell(found)
+        """Add everything that happened before now; the poller need not send it again."""
+        self.add(found)
         self._after = max(self._after, found.seq)
 
-    def tell(self, found: _Changes) -> None:
+    def add(self, found: _Changes) -> None:
         """Add changes, whether or not all of them are listed."""
         if found.is_flood:
             self.fall_behind(found.seq)
@@ -180,7 +180,7 @@ class RunFeed:
         with self._lock:
             followers = tuple(self._followers)
         for follower in followers:
-            _call(follower.loop, follower.tell, changes)
+            _call(follower.loop, follower.add, changes)
 
 
 def _changes(connection: apsw.Connection, *, after: int) -> _Changes:
@@ -190,7 +190,7 @@ def _changes(connection: apsw.Connection, *, after: int) -> _Changes:
     )
     if len(runs) <= MOST_PENDING:
         return _Changes(runs, runs[-1].change_seq if runs else after)
-    # Read before it is told: what a page then loads afresh has all up to here.
+    # Read before it is published: what a page then loads afresh has all up to here.
     return _Changes((), last_change(connection), is_flood=True)
 
 

@@ -138,8 +138,8 @@ def _marking(table: Marked) -> list[str]:
         return [added]
     before, of = table.key("OLD"), table.key("NEW")
     values = f"{table.values('NEW')}, {table.values('OLD')}"
-    told = f"'{table.name}', {of}, {before}, {_LAST}, {_known(table, before)}, {values}"
-    changed = _trigger("UPDATE", table.name, of, f"{_CHANGED}({told})")
+    given = f"'{table.name}', {of}, {before}, {_LAST}, {_known(table, before)}, {values}"
+    changed = _trigger("UPDATE", table.name, of, f"{_CHANGED}({given})")
     return [added, changed, trigger("DELETE", "OLD", "")]
 
 
@@ -155,10 +155,10 @@ def _known(table: Marked, key: str) -> str:
 
 def _asking(table: Marked) -> str:
     of = table.key("t")
-    told = f"'{table.name}', {of}, {_known(table, of)}, {table.values('t')}"
+    given = f"'{table.name}', {of}, {_known(table, of)}, {table.values('t')}"
     return (
         f'CREATE TEMP VIEW "altered_{table.name}" AS '
-        f'SELECT t.* FROM main."{table.name}" AS t WHERE NOT {_FITS}({told});'
+        f'SELECT t.* FROM main."{table.name}" AS t WHERE NOT {_FITS}({given});'
     )
 
 

@@ -12,7 +12,6 @@ import pytest
 from playwright.sync_api import Browser, Page
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline import Pipeline
 from hansard_store.database import DataFolder
 from hansard_store.principals.errors import BadTokenName, TokenLooksAlike
 from hansard_store.principals.model import CLAIMED, Scope, is_same, looks_like, name_key
@@ -23,22 +22,10 @@ from tests.signing import add_token, bearer, session_of
 from tests.store.empty import empty_store
 from tests.web.approvals import ask, read, send, store_of
 from tests.web.conftest import MakeClient, Served
+from tests.web.principals.conftest import folder_of
 
 WIRE: dict[str, Any] = {"tool": "wire_money", "arguments": {"to": "acme"}, "agent": "bot"}
 TWO: dict[str, Any] = {**WIRE, "approvers": ["ana", "bo", "cid"], "approvals_required": 2}
-
-
-@pytest.fixture
-def api(make_client: MakeClient, pipeline: Pipeline) -> TestClient:
-    """A program without a credential, at a server on loopback without any configured token."""
-    made = make_client(WebSettings(), pipeline)
-    made.auth = None
-    return made
-
-
-def folder_of(client: TestClient) -> DataFolder:
-    folder: DataFolder = client.app.state.site.folder  # type: ignore[attr-defined]
-    return folder
 
 
 def propose(client: TestClient, body: dict[str, Any] = TWO, status: int = 201) -> dict[str, Any]:

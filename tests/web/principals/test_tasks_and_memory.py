@@ -8,27 +8,11 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline import Pipeline
-from hansard_store.database import DataFolder
 from hansard_store.verify import verify_store
-from hansard_web.settings import WebSettings
 from tests.signing import add_token, bearer
 from tests.store.task_maker import TaskMaker
-from tests.web.conftest import MakeClient
 from tests.web.makers import RunMaker
-
-
-@pytest.fixture
-def api(make_client: MakeClient, pipeline: Pipeline) -> TestClient:
-    """A program without a credential, at a server on loopback without any configured token."""
-    made = make_client(WebSettings(), pipeline)
-    made.auth = None
-    return made
-
-
-def folder_of(client: TestClient) -> DataFolder:
-    folder: DataFolder = client.app.state.site.folder  # type: ignore[attr-defined]
-    return folder
+from tests.web.principals.conftest import folder_of
 
 
 def last_event(client: TestClient, subject: str) -> dict[str, Any]:

@@ -7,13 +7,12 @@ from typing import Any, Final
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline import Pipeline
-from hansard_store.database import DataFolder
 from hansard_store.principals.model import Scope
 from hansard_web.security import is_a_decision
 from hansard_web.settings import Token, WebSettings
 from tests.signing import add_token, bearer, session_of
 from tests.web.conftest import MakeClient
+from tests.web.principals.conftest import folder_of
 from tests.web.test_scopes import CHANGES, routes_of
 
 # What needs a credential on a server that is open otherwise: the issue's list, and nothing else.
@@ -35,16 +34,8 @@ WIRE: Final = {"tool": "wire_money", "arguments": {"to": "me"}, "agent": "bot"}
 
 
 @pytest.fixture
-def agent(make_client: MakeClient, pipeline: Pipeline) -> TestClient:
-    """A program without a credential, at a server on loopback without any configured token."""
-    made = make_client(WebSettings(), pipeline)
-    made.auth = None
-    return made
-
-
-def folder_of(client: TestClient) -> DataFolder:
-    folder: DataFolder = client.app.state.site.folder  # type: ignore[attr-defined]
-    return folder
+def agent(api: TestClient) -> TestClient:
+    return api
 
 
 def propose(client: TestClient, **headers: str) -> str:

@@ -135,25 +135,7 @@ def read_run_filter(
     min_cost: Annotated[AmountText | None, Query(description="US dollars")] = None,
 ) -> RunFilter:
     """Return the filter of a list of runs; an empty value means that it was not given."""
-    return run_filter_of(
-        q=q,
-        kind=kind,
-        status=status,
-        agent=agent,
-        model=model,
-        tool=tool,
-        service=service,
-        tag=tag,
-        score=score,
-        conversation=conversation,
-        group=group,
-        user=user,
-        attribute=attribute,
-        since=since,
-        until=until,
-        min_duration_ms=min_duration_ms,
-        min_cost=min_cost,
-    )
+    return run_filter_of(**locals())
 
 
 def read_window(
