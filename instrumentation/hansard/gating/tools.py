@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from types import FunctionType
 from typing import Any, Final, Literal, TypeAlias, cast, get_args, get_origin, get_type_hints
 
 from hansard import plans
@@ -30,6 +32,12 @@ Undo: TypeAlias = Callable[[Json, Any], "tuple[Callable[..., Any] | str, Mapping
 EFFECTS: Final = ("read", "write")
 MARK: Final = "__hansard_tool__"  # on what `@hansard.tool(effect=…)` returns
 _NOBODY: Final = object()
+_IN_PIECES: Final = "a generator runs in pieces, and a gate lets a call run whole"
+# The one code that all functions with `@contextmanager` share, and that of the async ones.
+_MANAGED: Final = tuple(
+    cast("FunctionType", made).__code__
+    for made in (contextlib.contextmanager(iter), contextlib.asynccontextmanager(iter))  # type: ignore[arg-type]
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,9 +149,9 @@ def _refuse_generators(function: Callable[..., Any]) -> None:
     call = inspect.getattr_static(type(function), "__call__", None)
     for is_such in (inspect.isgeneratorfunction, inspect.isasyncgenfunction):
         if is_such(function) or is_such(call):
-            raise NotDecoratable(
-                "tool", function, why="a generator runs in pieces, and a gate lets a call run whole"
-            )
+            raise NotDecoratable("tool", function, why=_IN_PIECES)
+    if getattr(function, "__code__", None) in _MANAGED:
+        raise NotDecoratable("tool", function, why=f"a call makes a context manager: {_IN_PIECES}")
 
 
 def _closed_sets(function: Callable[..., Any]) -> frozenset[str]:

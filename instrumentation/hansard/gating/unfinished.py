@@ -7,6 +7,7 @@ other objects; nearest first, within a bound. A result is found unfinished by
 - a coroutine that was not awaited to its end, or another awaitable;
 - a future or task that is not done;
 - a generator, of either kind, that was not read to its end;
+- a context manager made of a generator (`@contextmanager`) that was not entered and left;
 - `map`, `filter` and those of itertools that call a function with each value: whether they were
   read to their end cannot be seen.
 
@@ -18,6 +19,7 @@ is not looked at, nor what lies beyond the bound.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import inspect
 import itertools
@@ -53,6 +55,12 @@ _ITERATORS: Final[tuple[type, ...]] = (
     type(iter(set())), type(iter(deque())), type(reversed([])), type(itertools.tee(())[0]),
     type({}.keys()), type({}.values()), type({}.items()),
 )  # fmt: skip
+# What a call of a function with `@contextmanager` or `@asynccontextmanager` returns: these have no
+# public name. The generator stands in the attribute `gen`.
+_MANAGERS: Final[tuple[type, ...]] = (
+    type(contextlib.contextmanager(iter)([])),
+    type(contextlib.asynccontextmanager(iter)([])),  # type: ignore[arg-type]  # never entered
+)
 _FIELDS: Final = ("__dataclass_fields__", "__attrs_attrs__", "__pydantic_fields__")
 _SEQUENCES: Final = (list, tuple, set, frozenset, deque)
 
@@ -107,6 +115,8 @@ def _kind_of(value: Any, *, is_behind: bool) -> str:
             return kind.__name__
         if issubclass(kind, Generator | AsyncGenerator):
             return "" if _is_read(value) else kind.__name__
+        if issubclass(kind, _MANAGERS):
+            return "" if _is_read(value.gen) else kind.__name__.lstrip("_")
         if is_future(value):
             return "" if value.done() else kind.__name__
         return type_name(kind) if is_pending(value) else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import contextlib
 import dataclasses
 import itertools
 import time
@@ -19,6 +20,7 @@ from pydantic import BaseModel, ConfigDict
 import hansard
 from hansard import approvals
 from hansard.chat import ChatGate, TextChannel
+from hansard.errors import NotDecoratable
 from hansard.gating.errors import UnfinishedResult
 from hansard.gating.unfinished import find_unfinished
 from tests.instrumentation.gating.gates import Desk, state_of
@@ -109,6 +111,8 @@ LAZY: dict[str, Callable[[], Any]] = {
     "filter": lambda: filter(RAN.append, ["filtered"]),
     "starmap": lambda: itertools.starmap(RAN.append, [("starred",)]),
     "future": Future,
+    "context manager": contextlib.contextmanager(pieces),
+    "async context manager": contextlib.asynccontextmanager(apieces),
 }
 
 
@@ -170,6 +174,38 @@ def test_a_call_whose_result_holds_what_has_not_run_is_never_executed(
     if not is_read:
         [one] = store.store.approvals()
         assert state_of(gate, one.approval_id) == ("approved", "unknown")
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_context_manager_cannot_be_gated_and_its_function_never_counts_as_run(
+    store: Desk, *, is_async: bool
+) -> None:
+    manager = contextlib.asynccontextmanager(apieces) if is_async else None
+    made = manager or contextlib.contextmanager(pieces)
+
+    with pytest.raises(NotDecoratable, match="a generator runs in pieces"):
+        hansard.tool(effect="write", name="send")(made)
+    gate = store.gate(hansard.tool(effect="write", name="send")(lambda: made()))
+    answer = gate.call("send", {})
+    with pytest.raises(UnfinishedResult, match="ContextManager") as raised:
+        gate.run(store.approve(answer))
+
+    assert raised.value.where == ""
+    assert state_of(gate, answer["approval_id"]) == ("approved", "unknown")
+    with made() if not is_async else contextlib.nullcontext() as entered:
+        assert find_unfinished(entered) is None
+    RAN.clear()
+
+
+def test_a_context_manager_that_was_left_is_a_value() -> None:
+    manager = contextlib.contextmanager(pieces)()
+    with manager:
+        during = find_unfinished([manager])
+    after = find_unfinished([manager])
+    RAN.clear()
+
+    assert during is not None
+    assert after is None
 
 
 @pytest.mark.parametrize("lazy", ["map", "filter", "starmap"])
