@@ -18,6 +18,7 @@ class EventType(StrEnum):
     ACTION_CREATED = "action.created"
     ACTION_REVISED = "action.revised"
     ACTION_REPROPOSED = "action.reproposed"
+    ACTION_REQUESTED = "action.requested"  # by one more principal, with the key of the proposal
     ACTION_APPROVAL_ADDED = "action.approval_added"  # one of several that are needed
     ACTION_APPROVED = "action.approved"
     ACTION_REJECTED = "action.rejected"

@@ -93,7 +93,7 @@ class Accountability(AuditDesk):
         note = self._ask(_question(before, arguments), who=self._requester(by or before.agent))
 
         def do(work: Work) -> Approval | Refusal:
-            approval = deciding.settle(work, deciding.unaltered(work, before.approval_id))
+            approval = deciding.settle(work, proposing.unaltered(work, before.approval_id))
             if approval.status is Status.EXPIRED:
                 return deciding.refuse_expired(approval)
             return proposing.repropose(
@@ -112,7 +112,7 @@ class Accountability(AuditDesk):
     def undo(self, approval_id: str, *, by: str = ME) -> Proposed:
         """Propose the action that undoes an executed one, through the same gate."""
         proposal = self._write(
-            lambda work: proposing.undoing(work, deciding.unaltered(work, approval_id))
+            lambda work: proposing.undoing(work, proposing.unaltered(work, approval_id))
         )
         who = self._decider(by)
         note = self._ask(proposal_checks.question_of(proposal), who=who)

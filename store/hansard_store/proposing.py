@@ -22,6 +22,7 @@ from hansard_store.approval_errors import (
     IllegalTransition,
     NotUndoable,
     ProposalKeyReused,
+    RecordAltered,
 )
 from hansard_store.approval_fields import describe, show
 from hansard_store.approval_records import (
@@ -34,9 +35,22 @@ from hansard_store.approval_records import (
 )
 from hansard_store.approval_states import Status, is_legal
 from hansard_store.argument_keeping import Keeper, Kept
+from hansard_store.audit.seal_marks import is_altered
 from hansard_store.event_types import Actor, Content, EventType
 from hansard_store.policy_port import APPROVAL, DENY, RECEIPT, PolicyQuestion
 from hansard_store.principals.model import is_same
+
+
+def unaltered(work: Work, approval_id: str) -> Approval:
+    """Return an approval about which somebody decides; raises RecordAltered."""
+    found = approvals.get(work.connection, approval_id)
+    for table in ("approval", "approval_claim"):
+        if is_altered(work.connection, table, "approval_id", found.key):
+            raise RecordAltered(
+                f"approval {found.approval_id[:8]} is not as Hansard wrote it: nothing is decided "
+                "by it, and nothing runs; look at `hansard verify`"
+            )
+    return found
 
 
 def note_denial(work: Work, asked: PolicyQuestion, note: PolicyNote, who: Who) -> int:
@@ -77,6 +91,7 @@ def propose(
     work: Work, proposal: Proposal, note: PolicyNote, *, who: Who | None = None
 ) -> Proposed:
     """Create a pending action and log it; what it takes the place of ends before."""
+    who = who or Who(Actor.AGENT, proposal.agent or "")
     key = proposal.proposal_key or new_proposal_key()
     known = approvals.find_of_proposal(work.connection, hash_of_secret(key))
     if known is not None:
@@ -85,10 +100,9 @@ def propose(
             work.keeper.hash_of(proposal.arguments),
         ):
             raise ProposalKeyReused("this proposal key stands for another proposal")
-        return Proposed(known, key)
+        return Proposed(_requested_again(work, known, who), key)
     replaced = _replace_pending(work, proposal)
     note = joined(note, proposal.told)
-    who = who or Who(Actor.AGENT, proposal.agent or "")
     made = _new(work, proposal, note, key=key, who=who)
     approval = approvals.add(work.connection, made)
     body: dict[str, Any] = {
@@ -105,6 +119,26 @@ def propose(
     )
     _note_gate(work, approval, note)
     return Proposed(approval, key, tuple(replaced))
+
+
+def _requested_again(work: Work, known: Approval, who: Who) -> Approval:
+    """Return a proposal that was sent again, with a principal that had not requested it before.
+
+    Raises ProposalKeyReused for one that has approved it: nobody approves what they requested.
+    """
+    requested_by = requesters(known.requested_by, who)
+    if requested_by == known.requested_by:
+        return known
+    known = unaltered(work, known.approval_id)
+    if any(is_same(one.name, requested_by[-1]) for one in known.grants):
+        raise ProposalKeyReused("you approved this proposal: propose it under a key of your own")
+    _check_reachable(work, known.approvers, known.approvals_required, requested_by)
+    changed = approvals.change(
+        work.connection, known, requested_by=requested_by, updated_ns=work.now_ns
+    )
+    body = {"requested_by": list(requested_by)}
+    work.tell_of(EventType.ACTION_REQUESTED, who, changed, body=body)
+    return changed
 
 
 def _asked_of(approval: Approval) -> dict[str, Any]:

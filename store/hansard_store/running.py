@@ -38,12 +38,11 @@ from hansard_store.deciding import (
     refuse_not_asked,
     require_other,
     settle,
-    unaltered,
 )
 from hansard_store.event_types import Actor, EventFilter, EventType, StoredEvent
 from hansard_store.policy_port import RECEIPT
 from hansard_store.principals.model import distinct, is_same
-from hansard_store.proposing import kept_undo
+from hansard_store.proposing import kept_undo, unaltered
 from hansard_store.stored_json import json_of
 
 _MOST_EVENTS = 1_000  # of one approval and type

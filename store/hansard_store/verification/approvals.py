@@ -160,6 +160,10 @@ def _draft(expected: _Expected, event: _Event) -> None:
             _set(expected, event, **{name: draft[name]})
 
 
+def _requested(expected: _Expected, event: _Event) -> None:
+    _set(expected, event, requested_by=event.body.get("requested_by", []))
+
+
 def _created(expected: _Expected, event: _Event) -> None:
     if expected.approval:
         expected.problems.append(f"event {event.seq} creates it a second time")
@@ -278,6 +282,7 @@ def _settled(expected: _Expected, event: _Event) -> None:
 _CHANGES: Mapping[str, Any] = {
     EventType.ACTION_CREATED: _created,
     EventType.ACTION_REPROPOSED: _draft,
+    EventType.ACTION_REQUESTED: _requested,
     EventType.ACTION_REVISED: _sent_back,
     EventType.ACTION_APPROVAL_ADDED: _approval_added,
     EventType.ACTION_APPROVED: _approved,

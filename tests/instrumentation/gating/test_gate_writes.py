@@ -16,6 +16,7 @@ from hansard.errors import NotDecoratable
 from hansard.gating.errors import (
     BadArguments,
     DecisionConflict,
+    DecisionRefused,
     NotApproved,
     PolicyDenied,
 )
@@ -505,3 +506,23 @@ def test_options_of_a_gate_need_an_effect() -> None:
         hansard.tool(describe="x")  # type: ignore[call-overload]
     with pytest.raises(ValueError, match="'read' or 'write'"):
         hansard.tool(effect="delete")(lambda: None)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("verb", ["approve", "reject", "revise"])
+@pytest.mark.parametrize("name", ["clerk", "Clerk", "ＣＬＥＲＫ"])
+def test_an_agent_cannot_decide_about_its_own_action_by_its_own_name(
+    store: Desk, verb: str, name: str
+) -> None:
+    gate = store.gate(hansard.tool(effect="write", name="send")(lambda to: to), agent="clerk")
+    note = {"note": "x"} if verb == "revise" else {}
+
+    with gate:
+        identity = gate.call("send", {"to": "Maria"})["approval_id"]
+        with pytest.raises(DecisionRefused, match="requested this action") as refused:
+            getattr(approvals, verb)(identity, by=name, **note)
+        standing = approvals.get(identity)["status"]
+        approvals.approve(identity, by="ana")
+
+    assert refused.value.code == "own_request"
+    assert standing == "awaiting"
+    assert gate.run(identity).result == "Maria"

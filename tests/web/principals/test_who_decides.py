@@ -8,6 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hansard_store.principals.model import Scope
+from hansard_store.verify import verify_store
 from hansard_web.security import is_a_decision
 from hansard_web.settings import Token, WebSettings
 from tests.signing import add_token, bearer, session_of
@@ -117,6 +118,39 @@ def test_who_requested_an_action_cannot_decide_about_it_whatever_its_scopes(
     other = add_token(folder_of(agent), "ana")
     path = f"/v1/approvals/{approval_id}/approve"
     assert agent.post(path, json={}, headers=bearer(other)).status_code == 200
+
+
+def test_who_sends_a_proposal_a_second_time_requested_it_too(agent: TestClient) -> None:
+    first, second = (add_token(folder_of(agent), name, *Scope) for name in ("bot", "helper"))
+    body = {**WIRE, "proposal_key": "hpk_shared_by_two"}
+    sent = [
+        agent.post("/v1/approvals", json=body, headers=headers)
+        for headers in (bearer(first), bearer(second), bearer(second), {})
+    ]
+    [approval_id] = {one.json()["approval_id"] for one in sent}
+
+    path = f"/v1/approvals/{approval_id}/approve"
+    refused = agent.post(path, json={}, headers=bearer(second))
+    granted = agent.post(path, json={}, headers=bearer(add_token(folder_of(agent), "ana")))
+
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "own_request")
+    assert sent[-1].json()["requested_by"] == granted.json()["requested_by"] == ["bot", "helper"]
+    again = [one for one in events(agent, approval_id) if one["type"] == "action.requested"]
+    assert [one["body"]["principal"] for one in again] == ["helper"]
+    assert verify_store(folder_of(agent)).findings == []
+
+
+def test_who_approved_a_proposal_does_not_request_it_afterwards(agent: TestClient) -> None:
+    secret = add_token(folder_of(agent), "ana", *Scope)
+    body = {**WIRE, "proposal_key": "hpk_shared_by_two"}
+    approval_id = agent.post("/v1/approvals", json=body).json()["approval_id"]
+    path = f"/v1/approvals/{approval_id}"
+    assert agent.post(f"{path}/approve", json={}, headers=bearer(secret)).status_code == 200
+
+    refused = agent.post("/v1/approvals", json=body, headers=bearer(secret))
+
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "proposal_key_reused")
+    assert agent.get(path).json()["requested_by"] == []
 
 
 def test_a_configured_token_is_a_principal_and_cannot_approve_what_it_requested(

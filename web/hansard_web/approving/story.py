@@ -18,6 +18,7 @@ _COMPARED_CHARS: Final = 2_000  # of a value; of longer ones both are shown, not
 _DRAFTS: Final = (EventType.ACTION_CREATED, EventType.ACTION_REPROPOSED)
 # What is told of an event beside drafts: after who did it, and whose text stands with it.
 _SAID: Final[Mapping[str, tuple[str, str]]] = {
+    EventType.ACTION_REQUESTED: ("requested it, too", ""),
     EventType.ACTION_REVISED: ("sent it back", "note"),
     EventType.ACTION_APPROVAL_ADDED: ("approved it", "note"),
     EventType.ACTION_APPROVED: ("approved it", "note"),

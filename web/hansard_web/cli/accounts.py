@@ -44,7 +44,12 @@ def accounting(
     book = PolicyBook(folder, readers.read, config.policy)
     policy = policy_of(book, CheckKeeper(mode, Redactor(key), key), folder)
     desk = Accountability(
-        folder, retention=mode, policy=policy, source=source, heads_copy=config.heads_copy
+        folder,
+        retention=mode,
+        policy=policy,
+        source=source,
+        heads_copy=config.heads_copy,
+        decide="anyone" if config.decide == "anyone" else "claimed",
     )
     try:
         yield desk
