@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.rules_core import StateCore
 
 _TAGS = {
     "p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "a",
@@ -50,4 +51,12 @@ def _parser() -> MarkdownIt:
 
     # No raw HTML and no images: an image in a prompt is a known way to leak what is on the page.
     parser = MarkdownIt("commonmark", {"html": False, "linkify": False})
+    parser.core.ruler.push("below the page's headings", _lower_headings)
     return parser.enable("table").disable("image")
+
+
+def _lower_headings(state: StateCore) -> None:
+    """Put a message's headings below those of the page, which has one `h1`: its own."""
+    for token in state.tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(int(token.tag[1:]) + 3, 6)}"

@@ -19,6 +19,20 @@ document.addEventListener("click", (event) => {
   });
 });
 
+// What an ellipsis cuts is read whole where the pointer rests on it. A row's link lies over all of
+// its cells: it takes the words of the cell below the pointer.
+const isCut = (one) => one.scrollWidth > one.clientWidth && getComputedStyle(one).textOverflow === "ellipsis";
+const showCut = ({ target, clientX, clientY }) => {
+  const link = target instanceof Element && target.matches(".rowlink") ? target : null;
+  const below = link ? document.elementsFromPoint(clientX, clientY).filter((one) => one !== link) : [target];
+  const found = below.find((one) => one instanceof HTMLElement && isCut(one));
+  if (link) {
+    link.dataset.own ??= link.title;
+    link.title = found ? found.title || found.innerText.trim() : link.dataset.own;
+  } else if (found && !found.closest("[title]")) found.title = found.innerText.trim();
+};
+for (const name of ["pointerover", "pointermove"]) document.addEventListener(name, showCut, { passive: true });
+
 const toast = (text) => {
   const box = document.getElementById("toast");
   box.querySelector("span").textContent = text;

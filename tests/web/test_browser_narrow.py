@@ -1,0 +1,127 @@
+"""Pages on a phone, and with names longer than any column: nothing overprints, nothing is lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from hansard_collector.pipeline import Pipeline
+from tests.signing import session_of
+from tests.web.conftest import Served
+from tests.web.makers import RunMaker
+from tests.web.traces import Trace, said
+
+PHONE = 390
+RUN = "d" * 32
+LONG = "orchestrator_of_" + "x" * 150
+
+# Pairs of cells of one row whose words lie on each other.
+OVERPRINTED = """() => [...document.querySelectorAll('#rows > [role=row]')].flatMap(row => {
+  const title = row.querySelector('.tg-title').getBoundingClientRect();
+  const cell = row.querySelector('.tg-name').nextElementSibling;
+  const cells = [...row.children].slice(1).filter(one => one.getBoundingClientRect().width);
+  return title.right > cells[0].getBoundingClientRect().left + 1 ? [row.innerText] : [];
+})"""
+SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+@pytest.fixture
+def phone(browser: Browser, served: Served) -> Iterator[Page]:
+    """A signed-in tab of a phone: narrow, with fingers for a pointer."""
+    context = browser.new_context(
+        base_url=served.url,
+        viewport={"width": PHONE, "height": 844},
+        has_touch=True,
+        is_mobile=True,
+    )
+    cookies = session_of(served.app.state.site.folder).items()
+    context.add_cookies([{"name": n, "value": v, "url": served.url} for n, v in cookies])
+    yield context.new_page()
+    context.close()
+
+
+def long_names(pipeline: Pipeline) -> None:
+    """A run of one long agent name, one long word, and agents within agents."""
+    trace = Trace(RUN)
+    trace.agent(1, name=LONG, duration_s=40)
+    trace.chat(2, 1, [said("user", "w" * 400)], said("assistant", "v" * 300), model="m" * 90)
+    trace.tool(3, 1, "tool_" * 30, "c1", 4, result="r" * 200)
+    for number in range(5, 24):
+        parent = number - 1 if number > 5 else 1
+        trace.agent(number, parent, name=f"nested level {number}", start_s=10, duration_s=20)
+    trace.send(pipeline)
+
+
+@pytest.mark.parametrize("width", [PHONE, 1440])
+def test_a_long_name_is_cut_and_prints_over_nothing(
+    page: Page, pipeline: Pipeline, width: int
+) -> None:
+    long_names(pipeline)
+    page.set_viewport_size({"width": width, "height": 900})
+
+    for address in (f"/runs/{RUN}", f"/steps/{RUN}-{3:016x}", "/"):
+        page.goto(address)
+        assert page.evaluate(SIDEWAYS) <= 1, address
+    page.goto(f"/runs/{RUN}")
+
+    expect(page.locator("#rows > [role=row]")).to_have_count(22)
+    assert page.evaluate(OVERPRINTED) == []
+
+
+def test_what_an_ellipsis_cuts_is_read_whole_under_the_pointer(page: Page, runs: RunMaker) -> None:
+    runs.run("fix", agent=LONG)
+    page.goto("/")
+
+    cell = page.locator("#runs .run-agent").bounding_box()
+    assert cell
+    page.mouse.move(cell["x"] + 20, cell["y"] + 16)
+    expect(page.locator("#runs .rowlink")).to_have_attribute("title", re.compile(LONG))
+    page.locator("#runs .rowlink").hover()
+    expect(page.locator("#runs .rowlink")).to_have_attribute("title", "fix")
+
+
+def test_a_phone_opens_the_traces_of_a_prompt_and_marks_two_runs(
+    phone: Page, runs: RunMaker
+) -> None:
+    for number in range(3):
+        runs.run(f"round {number}", words="Fix it.", conversation="s", prompt="p")
+    runs.runs(["one", "two"], words="Another.")
+    phone.goto("/")
+
+    phone.locator(".group-toggle").tap()
+    expect(phone.locator("tr.member")).to_have_count(3)
+    for box in phone.locator("tr:not(.member) .check").all():
+        box.tap()
+    expect(phone.locator(".compare-bar")).to_be_visible()
+
+
+def test_the_table_follows_the_facets_of_a_phone(phone: Page, runs: RunMaker) -> None:
+    for number in range(12):
+        runs.run(f"run {number}", agent=f"agent-{number}")
+    phone.goto("/")
+
+    facets = phone.locator("#facets").bounding_box()
+    table = phone.locator("table.runs").bounding_box()
+
+    assert facets
+    assert table
+    assert facets["height"] < 180
+    assert 0 <= table["y"] - facets["y"] - facets["height"] < 40
+    agents = phone.locator("#facets a", has_text="agent-3")
+    agents.scroll_into_view_if_needed()
+    expect(agents).to_be_in_viewport()
+
+
+def test_a_message_s_headings_stand_below_those_of_the_page(page: Page, pipeline: Pipeline) -> None:
+    trace = Trace(RUN)
+    trace.agent(1)
+    trace.chat(2, 1, [said("user", "# Title\n\n## Part")], said("assistant", "# Answer"))
+    trace.send(pipeline)
+
+    page.goto(f"/runs/{RUN}?view=conversation")
+
+    expect(page.get_by_text("Answer", exact=True)).to_be_visible()
+    expect(page.locator("h1")).to_have_count(1)
