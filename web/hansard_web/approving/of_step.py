@@ -12,6 +12,7 @@ from typing import Final
 import apsw
 
 from hansard import semconv
+from hansard_collector.dialects.values import opened
 from hansard_collector.read import StepReading
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store import approvals
@@ -21,12 +22,13 @@ from hansard_store.approval_records import Approval, ApprovalFilter
 from hansard_store.approval_states import Status
 from hansard_store.events import SqliteEventLog
 from hansard_store.step_queries import StepSkeleton
+from hansard_store.step_reads import list_redactions
 from hansard_web.approving.draft_outcomes import draft_of_step, draft_outcomes, next_draft
 from hansard_web.approving.words import clean
 from hansard_web.format import WAITS
 
 _TOOLS: Final = ("tool", "mcp")
-_MOST_OF_RUN: Final = 200
+_AT_ONCE: Final = 200
 State = tuple[str, str]  # label, and "" (done) wait fail open todo
 
 
@@ -99,18 +101,57 @@ def _approval_of(
 ) -> Approval | None:
     named = reading.view.attributes.get(semconv.APPROVAL_ID)
     if isinstance(named, str):
-        try:
-            found = approvals.get(connection, named)
-        except (NotFoundError, AmbiguousIdError):
-            return None
-        # A span may name any approval; only one of its own tool is believed.
-        return found if step.tool_name in (None, found.tool) else None
+        return _named_by_span(connection, step, reading, named)
     if step.role not in _TOOLS:
         return None
-    of_run = approvals.list_approvals(
-        connection, ApprovalFilter(run_id=step.run_id), limit=_MOST_OF_RUN
-    )
-    return next((one for one in of_run if one.step_id == step.step_id), None)
+    return _naming_step(connection, step, reading)
+
+
+def _named_by_span(
+    connection: apsw.Connection, step: StepSkeleton, reading: StepReading, named: str
+) -> Approval | None:
+    """Return the approval that a span names; a span may name any: one of its own call counts."""
+    try:
+        found = approvals.get(connection, named)
+    except (NotFoundError, AmbiguousIdError):
+        return None
+    if step.tool_name not in (None, found.tool):
+        return None
+    drafts = draft_outcomes(history_of(SqliteEventLog(connection), found.approval_id))
+    proof = reading.view.attributes.get(semconv.APPROVAL_ARGUMENTS_HASH)
+    if draft_of_step(drafts, step.step_id, proof if isinstance(proof, str) else None) is not None:
+        return found
+    is_other = isinstance(proof, str) or _has_other_arguments(connection, step, reading, found)
+    return None if is_other else found
+
+
+def _naming_step(
+    connection: apsw.Connection, step: StepSkeleton, reading: StepReading
+) -> Approval | None:
+    """Return the approval of a step's tool that names the step: of several, that of its arguments,
+    else the newest.
+    """
+    newest: Approval | None = None
+    before = approvals.ABOVE_ALL
+    wanted = ApprovalFilter(run_id=step.run_id, tool=step.tool_name)
+    while page := approvals.list_approvals(connection, wanted, before=before, limit=_AT_ONCE):
+        for one in page:
+            if one.step_id == step.step_id:
+                if not _has_other_arguments(connection, step, reading, one):
+                    return one
+                newest = newest or one
+        before = page[-1].number
+    return newest
+
+
+def _has_other_arguments(
+    connection: apsw.Connection, step: StepSkeleton, reading: StepReading, approval: Approval
+) -> bool:
+    """Say whether a step is known to be a call with other arguments than an approval's draft."""
+    given = opened(reading.normal.tool.arguments) if reading.normal.tool else None
+    if not isinstance(given, dict) or not given or not approval.arguments:
+        return False
+    return given != approval.arguments and not list_redactions(connection, step.id)
 
 
 def _policy(approval: Approval) -> tuple[State, ...]:
