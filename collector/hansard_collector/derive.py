@@ -27,7 +27,7 @@ from hansard_store.projections import (
 )
 
 # Raise it when a dialect reads more than before: `hansard rebuild` then makes old rows again.
-DERIVED_VERSION = 9
+DERIVED_VERSION = 10
 
 _PAYLOAD_REF = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 # <session_context> of Gemini CLI, <environment_context> of Codex, <system-reminder> of Claude Code.

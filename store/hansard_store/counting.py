@@ -28,7 +28,7 @@ INSERT INTO usage_sum (span, run, counted, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?,
 """
 _COUNT_SUM = "UPDATE usage_sum SET counted = ? WHERE span = ?"
 _DROP_SUM = "DELETE FROM usage_sum WHERE span = ?"
-_CALL = f"SELECT counted, {_COLUMNS} FROM call WHERE span = ?"
+_CALL = f"SELECT response_id, counted, {_COLUMNS} FROM call WHERE span = ?"
 _COUNT_CALL = "UPDATE call SET counted = ? WHERE span = ?"
 _DROP_CALL = "DELETE FROM call WHERE span = ?"
 _IS_TOLD = {
@@ -43,7 +43,8 @@ LIMIT 1
 _TOLD_BY_STEP = f"SELECT {_COLUMNS} FROM span WHERE id = ?"
 _LAST_CALL = f"""
 SELECT span.flags & {int(SpanFlag.ERROR)} FROM call JOIN span ON span.id = call.span
-WHERE call.run = ? AND call.counted = 1
+WHERE call.run = ?
+  AND (call.counted = 1 OR span.flags & {int(SpanFlag.REPORTED_ELSEWHERE)})
 ORDER BY coalesce(span.end_ns, span.sort_ns) DESC, span.span_id DESC LIMIT 1
 """
 _FLAGS = "SELECT flags FROM span WHERE id = ?"
@@ -103,24 +104,47 @@ def set_call_counted(
     connection: apsw.Connection, run: RunState, span: int, *, counted: bool
 ) -> None:
     """Count a stored call, or take it out of the totals and mark its step as a duplicate."""
+    _count_call(connection, run, span, counted=counted)
+    set_flags(connection, run, span, duplicate=not counted, elsewhere=False)
+
+
+def set_reported_elsewhere(
+    connection: apsw.Connection, run: RunState, span: int, *, elsewhere: bool
+) -> None:
+    """Take a call out of the totals that another trace reports as well, or count it again.
+
+    It stays a step of its run.
+    """
+    _count_call(connection, run, span, counted=not elsewhere)
+    set_flags(connection, run, span, elsewhere=elsewhere)
+    run.changed = True
+
+
+def _count_call(connection: apsw.Connection, run: RunState, span: int, *, counted: bool) -> None:
     row = connection.execute(_CALL, (span,)).fetchone()
-    if row is not None and bool(row[0]) != counted:
-        connection.execute(_COUNT_CALL, (int(counted), span))
-        run.model_calls += 1 if counted else -1
-        if counted:
-            run.add_usage(Usage(*row[1:]))
-        else:
-            _take_back(connection, run, Usage(*row[1:]))
-    set_flags(connection, run, span, duplicate=not counted)
+    if row is None:
+        return
+    run.reports(row[0])
+    if bool(row[1]) == counted:
+        return
+    connection.execute(_COUNT_CALL, (int(counted), span))
+    run.model_calls += 1 if counted else -1
+    if counted:
+        run.add_usage(Usage(*row[2:]))
+    else:
+        _take_back(connection, run, Usage(*row[2:]))
 
 
 def remove_call(connection: apsw.Connection, run: RunState, span: int) -> None:
     """Take a span's call, if it has one, out of the totals and the table."""
     row = connection.execute(_CALL, (span,)).fetchone()
     connection.execute(_DROP_CALL, (span,))
-    if row is not None and row[0]:
+    if row is None:
+        return
+    run.reports(row[0])
+    if row[1]:
         run.model_calls -= 1
-        _take_back(connection, run, Usage(*row[1:]))
+        _take_back(connection, run, Usage(*row[2:]))
 
 
 def _take_back(connection: apsw.Connection, run: RunState, usage: Usage) -> None:
@@ -182,13 +206,18 @@ def set_flags(
     *,
     duplicate: bool | None = None,
     folded: bool | None = None,
+    elsewhere: bool | None = None,
 ) -> None:
-    """Set or clear what makes a span no step of its own, and count the run's steps by it."""
+    """Set or clear why a span is not counted, or no step of its own; count the steps by it."""
     before: int | None = connection.execute(_FLAGS, (span,)).get
     if before is None:
         return
     after = before
-    for flag, on in ((SpanFlag.DUPLICATE, duplicate), (SpanFlag.FOLDED, folded)):
+    for flag, on in (
+        (SpanFlag.DUPLICATE, duplicate),
+        (SpanFlag.FOLDED, folded),
+        (SpanFlag.REPORTED_ELSEWHERE, elsewhere),
+    ):
         if on is not None:
             after = after | flag if on else after & ~flag
     if after != before:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import apsw
 
 from hansard_compiler.errors import NotFoundError
+from hansard_store import cross_trace
 from hansard_store.annotation_rows import release_annotations
 from hansard_store.checkpointing import make_room
 from hansard_store.compilations import release_receipts
@@ -25,7 +26,7 @@ from hansard_store.memories import release_working
 from hansard_store.payload_uses import release_payloads
 from hansard_store.policy_checks import release_checks
 from hansard_store.replays import release_replays
-from hansard_store.runs import keep_numbers
+from hansard_store.runs import RunWriter, keep_numbers
 from hansard_store.slices import Pace, in_slices
 
 Reason = Literal["keep", "max_disk", "by hand", "purge"]
@@ -212,7 +213,14 @@ class _Remover:
         return release_annotations(self._connection, self._trace_id, most=_USES_AT_ONCE)
 
     def _spans(self) -> int:
-        return self._items(_SPANS, _OF_SPAN)
+        found = [span for (span,) in self._ids(_SPANS)]
+        responses = cross_trace.responses_of(self._connection, found)
+        removed = self._items(_SPANS, _OF_SPAN)
+        runs = RunWriter(self._connection, now_ns=None)  # calls that other runs report as well
+        changed = [(response, self._run) for response in responses]
+        cross_trace.settle_responses(self._connection, runs, changed)
+        runs.flush()
+        return removed
 
     def _logs(self) -> int:
         found = self._ids(_LOGS)

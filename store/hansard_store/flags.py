@@ -28,4 +28,5 @@ class SpanFlag:
     CANCELLED = 32768  # ended before it was done, and nothing failed
     FOLLOWS_CALLS = 131072  # a root that tells no status: it failed where its last call did
     SUM_IS_WHOLE = 262144  # the calls below a root tell only a part of the sum that it tells
+    REPORTED_ELSEWHERE = 524288  # a call that another trace reports as well, and counts
     USAGE_ALONE = 65536  # a model call by nothing but what it used: no operation, words or id

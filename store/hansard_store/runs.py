@@ -83,13 +83,14 @@ class RunState:
     user_goal: str | None
     user_goal_span: int | None
     # Not stored: when the root and those who told a fact started, read with them, as are the root's
-    # flags that concern the run; whether there is anything to write; and, of a run that
-    # began in this transaction, its steps.
+    # flags that concern the run; whether there is anything to write; of a run that began in
+    # this transaction, its steps; and the response ids of calls that this transaction changed.
     root_sort_ns: int = 0
     root_flags: int = 0
     told_ns: dict[str, int] = field(default_factory=dict)
     changed: bool = False
     fresh: FreshRun | None = None
+    responses: set[str] = field(default_factory=set)
 
     def ask_tables(self, connection: apsw.Connection) -> None:
         """Write what is held of a fresh run; from now on it is one like any other."""
@@ -103,6 +104,11 @@ class RunState:
             self.call_scope = scope
         elif self.call_scope != scope:
             self.call_scope = MANY_SCOPES
+
+    def reports(self, response_id: str | None) -> None:
+        """Note that a call with this response id came, went, or is counted differently."""
+        if response_id:
+            self.responses.add(response_id)
 
     def add_usage(self, usage: Usage) -> None:
         """Add a call's numbers to the totals; an unknown one changes nothing."""
@@ -175,7 +181,7 @@ USAGE_COLUMNS = (
     "tokens_reasoning",
     "cost_usd_nano",
 )
-_UNSTORED = ("root_sort_ns", "root_flags", "told_ns", "changed", "fresh")
+_UNSTORED = ("root_sort_ns", "root_flags", "told_ns", "changed", "fresh", "responses")
 _COLUMNS = [column.name for column in fields(RunState) if column.name not in _UNSTORED]
 _LIST = ", ".join(_COLUMNS)
 # A run that is being deleted, slice by slice, has its tombstone already: nothing is added to it.

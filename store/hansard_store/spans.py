@@ -65,9 +65,12 @@ _ADD_CALL = f"INSERT INTO call ({_CALL_COLUMNS}) VALUES ({', '.join('?' * 21)})"
 _OLD = """
 SELECT flags, end_ns, notes, derived_version, role, tool_name FROM span WHERE id = ?
 """
+_OF_NEIGHBOURS = (
+    SpanFlag.DUPLICATE | SpanFlag.PENDING | SpanFlag.FOLDED | SpanFlag.REPORTED_ELSEWHERE
+)
 _INERT = f"""
 UPDATE span SET derived_version = 0, role = 'other', tool_name = NULL, tool_call_id = NULL,
-  flags = flags & ~{int(SpanFlag.DUPLICATE | SpanFlag.PENDING | SpanFlag.FOLDED)}
+  flags = flags & ~{int(_OF_NEIGHBOURS)}
 WHERE id = ?
 """
 _PENDING, _FOLDED = int(SpanFlag.PENDING), int(SpanFlag.FOLDED)
@@ -308,6 +311,7 @@ class SpanWriter:
             int(call.input_is_delta), *call.usage, call.cost_source, call.first_token_ms,
         )  # fmt: skip
         self._execute(_ADD_CALL, row)
+        run.reports(call.response_id)
         if run.fresh is not None and call.response_id is not None:
             run.fresh.add_response(call.response_id, number)
         if counted:

@@ -52,7 +52,7 @@ class StepSkeleton:
 
     @property
     def duplicate(self) -> bool:
-        return bool(self.flags & SpanFlag.DUPLICATE)
+        return bool(self.flags & (SpanFlag.DUPLICATE | SpanFlag.REPORTED_ELSEWHERE))
 
     @property
     def duration_ns(self) -> int | None:

@@ -12,6 +12,7 @@ import apsw
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
 from hansard_compiler.redaction import Redactor
+from hansard_store import cross_trace
 from hansard_store.contents import ContentWriter
 from hansard_store.counting import follow_root
 from hansard_store.database import begin_after_others, rolled_back_on_error
@@ -118,6 +119,7 @@ class IngestWriter:
             redactions = RedactionWriter(self.connection)
             batch = Batch(spans, logs, runs, ledger, redactions, self._expect, self._write_held)
             yield batch
+            cross_trace.settle(self.connection, runs)
             for run in runs.changed():
                 if run.root_flags:
                     follow_root(self.connection, run)

@@ -17,6 +17,7 @@ from hansard_collector.context import PlacedCall, place_call
 from hansard_collector.named_payloads import NamedPayload, named_payloads
 from hansard_collector.read import StepReading, read_step
 from hansard_store.compilations import ID_KEY, Compilation
+from hansard_store.flags import SpanFlag
 from hansard_store.run_queries import RunItem, get_run
 from hansard_store.step_queries import StepSkeleton, get_step, recent_durations, steps_by_number
 from hansard_store.step_reads import Redaction, count_losers, list_redactions
@@ -321,7 +322,9 @@ def _notes(
     named: Sequence[NamedPayload],
 ) -> tuple[str, ...]:
     notes = [*reading.stored.notes, *reading.normal.notes, *payload_notes(named)]
-    if step.duplicate:
+    if step.flags & SpanFlag.REPORTED_ELSEWHERE:
+        notes.append("Another trace reports the same call; it is counted there.")
+    elif step.duplicate:
         notes.append("Another step reports the same call; this one is not counted.")
     losers = count_losers(connection, step.id)
     if losers:

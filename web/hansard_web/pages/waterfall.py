@@ -233,6 +233,8 @@ def _marks(step: StepSkeleton, tree_marks: int) -> tuple[RowMark, ...]:
         found.append(RowMark("replay", "its own ancestor; the loop was cut here"))
     if step.flags & SpanFlag.DUPLICATE:
         found.append(RowMark("copy", "a second report of one call, not counted"))
+    elif step.flags & SpanFlag.REPORTED_ELSEWHERE:
+        found.append(RowMark("copy", "another trace reports this call as well, and counts it"))
     if step.flags & (SpanFlag.TIME_ODD | SpanFlag.TIME_HUGE):
         found.append(RowMark("clock", "its clock is odd"))
     return tuple(found)
