@@ -95,9 +95,9 @@ def test_every_argument_is_shown_and_what_to_look_at_is_marked(client: TestClien
     assert "the description leaves it out" in rows["discount"].text
     marked = [row.one("th").text for row in table.all("tr", class_="is-flagged")]
     assert marked == ["owner", "discount"]
-    assert "2 to look at" in read(client, "/approvals").text
+    assert "2 arguments to check" in read(client, "/approvals").text
     store_of(client).approve(asked.approval_id, by="Noor")
-    assert "to look at" not in read(client, "/approvals").one("ul", class_="inbox-items").text
+    assert "to check" not in read(client, "/approvals").one("ul", class_="inbox-items").text
 
 
 @pytest.mark.covers("UI-19", "PO-22")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
+import httpx2
 import pytest
 from playwright.sync_api import Browser, expect
 
@@ -62,6 +65,68 @@ def test_a_browser_signs_in_once_where_a_token_is_wanted(browser: Browser, tmp_p
         page.goto(server.doors.http)
         expect(page).to_have_url(re.compile("/signin"))
         page.close()
+
+
+def test_the_command_beside_an_action_opens_it_signed_in_and_sign_out_ends_that(
+    browser: Browser, tmp_path: Path
+) -> None:
+    data = tmp_path / "a folder"
+    with running(Config(data=data, http_port=0, grpc_port=0)) as server:
+        action = {"tool": "refund", "arguments": {"order": 7}, "agent": "clerk"}
+        asked = httpx2.post(f"{server.doors.http}/v1/approvals", json=action).json()
+        there = f"{server.doors.http}/approvals/{asked['approval_id']}"
+        stranger = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+        page = stranger.new_page()
+        page.goto(there)
+        expect(page.get_by_role("heading", name="refund")).to_be_visible()
+        expect(page.get_by_role("button", name="Approve this draft")).to_have_count(0)
+        page.locator(".sign-in-first").get_by_role("button", name="Copy").click()
+        expect(page.locator("#say")).to_have_text("Copied")
+        command = page.evaluate("navigator.clipboard.readText()")
+
+        address = pasted(f"{command} --print")
+        page = browser.new_context().new_page()
+        page.goto(address)
+        expect(page).to_have_url(there)
+        expect(page.get_by_role("button", name="Approve this draft")).to_be_visible()
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.locator("h1")).to_have_text("Sign in")
+        page.go_back()
+        expect(page.get_by_role("link", name="Sign in", exact=True).first).to_be_visible()
+        expect(page.get_by_role("button", name="Approve this draft")).to_have_count(0)
+        for context in browser.contexts:
+            context.close()
+
+
+def pasted(command: str) -> str:
+    """Return what a command prints in a shell that finds this environment's programs."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    ran = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=60,
+        env={**os.environ, "PATH": path}, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.strip()
+
+
+def test_copying_works_where_the_browser_has_no_clipboard(browser: Browser, tmp_path: Path) -> None:
+    with running(Config(data=tmp_path, http_port=0, grpc_port=0)) as server:
+        context = browser.new_context()
+        context.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+        page = context.new_page()
+        page.goto(server.doors.http)
+        page.evaluate(
+            "document.addEventListener('copy', () => "
+            "window.copied = document.getSelection().toString() || "
+            "document.activeElement.value)"
+        )
+        snippet = page.locator(".codebox", has_text="curl")
+
+        snippet.get_by_role("button", name="Copy").click()
+
+        expect(page.locator("#say")).to_have_text("Copied")
+        assert page.evaluate("window.copied") == snippet.locator("pre").inner_text()
+        context.close()
 
 
 @pytest.mark.covers("SC-23")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,11 +15,13 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from hansard_compiler.errors import ConfigError
 from hansard_compiler.retention import RetentionMode
 from hansard_store.principals.model import Scope
 from hansard_web import format as figures
 from hansard_web.approving.waiting import Badge, read_badge
 from hansard_web.assets import Assets, package_assets
+from hansard_web.config import default_data_folder
 from hansard_web.markdown import to_html
 from hansard_web.principals.requests import principal_of
 from hansard_web.template_cache import TemplateCache
@@ -70,6 +73,13 @@ class Shell:
     principal: str = ""  # the name that decisions of this reader are kept under; "" for none
     is_open: bool = False  # anyone may decide, as the setting `decide` says
     keeps_text: bool = True  # whether what a person writes is kept
+    data: Path | None = None  # the folder that commands need to be given; None for the default
+
+    def open_command(self, path: str = "/") -> str:
+        """Return the command that opens a page of this server signed in, as a shell takes it."""
+        folder = () if self.data is None else ("--data", str(self.data))
+        page = () if path == "/" else (path,)
+        return shlex.join(("hansard", "open", *page, *folder))
 
 
 @cache
@@ -183,6 +193,14 @@ class Renderer:
         return HTMLResponse(body, status_code=status, headers=dict(headers or {}))
 
 
+@cache
+def _is_default(folder: Path) -> bool:
+    try:
+        return folder == default_data_folder()
+    except ConfigError:  # a user without a home has no default
+        return False
+
+
 def shell_of(request: Request) -> Shell:
     """Return the shell for a request: its theme, its address, its form token."""
     theme = request.cookies.get(THEME_COOKIE, "system")
@@ -199,5 +217,6 @@ def shell_of(request: Request) -> Shell:
         now_ns=time.time_ns(),
         badge=lambda: read_badge(site.readers),
         may_decide=principal is None or principal.allows(Scope.DECIDE),
+        data=None if _is_default(site.folder.path) else site.folder.path,
         keeps_text=site.settings.retention != RetentionMode.METADATA_ONLY,
     )

@@ -229,7 +229,7 @@ def test_a_browser_that_is_not_signed_in_sees_the_action_and_how_to_sign_in(
     text = agent.get(f"/approvals/{propose(agent)}").text
 
     assert "wire_money" in text
-    assert "<code>hansard open</code>" in text
+    assert "hansard open /approvals/" in text
     assert 'value="approve"' not in text
 
 

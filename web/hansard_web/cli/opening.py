@@ -16,18 +16,20 @@ from hansard_web.cli.base import Command, Failed, setting_options
 from hansard_web.cli.store import reading
 from hansard_web.cli.user import user_name
 from hansard_web.config import data_folder
+from hansard_web.forms import way_back
 from hansard_web.presence import Doors, find_server
 
 
 @click.command("open", cls=Command)
-@click.argument("run_id", required=False)
+@click.argument("page", metavar="[RUN_ID | PATH]", required=False)
 @setting_options("data")
 @click.option("--print", "only_print", is_flag=True, help="Print the address, open nothing.")
-def open_(*, run_id: str | None, data: str | None, only_print: bool) -> None:
+def open_(*, page: str | None, data: str | None, only_print: bool) -> None:
     """Open the pages of a running server in the browser.
 
-    With RUN_ID (its first eight digits suffice) the page of that run. The browser is signed in as
-    the user of this terminal; with --print the address can be used until the server stops.
+    With RUN_ID (its first eight digits suffice) the page of that run, with PATH, as in
+    /approvals, that page. The browser is signed in as the user of this terminal; with --print
+    the address can be used until the server stops.
 
     Example: hansard open 4bf92f35
     """
@@ -35,14 +37,22 @@ def open_(*, run_id: str | None, data: str | None, only_print: bool) -> None:
     doors = find_server(folder)
     if doors is None:
         raise Failed(f"no server is running on {folder}: start `hansard serve`")
-    there = "/"
-    if run_id is not None:
-        with reading(data) as connection:
-            there += f"runs/{get_run(connection, run_id, now_ns=time.time_ns()).run_id}"
+    there = _path_of(page, data)
     address = _signing_in(doors, there, is_once=not only_print)
     click.echo(address if only_print else f"{doors.http}{there}")
     if not only_print:
         webbrowser.open(address)
+
+
+def _path_of(page: str | None, data: str | None) -> str:
+    if page is None:
+        return "/"
+    if page.startswith("/"):
+        if way_back(page) != page:
+            raise Failed(f"{page} is no path of this server: give one as in /approvals")
+        return page
+    with reading(data) as connection:
+        return f"/runs/{get_run(connection, page, now_ns=time.time_ns()).run_id}"
 
 
 def _signing_in(doors: Doors, there: str, *, is_once: bool) -> str:

@@ -26,6 +26,22 @@ export const announce = (text) => {
   document.getElementById("say").textContent = text;
 };
 
+// A browser has no clipboard for pages of plain HTTP from another machine: a selection is copied there.
+export const copy = async (text, said = "Copied") => {
+  if (navigator.clipboard) await navigator.clipboard.writeText(text);
+  else {
+    const box = document.createElement("textarea");
+    const focused = document.activeElement;
+    box.value = text;
+    document.body.append(box);
+    box.select();
+    document.execCommand("copy");
+    box.remove();
+    focused?.focus();
+  }
+  announce(said);
+};
+
 const general = {
   search() {
     const field = document.querySelector("[data-search-here]") ?? document.getElementById("q-all");
@@ -38,7 +54,7 @@ const general = {
     return true;
   },
   "copy-link"() {
-    navigator.clipboard?.writeText(location.href).then(() => announce("Link copied"));
+    copy(location.href, "Link copied");
     return true;
   },
 };

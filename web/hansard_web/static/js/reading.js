@@ -1,5 +1,5 @@
 // Reading a run: plain links open in place, the selected step and its tab stay in the address.
-import { announce } from "./keys.js";
+import { copy } from "./keys.js";
 import { bringIntoView, hasTree, loadWindow } from "./waterfall.js";
 
 export const main = () => document.getElementById("main");
@@ -77,7 +77,7 @@ document.addEventListener("click", (event) => {
   if (event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
   if (link?.matches("[data-copy-from]")) {
     event.preventDefault();
-    fetch(link.href).then((answer) => answer.text()).then((text) => navigator.clipboard.writeText(text)).then(() => announce("Copied"));
+    fetch(link.href).then((answer) => answer.text()).then((text) => copy(text));
     return void link.closest("details")?.removeAttribute("open");
   }
   if (!main()?.dataset.path) return;
@@ -125,7 +125,7 @@ document.addEventListener("run:zoom", ({ detail }) => {
 const link = document.querySelector("[data-copy-link]");
 if (link) {
   link.hidden = false;
-  link.addEventListener("click", () => navigator.clipboard?.writeText(location.href).then(() => announce("Link copied")));
+  link.addEventListener("click", () => copy(location.href, "Link copied"));
 }
 const chosen = selected();
 if (chosen) bringIntoView(Number(chosen.dataset.line));

@@ -1,5 +1,5 @@
 // What every page has: copy buttons, the toast for failed requests, the live stream's second try.
-import { announce } from "./keys.js";
+import { copy } from "./keys.js";
 
 const RETRY_MS = 2000;
 const LOOK_EVERY_MS = 5000;
@@ -11,8 +11,7 @@ document.addEventListener("click", (event) => {
     ? document.getElementById(button.dataset.copy)
     : button.parentElement.querySelector("pre");
   const text = source.dataset.copyText ?? source.textContent;
-  navigator.clipboard?.writeText(text).then(() => {
-    announce("Copied");
+  copy(text).then(() => {
     const icon = button.querySelector("use");
     icon?.setAttribute("href", "#i-check");
     setTimeout(() => icon?.setAttribute("href", "#i-copy"), 1200);
