@@ -53,7 +53,7 @@ def test_every_page_of_the_demo_opens_from_its_navigation(demo: Page) -> None:
     shown = {
         "Conversations": "order-b-2077",
         "Usage": "claude-sonnet-4-5",
-        "Health": "adds up, nothing lost",
+        "Health": "all accounted for",
         "Runs": "research-assistant",
     }
     for name, words in shown.items():

@@ -263,7 +263,7 @@ def test_an_outcome_that_nobody_knows_is_listed_for_review(client: TestClient) -
     assert page.one("a", class_="inbox-item").one("span", data_status="unknown").text == (
         "outcome unknown"
     )
-    assert "Nobody knows how it ended" in page.one("article", class_="ask").text
+    assert "The outcome is unknown" in page.one("article", class_="ask").text
 
 
 def lost(store: Accountability, **changes: str) -> Approval:

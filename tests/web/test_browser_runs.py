@@ -211,7 +211,7 @@ def test_older_runs_come_when_they_are_scrolled_to(page: Page, runs: RunMaker) -
 
 def test_the_greeting_turns_into_the_list_with_the_first_span(page: Page, runs: RunMaker) -> None:
     page.goto("/")
-    expect(page.locator("h1")).to_have_text("The record is open. Nothing has been said yet.")
+    expect(page.locator("h1")).to_have_text("No traces yet")
     expect(page.locator("#live-state")).to_have_text("Listening")
 
     runs.run("first words")

@@ -44,7 +44,7 @@ def test_a_call_is_compared_with_the_one_it_continues(
     page = context(client, 6)
 
     assert "derived" in page.one("span", class_="flag").text
-    assert "This sender gave no receipts" in page.text
+    assert "No receipts were recorded" in page.text
     assert page.one(id="say-context").text.startswith(
         "Against the previous call: 5 items kept, 2 added."
     )

@@ -71,7 +71,7 @@ def test_every_candidate_stands_there_with_decision_and_reason(
     assert page.one("h1").text == "Why is this in the prompt?"
     assert "A payload is missing" not in page.text
     assert "native" in page.text
-    assert "11 went in whole, 1 compressed, 1 redacted; 8 were left out" in page.text
+    assert "21 candidates: 11 included, 1 compressed, 1 redacted, 8 excluded" in page.text
     assert "They fill 1,671 of 2,000 tokens." in page.text
 
 

@@ -154,8 +154,8 @@ def test_usage_adds_up_over_every_grouping(client: TestClient, runs: RunMaker) -
              .all("div")}  # fmt: skip
     assert total["cost"] == "$3.00"
     assert total["tokens in"] == "4.0k"
-    assert total["of them cached"] == "1.0k 25%"
-    assert total["of them reasoning"] == "unknown"
+    assert total["of input, cached"] == "1.0k 25%"
+    assert total["of output, reasoning"] == "unknown"
     models = page.one("section", aria_labelledby="u-model").one("tbody").all("tr")
     assert [row.one("th").text for row in models] == ["gpt-5", "haiku"]
     assert [row.all("td")[-1].text for row in models] == ["$3.00", "unknown"]
@@ -195,7 +195,7 @@ def test_health_shows_sums_that_add_up_and_what_senders_were_told(
 
     sums = page.one("div", class_="sum")
     assert [figure.text for figure in sums.all("b")] == ["2", "1", "0", "1"]
-    assert sums.one(class_="flag").text == "adds up, nothing lost"
+    assert sums.one(class_="flag").text == "all accounted for"
     refusals = page.one("table", class_="refusals").one("tbody").all("tr")
     assert any("a whole request" in row.text for row in refusals)
     assert any("1 item of traces" in row.text for row in refusals)
@@ -221,7 +221,7 @@ def test_an_empty_store_greets_with_the_addresses_of_its_doors(make_client: Make
 
     page = read(make_client(settings), "/")
 
-    assert page.one("h1").text == "The record is open. Nothing has been said yet."
+    assert page.one("h1").text == "No traces yet"
     doors = page.one("p", class_="greet-doors").text
     assert "127.0.0.1:5317" in doors
     snippets = [snippet.text for snippet in page.all("pre")]

@@ -23,7 +23,7 @@ def test_two_runs_are_told_apart_and_the_exit_code_says_so(world: World) -> None
     ended = run(world, LEFT[:8], RIGHT[:8])
     assert ended.exit_code == 1
     assert "487 more, +29%" in ended.output
-    assert "They part at step 3, execute_tool search_code: only B has it." in ended.output
+    assert "First difference at step 3, execute_tool search_code: only B has it." in ended.output
     assert "budget: budget, tokens 2,600 → 3,400" in ended.output
     assert "[-render_total-]" in ended.output
     assert "$[0].arguments.path: 'invoice.py' → 'money.py'" in ended.output

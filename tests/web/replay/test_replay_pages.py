@@ -389,7 +389,7 @@ def test_a_fork_that_parted_says_where_and_who_may_go_on(pages: Pages, stage: St
     assert made.text == f"forward replay of {steps[0][:8]}"
     assert page.one(id="replay-state").text == "diverged"
     parted = page.all("div", class_="note")[0].text
-    assert parted.startswith("They part at turn 1:")
+    assert parted.startswith("First difference at turn 1:")
     assert "get was asked for with another k" in parted
     assert "No tool is run from this page" in page.text
 

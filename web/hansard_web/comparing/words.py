@@ -31,8 +31,8 @@ _LABELS: Final[Mapping[str, str]] = {
     "errors": "errors",
 }
 _WHAT: Final[Mapping[str, str]] = {
-    "input": "what it was given",
-    "output": "what came of it",
+    "input": "input",
+    "output": "output",
     "tokens": "tokens",
     "compile": "the context",
     "context": "the context",
@@ -119,12 +119,12 @@ def parted_text(diff: RunDiff) -> str:
     parted = diff.parted
     if parted is None:
         return "Nothing differs." if diff.is_empty else "Every step is the same."
-    where = f"They part at step {parted.number + 1}, {parted.row.step.name}: "
+    where = f"First difference at step {parted.number + 1}, {parted.row.step.name}: "
     if parted.left is None:
         return f"{where}only B has it."
     if parted.right is None:
         return f"{where}only A has it."
-    return f"{where}{what_text(parted.what)} differ{'s' if len(parted.what) == 1 else ''}."
+    return f"{where}{what_text(parted.what)}."
 
 
 def _moved(delta: Delta) -> str:
