@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 from starlette.testclient import TestClient
 
 from hansard_collector.pipeline import Pipeline
-from tests.web.compiles import RULES, compiled, quillbook, tell
+from hansard_store.memory_book import MemoryBook
+from tests.web.compiles import RULES, candidate, compiled, quillbook, tell
 from tests.web.html import Element, parse
+from tests.web.makers import RunMaker
+from tests.web.test_memory_page import write
 
 FIRST, SECOND = "c" * 32, "e" * 32
 
@@ -44,6 +49,29 @@ def test_every_run_in_which_a_file_was_left_out_for_want_of_room(client: TestCli
     there = parse(client.get(found[0]["href"]).text)
     [row] = there.all("tr", aria_selected="true")
     assert "quillbook/invoice.py" in row.text
+
+
+def test_a_memory_and_a_message_are_called_by_name_not_by_their_hash(
+    client: TestClient, pipeline: Pipeline, runs: RunMaker
+) -> None:
+    with closing(MemoryBook(runs.folder)) as book:
+        memory_id = write(book)
+    items = [
+        candidate(memory_id, "memory", "Money is Decimal.", {"source_type": "memory"}),
+        candidate("user_msg:dd263445f45dbddd", "user_msg", "Fix it.", "user"),
+    ]
+    tell(
+        pipeline, lambda data, media_type: None, compiled(items, run=FIRST, budget=2_600),
+        run=FIRST, keep_payloads=False,
+    )  # fmt: skip
+
+    links = read(client, "").one("tbody").all("a", class_="rowlink")
+
+    named = {one.text: one["title"] for one in links}
+    assert named == {
+        "memory “money: type”": memory_id,
+        "user message dd263445": "user_msg:dd263445f45dbddd",
+    }
 
 
 @pytest.mark.usefixtures("two_runs")

@@ -16,7 +16,9 @@ from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_compiler.passes import PASSES
 from hansard_compiler.reasons import ReasonCode
 from hansard_store.errors import BadQueryError
-from hansard_store.receipts import FoundReceipt, ReceiptFilter, list_receipts
+from hansard_store.memory_reads import get_memory
+from hansard_store.receipts import FoundReceipt, Receipt, ReceiptFilter, list_receipts
+from hansard_web.compiled.naming import ItemNames
 from hansard_web.compiled.state import ContextState
 from hansard_web.compiled.words import (
     DECISIONS,
@@ -28,11 +30,13 @@ from hansard_web.compiled.words import (
     source_words,
 )
 from hansard_web.format import plural
+from hansard_web.remembering.words import title_of
 from hansard_web.site import SiteDep
 
 router = APIRouter()
 
 _ROWS: Final = 50
+_NO_REQUEST: Final = ItemNames()
 _LONGEST: Final = 512
 # name in the address -> field of the filter
 _FIELDS: Final[Mapping[str, str]] = {
@@ -57,6 +61,7 @@ class FoundRow:
     icon: str
     kind: str
     item_id: str
+    name: str  # what people call the item, where its id is a hash
     source: str
     say: str
     missed: str
@@ -103,7 +108,7 @@ def _page(connection: apsw.Connection, wanted: Mapping[str, str], *, cursor: str
         is_asked=bool(given),
         say=_say(found, has_more=bool(more)),
         problem=problem,
-        rows=tuple(map(_row, found)),
+        rows=tuple(_row(connection, one) for one in found),
         more_href=f"/receipts?{next_query}" if next_query else None,
         decisions=tuple(DECISIONS.items()),
         reasons=tuple(sorted(code.value for code in ReasonCode)),
@@ -130,7 +135,7 @@ def _say(found: list[FoundReceipt], *, has_more: bool) -> str:
     return f"{newest}{plural(len(found), 'receipt')} in {runs}"
 
 
-def _row(found: FoundReceipt) -> FoundRow:
+def _row(connection: apsw.Connection, found: FoundReceipt) -> FoundRow:
     one = found.receipt
     state = ContextState(item=one.item_id)
     return FoundRow(
@@ -140,6 +145,7 @@ def _row(found: FoundReceipt) -> FoundRow:
         icon=icon_of(one.kind),
         kind=kind_words(one.kind),
         item_id=one.item_id,
+        name=_name(connection, one),
         source=source_words(one),
         say=plain_why(one),
         missed=missed(one) if one.decision == "exclude" else "",
@@ -152,3 +158,12 @@ def _row(found: FoundReceipt) -> FoundRow:
         model=found.model or "",
         started_ns=found.started_ns,
     )
+
+
+def _name(connection: apsw.Connection, one: Receipt) -> str:
+    if one.kind == "memory":
+        try:
+            return f"memory “{title_of(get_memory(connection, one.item_id, now_ns=0))}”"
+        except (NotFoundError, AmbiguousIdError):
+            pass  # of another store, or not an id of a memory at all
+    return _NO_REQUEST.name(one.item_id, one.kind)
