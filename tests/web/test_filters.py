@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,6 +44,23 @@ def test_a_name_with_a_dot_is_an_attribute() -> None:
     wanted = to_filter(typed("gen_ai.system:openai"), now_ns=NOW).filter
 
     assert wanted.attributes == (("gen_ai.system", "openai"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        ("colour:red", ("“colour” is no filter: “colour:red” was searched for as text",)),
+        (
+            "cost>much",
+            ("“cost>much” has no value that cost can have: its text was searched for",),
+        ),
+        ('"colour:red" http://a.b localhost:8080 12:30 note: a', ()),
+    ],
+)
+def test_a_word_that_looks_like_a_condition_and_is_none_is_pointed_out(
+    text: str, problems: tuple[str, ...]
+) -> None:
+    assert to_filter(typed(text), now_ns=NOW).problems == problems
 
 
 def test_words_with_colons_stay_words() -> None:

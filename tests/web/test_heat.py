@@ -43,6 +43,14 @@ def test_a_column_narrows_the_list_to_its_runs() -> None:
     assert heat.columns[0].since == "2027-01-15T07:00:00.000Z"
 
 
+def test_no_two_marks_of_the_axis_read_the_same() -> None:
+    for days in (0.01, 1, 3, 7, 30):
+        heat = heat_map([dot(days * 86_400, 1), dot(1, 1)], since_ns=None, until_ns=NOW)
+
+        assert heat is not None
+        assert len(set(heat.ticks)) == len(heat.ticks), heat.ticks
+
+
 def test_one_run_is_no_picture() -> None:
     assert heat_map([dot(60, 1), dot(30, None)], since_ns=None, until_ns=NOW) is None
 

@@ -296,7 +296,7 @@ SETTINGS: Final = (
         parse_duration_ns,
         "for ever",
         "duration",
-        "Runs without news for this long are deleted; pinned ones stay.",
+        "Runs that received nothing for this long are deleted; pinned ones stay.",
     ),
     Setting(
         "max_disk",

@@ -8,7 +8,7 @@ An address holds the same parameters as `GET /v1/runs`. The box accepts them as 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -41,6 +41,8 @@ _WORD = re.compile(
     """,
     re.VERBOSE,
 )
+# As a condition is written; `localhost:8080`, `12:30` and `http://…` are not.
+_NAMED_VALUE = re.compile(r"(?P<key>[a-z_]+)(?::|>=?)(?!//|\d+$)\S+")
 _LENGTH = re.compile(r"(?P<amount>\d+(?:\.\d+)?)\s*(?P<unit>ms|s|m|min|h|d)")
 _UNIT_MS: Final = {
     "ms": 1,
@@ -228,6 +230,20 @@ def _is_amount(text: str) -> bool:
     return re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", text) is not None
 
 
+def _not_filters(words: str) -> Iterator[str]:
+    """Say of what looks like a condition, and is none, that its text was searched for."""
+    _, rest = parse_words(words)
+    for word in rest:
+        named = _NAMED_VALUE.fullmatch(word)
+        if named is None:
+            continue
+        key = _ALIASES.get(named["key"], named["key"])
+        if key in KEYS:
+            yield f"“{word}” has no value that {named['key']} can have: its text was searched for"
+        else:
+            yield f"“{named['key']}” is no filter: “{word}” was searched for as text"
+
+
 @dataclass(frozen=True, slots=True)
 class Meant:
     """A filter the store understands, and what of the address could not be meant."""
@@ -238,7 +254,7 @@ class Meant:
 
 def to_filter(state: ListState, *, now_ns: int) -> Meant:
     """Return the filter of a state. Values that cannot be meant are left out and told."""
-    problems: list[str] = []
+    problems = list(_not_filters(state.words))
     unknown = [status for status in _values(state, "status") if status not in RUN_STATUSES]
     if unknown:
         known = ", ".join(RUN_STATUSES)

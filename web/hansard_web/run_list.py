@@ -315,7 +315,7 @@ def _chips(state: ListState) -> list[Chip]:
     chips = [Chip(term.label, term.shown, state.toggled(term.key, term.value).url)
              for term in state.terms if term not in _OWN_PLACE]  # fmt: skip
     if state.words:
-        chips.append(Chip("said", state.words, state.searching("").url))
+        chips.append(Chip("text", state.words, state.searching("").url))
     return chips
 
 

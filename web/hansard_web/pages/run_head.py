@@ -88,7 +88,9 @@ def run_head(run: RunItem, silent: SilentCalls, *, length_ns: int, now_ns: int) 
         models=run.models,
         started_ns=run.started_ns,
         started_text=_started(run.started_ns, now_ns),
-        duration_label={"open": "so far", "no_end": "until the last news"}.get(run.status, "long"),
+        duration_label={"open": "so far", "no_end": "until the last update"}.get(
+            run.status, "long"
+        ),
         duration=duration(length_ns),
         step_count=run.step_count,
         model_calls=run.model_calls,
