@@ -222,6 +222,15 @@ def test_typing_answers_the_results_and_their_canonical_address(
     assert page.one("hx-partial").text == "1 run"
 
 
+def test_words_that_are_typed_stand_once_in_the_box(client: TestClient, runs: RunMaker) -> None:
+    runs.run("one", agent="mender")
+
+    box = read(client, "/?q=nothing&agent=mender").one("div", class_="filter-box")
+
+    assert box.one("input", id="q")["value"] == "nothing"
+    assert [chip.one("b").text for chip in box.all("span", class_="chip")] == ["agent"]
+
+
 def test_what_is_counted_comes_alone_for_a_list_that_stands_open(
     client: TestClient, runs: RunMaker
 ) -> None:
