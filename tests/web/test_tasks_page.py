@@ -58,6 +58,8 @@ def test_what_repeats_is_shown_with_its_rule_and_leads_to_the_steps(
     for one in (task.evidence[0], task.evidence[-1]):
         assert f'href="/steps/{one.id}"' in text
         page(client, f"/steps/{one.id}")
+    where = parse(text).one("table", class_="task-places").one("tbody")
+    assert all(one.text.startswith("step ") for one in where.all("a"))  # its name, not its id
     assert page(client, f"/tasks/{task.task_id[:10]}")
 
 

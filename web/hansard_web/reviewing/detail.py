@@ -8,10 +8,14 @@ from typing import Final
 
 import apsw
 
+from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.detecting.rules import RULES
+from hansard_store.memory_reads import get_memory
+from hansard_store.step_queries import get_step
 from hansard_store.task_answers import sample_of
 from hansard_store.tasks import Evidence, Task, get_task
-from hansard_web.format import plural
+from hansard_web.format import agent_words, plural
+from hansard_web.remembering.words import title_of
 from hansard_web.reviewing import words
 
 _HEIGHT: Final = 24  # of the picture, in its own units
@@ -35,6 +39,7 @@ class Place:
     kind: str
     href: str  # of what may be gone with its run
     short_id: str
+    name: str  # of a step or a memory that is here; else its short id
     at_ns: int
     is_first: bool
     says: str
@@ -88,22 +93,34 @@ def read_detail(connection: apsw.Connection, task_id: str) -> Detail:
 
 def _places(connection: apsw.Connection, evidence: Sequence[Evidence]) -> list[Place]:
     """Return the newest first, and the very first one at the end."""
-    return [
-        _place(one, says=sample_of(connection, one) or "", is_first=one is evidence[0])
-        for one in reversed(evidence)
-    ]
+    return [_place(connection, one, is_first=one is evidence[0]) for one in reversed(evidence)]
 
 
-def _place(one: Evidence, *, says: str, is_first: bool) -> Place:
+def _place(connection: apsw.Connection, one: Evidence, *, is_first: bool) -> Place:
     trace, _, rest = one.id.rpartition("-")
+    short_id = f"{trace[:8]}-{rest[:8]}" if trace else one.id[:8]
+    says = sample_of(connection, one) or ""
     return Place(
         kind=one.kind,
         href=f"/{one.kind}s/{one.id}" if one.kind != "memory" else f"/memory/{one.id}",
-        short_id=f"{trace[:8]}-{rest[:8]}" if trace else one.id[:8],
+        short_id=short_id,
+        name=_name(connection, one) or short_id,
         at_ns=one.at_ns,
         is_first=is_first,
         says=says[:_WORDS_CHARS],
     )
+
+
+def _name(connection: apsw.Connection, one: Evidence) -> str:
+    """Return what people call the evidence; "" where it is gone or has only an id."""
+    try:
+        if one.kind == "step":
+            return agent_words(get_step(connection, one.id, now_ns=0).name)
+        if one.kind == "memory":
+            return title_of(get_memory(connection, one.id, now_ns=0))
+    except (NotFoundError, AmbiguousIdError):
+        pass
+    return ""
 
 
 def _bars(activity: Sequence[int]) -> list[Bar]:
