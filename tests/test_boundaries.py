@@ -18,7 +18,7 @@ import apsw
 import click
 import pytest
 
-from hansard_web.cli import COMMANDS, LazyCommand
+from hansard_web.cli import COMMANDS, ServerCommand
 from hansard_web.config import SETTINGS
 from tests.store.empty import empty_store
 from tests.test_floors import FOLDERS, ROOT, modules
@@ -104,7 +104,7 @@ def test_the_words_of_a_domain_would_be_found() -> None:
 def commands() -> Iterator[str]:
     for entry in COMMANDS:
         yield entry.name
-        command = LazyCommand(entry).load()
+        command = ServerCommand(entry).load()
         if isinstance(command, click.Group):
             yield from command.commands
 

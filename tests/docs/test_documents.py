@@ -11,7 +11,7 @@ import pytest
 
 from hansard.config import SETTINGS as SDK_SETTINGS
 from hansard_store.database import DataFolder, open_for_ingest
-from hansard_web.cli import COMMANDS, LazyCommand
+from hansard_web.cli import COMMANDS, ServerCommand
 from hansard_web.config import SETTINGS
 
 ROOT = Path(__file__).parent.parent.parent
@@ -120,7 +120,7 @@ def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
 def _known_commands() -> set[str]:
     known = set()
     for entry in COMMANDS:
-        command = LazyCommand(entry).load()
+        command = ServerCommand(entry).load()
         known.add(entry.name)
         if isinstance(command, click.Group):
             known |= {f"{entry.name} {name}" for name in command.commands}

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from hansard_web.cli import COMMANDS, Entry, LazyCommand
+from hansard_web.cli import COMMANDS, Entry, ServerCommand
 from tests.journeys.processes import environment
 from tests.web.cli.conftest import Cli
 
 
 def _all() -> Iterator[tuple[str, click.Command]]:
     for entry in COMMANDS:
-        command = LazyCommand(entry).load()
+        command = ServerCommand(entry).load()
         yield entry.name, command
         if isinstance(command, click.Group):
             yield from ((f"{entry.name} {name}", verb) for name, verb in command.commands.items())
@@ -24,9 +24,9 @@ def _all() -> Iterator[tuple[str, click.Command]]:
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
 def test_the_short_help_is_how_the_long_one_begins(entry: Entry) -> None:
-    command = LazyCommand(entry).load()
+    command = ServerCommand(entry).load()
 
-    assert (command.help or "").splitlines()[0] == LazyCommand(entry).help
+    assert (command.help or "").splitlines()[0] == ServerCommand(entry).help
 
 
 VERBS = {name: command for name, command in _all() if not isinstance(command, click.Group)}
@@ -71,8 +71,8 @@ LIGHT = (
 
 def test_commands_that_need_the_store_alone_load_no_server() -> None:
     code = (
-        "import sys; from hansard_web.cli import COMMANDS, LazyCommand;"
-        f"[LazyCommand(one).load() for one in COMMANDS if one.name in {LIGHT!r}];"
+        "import sys; from hansard_web.cli import COMMANDS, ServerCommand;"
+        f"[ServerCommand(one).load() for one in COMMANDS if one.name in {LIGHT!r}];"
         "heavy = ('fastapi', 'starlette', 'grpc', 'jinja2', 'uvicorn', 'opentelemetry.sdk');"
         "print(*[m for m in heavy if m in sys.modules])"
     )

@@ -7,10 +7,11 @@ A module holds the commands of one noun or job. It is imported when its command 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Final
 
 import click
+
+from hansard._commands import LazyCommand
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,33 +99,30 @@ class MissingExtra(click.ClickException):
         super().__init__(f"the package {package!r} is missing: pip install 'hansard[server]'")
 
 
-class LazyCommand(click.Command):
-    """Stands for a command until it is used; the attribute in its module has its name."""
+class ServerCommand(LazyCommand):
+    """A command of this package; a missing package of the extra `server` is one line."""
 
     def __init__(self, entry: Entry) -> None:
-        super().__init__(entry.name, help=entry.sentence)
-        self._entry = entry
+        super().__init__(entry.name, entry.sentence, f"{__name__}.{entry.module}")
+        self._starting = entry.starting
 
     def load(self) -> click.Command:
-        """Import the command itself; a name that Python uses ends in an underscore there."""
+        """Import the command itself."""
         try:
-            module = import_module(f"hansard_web.cli.{self._entry.module}")
+            return super().load()
         except ModuleNotFoundError as missing:
             raise MissingExtra(missing.name or "") from None
-        name = self._entry.name
-        command: click.Command = getattr(module, f"{name}_", None) or getattr(module, name)
-        return command
 
     def make_context(
         self, info_name: str | None, args: list[str], *more: Any, **kwargs: Any
     ) -> click.Context:
-        """Hand over: from here on click talks to the command itself."""
-        if self._entry.starting and not _NO_STARTING.intersection(args):
-            click.echo(self._entry.starting)
-        return self.load().make_context(info_name, args, *more, **kwargs)
+        """Print the line of a slow start before the import."""
+        if self._starting and not _NO_STARTING.intersection(args):
+            click.echo(self._starting)
+        return super().make_context(info_name, args, *more, **kwargs)
 
 
 def commands(group: click.Group) -> None:
     """Add every command to the group; called by hansard._main."""
     for entry in COMMANDS:
-        group.add_command(LazyCommand(entry))
+        group.add_command(ServerCommand(entry))
