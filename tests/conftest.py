@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -20,6 +21,7 @@ settings.load_profile("hansard")
 
 _RAM_DISK = Path("/dev/shm")
 _ENOUGH_BYTES = 4 * 2**30
+_GC_OBJECTS = 50_000  # as the `hansard` command sets it
 
 
 def pytest_configure() -> None:
@@ -33,6 +35,18 @@ def pytest_configure() -> None:
     # Second copies of heads go to the user's state folder; those of tests do not.
     os.environ["XDG_STATE_HOME"] = os.path.join(tempfile.gettempdir(), "hansard-tests-state")
     os.environ.pop("HANSARD_HEADS_COPY", None)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Three workers for two cores: a third of the time of a test it waits for another process."""
+    return (os.cpu_count() or 1) * 3 // 2 or 1
+
+
+def pytest_collection_finish() -> None:
+    """Spare tests the walks for garbage over what was collected: a tenth of their time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_GC_OBJECTS, 20, 20)
 
 
 @pytest.fixture
