@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from http import HTTPStatus
 from typing import Annotated, Final
 
@@ -16,9 +15,6 @@ from hansard_web.site import SiteDep
 MAX_BYTES: Final = 8 * 1024 * 1024  # a megabyte of arguments, every character of it escaped
 MAX_OPEN_BYTES: Final = 64 * 1024  # of a form that nobody needs a token for
 _KINDS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
-
-# A path of this site: "//host" and "/\host" would lead elsewhere.
-_OWN_ADDRESS = re.compile(r"/(?![/\\])[^\x00-\x1f\x7f\\]*")
 
 
 async def own_form(request: Request, site: SiteDep, csrf: Annotated[str, Form()] = "") -> None:
@@ -52,8 +48,3 @@ def bounded(receive: Receive, most_bytes: int) -> Receive:
         return message
 
     return receive_bounded
-
-
-def way_back(address: str) -> str:
-    """Return the address if it is one of this site, else the runs list."""
-    return address if _OWN_ADDRESS.fullmatch(address) else "/"

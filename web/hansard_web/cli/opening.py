@@ -12,11 +12,11 @@ import click
 from hansard_store.database import DataFolder
 from hansard_store.principals.service import Principals
 from hansard_store.run_queries import get_run
+from hansard_web.addresses import way_back
 from hansard_web.cli.base import Command, Failed, setting_options
 from hansard_web.cli.store import reading
 from hansard_web.cli.user import user_name
 from hansard_web.config import data_folder
-from hansard_web.forms import way_back
 from hansard_web.presence import Doors, find_server
 
 

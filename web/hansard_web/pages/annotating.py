@@ -17,9 +17,10 @@ from hansard_store.annotation_queries import get_annotation
 from hansard_store.run_queries import get_run
 from hansard_store.step_queries import get_step
 from hansard_web.accounts import person
+from hansard_web.addresses import way_back
 from hansard_web.annotating.books import AnnotationsDep
 from hansard_web.annotating.panel import AnnotationPanel, panel_of_run, panel_of_step
-from hansard_web.forms import OwnForm, way_back
+from hansard_web.forms import OwnForm
 from hansard_web.site import Site, SiteDep
 
 router = APIRouter()

@@ -20,13 +20,14 @@ from hansard_store.principals.authority import ME
 from hansard_store.principals.errors import PrincipalError
 from hansard_store.principals.model import is_same
 from hansard_web.accounts import AccountsDep
+from hansard_web.addresses import way_back
 from hansard_web.approving.ask import Ask, read_ask
 from hansard_web.approving.decide import Decision, decide, read_seen
 from hansard_web.approving.editing import Edit, edit_of, looked_at
 from hansard_web.approving.inbox import Inbox, read_inbox
 from hansard_web.approving.state import InboxState, read_state
 from hansard_web.approving.words import clean
-from hansard_web.forms import OwnForm, way_back
+from hansard_web.forms import OwnForm
 from hansard_web.principals.requests import may_not_decide, must_sign_in, principal_of
 from hansard_web.site import Site, SiteDep
 

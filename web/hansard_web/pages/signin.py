@@ -13,7 +13,8 @@ from starlette.responses import RedirectResponse, Response
 
 from hansard_store.principals.service import SignedIn
 from hansard_store.principals.sessions import SESSION_S
-from hansard_web.forms import OwnForm, way_back
+from hansard_web.addresses import way_back
+from hansard_web.forms import OwnForm
 from hansard_web.security import address_of, hold_back
 from hansard_web.sessions import SESSION_COOKIE
 from hansard_web.site import Site, SiteDep

@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Form
 from starlette.responses import RedirectResponse
 
-from hansard_web.forms import OwnForm, way_back
+from hansard_web.addresses import way_back
+from hansard_web.forms import OwnForm
 from hansard_web.render import THEME_COOKIE
 from hansard_web.site import SiteDep
 

@@ -1,0 +1,13 @@
+"""Addresses of this site, as requests name them."""
+
+from __future__ import annotations
+
+import re
+
+# A path of this site: "//host" and "/\host" would lead elsewhere.
+_OWN_ADDRESS = re.compile(r"/(?![/\\])[^\x00-\x1f\x7f\\]*")
+
+
+def way_back(address: str) -> str:
+    """Return the address if it is one of this site, else the runs list."""
+    return address if _OWN_ADDRESS.fullmatch(address) else "/"
