@@ -66,3 +66,15 @@ def test_an_exact_and_a_changed_replay_of_a_scripted_call(page: Page, stage: Sta
     expect(page.locator('tr[data-item="almanac"]')).to_contain_text("included")
     page.get_by_role("link", name="Replay it again with these changes").click()
     expect(page.get_by_label("Budget, tokens")).to_have_value("3000")
+
+
+def test_the_items_to_leave_out_are_read_on_a_phone(page: Page, stage: Stage) -> None:
+    step_id = stage.compiled_call(token_budget=160, response_reserve=60)
+    page.set_viewport_size({"width": 390, "height": 844})
+
+    page.goto(f"/replay/{step_id}?act=mutated")
+
+    name = page.locator(".replay-items .it-text", has_text="almanac").bounding_box()
+    assert name
+    assert name["width"] > 100
+    assert name["height"] < 60

@@ -104,7 +104,7 @@ def trail_of(receipt: Receipt, note: str) -> tuple[Stage, ...]:
             said = f"{word}: {plain_why(receipt)}"
             found.append(Stage(number, name, "out" if is_out else "done", _with(said, note)))
         elif deciding is None:
-            found.append(Stage(number, name, "", "not told"))
+            found.append(Stage(number, name, "", "not recorded"))
         elif is_out and number > deciding:
             found.append(Stage(number, name, "todo", "did not see it"))
         else:

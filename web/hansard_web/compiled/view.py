@@ -173,7 +173,7 @@ def _said(record: Record) -> tuple[tuple[str, str, int], ...]:
 
 def _used_text(budget: Budget) -> str:
     if budget.available is None:
-        return f"{count(budget.used)} tokens; their budget is not told"
+        return f"{count(budget.used)} tokens; their budget is not recorded"
     return f"{count(budget.used)} of {count(budget.available)}"
 
 

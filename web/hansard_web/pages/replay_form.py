@@ -166,7 +166,7 @@ def _sampling(recorded: Sampling, told: Json) -> list[Setting]:
         Setting(
             name,
             labels.get(name, name.capitalize()),
-            _shown(getattr(recorded, name)) or "not told",
+            _shown(getattr(recorded, name)) or "not recorded",
             _shown(told.get(name)),
         )
         for name in SAMPLING

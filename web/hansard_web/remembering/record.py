@@ -184,7 +184,7 @@ def _sources(one: Memory) -> list[Source]:
         href = f"/approvals/{one.approval_id}"
         found.append(Source("approved in", one.approval_id[:8], href, is_code=True))
     if one.metadata.get("origin") == EXTERNAL:
-        url = str(one.metadata.get("url") or "an address that was not told")
+        url = str(one.metadata.get("url") or "an address that was not recorded")
         found.append(Source("from outside", url, safe_address(url), is_elsewhere=True))
     found += [
         Source("scope", place_of(one)),
