@@ -60,7 +60,10 @@ def test_no_reading_of_a_run_without_messages_shows_a_number(
     """A key to press stood beside the label: *Conversation 2*, on a page of no messages."""
     send_call(pipeline, "hansard")
 
-    readings = read(client, f"/runs/{RUN}?view=conversation").one("nav", class_="seg").all("a")
+    page = read(client, f"/runs/{RUN}?view=conversation")
+    readings = page.one("nav", class_="seg").all("a")
+
+    assert "0 calls" not in page.text  # there was one: it only has no messages
 
     assert [one.text.strip() for one in readings] == ["Tree", "Conversation", "Log"]
     assert [one["aria-keyshortcuts"] for one in readings] == ["1", "2", "3"]

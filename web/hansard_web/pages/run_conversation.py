@@ -92,7 +92,7 @@ def conversation_view(
     left_out = f"; {count(repeated)} repeats left out" if repeated else ""
     return Conversation(
         turns=turns,
-        summary=f"{plural(said, 'message')}, {plural(len(talk), 'call')}{left_out}",
+        summary=f"{plural(said, 'message')}, {plural(len(talk), 'call')}{left_out}" if talk else "",
         previous_href=address_of(path, state.but(first=max(first - CALLS_A_PAGE, 0)))
         if first
         else None,
