@@ -8,10 +8,8 @@ number is not given to another run while anything still carries it.
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import apsw
 
@@ -28,35 +26,16 @@ from hansard_store.policy_checks import release_checks
 from hansard_store.replays import release_replays
 from hansard_store.runs import RunWriter, keep_numbers
 from hansard_store.slices import Pace, in_slices
-
-Reason = Literal["keep", "max_disk", "by hand", "purge"]
+from hansard_store.tombstones import Reason, Tombstone, add_tombstone, find_tombstone
 
 _AT_ONCE = 50  # spans or log records
 _USES_AT_ONCE = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Tombstone:
-    """What is left of a deleted run."""
-
-    trace_id: bytes
-    deleted_ns: int
-    reason: str
-    span_count: int
-    digest: bytes  # sha256 over the macs of its spans, in order of id
-
 
 _RUN = "SELECT id FROM run WHERE trace_id = ?"
 _VERSION = "SELECT version FROM run WHERE trace_id = ?"
 _MACS = """
 SELECT mac FROM span JOIN span_record ON span_record.span = span.id
 WHERE trace_id = ? ORDER BY span.id
-"""
-_BURY = """
-INSERT INTO tombstone (trace_id, deleted_ns, reason, span_count, digest) VALUES (?, ?, ?, ?, ?)
-"""
-_TOMBSTONE = """
-SELECT trace_id, deleted_ns, reason, span_count, digest FROM tombstone WHERE trace_id = ?
 """
 _UNFINISHED = "SELECT trace_id FROM tombstone JOIN run USING (trace_id)"
 
@@ -66,21 +45,23 @@ def delete_run(
     trace_id: bytes,
     *,
     reason: Reason,
+    by: str | None = None,
     pace: Pace | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Tombstone:
     """Delete a run with its spans, log records and all that is derived from them.
 
-    `progress` is told how many spans and logs went since the last time. Raises NotFoundError for
-    a run that is not stored. Stopped in between, the run is gone for readers of new spans, and
-    `finish_deletions` removes the rest.
+    `by` is the person who does it; None where a setting does. `progress` is told how many spans
+    and logs went since the last time. Raises NotFoundError for a run that is not
+    stored. Stopped in between, the run is gone for readers of new spans, and `finish_deletions`
+    removes the rest.
     """
     pace = pace or Pace()
     make_room(connection)
     run = connection.execute(_RUN, (trace_id,)).get
     if run is None:
         raise NotFoundError("run", trace_id.hex())
-    tombstone = _bury(connection, trace_id, reason=reason)
+    tombstone = _bury(connection, trace_id, reason=reason, by=by)
     _Remover(connection, trace_id, run, pace, progress).remove()
     return tombstone
 
@@ -93,14 +74,16 @@ def finish_deletions(connection: apsw.Connection, *, pace: Pace | None = None) -
     return len(rows)
 
 
-def find_tombstone(connection: apsw.Connection, trace_id: bytes) -> Tombstone | None:
-    """Return what is left of a run that was deleted."""
-    row: Any = connection.execute(_TOMBSTONE, (trace_id,)).fetchone()
-    return None if row is None else Tombstone(*row)
-
-
-def _bury(connection: apsw.Connection, trace_id: bytes, *, reason: str) -> Tombstone:
+def _bury(
+    connection: apsw.Connection, trace_id: bytes, *, reason: Reason, by: str | None
+) -> Tombstone:
     """Write the tombstone; its digest is made before the lock is taken, unless the run changes."""
+
+    def write(count: int, digest: bytes) -> Tombstone:
+        return add_tombstone(
+            connection, trace_id, reason=reason, by=by, span_count=count, digest=digest
+        )
+
     for _ in range(3):
         with snapshot(connection):
             version, count, digest = _digest(connection, trace_id)
@@ -109,18 +92,10 @@ def _bury(connection: apsw.Connection, trace_id: bytes, *, reason: str) -> Tombs
             if found is not None:
                 return found
             if connection.execute(_VERSION, (trace_id,)).get == version:
-                return _write(connection, trace_id, reason, count, digest)
+                return write(count, digest)
     with transaction(connection):
         _, count, digest = _digest(connection, trace_id)
-        return _write(connection, trace_id, reason, count, digest)
-
-
-def _write(
-    connection: apsw.Connection, trace_id: bytes, reason: str, count: int, digest: bytes
-) -> Tombstone:
-    tombstone = Tombstone(trace_id, time.time_ns(), reason, count, digest)
-    connection.execute(_BURY, (trace_id, tombstone.deleted_ns, reason, count, digest))
-    return tombstone
+        return write(count, digest)
 
 
 def _digest(connection: apsw.Connection, trace_id: bytes) -> tuple[Any, int, bytes]:

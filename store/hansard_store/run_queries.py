@@ -26,6 +26,7 @@ from hansard_store.run_filters import (
     first_page,
     run_query,
 )
+from hansard_store.tombstones import check_deleted
 
 FACET_SAMPLE = 1000  # newest runs that facets are counted over
 
@@ -241,7 +242,10 @@ def has_runs_of_kind(connection: apsw.Connection, kind: str) -> bool:
 
 
 def get_run(connection: apsw.Connection, run_id: str, *, now_ns: int) -> RunItem:
-    """Return a run by its id or a unique prefix; raises NotFoundError or AmbiguousIdError."""
+    """Return a run by its id or a unique prefix.
+
+    Raises NotFoundError, of a run that was deleted RunDeletedError, or AmbiguousIdError.
+    """
     with snapshot(connection):
         trace_id = find_trace_id(connection, run_id)
         rows = connection.execute(_BY_TRACE, (trace_id,)).fetchall()
@@ -274,9 +278,14 @@ def changed_runs(
 def find_trace_id(connection: apsw.Connection, prefix: str) -> bytes:
     """Return the trace id that a prefix of 8 to 32 hex digits stands for.
 
-    Raises NotFoundError (also for what is no id at all) and AmbiguousIdError.
+    Raises NotFoundError (also for what is no id at all; of a run that was deleted, RunDeletedError)
+    and AmbiguousIdError.
     """
-    trace_id: bytes = find_row(connection, _PREFIX, "run", prefix)[0]
+    try:
+        trace_id: bytes = find_row(connection, _PREFIX, "run", prefix)[0]
+    except NotFoundError:
+        check_deleted(connection, prefix)
+        raise
     return trace_id
 
 

@@ -15,6 +15,7 @@ from hansard_store.figures import ALIVE_UNTIL, STEP_WAITS_UNTIL, TokenSums, step
 from hansard_store.flags import SpanFlag
 from hansard_store.run_queries import find_trace_id
 from hansard_store.sides import shared_side
+from hansard_store.tombstones import RunDeletedError
 from hansard_store.tree import Mark, Node, Tree, TreeCache, build_tree
 
 _SHOWN_MATCHES = 5  # of an ambiguous prefix
@@ -210,6 +211,8 @@ def get_step(connection: apsw.Connection, step_id: str, *, now_ns: int) -> StepS
         raise NotFoundError("step", step_id)
     try:
         trace_id = find_trace_id(connection, trace)
+    except RunDeletedError:
+        raise
     except NotFoundError as error:
         raise NotFoundError("step", step_id) from error
     bounds = {

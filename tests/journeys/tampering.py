@@ -155,7 +155,7 @@ TAMPERINGS: Final = [
         "tombstone",
         ("why a run was deleted", "UPDATE tombstone SET reason = 'keep'"),
         ("a deletion forgotten", "DELETE FROM tombstone"),
-        ("a deletion made up", "INSERT INTO tombstone SELECT zeroblob(16), deleted_ns, reason, span_count, digest FROM tombstone"),
+        ("a deletion made up", "INSERT INTO tombstone SELECT zeroblob(16), deleted_ns, reason, span_count, digest, deleted_by FROM tombstone"),
     ),
     *_of(
         "ledger",

@@ -17,7 +17,6 @@ from hansard_compiler.errors import NotFoundError
 from hansard_store.database import open_for_maintenance
 from hansard_store.deletion import (
     delete_run,
-    find_tombstone,
     finish_deletions,
     oldest_runs,
     pin_run,
@@ -26,6 +25,7 @@ from hansard_store.deletion import (
 from hansard_store.errors import StoppedError
 from hansard_store.gc import collect_garbage
 from hansard_store.slices import Pace
+from hansard_store.tombstones import find_tombstone
 from hansard_store.verify import verify_store
 from tests.collector.ingesting import (
     TRACE,

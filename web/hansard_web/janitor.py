@@ -21,7 +21,6 @@ from hansard_collector.background import Background
 from hansard_compiler.errors import NotFoundError
 from hansard_store.database import DataFolder, open_for_maintenance
 from hansard_store.deletion import (
-    Reason,
     delete_run,
     finish_deletions,
     oldest_runs,
@@ -30,6 +29,7 @@ from hansard_store.deletion import (
 from hansard_store.disk import disk_use, keep_reserve
 from hansard_store.gc import Collected, collect_garbage, give_back_pages
 from hansard_store.slices import Pace
+from hansard_store.tombstones import Reason
 
 _EVERY_S: Final = 3600.0
 _FIRST_S: Final = 3.0  # after the first page of a server

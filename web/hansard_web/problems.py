@@ -35,6 +35,7 @@ from hansard_store.errors import (
     VersionConflictError,
 )
 from hansard_store.principals import errors as principal_errors
+from hansard_store.tombstones import RunDeletedError, Tombstone
 from hansard_web.errors import EncodedPayloadError, PayloadTooLargeError
 from hansard_web.security import HEADERS
 from hansard_web.sidecar.answers import SIDECAR_STATUSES, sidecar_details
@@ -140,6 +141,8 @@ def problem_status(kind: type[HansardError]) -> HTTPStatus | None:
 
 def _details_of(error: HansardError) -> dict[str, Any]:
     match error:
+        case RunDeletedError():
+            return _tombstone_json(error.tombstone)
         case AmbiguousIdError():
             return {"matches": error.matches}
         case ApprovalConflict() | task_errors.TaskRefused():
@@ -162,6 +165,17 @@ def _details_of(error: HansardError) -> dict[str, Any]:
             told = {"reason": error.reason.value, "replay_id": error.replay_id}
             return {**error.facts, **told}
     return sidecar_details(error) or transcript_details(error)
+
+
+def _tombstone_json(stone: Tombstone) -> dict[str, Any]:
+    return {
+        "run_id": stone.trace_id.hex(),
+        "deleted_ns": str(stone.deleted_ns),
+        "deleted_by": stone.deleted_by,
+        "reason": stone.reason,
+        "span_count": stone.span_count,
+        "digest": f"sha256:{stone.digest.hex()}",
+    }
 
 
 def _invalid(error: RequestValidationError) -> Problem:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import getpass
 import json
+import re
 import shutil
+import urllib.error
+import urllib.request
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +87,55 @@ def test_purging_leaves_no_byte(on: Cli, store: Path) -> None:
     left = b"".join(path.read_bytes() for path in store.rglob("*") if path.is_file())
     assert said not in left
     assert json.loads(on("search", '"tank has a crack"', "--json").stdout)["items"] == []
+
+
+@pytest.mark.covers("RC-29")
+@pytest.mark.parametrize(("how", "reason"), [((), "by hand"), (("--purge",), "purge")])
+def test_page_api_and_command_say_when_a_run_was_deleted_by_whom_and_why(
+    on: Cli, store: Path, how: tuple[str, ...], reason: str
+) -> None:
+    gone, *_ = json.loads(on("runs", "list", "--json").stdout)["items"]
+    [step, *_] = json.loads(on("runs", "show", gone["run_id"], "--json").stdout)["steps"]
+    begun = datetime.now(UTC)
+
+    assert on("runs", "delete", gone["run_id"], "--yes", *how).exit_code == 0
+
+    shown = on("runs", "show", gone["run_id"][:8])
+    with serving(store) as server:
+        page, body = (
+            _refused(f"{server.http}{path}/{gone['run_id'][:12]}") for path in ("/runs", "/v1/runs")
+        )
+        of_step = _refused(f"{server.http}/steps/{step['step_id']}")
+    error = json.loads(body)["error"]
+    told = error["details"]
+    assert error["code"] == "run_deleted"
+    assert (told["run_id"], told["reason"]) == (gone["run_id"], reason)
+    assert (told["span_count"], told["deleted_by"]) == (gone["span_count"], getpass.getuser())
+    deleted = datetime.fromtimestamp(int(told["deleted_ns"]) / 1e9, UTC)
+    assert begun <= deleted <= datetime.now(UTC)
+    assert re.fullmatch(r"sha256:[0-9a-f]{64}", told["digest"])
+    assert shown.exit_code == 1
+    for text in (page, of_step, shown.stderr):
+        assert gone["run_id"] in text
+        assert f"deleted at {deleted:%Y-%m-%d %H:%M:%S} UTC by {getpass.getuser()}" in text
+        assert ("purged" in text) == (reason == "purge")
+        assert told["digest"] in text
+    assert on("verify").exit_code == 0
+
+
+def _refused(address: str) -> str:
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(address, timeout=20)
+    assert refused.value.code == 404
+    return refused.value.read().decode()
+
+
+def test_a_run_that_a_setting_deleted_says_which(on: Cli) -> None:
+    first, *_ = _runs(on)
+
+    assert on("gc", "--max-disk", "1KB").exit_code == 0
+
+    assert "UTC, by the setting max_disk" in on("runs", "show", first).stderr
 
 
 def test_a_pinned_run_outlives_the_limits(on: Cli) -> None:

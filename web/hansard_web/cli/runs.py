@@ -35,6 +35,7 @@ from hansard_web.cli.base import (
 from hansard_web.cli.progress import progress
 from hansard_web.cli.store import find_store, maintaining, reading
 from hansard_web.cli.tables import Column, print_facts, print_table, status_text
+from hansard_web.cli.user import user_name
 from hansard_web.exporting import open_export
 from hansard_web.readers import Readers
 from hansard_web.run_records import by_start, run_record, step_records
@@ -204,6 +205,7 @@ def delete(
                 connection,
                 bytes.fromhex(run.run_id),
                 reason="purge" if purge else "by hand",
+                by=user_name(),
                 progress=partial(tell, "spans and logs"),
             )
             for run in wanted
