@@ -113,6 +113,8 @@ def _flags(view: SpanView, normal: Normalised) -> int:
         flags |= SpanFlag.SUM_IS_WHOLE
     if normal.follows_calls and not view.status_code and not flags & _ENDED_BADLY:
         flags |= SpanFlag.FOLLOWS_CALLS
+    if normal.follows_agents and not flags & _ENDED_BADLY:
+        flags |= SpanFlag.FOLLOWS_AGENTS
     if normal.pending_of is not None:
         flags |= SpanFlag.PENDING
     if view.logs:

@@ -47,6 +47,12 @@ WHERE call.run = ?
   AND (call.counted = 1 OR span.flags & {int(SpanFlag.REPORTED_ELSEWHERE)})
 ORDER BY coalesce(span.end_ns, span.sort_ns) DESC, span.span_id DESC LIMIT 1
 """
+# A try that failed and was made again has a later one, and an agent around it ends after both.
+_LAST_AGENT = f"""
+SELECT flags & {int(SpanFlag.ERROR)} FROM span
+WHERE trace_id = ? AND role = 'agent' AND parent_span_id IS NOT NULL
+ORDER BY coalesce(end_ns, sort_ns) DESC, span_id DESC LIMIT 1
+"""
 _FLAGS = "SELECT flags FROM span WHERE id = ?"
 _SET_FLAGS = "UPDATE span SET flags = ? WHERE id = ?"
 _NO_STEP = SpanFlag.DUPLICATE | SpanFlag.FOLDED
@@ -159,11 +165,21 @@ def _take_back(connection: apsw.Connection, run: RunState, usage: Usage) -> None
 
 def follow_root(connection: apsw.Connection, run: RunState) -> None:
     """Set what of a run depends on its root and on all calls below it, at a transaction's end."""
-    if run.root_flags & SpanFlag.FOLLOWS_CALLS and run.status in ("ok", "error"):
-        failed = connection.execute(_LAST_CALL, (run.id,)).get
-        run.status = "error" if failed else "ok"
+    follows = run.root_flags & (SpanFlag.FOLLOWS_CALLS | SpanFlag.FOLLOWS_AGENTS)
+    if follows and run.status in ("ok", "error"):
+        run.status = "error" if _has_failed(connection, run) else "ok"
     if run.root_flags & SpanFlag.SUM_IS_WHOLE and run.root_span is not None:
         _count_rest(connection, run, run.root_span)
+
+
+def _has_failed(connection: apsw.Connection, run: RunState) -> bool:
+    """Return whether the last agent below a root failed; where there is none, the last call."""
+    failed: int | None = None
+    if run.root_flags & SpanFlag.FOLLOWS_AGENTS:
+        failed = connection.execute(_LAST_AGENT, (run.trace_id,)).get
+    if failed is None:
+        failed = connection.execute(_LAST_CALL, (run.id,)).get
+    return bool(failed)
 
 
 def _count_rest(connection: apsw.Connection, run: RunState, root: int) -> None:

@@ -21,7 +21,9 @@ from hansard_store.fresh import FreshRun
 from hansard_store.projections import Usage
 
 NO_ROOT = 9
-ROOT_FLAGS = SpanFlag.FOLLOWS_CALLS | SpanFlag.SUM_IS_WHOLE  # that say more of the run
+ROOT_FLAGS = (
+    SpanFlag.FOLLOWS_CALLS | SpanFlag.FOLLOWS_AGENTS | SpanFlag.SUM_IS_WHOLE
+)  # that say more of the run
 NO_TIMES = 2
 MANY_SCOPES = 0
 Fact = Literal[

@@ -417,7 +417,14 @@ FINISHED: list[tuple[str, Json, str | None]] = [
     ("anthropic", {"stop_reason": "end_turn"}, "stop"),
     ("anthropic", {"stop_reason": "pause_turn"}, "other"),
     ("anthropic", {"stop_reason": None}, None),
-    ("openai", {"status": "completed"}, None),
+    ("openai", {"status": "in_progress"}, None),
+    ("openai", {"status": "completed"}, "stop"),
+    (
+        "openai",
+        {"status": "completed", "output": [{"type": "function_call", "name": "look_up"}]},
+        "tool_call",
+    ),
+    ("openai", {"status": "completed", "output": [{"type": "web_search_call"}]}, "stop"),
     ("openai", {"status": "failed"}, "error"),
     (
         "openai",

@@ -289,6 +289,30 @@ def served_model(reading: Reading, key: str) -> str | None:
     return named if asked not in (None, named) else None
 
 
+def asked_model(reading: Reading, key: str) -> str | None:
+    """`llm.model_name` is what was asked for, unless it is the version that the response names.
+
+    Gemini's instrumentor replaces the one by the other, and tells the first nowhere: it may have
+    been a name without a version.
+    """
+    named = text(reading.view.attributes[key])
+    output = reading.view.attributes.get("output.value")
+    if named is None or not _VERSION.search(named) or not isinstance(output, str):
+        return named
+    sent = opened(reading.opened("output.value")) if "model_version" in output else None
+    is_served = isinstance(sent, dict) and sent.get("model_version") == named
+    return None if is_served else named
+
+
+def always_ends_well(reading: Reading, key: str) -> bool | None:
+    """The root that OpenAI's Agents SDK gets for a trace of its own, which has no status."""
+    view = reading.view
+    if view.parent_span_id or not view.scope_name.endswith(".openai_agents"):
+        return None
+    return True if str(view.attributes[key]).lower() == "agent" else None
+
+
+_VERSION = re.compile(r"-\d{3}$|-\d{2}-\d{2,4}$", re.ASCII)  # -001, -05-20, -09-2025
 _LONGEST_END = 300  # characters at the end of a printed event that are searched
 _CLASSES: Mapping[str, str] = dict.fromkeys(("CodeAgent", "ToolCallingAgent", "MultiStepAgent"), "")
 _CURRENT_AGENT = re.compile(r"\bcurrent_agent_name='([^']+)'\)(?:\"\})?$")

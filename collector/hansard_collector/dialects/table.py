@@ -238,6 +238,9 @@ _EVERY: Rows = {
         Source("logfire.span_type", pydantic_ai.repeats_call),
     ),
     "sum_is_whole": (Source("entity.type", others.sums_all_steps, needs="voltagent"),),
+    "follows_agents": (
+        Source("openinference.span.kind", openinference.always_ends_well, needs="openinference"),
+    ),
     "follows_calls": (Source("span.type", claude_code.leaves_status, needs=_CC),),
     "pending_of": (Source("logfire.span_type", pydantic_ai.pending_of),),
 }

@@ -43,6 +43,7 @@ from hansard_compiler.providers.fields import (
     tokens_from,
 )
 from hansard_compiler.providers.pairs import responses_problems
+from hansard_compiler.providers.responses_finish import finish_reason_of
 from hansard_compiler.providers.responses_stream import assemble
 
 PROVIDER = "openai"
@@ -50,7 +51,13 @@ _COUNTED = (
     "model", "input", "instructions", "tools", "tool_choice", "reasoning", "text", "truncation",
     "previous_response_id", "parallel_tool_calls",
 )  # fmt: skip
-_FINISH = {"max_output_tokens": "length", "content_filter": "content_filter"}
+_FINISH = {
+    "stop": "stop",
+    "tool_calls": "tool_call",
+    "max_output_tokens": "length",
+    "content_filter": "content_filter",
+    "error": "error",
+}
 _USAGE = {
     "input": "usage.input_tokens",
     "output": "usage.output_tokens",
@@ -129,8 +136,7 @@ class OpenAIResponses:
     def parse(self, response: Mapping[str, Any], request: Mapping[str, Any]) -> Call:
         items = [item for item in response.get("output") or () if isinstance(item, Mapping)]
         parts = tuple(part for item in items for part in _read_item(item))
-        reason = (response.get("incomplete_details") or {}).get("reason")
-        finish = "error" if response.get("status") == "failed" else None
+        reason = finish_reason_of(response)
         tokens, sources = _tokens(response)
         return Call(
             operation="chat",
@@ -139,7 +145,7 @@ class OpenAIResponses:
             response_model=response.get("model"),
             stream=bool(request.get("stream")),
             output=(Message("assistant", parts),) if parts else (),
-            finish_reason=_FINISH.get(reason, "other") if reason else finish,
+            finish_reason=_FINISH.get(reason, "other") if reason else None,
             finish_reason_raw=reason,
             tokens=tokens,
             response_id=response.get("id"),

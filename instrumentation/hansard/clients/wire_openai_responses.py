@@ -35,6 +35,7 @@ from hansard_compiler.providers.loose import (
     text,
     within,
 )
+from hansard_compiler.providers.responses_finish import finish_reason_of
 from hansard_compiler.providers.responses_stream import assemble
 from hansard_compiler.providers.sse import Event
 
@@ -131,8 +132,8 @@ def _content_part(item: Any) -> list[Part]:
 
 
 def answered(body: Body) -> Answer:
-    """Read a whole response; `status: completed` alone is no finish reason."""
-    reason = text(within(body, "incomplete_details", "reason"))
+    """Read a whole response."""
+    reason = finish_reason_of(body)
     attributes = known(
         {
             "gen_ai.response.id": text(body.get("id")),

@@ -181,6 +181,26 @@ def test_a_response_that_was_cut_short_tells_why(
     assert recorded.attributes["gen_ai.response.finish_reasons"] == (reason,)
 
 
+@pytest.mark.parametrize(
+    ("item", "reason"),
+    [
+        ({"type": "message", "content": []}, "stop"),
+        (
+            {"type": "function_call", "call_id": "c", "name": "look_up", "arguments": "{}"},
+            "tool_calls",
+        ),
+    ],
+)
+def test_a_response_that_is_complete_tells_whether_it_asks_for_tools(
+    item: dict[str, Any], reason: str, provider: Provider, recorded: Recorded
+) -> None:
+    provider.replies.append(json_reply({"id": "r", "status": "completed", "output": [item]}))
+
+    ask(RESPONSES, provider, is_async=False)
+
+    assert recorded.attributes["gen_ai.response.finish_reasons"] == (reason,)
+
+
 @pytest.mark.parametrize(("own", "shown"), [(None, "conv_1"), ("order 7", "order 7")])
 def test_the_programs_conversation_goes_before_the_providers(
     own: str | None, shown: str, opened: Opened, provider: Provider, recorded: Recorded
