@@ -284,7 +284,7 @@ def test_who_has_no_mouse_finds_out_why_a_patch_was_wrong(tab: Watched) -> None:
         expect(pane.locator("h2").first).to_have_text(name)
     hands.tab_to("Context")
     page.keyboard.press("Enter")
-    expect(pane).to_contain_text("were left out")
+    expect(pane).to_contain_text("candidates: ")
     hands.tab_to("Open with scores")
     hands.opens("Why is this in the prompt?")
     hands.press("/")

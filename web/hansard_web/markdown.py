@@ -56,7 +56,12 @@ def _parser() -> MarkdownIt:
 
 
 def _lower_headings(state: StateCore) -> None:
-    """Put a message's headings below those of the page, which has one `h1`: its own."""
+    """Put a message's headings below the page's one `h1`, and none more than a level deeper
+    than the one before it, as readers of a page by its headings expect.
+    """
+    level = 1
     for token in state.tokens:
+        if token.type == "heading_open":
+            level = min(int(token.tag[1:]) + 1, level + 1, 6)
         if token.type in ("heading_open", "heading_close"):
-            token.tag = f"h{min(int(token.tag[1:]) + 3, 6)}"
+            token.tag = f"h{level}"
