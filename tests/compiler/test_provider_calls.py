@@ -75,7 +75,7 @@ def opened(server: Provider) -> Iterator[Opened]:
         adapter.close()
 
 
-@pytest.mark.covers("PA-01", "PA-04", "PA-12", "PA-19", "PA-21")
+@pytest.mark.covers("PA-01", "PA-03", "PA-04", "PA-12", "PA-19", "PA-21")
 @by_provider
 def test_a_call_sends_the_rendered_bytes_and_reads_the_answer(name: str, opened: Opened) -> None:
     adapter = opened(name)

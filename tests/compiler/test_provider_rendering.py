@@ -48,7 +48,7 @@ def assert_official(form: WireFormat, given: RenderInput) -> Json:
     return body
 
 
-@pytest.mark.covers("PA-05")
+@pytest.mark.covers("PA-03", "PA-05")
 def test_a_responses_request_is_instructions_input_and_tools() -> None:
     body = assert_official(RESPONSES, GIVEN)
 
@@ -85,7 +85,7 @@ def _output(id: str, output: str) -> Json:
     return {"type": "function_call_output", "call_id": id, "output": output}
 
 
-@pytest.mark.covers("PA-13")
+@pytest.mark.covers("PA-03", "PA-13")
 def test_a_messages_request_is_system_messages_and_tools() -> None:
     body = assert_official(MESSAGES, GIVEN)
 
@@ -140,7 +140,7 @@ def _result(id: str, content: str) -> Json:
     return {"type": "tool_result", "tool_use_id": id, "content": content}
 
 
-@pytest.mark.covers("PA-21")
+@pytest.mark.covers("PA-03", "PA-21")
 def test_a_chat_request_is_messages_with_one_system_message_in_front() -> None:
     body = assert_official(CHAT, GIVEN)
 

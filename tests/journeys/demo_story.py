@@ -53,7 +53,7 @@ class Story:
             return data
 
     def refusal(self, step_id: str) -> str | None:
-        """Why a step would not be replayed; None: it would."""
+        """The typed reason why a step would not be replayed; None: it would."""
         body = json.dumps({"step_id": step_id, "script": json.loads(SCRIPT.read_bytes())}).encode()
         request = urllib.request.Request(
             f"{self.address}/v1/replay/preview",
@@ -63,9 +63,11 @@ class Story:
         try:
             with urllib.request.urlopen(request, timeout=10) as response:
                 told = json.load(response)["refusal"]
-                return None if told is None else str(told["code"])
+                return None if told is None else str(told["reason"])
         except urllib.error.HTTPError as error:
-            return str(json.load(error)["error"]["code"])
+            told = json.load(error)["error"]
+            assert told["code"] == "not_replayable"
+            return str(told["details"]["reason"])
 
     def call(self, run_id: str, turn: int) -> str:
         """The model call of one turn."""

@@ -121,6 +121,7 @@ def _overviews(_: Story) -> list[str]:
     ]  # fmt: skip
 
 
+@pytest.mark.covers("UI-02", "UI-24")
 @pytest.mark.parametrize("pages", [_runs, _steps, _comparisons, _records, _overviews])
 def test_every_page_is_whole_accessible_in_both_themes_and_fits_a_phone(
     tab: Watched, story: Story, pages: Callable[[Story], list[str]]

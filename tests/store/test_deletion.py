@@ -60,6 +60,7 @@ def chat(number: int, turns: int = 3, *, trace_id: bytes = TRACE, **attributes: 
     return made
 
 
+@pytest.mark.covers("RC-29")
 def test_a_deleted_run_leaves_a_tombstone_and_no_row(ingesting: Ingesting) -> None:
     before = tables(ingesting.db, without=KEPT)
     macs = hashlib.sha256()

@@ -92,6 +92,25 @@ def test_the_same_subject_in_two_namespaces_does_not_collide(memory: MemoryMaker
     assert sorted(mine) == ["for noor in quillbook", "for quillbook"]
 
 
+@pytest.mark.covers("ME-06")
+@pytest.mark.parametrize("part", ["project", "user", "agent"])
+@pytest.mark.parametrize("text", [None, "rounding"])
+def test_what_one_project_user_or_agent_keeps_no_other_reads(
+    memory: MemoryMaker, part: str, text: str | None
+) -> None:
+    others = {"project": "quillbook", "user": "noor", "agent": "clerk"}
+    del others[part]
+    for name in ("one", "two"):
+        memory.write(f"rounding of {name}", namespace={**others, part: name})
+    memory.write("rounding of all", namespace=others)
+
+    for name in ("one", "two"):
+        found = memory.contents(namespace={**others, part: name}, text=text)
+        assert sorted(found) == ["rounding of all", f"rounding of {name}"]
+    assert memory.contents(namespace={**others, part: "three"}, text=text) == ["rounding of all"]
+    assert memory.contents(namespace=others, text=text) == ["rounding of all"]
+
+
 def test_a_newer_record_supersedes_and_the_older_one_is_read_only_in_history(
     memory: MemoryMaker,
 ) -> None:

@@ -36,7 +36,7 @@ from hansard_store.transcript_queries import (
 )
 from hansard_store.transcripts import SqliteTranscripts
 from tests.instrumentation.transcript_maker import SECRET, call, result, say, texts, user
-from tests.store.by_hand import failing
+from tests.store.by_hand import failing, triggers_dropped
 from tests.store.empty import empty_store
 
 
@@ -484,6 +484,29 @@ def test_the_folded_part_is_archived_and_proved(
         archive()
     path.write_text(path.read_text().replace('"a"', '"b"'))
     with pytest.raises(StoreCorruptError, match="altered"):
+        check_archive(reader, path)
+
+
+@pytest.mark.covers("TR-23")
+def test_an_archive_is_held_against_the_messages_that_are_stored(
+    folder: DataFolder,
+    transcripts: SqliteTranscripts,
+    talk: ConversationId,
+    reader: apsw.Connection,
+    tmp_path: Path,
+) -> None:
+    say(transcripts, talk, user("pay 10"), user("pay 20"))
+    transcripts.fold(talk, "payments")
+    path = tmp_path / "talk.jsonl"
+    write_archive(folder, reader, talk, path, actor="me", clock=lambda: 1)
+    altered = open_for_maintenance(folder)
+    with triggers_dropped(altered):
+        altered.execute(
+            "UPDATE transcript_message SET content = replace(content, 'pay 20', 'pay 90')"
+        )
+    altered.close()
+
+    with pytest.raises(StoreCorruptError, match="position 1 is another one here"):
         check_archive(reader, path)
 
 

@@ -53,6 +53,25 @@ def test_a_live_row_appears_on_top_and_changes_in_its_place(page: Page, runs: Ru
     assert row_names(page) == ["second", "first"]
 
 
+@pytest.mark.covers("UI-24")
+def test_how_each_run_ended_is_a_word_that_screen_readers_read(page: Page, runs: RunMaker) -> None:
+    made = {
+        "ok": runs.run("fine"),
+        "error": runs.run("broken", status=2),
+        "open": runs.run("begun", duration_s=None),
+    }
+
+    page.goto("/")
+    listed = {name: page.locator(f"#run-{run_id}").aria_snapshot() for name, run_id in made.items()}
+    page.goto(f"/runs/{made['error']}")
+    opened = page.locator("main").aria_snapshot()
+
+    for name, read_out in listed.items():
+        words = {other for other in made if re.search(rf"\b{other}\b", read_out)}
+        assert words == {name}, read_out
+    assert re.search(r"\berror\b", opened)
+
+
 def test_what_is_counted_over_a_live_list_follows_it(page: Page, runs: RunMaker) -> None:
     runs.run("first", agent="mender")
     page.goto("/")

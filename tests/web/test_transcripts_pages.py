@@ -168,7 +168,9 @@ def test_a_row_that_does_not_decode_is_shown_as_such(
 
 
 @pytest.mark.covers("TR-21")
-def test_conversation_and_transcript_lead_to_each_other(read: Read, talk: ConversationId) -> None:
+def test_conversation_transcript_and_step_lead_to_each_other(
+    read: Read, talk: ConversationId, kept: SqliteTranscripts
+) -> None:
     conversation = read("/conversations?id=support-42")
     transcript = read(f"/transcripts/{talk}")
     row = read("/transcripts").one("tbody").one("tr")
@@ -178,6 +180,11 @@ def test_conversation_and_transcript_lead_to_each_other(read: Read, talk: Conver
     assert back["href"] == "/conversations?id=support-42"
     assert row.one("a")["href"] == f"/transcripts/{talk}"
     branch = transcript.one("div", class_="script-branch").one("a")["href"]
+    [step] = transcript.all("a", class_="script-step")
+    run_id, _, span_id = step["href"].removeprefix("/steps/").partition("-")
+    appended_in = kept.messages(talk, limit=1)[0]
+    assert (run_id, span_id) == (appended_in.trace_id, appended_in.span_id)
+    assert read(step["href"]).one("main").one("h1")
     crumbs = [one["href"] for one in read(branch).one("ol", class_="crumbs").all("a")]
     assert crumbs[:2] == ["/conversations", "/transcripts"]
     assert f"/transcripts/{talk}" in crumbs[2]

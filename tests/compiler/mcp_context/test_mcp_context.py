@@ -31,7 +31,12 @@ ORDERS: Json = {
 FIND: Json = {
     "name": "orders/find",
     "description": "Look an order up.",
-    "inputSchema": {"type": "object", "properties": {"id": {"type": "integer"}}},
+    "inputSchema": {
+        "type": "object",
+        "properties": {"id": {"type": "integer"}},
+        "required": ["id"],
+        "additionalProperties": False,
+    },
     "annotations": {"readOnlyHint": True},
 }
 BRIEF: Json = {
@@ -175,7 +180,8 @@ def test_a_tool_is_rendered_for_every_provider(
 
     (rendered,) = body["tools"]
     assert at(rendered, name_at) == tool.name
-    assert at(rendered, schema_at)["properties"] == FIND["inputSchema"]["properties"]
+    assert at(rendered, (*name_at[:-1], "description")) == FIND["description"]
+    assert at(rendered, schema_at) == FIND["inputSchema"]
 
 
 def at(value: Any, path: tuple[str, ...]) -> Any:

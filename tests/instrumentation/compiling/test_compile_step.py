@@ -6,6 +6,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,37 @@ def test_the_span_tells_the_decision_about_every_item() -> None:
     assert told["orders"]["sources"] == "file docs/orders.md"
 
 
+@pytest.mark.covers("OT-06")
+def test_the_columns_of_the_span_are_what_each_receipt_says() -> None:
+    given = [*ITEMS, {**SHORTENED[1], "id": "atlas"}, item("note", content=f"the key is {SECRET}")]
+
+    with running() as (spans, run):
+        compiled = run.compile_step(given, policy=[DENY_ORDERS], **options())
+
+    told = columns(spans)
+    receipts = {one["item_id"]: one for one in compiled.context.plain()["decisions"]}
+    assert list(told) == list(receipts)
+    assert len({one["pass_name"] for one in receipts.values()}) >= 3
+    assert len({one["decision"] for one in receipts.values()}) >= 3
+    for name, receipt in receipts.items():
+        score = (receipt["score_breakdown"] or {}).get("score")
+        assert {key: told[name][key] for key in _OF_RECEIPTS} == {
+            key: receipt[of] for key, of in _OF_RECEIPTS.items()
+        }
+        told_score = told[name]["scores"]
+        assert (Decimal(told_score) * 10**9 if told_score else None) == score
+        assert told[name]["rule_ids"] == ",".join(receipt["rule_ids"])
+
+
+_OF_RECEIPTS = {
+    "kinds": "kind",
+    "decisions": "decision",
+    "passes": "pass_name",
+    "reasons": "reason_code",
+    "tokens_before": "original_tokens",
+    "tokens_after": "final_tokens",
+    "sources": "source",
+}
 _STORES = """
 import sys
 import hansard

@@ -174,6 +174,21 @@ def test_after_five_minutes_nothing_waits_any_more(person: Typed, store: Desk) -
     assert CREATED == []
 
 
+@pytest.mark.covers("CG-11")
+@pytest.mark.parametrize("expires_s", [60, 900])
+def test_another_time_to_answer_is_kept_to(store: Desk, expires_s: int) -> None:
+    person = typed(store, expires=expires_s)
+    person.say("create Maria")
+    store.pass_time(expires_s - 1)
+    assert person.answer("yes") == ["Done! Create contact Maria."]
+
+    person.say("create Noor")
+    store.pass_time(expires_s + 1)
+    assert person.chat.pending() == []
+    person.answer("yes")
+    assert CREATED == ["Maria"]
+
+
 def test_after_a_clock_was_set_back_nothing_waits_any_more(person: Typed, store: Desk) -> None:
     person.say("create Maria")
     store.pass_time(-3_600)

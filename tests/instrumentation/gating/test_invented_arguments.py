@@ -69,6 +69,27 @@ def test_an_invented_address_is_marked_wherever_a_person_decides(
     assert INVENTED in said[0]
 
 
+@hansard.tool(effect="write")
+def pay(to: str, amount: float, lines: list[dict[str, Any]], urgent: bool) -> None: ...
+
+
+@pytest.mark.covers("CG-29")
+def test_invented_numbers_and_parts_of_lists_are_marked_as_texts_are(
+    server: Serving, decisions: HttpDecisions
+) -> None:
+    asked = "Pay 1,200 to Noor Said: order 7741, and order 7742."
+    lines = [{"order": 7741}, {"order": 7742}]
+    with hansard.gate(tools=[pay], decisions=decisions) as gate:
+        gate.note(asked)
+        told = {"to": "Noor Said", "amount": 1200, "lines": lines, "urgent": True}
+        true: Any = gate.call("pay", told)
+        wrong = {**told, "amount": 1300, "lines": [lines[0], {"order": 9999}]}
+        invented: Any = gate.call("pay", wrong)
+
+    assert on_the_page(server, true["approval_id"]) == {}
+    assert sorted(on_the_page(server, invented["approval_id"])) == ["amount", "lines"]
+
+
 @pytest.mark.covers("CG-29")
 def test_a_chat_says_it_before_the_yes(decisions: HttpDecisions) -> None:
     shown: list[str] = []

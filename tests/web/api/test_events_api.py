@@ -68,6 +68,30 @@ def test_what_programs_tell_is_logged_and_found(api: TestClient) -> None:
     assert found("who=clerk") == [7, 4]
     assert found("source=api&limit=2") == [7, 6]
     assert found("since=2100-01-01") == []
+    assert found("until=2100-01-01") == [7, 6, 5, 4, 3, 2, 1]
+    assert found("until=2020-01-01") == []
+    assert found("source=cli") == []
+
+
+@pytest.mark.covers("EV-02")
+def test_the_events_of_one_approval_or_moment_are_found(api: TestClient) -> None:
+    ids = []
+    for number in (1, 2):
+        asked = {"tool": "pay", "arguments": {"sum": number}, "effect": "write"}
+        ids.append(api.post("/v1/approvals", json=asked).json()["approval_id"])
+    api.post(f"/v1/approvals/{ids[0]}/reject", json={"by": "ann"})
+
+    def found(query: str) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = api.get(f"/v1/events?{query}").json()["items"]
+        return items
+
+    rejected, *before = found("")
+    of_first = found(f"approval={ids[0]}")
+    assert [one["type"] for one in of_first] == ["action.rejected", "action.created"]
+    assert of_first[0] == rejected
+    assert [one["type"] for one in found(f"approval={ids[1][:8]}")] == ["action.created"]
+    assert found(f"since={rejected['time']}") == [rejected]
+    assert found(f"until={rejected['time']}") == before
 
 
 def test_events_of_approvals_are_not_told_by_programs(api: TestClient) -> None:

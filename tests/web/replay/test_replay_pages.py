@@ -327,6 +327,9 @@ def test_a_replay_with_another_budget_shows_both_answers_and_the_flip(
     )  # fmt: skip
 
     left, right = page.one(class_="results").all("article")
+    assert "another request than the recorded one" in page.text
+    assert "byte for byte" not in page.text
+    assert "the same bytes went out" not in page.text
     assert "In the post." in left.text
     assert "The almanac says: in the post." in right.text
     assert right.all("ins")

@@ -59,6 +59,8 @@ def _nine_jobs(made: Told) -> None:
         "agent_name": "clerk",
         "domain": "support",
         "user_goal": "Refund order 7",
+        "conversation_id": "order-7",
+        "user_id": "u-9",
         "metadata": {"shift": "night"},
     }
     made.run_id = agent.tell("/v1/runs/start", begun)["run_id"]
@@ -159,7 +161,20 @@ def test_run_and_steps_are_rows_with_their_metadata(told: Told) -> None:
     steps = told.rows("SELECT * FROM steps WHERE run_id = :run ORDER BY start_ns")
 
     shown = told.agent.get(f"/v1/runs/{told.run_id}")
-    assert (run["agent_name"], run["model_calls"], run["tool_calls"]) == ("clerk", 1, 2)
+    given = {
+        "agent_name": "clerk",
+        "domain": "support",
+        "user_goal": "Refund order 7",
+        "conversation_id": "order-7",
+        "user_id": "u-9",
+    }
+    assert {key: run[key] for key in given} == given
+    assert {key: shown["agent" if key == "agent_name" else key] for key in given} == given
+    assert (run["run_id"], run["status"], run["name"]) == (
+        told.run_id, shown["status"], shown["name"],
+    )  # fmt: skip
+    assert str(run["started_ns"]) == shown["started_ns"]
+    assert (run["model_calls"], run["tool_calls"]) == (1, 2)
     assert (run["step_count"], run["tokens_input"]) == (
         shown["step_count"],
         shown["tokens"]["input"],
