@@ -3,6 +3,7 @@
 StoreError
 ├── StoreNewerError     the database was written by a newer Hansard
 ├── StoreCorruptError   a row cannot be read back
+│   └── PayloadAlteredError  bytes that are not those of their digest          (HTTP 409)
 ├── SchemaAlteredError  a table, view or trigger is not Hansard's              (HTTP 503)
 ├── StoreBusyError      locked or full now; the same may work later
 │   ├── ConnectionLostError  a transaction could not be undone; its connection is closed
@@ -70,6 +71,19 @@ class StoreCorruptError(StoreError):
     """A row is there but cannot be read back."""
 
     code = "corrupt"
+
+
+class PayloadAlteredError(StoreCorruptError):
+    """The stored bytes of a payload are not those of its digest: nobody is given them."""
+
+    code = "payload_altered"
+
+    def __init__(self, ref: str) -> None:
+        super().__init__(
+            f"the stored bytes of payload {ref} were altered: they are not those of its digest. "
+            f"Send the right ones with PUT /v1/payloads/{ref}, or restore a backup"
+        )
+        self.ref = ref
 
 
 class StoreBusyError(StoreError):

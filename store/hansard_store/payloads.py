@@ -11,6 +11,9 @@ import hashlib
 import os
 import re
 import secrets
+import threading
+import time
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,12 +29,15 @@ from hansard_store.disk import sync
 from hansard_store.errors import (
     BadDigestError,
     BadQueryError,
+    PayloadAlteredError,
     StoreBusyError,
     StoreCorruptError,
 )
 from hansard_store.redactions import RedactionWriter, RemovedSecret
 
 INLINE_BYTES = 64 * 1024
+_MOST_CHECKED = 20_000  # files whose bytes need not be read again
+_TICK_NS = 1_000_000_000  # some file systems tell times of change by the second
 _REF = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
 _FIND = """
@@ -46,8 +52,10 @@ LIMIT 1
 _ADD = """
 INSERT INTO payload (digest, size, media_type, received_ns, body)
 VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (digest) DO NOTHING
+ON CONFLICT (digest) DO UPDATE SET size = excluded.size, body = excluded.body
+WHERE payload.body IS NOT excluded.body OR payload.size <> excluded.size
 """
+_IS_KNOWN = "SELECT 1 FROM payload WHERE digest = ?"
 _ADD_ALIAS = """
 INSERT INTO payload_alias (sent, stored, reason) VALUES (?, ?, ?)
 ON CONFLICT (sent) DO NOTHING
@@ -120,34 +128,105 @@ def get_payload(connection: apsw.Connection, digest: bytes) -> Payload:
 
 
 def read_payload(folder: DataFolder, payload: Payload) -> bytes:
-    """Return the bytes of a payload; raises StoreCorruptError when its file is gone."""
+    """Return the bytes of a payload, which are those of its digest.
+
+    Raises PayloadAlteredError when they are not, StoreCorruptError when its file is gone.
+    """
+    data = read_unchecked(folder, payload)
+    if hashlib.sha256(data).digest() != payload.digest:
+        raise PayloadAlteredError(payload.ref)
+    return data
+
+
+def read_unchecked(folder: DataFolder, payload: Payload) -> bytes:
+    """Return the bytes of a payload as they are; raises StoreCorruptError when its file is gone."""
     if payload.inline is not None:
         return payload.inline
     try:
         return blob_path(folder, payload.digest).read_bytes()
     except FileNotFoundError as error:
-        raise StoreCorruptError(f"the file of payload {payload.ref} is missing") from error
+        raise _missing(payload) from error
 
 
 def peek_payload(folder: DataFolder, payload: Payload, *, most_bytes: int) -> bytes:
-    """Return the beginning of a payload; raises StoreCorruptError when its file is gone."""
+    """Return the beginning of a payload, of which the whole was held against its digest.
+
+    Raises as `read_payload`.
+    """
     if payload.inline is not None:
-        return payload.inline[:most_bytes]
+        return read_payload(folder, payload)[:most_bytes]
+    with checked_file(folder, payload).open("rb") as file:
+        return file.read(most_bytes)
+
+
+def checked_file(folder: DataFolder, payload: Payload) -> Path:
+    """Return the file of a large payload, whose bytes are those of its digest.
+
+    A file is read once, in pieces, and again only when it changed. Raises as `read_payload`.
+    """
+    path = blob_path(folder, payload.digest)
     try:
-        with blob_path(folder, payload.digest).open("rb") as file:
-            return file.read(most_bytes)
+        is_right = _checked_files.is_right(path, payload.digest)
     except FileNotFoundError as error:
-        raise StoreCorruptError(f"the file of payload {payload.ref} is missing") from error
+        raise _missing(payload) from error
+    if not is_right:
+        raise PayloadAlteredError(payload.ref)
+    return path
+
+
+def _missing(payload: Payload) -> StoreCorruptError:
+    return StoreCorruptError(f"the file of payload {payload.ref} is missing")
+
+
+class _CheckedFiles:
+    """Which files were found to be those of their digest, and how the system told them then.
+
+    A file that is written anew, replaced, or set back to an earlier time of change has another
+    inode, size or ctime: it is read again.
+    """
+
+    def __init__(self, *, most: int) -> None:
+        self._most = most
+        # Guards what is known; threads that answer requests add and look.
+        self._lock = threading.Lock()
+        self._known: OrderedDict[Path, tuple[int, ...]] = OrderedDict()
+
+    def is_right(self, path: Path, digest: bytes) -> bool:
+        """Say whether the bytes of a file are those of a digest; raises FileNotFoundError."""
+        with path.open("rb") as file:
+            shape = _shape_of(os.fstat(file.fileno()))
+            with self._lock:
+                if self._known.get(path) == shape:
+                    self._known.move_to_end(path)
+                    return True
+            if hashlib.file_digest(file, "sha256").digest() != digest:
+                return False
+            if _shape_of(os.fstat(file.fileno())) != shape:  # written meanwhile
+                return False
+        # A change within the system's tick of time after this would leave the shape as it is.
+        if time.time_ns() - max(shape[-2:]) > _TICK_NS:
+            with self._lock:
+                self._known[path] = shape
+                while len(self._known) > self._most:
+                    self._known.popitem(last=False)
+        return True
+
+
+def _shape_of(found: os.stat_result) -> tuple[int, ...]:
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+_checked_files = _CheckedFiles(most=_MOST_CHECKED)
 
 
 def verify_payload(folder: DataFolder, payload: Payload) -> PayloadState:
     """Read the stored bytes again and say whether they are what their digest promises."""
     try:
-        data = read_payload(folder, payload)
+        read_payload(folder, payload)
+    except PayloadAlteredError:
+        return PayloadState.ALTERED
     except StoreCorruptError:
         return PayloadState.MISSING
-    if hashlib.sha256(data).digest() != payload.digest:
-        return PayloadState.ALTERED
     return PayloadState.REDACTED if payload.redacted else PayloadState.INTACT
 
 
@@ -194,10 +273,11 @@ def prepare_payload(
 def write_file(folder: DataFolder, made: PreparedPayload) -> None:
     """Put the bytes of a large payload in their file; raises StoreBusyError when it cannot be.
 
+    A file that was altered is replaced.
     Before the transaction that adds the row: a disk is slow, and others wait for the lock.
     """
     if made.payload.inline is None:
-        _write_blob(blob_path(folder, made.payload.digest), made.data)
+        _write_blob(blob_path(folder, made.payload.digest), made.data, made.payload.digest)
 
 
 def add_payload(folder: DataFolder, connection: apsw.Connection, made: PreparedPayload) -> bool:
@@ -209,8 +289,8 @@ def add_payload(folder: DataFolder, connection: apsw.Connection, made: PreparedP
     # gc may have removed the file again: under the lock it cannot.
     write_file(folder, made)
     row = (payload.digest, payload.size, payload.media_type, payload.received_ns, payload.inline)
-    connection.execute(_ADD, row)
-    is_new = bool(connection.changes())
+    is_new = connection.execute(_IS_KNOWN, (payload.digest,)).get is None
+    connection.execute(_ADD, row)  # a row that was altered gets its bytes back
     if payload.redacted is not None:
         connection.execute(_ADD_ALIAS, (made.sent, payload.digest, payload.redacted))
         is_new = bool(connection.changes())
@@ -255,10 +335,11 @@ def redaction_item(digest: bytes) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
-def _write_blob(path: Path, data: bytes) -> None:
+def _write_blob(path: Path, data: bytes, digest: bytes) -> None:
     """Put a file in its place whole, or not at all."""
-    if path.exists() and path.stat().st_size == len(data):
-        return
+    with suppress(OSError):
+        if path.stat().st_size == len(data) and _checked_files.is_right(path, digest):
+            return
     temporary = path.with_name(f".{path.name[:8]}-{os.getpid()}-{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)

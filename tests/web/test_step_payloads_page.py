@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 
 from hansard_collector.pipeline import Pipeline
 from hansard_collector.referenced import WRITTEN_BYTES
+from hansard_store.payloads import blob_path
 from tests.web.html import Element
 from tests.web.test_step_page import read
 from tests.web.traces import Trace
@@ -63,6 +64,22 @@ def test_a_payload_is_shown_with_its_type_size_link_and_beginning(
     shown = card.one("details").one("pre").text
     assert shown.startswith('[{"role": "user"')
     assert len(shown) <= 4_000
+
+
+def test_bytes_that_were_altered_are_named_and_not_shown(
+    client: TestClient, pipeline: Pipeline
+) -> None:
+    data = said("user", "What is the weather? " * 5_000)
+    put(client, data)
+    send(pipeline, gen_ai__input__messages_ref=ref_of(data))
+    folder = client.app.state.site.folder  # type: ignore[attr-defined]
+    blob_path(folder, hashlib.sha256(data).digest()).write_bytes(data.replace(b"What", b"Evil"))
+
+    card = cards(step(client, "io"))["gen_ai.input.messages"]
+
+    assert card["data-payload"] == "altered"
+    assert "were altered" in card.text
+    assert "Evil" not in card.text
 
 
 def test_a_missing_payload_is_said_aloud_on_every_tab(

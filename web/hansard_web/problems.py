@@ -28,6 +28,7 @@ from hansard_store.approval_errors import ActionBlocked, ApprovalConflict, BadPr
 from hansard_store.errors import (
     BadDigestError,
     BadQueryError,
+    PayloadAlteredError,
     QueryLimitError,
     SchemaAlteredError,
     StaleCursorError,
@@ -68,6 +69,7 @@ _STATUSES: Final = (
     (NotFoundError, HTTPStatus.NOT_FOUND),
     (AmbiguousIdError, HTTPStatus.CONFLICT),
     (StaleCursorError, HTTPStatus.CONFLICT),
+    (PayloadAlteredError, HTTPStatus.CONFLICT),
     (BadQueryError, HTTPStatus.BAD_REQUEST),
     (BadDigestError, HTTPStatus.BAD_REQUEST),
     (QueryLimitError, HTTPStatus.SERVICE_UNAVAILABLE),

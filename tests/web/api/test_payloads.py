@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
+import time
 
+import apsw
 import pytest
 
+from hansard_store.payloads import blob_path
+from hansard_store.verify import verify_store
 from hansard_web.api.payloads import MAX_BYTES
 from tests.web.api.conftest import Api
 
 SECRET = b"sk-ant-api03-" + b"Ab1" * 31 + b"AA"
 LARGE = b"0123456789" * 10_000
+
+
+def digest_of(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
 
 
 def ref(data: bytes) -> str:
@@ -59,6 +69,64 @@ def test_large_payloads_are_read_in_ranges(api: Api) -> None:
     answer = api.http.get(f"/v1/payloads/{ref(LARGE)}", headers={"range": "bytes=5-9"})
 
     assert (answer.status_code, answer.content) == (206, b"56789")
+
+
+@pytest.mark.parametrize("is_restored", [False, True], ids=["altered", "with its old times"])
+def test_a_file_that_was_altered_is_not_given_out_and_a_put_of_the_right_bytes_heals_it(
+    api: Api, is_restored: bool
+) -> None:
+    put(api, LARGE)
+    path, address = blob_path(api.folder, digest_of(LARGE)), f"/v1/payloads/{ref(LARGE)}"
+    before = path.stat()
+    os.utime(path, ns=(1, 1))  # long ago, so that it may be remembered
+    assert api.http.get(address).content == LARGE
+    path.write_bytes(LARGE[:-1] + b"!")
+    if is_restored:
+        os.utime(path, ns=(1, 1))
+
+    whole = api.http.get(address)
+    part = api.http.get(address, headers={"range": "bytes=5-9"})
+    put(api, LARGE, status=200)
+
+    assert (whole.status_code, api.error_of(whole)["code"]) == (409, "payload_altered")
+    assert (part.status_code, api.error_of(part)["code"]) == (409, "payload_altered")
+    assert api.http.get(address).content == LARGE
+    assert path.stat().st_ino != before.st_ino
+
+
+def test_bytes_in_the_database_that_were_altered_are_not_given_out_either(api: Api) -> None:
+    data, address = b"small", f"/v1/payloads/{ref(b'small')}"
+    put(api, data)
+    with contextlib.closing(apsw.Connection(str(api.folder.database))) as connection:
+        connection.execute("UPDATE payload SET body = ?", (b"other",))
+
+    refused = api.refused(409, address)
+    put(api, data, status=200)
+
+    assert refused["code"] == "payload_altered"
+    assert api.http.get(address).content == data
+    # What happened stays to be seen: the row is not as it was sealed.
+    assert verify_store(api.folder).findings != []
+
+
+def test_a_large_file_is_read_once_for_many_ranges(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(api, LARGE)
+    time.sleep(1.1)  # what changed just now is read again
+    read: list[str] = []
+    real = hashlib.file_digest
+    monkeypatch.setattr(
+        hashlib, "file_digest", lambda *given: (read.append(given[1]), real(*given))[1]
+    )
+
+    for start in range(20):
+        answer = api.http.get(
+            f"/v1/payloads/{ref(LARGE)}", headers={"range": f"bytes={start}-{start}"}
+        )
+        assert answer.content == LARGE[start : start + 1]
+
+    assert len(read) == 1
 
 
 def test_bytes_of_another_digest_are_refused_and_not_kept(api: Api) -> None:

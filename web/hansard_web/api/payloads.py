@@ -14,14 +14,14 @@ from hansard_collector.payload_joining import store_payload as store_prepared
 from hansard_collector.retain_payload import BINARY, media_type_of, retain_payload
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.errors import StoreCorruptError
 from hansard_store.payloads import (
     Payload,
-    blob_path,
+    checked_file,
     get_payload,
     parse_payload_ref,
     payload_ref,
     prepare_payload,
+    read_payload,
 )
 from hansard_web.api.answers import Answer
 from hansard_web.api.described import answers
@@ -51,16 +51,16 @@ def payload_bytes(site: SiteDep, ref: PayloadRef) -> Response:
 
     `Hansard-Redacted: true` says that they are not those that were sent: what retention does not
     keep was taken out. Large ones can be read in ranges.
+    Bytes that were altered since are 409 `payload_altered`; a PUT of the right ones heals them.
     """
     digest = parse_payload_ref(ref)
     with site.readers.read() as connection:
         payload = get_payload(connection, digest)
     headers = _headers(payload)
     if payload.inline is not None:
-        return Response(payload.inline, media_type=payload.media_type, headers=headers)
-    path = blob_path(site.folder, payload.digest)
-    if not path.exists():
-        raise StoreCorruptError(f"the file of payload {payload.ref} is missing")
+        data = read_payload(site.folder, payload)
+        return Response(data, media_type=payload.media_type, headers=headers)
+    path = checked_file(site.folder, payload)
     return FileResponse(path, media_type=payload.media_type, headers=headers)
 
 

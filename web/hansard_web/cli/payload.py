@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from hansard_compiler.errors import NotFoundError
-from hansard_store.errors import BadQueryError, StoreCorruptError
+from hansard_store.errors import BadQueryError, PayloadAlteredError, StoreCorruptError
 from hansard_store.payload_uses import list_payloads, unmet_payloads
 from hansard_store.payloads import PayloadState, parse_payload_ref, payload_ref
 from hansard_web import format as fmt
@@ -163,6 +163,8 @@ def _verify_one(source: Source, ref: str) -> Body:
         found = source.fetch(ref)
     except NotFoundError:
         return {"ref": ref, "state": _UNKNOWN, "stored_ref": None, "size": None}
+    except PayloadAlteredError:
+        return {"ref": ref, "state": PayloadState.ALTERED.value, "stored_ref": None, "size": None}
     except StoreCorruptError:
         return {"ref": ref, "state": PayloadState.MISSING.value, "stored_ref": None, "size": None}
     state = found.state.value

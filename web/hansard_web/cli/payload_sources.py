@@ -17,12 +17,12 @@ import apsw
 
 from hansard_compiler.errors import HansardError, NotFoundError
 from hansard_store.database import DataFolder
-from hansard_store.errors import StoreCorruptError
+from hansard_store.errors import PayloadAlteredError, StoreCorruptError
 from hansard_store.payloads import (
     PayloadState,
     get_payload,
     parse_payload_ref,
-    read_payload,
+    read_unchecked,
 )
 from hansard_web.cli.store import open_store
 
@@ -73,7 +73,7 @@ class StoreSource:
 
     def fetch(self, ref: str) -> Fetched:
         payload = get_payload(self.connection, parse_payload_ref(ref))
-        data = read_payload(self.folder, payload)
+        data = read_unchecked(self.folder, payload)
         is_redacted = payload.redacted is not None
         return Fetched(ref, payload.ref, payload.media_type, data, is_redacted)
 
@@ -120,6 +120,8 @@ class ServerSource:
             return UnreachableError(f"{self.address} answered {error.code} and is no Hansard")
         if error.code == HTTPStatus.NOT_FOUND and code == "not_found":
             return NotFoundError("payload", ref)
+        if code == PayloadAlteredError.code:
+            return PayloadAlteredError(ref)
         if code == "corrupt":
             return StoreCorruptError(message)
         return UnreachableError(f"{self.address} answered {error.code}: {message}")

@@ -10,7 +10,7 @@ import apsw
 
 from hansard_collector.named_payloads import OF_ITEMS, NamedPayload, PayloadStanding
 from hansard_collector.referenced import READ_BYTES
-from hansard_store.errors import StoreCorruptError
+from hansard_store.errors import PayloadAlteredError, StoreCorruptError
 from hansard_store.payloads import Payload, folder_of, peek_payload
 from hansard_web.format import file_size, plural
 
@@ -27,6 +27,9 @@ _SAY: Final = {
     PayloadStanding.WITHHELD: "Neither its bytes nor its digest were kept: the retention mode is "
     "metadata_only.",
 }
+_ALTERED: Final = (
+    "Its stored bytes were altered: they are not those of its digest, and are shown nowhere."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class PayloadRow:
     attribute: str | None
     ref: str
     short_ref: str
-    standing: str  # "stored", "redacted", "missing", "withheld"
+    standing: str  # "stored", "redacted", "missing", "withheld", "altered"
     facts: tuple[str, ...]  # media type, size
     say: str
     href: str | None  # of the bytes
@@ -75,7 +78,11 @@ def payload_notes(named: Iterable[NamedPayload]) -> Iterator[str]:
 
 def _row(connection: apsw.Connection, named: NamedPayload) -> PayloadRow:
     stored = named.payload
-    preview = None if stored is None else _preview(connection, stored)
+    standing, say, preview = named.standing.value, _SAY[named.standing], None
+    try:
+        preview = None if stored is None else _preview(connection, stored)
+    except PayloadAlteredError:
+        standing, say = "altered", _ALTERED
     size = None if named.size is None else file_size(named.size)
     if stored is None and size is not None:
         size = f"{size}, says the sender"
@@ -85,9 +92,9 @@ def _row(connection: apsw.Connection, named: NamedPayload) -> PayloadRow:
         attribute=named.attribute,
         ref=named.ref,
         short_ref=f"{named.ref[:_SHORT_REF]}…",
-        standing=named.standing.value,
+        standing=standing,
         facts=tuple(fact for fact in facts if fact),
-        say=_SAY[named.standing],
+        say=say,
         href=None if stored is None else f"/v1/payloads/{named.ref}",
         preview=preview,
         is_cut=stored is not None and preview is not None and stored.size > _PREVIEW_BYTES,
@@ -95,9 +102,11 @@ def _row(connection: apsw.Connection, named: NamedPayload) -> PayloadRow:
 
 
 def _preview(connection: apsw.Connection, payload: Payload) -> str | None:
-    """Return how a text begins; None of anything else."""
+    """Return how a text begins; None of anything else. Raises PayloadAlteredError."""
     try:
         head = peek_payload(folder_of(connection), payload, most_bytes=_PREVIEW_BYTES)
+    except PayloadAlteredError:
+        raise
     except StoreCorruptError:
         return None
     try:
