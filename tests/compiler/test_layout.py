@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hansard_compiler.canonical import canonical_json
-from hansard_compiler.compile import CompileResult
-from tests.compiler.compiling import compiled, item
+from hansard_compiler.compile import CompileResult, compile_context
+from hansard_compiler.providers.official import Connection
+from hansard_compiler.providers.registry import AdapterSettings, adapter_for
+from tests.compiler.compiling import compiled, item, ports, request
 
 _TOOL = {"name": "grep", "description": "find text", "parameters": {"type": "object"}}
 
@@ -77,6 +79,33 @@ def test_each_item_stands_in_its_section() -> None:
         assert section.hash.startswith("sha256:")
     assert result.context().stable_prefix_hash == preview[0]["hash"]
     assert result.context().volatile_suffix_hash == preview[2]["hash"]
+
+
+@pytest.mark.covers("PA-15")
+@pytest.mark.parametrize("with_tools", [True, False])
+def test_the_cache_breakpoint_of_a_compile_ends_its_stable_prefix(with_tools: bool) -> None:
+    connection = Connection(api_key="k", base_url="http://127.0.0.1:9/v1")
+    adapter = adapter_for("anthropic", AdapterSettings(connection, preflight="off"))
+    stable = _stable() if with_tools else []
+    items = [
+        *stable,
+        item("doc", content="rounding modes"),
+        item("old", "user_msg", "hello", created_at=_at(0)),
+        item("reply", "assistant_msg", "hi", created_at=_at(1)),
+        item("asked", "user_msg", "go on", created_at=_at(2)),
+    ]
+    tools = [_TOOL] if with_tools else []
+
+    body = compile_context(
+        request(items, tool_specs=tools), ports(renderer=adapter.renderer(model="m"))
+    ).payload
+    adapter.close()
+
+    blocks = [*body.get("tools", []), *body.get("system", [])]
+    blocks += [block for message in body["messages"] for block in message["content"]]
+    marked = [block for block in blocks if "cache_control" in block]
+    assert len(blocks) >= 4
+    assert marked == ([body["system"][-1]] if with_tools else [])
 
 
 def _prefix(result: CompileResult) -> str:

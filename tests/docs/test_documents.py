@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import click
@@ -160,6 +161,28 @@ def test_the_readme_says_what_it_is_and_how_to_run_it() -> None:
         "## A general layer, and coding agents",
     ):
         assert words in text
+
+
+@pytest.mark.covers("DC-11")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_has_one_install_and_make_is_there(page: Path) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    code = _code(page)
+
+    installs = re.findall(r"pip install (.+)", code)
+    extras = {
+        name
+        for line in installs
+        for words in re.findall(r"(?:\.|hansard)\[([\w,-]+)\]", line)
+        for name in words.split(",")
+    }
+    files = {name for line in installs for name in re.findall(r"-[cr] (\S+)", line)}
+    assert extras - set(project["optional-dependencies"]) == set()
+    assert [name for name in files if not (ROOT / name).exists()] == []
+    assert set(re.findall(r"^make ([a-z-]+)", code, re.MULTILINE)) - set(targets) == set()
+    if page == ROOT / "README.md":
+        assert (extras, files) == ({"server"}, {"constraints.txt"})
 
 
 @pytest.mark.covers("DC-02", "EX-18")

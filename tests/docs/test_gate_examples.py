@@ -43,6 +43,46 @@ def test_what_the_page_shows_is_what_happens(code: str, output: str, tmp_path: P
     assert run(sys.executable, "-c", code, folder=tmp_path) == output
 
 
+_EVERY_TOOL = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import hansard
+from crm_agent import Crm, open_chat
+
+hansard.init(embedded=True, service_name="crm")
+crm = Crm()
+chat = open_chat(crm, lambda text: None)
+GIVEN = {
+    "query": "Lena", "contact_id": 1, "company_id": 1, "deal_id": 1, "contact": "Lena Berg",
+    "name": "Noor", "company": "Acme Corp", "title": "Renewal", "amount": 5, "due": "Friday",
+    "kind": "call", "note": "later",
+}
+NEEDED = {
+    "search_contacts": ["query"], "get_contact": ["contact_id"], "search_companies": ["query"],
+    "get_company": ["company_id"], "get_deal": ["deal_id"], "list_activities": ["contact"],
+    "create_contact": ["name", "company"], "create_deal": ["title", "amount"],
+    "create_task": ["title", "due"], "log_activity": ["contact", "kind", "note"],
+}
+rows = lambda: [len(x) for x in (crm.contacts, crm.deals, crm.tasks, crm.activities)]
+before = rows()
+for tool in crm.tools():
+    name = tool.__name__
+    answer = chat.gate.call(name, {key: GIVEN[key] for key in NEEDED.get(name, [])})
+    asks = isinstance(answer, dict) and answer.get("status") == "pending_confirmation"
+    print("asks" if asks else "runs", name)
+assert rows() == before
+"""
+
+
+@pytest.mark.covers("CG-26")
+def test_of_the_thirteen_tools_of_the_crm_nine_run_and_four_ask(tmp_path: Path) -> None:
+    told = run(sys.executable, "-c", _EVERY_TOOL, str(EXAMPLES), folder=tmp_path).splitlines()
+
+    asking = {line.removeprefix("asks ") for line in told if line.startswith("asks ")}
+    assert asking == {"create_contact", "create_deal", "create_task", "log_activity"}
+    assert sum(line.startswith("runs ") for line in told) == 9
+
+
 @pytest.mark.covers("CG-26", "CF-32")
 def test_the_crm_reads_without_asking_and_asks_before_each_write(tmp_path: Path) -> None:
     told = run(sys.executable, str(EXAMPLES / "crm_agent.py"), folder=tmp_path)

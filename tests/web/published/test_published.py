@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import re
+import urllib.error
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -19,9 +21,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from hansard_store.database import open_for_maintenance
 from hansard_web.api.routes import api_routes
 from hansard_web.security import is_a_decision
+from tests.journeys.processes import serving
 from tests.signing import bearer
+from tests.store.empty import empty_store
 from tests.web.published.site import Site, ids_for, serving_filled
 from tests.web.published.values import Values
 
@@ -50,6 +55,8 @@ _BROKEN: Final = (
     b'{"a": "\\ud800"}', b"[" * 200, b'{"a": 1e999}',
 )  # fmt: skip
 _EXAMPLES: Final = 12
+# A stack trace, or the words of an exception of Python's or SQLite's.
+_OF_CODE: Final = re.compile(r"Traceback|\.py\b|File \\?\"|[a-z]Error\b|SQLError|no such table")
 _HEADER: Final = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
 
 
@@ -126,6 +133,7 @@ def test_a_request_that_obeys_its_schema_is_not_refused_for_its_form(
     check()
 
 
+@pytest.mark.covers("SC-20")
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 def test_what_is_refused_is_answered_with_the_published_error(
     site: Site, method: str, path: str
@@ -151,6 +159,76 @@ def test_what_is_refused_is_answered_with_the_published_error(
         assert answer.status_code in statuses, (more, answer.text[:300])
         assert answer.headers["content-type"] == "application/json", (more, answer.text[:300])
         assert site.misfits({"$ref": "#/components/schemas/Error"}, answer.json()) == []
+        assert not _OF_CODE.search(answer.text), (more, answer.text[:300])
+
+
+@pytest.mark.covers("SC-20")
+@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+def test_what_was_sent_is_not_repeated_by_its_refusal(site: Site, method: str, path: str) -> None:
+    told = site.document["paths"][path][method.lower()]
+    fields = _fields_of(site.document, told)
+    address = re.sub(r"\{\w+\}", "nothing-of-this-name", path)
+    secret = "hunter2-of-somebody"
+
+    for wrong in ([[secret]], {"a": secret}):
+        answer = site.client.request(method, address, json=dict.fromkeys(fields, wrong))
+
+        if answer.status_code >= 300:
+            assert secret not in answer.text
+            assert not _OF_CODE.search(answer.text)
+
+
+@pytest.mark.covers("SC-18")
+@pytest.mark.parametrize(
+    ("method", "path"), [one for one in OPERATIONS if one[0] in ("POST", "PUT", "PATCH")]
+)
+def test_a_body_of_another_schema_version_is_refused_by_name(
+    site: Site, method: str, path: str
+) -> None:
+    told = site.document["paths"][path][method.lower()]
+    ids = {"log_id": f"conv_{'0' * 32}", "branch_id": f"br_{'0' * 32}"}
+    address = re.sub(r"\{(\w+)\}", lambda one: ids.get(one[1], "0" * 32), path)
+    if "application/json" not in told.get("requestBody", {}).get("content", {}):
+        return  # a payload's bytes have no version of their own
+
+    assert "schema_version" in _fields_of(site.document, told)
+    for version in ("999", 999):
+        answer = site.client.request(method, address, json={"schema_version": version})
+
+        assert answer.status_code == 400, answer.text[:300]
+        assert "schema_version" in json.dumps(answer.json()["error"])
+
+
+def _fields_of(document: Json, told: Json) -> set[str]:
+    """Return the names of the fields that a request's body may have."""
+    content = told.get("requestBody", {}).get("content", {}).get("application/json", {})
+    todo, found = [content.get("schema", {})], set()
+    while todo:
+        schema = todo.pop()
+        found |= set(schema.get("properties", ()))
+        todo += [*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())]
+        if "$ref" in schema:
+            todo.append(document["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
+    return found
+
+
+@pytest.mark.covers("SC-20")
+def test_a_failure_that_nobody_foresaw_is_told_without_a_trace_of_the_code(tmp_path: Path) -> None:
+    """Of a store that lost its table of searched texts: the server's own statement fails."""
+    data = empty_store(tmp_path / "data")
+    with serving(data.path) as server:
+        altered = open_for_maintenance(data)
+        altered.execute("DROP TABLE text_fts")
+        altered.close()
+        with pytest.raises(urllib.error.HTTPError) as failed:
+            server.get("/v1/search?q=refund")
+        told = failed.value.read().decode()
+
+    error = json.loads(told)["error"]
+    assert failed.value.code == 500
+    assert error["code"] == "internal"
+    assert not _OF_CODE.search(told)
+    assert "text_fts" not in told
 
 
 @pytest.mark.parametrize(

@@ -214,6 +214,7 @@ class Repropose(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
+    schema_version: Literal["1"] = "1"
     arguments: dict[str, Any]
     description: Text | None = None
     fields: list[GivenField] = []
@@ -276,6 +277,7 @@ class NoteEvent(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True, json_schema_extra=any_of(*_EVENTS))
 
+    schema_version: Literal["1"] = "1"
     type: Annotated[str, WithJsonSchema({"type": "string", "enum": list(TOLD_TYPES)})]
     tool: Name | None = None
     action: Name | None = None

@@ -87,7 +87,7 @@ def list_events(
 )
 def note(accounts: AccountsDep, told: NoteEvent) -> Answer:
     """Log a message, a tool call, a result, a block or a failure; it is on disk when answered."""
-    given = told.model_dump(exclude_none=True)
+    given = told.model_dump(exclude={"schema_version"}, exclude_none=True)
     return Answer({"seq": note_event(accounts.store, given)}, status_code=HTTPStatus.CREATED)
 
 
