@@ -68,6 +68,18 @@ def stable_hash(value: Any, *, pieces: int = 0) -> bytes:
     return hashlib.sha256(canonical_bytes(value, pieces=pieces)).digest()
 
 
+def content_digest(value: Any) -> str | None:
+    """Return `sha256:` and the digest of a text's UTF-8, or of another value's canonical JSON.
+
+    None where a value has no canonical form.
+    """
+    try:
+        data = value.encode() if isinstance(value, str) else canonical_bytes(value)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
 def _written(value: Any, pieces: int) -> str:
     try:
         return _in_pieces(value, pieces)

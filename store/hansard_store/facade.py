@@ -249,6 +249,7 @@ class Accountability(AuditDesk):
         error: str | None = None,
         undo: Action | None = None,
         approval_id: str | None = None,
+        result_digest: str | None = None,
     ) -> Approval:
         """Record how a claimed action ended (None: unknown), and how it could be undone."""
         claim_id = claim if isinstance(claim, str) else claim.claim_id
@@ -261,6 +262,7 @@ class Accountability(AuditDesk):
                 error=error,
                 undo=undo,
                 approval_id=approval_id,
+                result_digest=result_digest,
             )
         )
 

@@ -116,6 +116,7 @@ class GatePort:
             result_ref=told.get("result_ref"),
             undo=None if undo is None else Action(undo["tool"], undo["arguments"]),
             approval_id=approval_id,
+            result_digest=told.get("result_digest"),
         )
         return approval_json(ended)
 

@@ -239,12 +239,16 @@ class MemoryBook:
     def _write(
         self, connection: apsw.Connection, asked: WriteMemory, new: NewMemory, *, now_ns: int
     ) -> WrittenMemory:
-        permit = check_permit(connection, asked, new)
+        permit = check_permit(
+            connection, asked, new, principal=self._authority.principal, keeper=self._arguments
+        )
         if permit is not None:
-            new = replace(new, approval_id=permit.approval_id)
+            new = replace(new, approval_id=permit.approval.approval_id)
         if asked.replaces is not None:
             new = replace(new, replaces=self._found(connection, asked.replaces).memory_id)
         made = memories.write(connection, new, now_ns=now_ns)
+        if permit is not None:
+            permit.refuse_second(asked.writer, outcome=made.outcome, memory_id=made.memory_id)
         conflicts: tuple[MemoryConflict, ...] = ()
         if made.outcome == "current":
             memory = self._one(connection, made.id, now_ns=now_ns)
@@ -265,7 +269,7 @@ class MemoryBook:
             "approval_id": new.approval_id,
         }
         by = Who(Actor.AGENT, self._keeper.clean_text(asked.by or asked.agent or ""))
-        key = None if permit is None else permit.key
+        key = None if permit is None else permit.approval.key
         self._tell(connection, kind, made.memory_id, who, by, body, approval_key=key)
         memory = self._one(connection, made.id, now_ns=now_ns)
         return WrittenMemory(memory, made.outcome, superseded, stands, conflicts)

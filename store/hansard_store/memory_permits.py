@@ -7,10 +7,15 @@ a person approved it, or when a declared summarizer made it in a step that can b
 from __future__ import annotations
 
 import hmac
-from typing import Final
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import apsw
 
+from hansard_compiler.calls import Json
+from hansard_compiler.canonical import content_digest
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_compiler.memory_models import EndApprovedMemory, WriteMemory
 from hansard_store import approvals
@@ -19,38 +24,165 @@ from hansard_store.approval_claims import find_claim
 from hansard_store.approval_records import Approval
 from hansard_store.approval_states import Status
 from hansard_store.argument_keeping import Keeper
-from hansard_store.event_types import Actor
+from hansard_store.audit.seal_marks import is_altered
+from hansard_store.event_types import Actor, EventFilter, EventType, StoredEvent
+from hansard_store.events import read_events
 from hansard_store.memory_errors import NotApproved, WriterRefused
 from hansard_store.memory_types import NewMemory
-from hansard_store.principals.model import METHODS, Method, Principal
+from hansard_store.principals.model import CLAIMED, METHODS, Method, Principal, is_same
+from hansard_store.stored_json import json_of
 
 INVALIDATE_TOOL: Final = "hansard.invalidate_memory"  # an action of this name ends memory
 
 
+# The name of a tool that remembers, as a person reads it who approves: `remember`, `remember_fact`,
+# `hansard.remember_fact`. An approval of anything else is no word about memory.
+_REMEMBERS: Final = re.compile(r"(?:.*[./:])?remember(?:_\w+)?", re.ASCII)
+_MAY_HAVE_RUN: Final = ("none", "claimed", "done")
+_OF_APPROVAL: Final = frozenset({"writer", "by", "approval_id"})  # nobody approves these
+_MOST_EVENTS: Final = 1_000
+_APPROVED_WRITERS: Final = ("approved_tool_output", "human_approved_summary")
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """The approval that permits a write."""
+
+    approval: Approval
+    record: bytes | None = None  # that was written under it before: only this may be told again
+
+    def refuse_second(self, writer: str, *, outcome: str, memory_id: bytes) -> None:
+        """Raise WriterRefused for a second record: an approval entitles to one."""
+        if self.record is not None and (outcome, memory_id) != ("repeat", self.record):
+            raise WriterRefused(
+                writer,
+                f"the approval was used already, for memory {self.record.hex()[:8]}: one approval "
+                "entitles to one record",
+            )
+
+
 def check_permit(
-    connection: apsw.Connection, asked: WriteMemory, new: NewMemory
-) -> Approval | None:
+    connection: apsw.Connection,
+    asked: WriteMemory,
+    new: NewMemory,
+    *,
+    principal: Principal,
+    keeper: Keeper,
+) -> Permit | None:
     """Return the approval that permits it, None where none is named.
 
     Raises WriterRefused unless the writer has what it needs, as the store knows it now.
     """
-    approval = None if asked.approval_id is None else _found(connection, asked)
+    if asked.writer == "post_step_summarizer" and asked.step_id is None:
+        raise WriterRefused(asked.writer, "it must name the step that summarized (step_id)")
+    if asked.approval_id is None:
+        if asked.writer in _APPROVED_WRITERS:
+            raise WriterRefused(asked.writer, "it needs an approval (approval_id)")
+        return None
+    approval = _approved(connection, asked, principal)
     match asked.writer:
-        case "post_step_summarizer":
-            if asked.step_id is None:
-                raise WriterRefused(asked.writer, "it must name the step that summarized (step_id)")
         case "approved_tool_output":
-            approval = _approved(asked, approval)
-            if approval.execution.state != "done":
-                state = approval.execution.state
-                raise WriterRefused(asked.writer, f"the approved call's execution is {state!r}")
+            _check_output(connection, asked, approval, keeper)
         case "human_approved_summary":
-            approval = _approved(asked, approval)
-            if approval.arguments.get("content") != new.kept.content:
-                raise WriterRefused(
-                    asked.writer, "its content is not the argument `content` that was approved"
-                )
+            _check_summary(asked, new, approval)
+        case _:
+            return Permit(approval)
+    return Permit(approval, _written_under(connection, approval))
+
+
+def _approved(connection: apsw.Connection, asked: WriteMemory, principal: Principal) -> Approval:
+    """Return the approval that a write names: granted, unaltered, of the program's own asking."""
+    try:
+        approval = approvals.get(connection, asked.approval_id or "")
+    except (NotFoundError, AmbiguousIdError) as error:
+        raise WriterRefused(asked.writer, str(error)) from None
+    if approval.status is not Status.APPROVED:
+        raise WriterRefused(asked.writer, f"the approval is {approval.status}")
+    for table in ("approval", "approval_claim"):
+        if is_altered(connection, table, "approval_id", approval.key):
+            raise WriterRefused(asked.writer, "the approval is not as Hansard wrote it")
+    if principal.method == CLAIMED.method:
+        return approval  # a program with the data folder at hand
+    own = [one for one in approval.requested_by if is_same(one, principal.name)]
+    if not own and (principal.is_authenticated or approval.requested_by):
+        raise WriterRefused(asked.writer, "the approval was requested by another program")
     return approval
+
+
+def _check_output(
+    connection: apsw.Connection, asked: WriteMemory, approval: Approval, keeper: Keeper
+) -> None:
+    """Raise unless an approved call returned exactly this content."""
+    if approval.execution.state != "done":
+        state = approval.execution.state
+        raise WriterRefused(asked.writer, f"the approved call's execution is {state!r}")
+    digest = content_digest(asked.content)
+    events = _events(connection, EventType.ACTION_EXECUTED, approval)
+    told = _body_of(events[0]).get("result") if events else None
+    if told is None and not (approval.execution.result_ref or "").startswith("sha256:"):
+        raise WriterRefused(
+            asked.writer,
+            "no digest of the call's result is on record (result_digest), so the content cannot be "
+            "held against it; write it as `app`",
+        )
+    known = told == keeper.reference(digest) or approval.execution.result_ref == digest
+    if digest is None or not known:
+        raise WriterRefused(asked.writer, "its content is not what the approved call returned")
+
+
+def _check_summary(asked: WriteMemory, new: NewMemory, approval: Approval) -> None:
+    """Raise unless a person approved remembering exactly this."""
+    writer, state = asked.writer, approval.execution.state
+    if not _REMEMBERS.fullmatch(approval.tool):
+        raise WriterRefused(
+            writer,
+            f"the approved action is {approval.tool!r}; one that remembers is called `remember` or "
+            "`remember_…`",
+        )
+    if state not in _MAY_HAVE_RUN:
+        raise WriterRefused(writer, f"the approved action's execution is {state!r}")
+    if approval.arguments.get("content") != new.kept.content:
+        raise WriterRefused(writer, "its content is not the argument `content` that was approved")
+    kept = {"content", "subject", "attribute", "scope", "metadata"}
+    told = asked.model_dump(mode="json")
+    told |= {name: getattr(new.kept, name) for name in kept if told.get(name) is not None}
+    for name in (WriteMemory.model_fields.keys() - _OF_APPROVAL) & approval.arguments.keys():
+        if not _is_what_was_approved(approval.arguments[name], told[name]):
+            raise WriterRefused(writer, f"its {name} is not the argument {name!r} of the approval")
+
+
+def _is_what_was_approved(approved: Any, told: Any) -> bool:
+    """Whether a field is as it was approved; of an object what is null is left out."""
+    if isinstance(approved, dict) and isinstance(told, dict):
+        approved, told = (
+            {name: one for name, one in value.items() if one is not None}
+            for value in (approved, told)
+        )
+    return bool(approved == told)
+
+
+def _written_under(connection: apsw.Connection, approval: Approval) -> bytes | None:
+    """Return the record that was written under an approval, by the log: it forgets nothing."""
+    for event in reversed(_events(connection, EventType.MEMORY_WRITTEN, approval)):
+        if _body_of(event).get("writer") in _APPROVED_WRITERS:
+            return bytes.fromhex(event.subject.removeprefix("memory:"))
+    return None
+
+
+def _body_of(event: StoredEvent) -> Json:
+    try:
+        told = json_of(event.body)
+    except ValueError:  # it was altered: nothing is known by it
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _events(
+    connection: apsw.Connection, type: EventType, approval: Approval
+) -> Sequence[StoredEvent]:
+    return read_events(
+        connection, EventFilter(type=type, approval_id=approval.key), limit=_MOST_EVENTS
+    )
 
 
 def check_end(connection: apsw.Connection, asked: EndApprovedMemory, keeper: Keeper) -> Approval:
@@ -77,18 +209,3 @@ def decider_of(approval: Approval) -> Who:
     method: Method = next((one for one in METHODS if one == approval.decided_method), "claimed")
     name = approval.decided_by or ""
     return Who(Actor.ME, name, Principal(name, frozenset(), method))
-
-
-def _found(connection: apsw.Connection, asked: WriteMemory) -> Approval:
-    try:
-        return approvals.get(connection, asked.approval_id or "")
-    except (NotFoundError, AmbiguousIdError) as error:
-        raise WriterRefused(asked.writer, str(error)) from None
-
-
-def _approved(asked: WriteMemory, approval: Approval | None) -> Approval:
-    if approval is None:
-        raise WriterRefused(asked.writer, "it needs an approval (approval_id)")
-    if approval.status is not Status.APPROVED:
-        raise WriterRefused(asked.writer, f"the approval is {approval.status}")
-    return approval

@@ -102,10 +102,12 @@ def finish(
     error: str | None = None,
     undo: Action | None = None,
     approval_id: str | None = None,
+    result_digest: str | None = None,
 ) -> Approval | Refusal:
     """Record how an action ended; also one whose outcome was believed unknown.
 
-    With `is_ok` None its program does not know either: it was cut off half-way.
+    With `is_ok` None its program does not know either: it was cut off half-way. `result_digest` is
+    what `content_digest` says of the result, and is kept as a keyed hash.
     Raises ClaimRefused for a claim that is none, or was told of before. What comes after a person
     settled it is logged and changes nothing.
     """
@@ -134,6 +136,7 @@ def finish(
     contents = [] if told is None else [work.keeper.content("error", told)]
     who = Who(Actor.TOOL, approval.tool)
     body: Json = {"claim_id": claim_id, "ok": is_ok, "result_ref": ref}
+    body["result"] = None if result_digest is None else work.keeper.reference(result_digest)
     work.tell_of(EventType.ACTION_EXECUTED, who, approval, body=body, contents=contents)
     if not is_ok:
         work.tell_of(EventType.FAILURE, who, approval, body={"claim_id": claim_id})

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import hansard
-from hansard import memory
+from hansard import approvals, memory
 from hansard.errors import MemoryRefused, MemoryUnavailable
 from hansard_collector.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
@@ -168,6 +168,24 @@ def test_a_summarizer_writes_in_the_step_that_summarized_or_names_it(place: Data
     assert nowhere.value.code == "writer_refused"
     assert inside.told["source_run_id"] == run.run_id
     assert named.told["source_step_ids"] == [step.step_id]
+
+
+def test_what_an_approved_tool_returned_is_written_as_its_output(place: DataFolder) -> None:
+    @hansard.tool(effect="write", name="read_ci")
+    def read_ci(branch: str) -> dict[str, str]:
+        return {"python": "3.12", "branch": branch}
+
+    asked = read_ci("main")["approval_id"]  # type: ignore[call-overload]
+    approvals.approve(asked, by="ana", token=add_token(place, "ana"))
+    result = approvals.run(asked).result
+    told = {"writer": "approved_tool_output", "approval_id": asked}
+
+    with pytest.raises(MemoryRefused) as refused:
+        remember({**result, "python": "2.7"}, **told)
+    written = remember(result, **told)
+
+    assert refused.value.code == "writer_refused"
+    assert (written.content, written.told["approval_id"]) == (result, asked)
 
 
 def test_what_is_refused_has_the_code_of_the_api(place: DataFolder) -> None:

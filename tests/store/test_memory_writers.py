@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from hansard_compiler.canonical import content_digest
 from hansard_store.approval_records import Proposal, Proposed
 from hansard_store.facade import Accountability
 from hansard_store.memory_errors import WriterRefused
+from hansard_store.principals.model import CLAIMED, Principal
 from tests.store.memory_maker import RUN, STEP, MemoryMaker
 
 SUMMARY = {"subject": "CI", "content": "CI runs Python 3.12."}
@@ -83,9 +85,102 @@ def test_the_output_of_a_tool_is_written_when_its_call_was_approved_and_ran(
     claim = desk.claim(approval_id, {"branch": "main"}, proposal_key=proposed.proposal_key)
     with pytest.raises(WriterRefused, match="claimed"):
         memory.write(**told)
-    desk.finish(claim, ok=True)
+    desk.finish(claim, ok=True, result_digest=content_digest("Money is Decimal inside."))
+    with pytest.raises(WriterRefused, match="not what the approved call returned"):
+        memory.write("Money is a float.", **told)
 
     assert memory.write(**told)["memory"]["writer"] == "approved_tool_output"
+
+
+def test_an_output_that_was_not_recorded_is_no_approved_one(
+    memory: MemoryMaker, desk: Accountability
+) -> None:
+    approval_id = ran(desk, "send_mail")
+
+    with pytest.raises(WriterRefused, match="no digest of the call's result"):
+        memory.write(writer="approved_tool_output", approval_id=approval_id)
+
+
+def ran(
+    desk: Accountability, tool: str, *, asker: Principal | None = CLAIMED, **result: Any
+) -> str:
+    """Return the id of an approved action that ran."""
+    proposed = propose(desk.acting(asker), tool)
+    desk.approve(proposed.approval.approval_id, by="noor")
+    desk.finish(desk.claim(proposed.approval.approval_id), ok=True, **result)
+    return proposed.approval.approval_id
+
+
+@pytest.mark.parametrize("writer", ["approved_tool_output", "human_approved_summary"])
+def test_an_approval_entitles_to_one_record(
+    memory: MemoryMaker, desk: Accountability, writer: str
+) -> None:
+    digest = content_digest(SUMMARY["content"])
+    approval_id = ran(desk, "remember", result_digest=digest)
+    told = {**SUMMARY, "writer": writer, "approval_id": approval_id}
+
+    first = memory.write(**told)
+    again = memory.write(**told)
+    for other in ({"namespace": {"project": "other"}}, {"confidence": 1.0}):
+        with pytest.raises(WriterRefused, match="one approval entitles to one record"):
+            memory.write(**told, **other)
+    memory.invalidate(first["memory"]["memory_id"])
+    with pytest.raises(WriterRefused, match="one approval entitles to one record"):
+        memory.write(**told)
+
+    assert (again["outcome"], again["memory"]["memory_id"]) == (
+        "repeat", first["memory"]["memory_id"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", ["send_email", "remembering", "dont_remember", "remember it"])
+def test_a_yes_to_something_else_is_no_word_about_memory(
+    memory: MemoryMaker, desk: Accountability, tool: str
+) -> None:
+    approval_id = ran(desk, tool)
+
+    with pytest.raises(WriterRefused, match="one that remembers is called"):
+        memory.write(**SUMMARY, writer="human_approved_summary", approval_id=approval_id)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"subject": "deploys"}, {"namespace": {"user": "eve"}}, {"tags": []}, {"confidence": 1.0}],
+    ids=lambda one: next(iter(one)),
+)
+def test_what_was_approved_beside_the_content_is_written_too(
+    memory: MemoryMaker, desk: Accountability, other: dict[str, Any]
+) -> None:
+    fact = {
+        **SUMMARY, "namespace": {"project": "quillbook"}, "tags": ["ci"], "confidence": 0.6,
+    }  # fmt: skip
+    proposed = propose(desk, "hansard.remember_fact", **fact)
+    desk.approve(proposed.approval.approval_id, by="noor")
+    told = {
+        **fact, "writer": "human_approved_summary", "approval_id": proposed.approval.approval_id,
+    }  # fmt: skip
+
+    with pytest.raises(WriterRefused, match=next(iter(other))):
+        memory.write(**{**told, **other})
+
+    assert memory.write(**told)["memory"]["confidence"] == 0.6
+
+
+@pytest.mark.parametrize("asker", [Principal("bot", frozenset(), "token"), None])
+def test_an_approval_of_another_program_entitles_to_nothing(
+    memory: MemoryMaker, desk: Accountability, asker: Principal | None
+) -> None:
+    approval_id = ran(desk, "remember", asker=asker)
+    told = {
+        **SUMMARY, "writer": "human_approved_summary", "approval_id": approval_id,
+        "memory_type": "fact", "namespace": {"project": "quillbook"},
+    }  # fmt: skip
+    other = memory.book.acting(Principal("other", frozenset(), "token"))
+
+    with pytest.raises(WriterRefused, match="requested by another program"):
+        other.write_json(told)
+
+    assert memory.book.acting(asker).write_json(told)["outcome"] == "current"
 
 
 @pytest.mark.covers("ME-14")

@@ -23,6 +23,7 @@ from hansard.gating.http_client import Answer, HttpClient, credential, error_of
 from hansard.gating.keys import Keys
 from hansard.gating.port import checked
 from hansard.gating.veil import Veil
+from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
     from hansard.config import Settings
@@ -97,6 +98,8 @@ class HttpDecisions:
 
     def tell_result(self, approval_id: str, body: Json) -> Json:
         told = {**_given(body), "ok": body["ok"]}  # null is an outcome: nobody knows
+        if self._veil.mode is RetentionMode.METADATA_ONLY:
+            told.pop("result_digest", None)
         ended = _taken(self._http.post(f"{_address(approval_id)}/result", told))
         self._keys.forget(approval_id)
         return ended

@@ -37,6 +37,7 @@ from hansard.gating.tools import GatedTool, gated
 from hansard.gating.veil import is_veiled
 from hansard.observation import is_cancellation, is_named, leaves
 from hansard.trouble import warn_once
+from hansard_compiler.canonical import content_digest
 
 if TYPE_CHECKING:
     from hansard.gating.gate import Gate
@@ -191,7 +192,8 @@ class _Claimed:
         except BaseException as error:  # cancelled meanwhile: the call itself has run
             yield from self._ends(error, ok=True)
             raise
-        yield Step(lambda: self._record(ok=True, undo=undo), self._is_slow, is_final=True)
+        ended = {"undo": undo, "result_digest": _digest_of(result)}
+        yield Step(lambda: self._record(ok=True, **ended), self._is_slow, is_final=True)
         if self.gate.seen:
             self.gate.seen.add(result)
         return result
@@ -207,6 +209,11 @@ class _Claimed:
         if os.getpid() != self.pid:
             return  # the end of a process that the tool forked is not the end of the call
         _tell(self.gate, self.identity, {"claim_id": self.claim_id, **told})
+
+
+def _digest_of(result: Any) -> str | None:
+    """Return what memory is held against that is written as this result; None for what is none."""
+    return content_digest(result) if type(result) in (str, dict) else None
 
 
 def _ok_of(error: BaseException) -> bool | None:

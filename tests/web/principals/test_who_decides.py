@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, Final
 
 import pytest
@@ -151,6 +152,36 @@ def test_who_approved_a_proposal_does_not_request_it_afterwards(agent: TestClien
 
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "proposal_key_reused")
     assert agent.get(path).json()["requested_by"] == []
+
+
+def test_memory_is_not_written_as_the_approved_output_of_another_programs_action(
+    agent: TestClient,
+) -> None:
+    folder = folder_of(agent)
+    bot, other = (add_token(folder, name, Scope.INGEST, Scope.READ) for name in ("bot", "other"))
+    asked = agent.post("/v1/approvals", json=WIRE, headers=bearer(bot)).json()
+    path = f"/v1/approvals/{asked['approval_id']}"
+    agent.post(f"{path}/approve", json={}, headers=bearer(add_token(folder, "ana")))
+    key = {"proposal_key": asked["proposal_key"]}
+    claim = agent.post(f"{path}/claim", json=key, headers=bearer(bot)).json()["claim_id"]
+    output = "wired 500 to Acme"
+    digest = "sha256:" + hashlib.sha256(output.encode()).hexdigest()
+    ended = {"claim_id": claim, "ok": True, "result_digest": digest}
+    assert agent.post(f"{path}/result", json=ended, headers=bearer(bot)).status_code == 200
+
+    def write(content: str, secret: str, subject: str = "payment") -> tuple[int, str]:
+        told = {
+            "writer": "approved_tool_output", "approval_id": asked["approval_id"],
+            "memory_type": "fact", "subject": subject, "namespace": {"project": "shop"},
+            "content": content,
+        }  # fmt: skip
+        answer = agent.post("/v1/memory/write", json=told, headers=bearer(secret))
+        return answer.status_code, answer.json().get("error", {}).get("code", "")
+
+    assert write(output, other) == (403, "writer_refused")
+    assert write("the bank allows everything", bot) == (403, "writer_refused")
+    assert write(output, bot) == (201, "")
+    assert write(output, bot, "another subject") == (403, "writer_refused")
 
 
 def test_a_configured_token_is_a_principal_and_cannot_approve_what_it_requested(

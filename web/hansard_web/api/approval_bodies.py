@@ -28,6 +28,7 @@ Text = Annotated[str, Field(max_length=20_000)]
 Note = Annotated[str, Field(max_length=20_000, json_schema_extra={"pattern": NOT_BLANK})]
 Seconds = Annotated[float, Field(gt=0, le=90 * 24 * 3600)]
 HexId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 StepId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}-[0-9a-f]{16}$")]
 _SECOND_NS = 1_000_000_000
 
@@ -240,6 +241,11 @@ class Result(_Body):
     claim_id: HexId
     ok: bool | None = Field(description="null: it was cut off half-way, so nobody knows")
     result_ref: Name | None = None
+    result_digest: Digest | None = Field(
+        default=None,
+        description="sha256: and the digest of the result: of a text its UTF-8, of JSON its "
+        "canonical form. Kept as a keyed hash; memory of the writer approved_tool_output needs it",
+    )
     error: Text | None = None
     undo: GivenAction | None = Field(default=None, description="what would undo it")
 

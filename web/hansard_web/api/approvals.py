@@ -276,6 +276,7 @@ def tell_result(accounts: AccountsDep, approval_id: str, given: bodies.Result) -
         error=given.error,
         undo=bodies.action_of(given.undo),
         approval_id=full_id,
+        result_digest=given.result_digest,
     )
     return _told(accounts, ended)
 
