@@ -9,6 +9,8 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
@@ -17,14 +19,19 @@ from hansard_compiler.cleaning import Removed
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.redaction_streams import clean_chunks
 
-_OF_STREAMS = re.compile("chunk|delta", re.IGNORECASE)  # names of such events
-_Series = defaultdict[str, list[Any]]  # a field -> the values that say one text bit by bit
+_OF_STREAMS = re.compile("chunk|delta", re.IGNORECASE)  # names of such events and attributes
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_LAST_NUMBER = re.compile(r"(?<=[._\-\[/:])[0-9]{1,9}(?=\]?\Z)")
+_MOST_NUMBERS = 4  # of a name that are tried as the number of a bit
+_LONGEST_NAME = 500
+# A field, and which of those that have its name -> the values that say one text bit by bit
+_Series = defaultdict[tuple[str, int], list[Any]]
 
 
 def cut_split_secrets(part: Any, redactor: Redactor) -> Removed:
     """Cut the secrets out of a span's or log record's chunks, in place; say what went.
 
-    Chunks are events of a span, and elements of an array.
+    Chunks are events of a span, elements of an array, and attributes with a number in their names.
     """
     series: _Series = defaultdict(list)
     holders = [("attributes.", part.attributes)]
@@ -33,13 +40,14 @@ def cut_split_secrets(part: Any, redactor: Redactor) -> Removed:
         if _OF_STREAMS.search(event.name):
             for pair in event.attributes:
                 _add(series, f"events.attributes.{pair.key}", pair.value)
-    for prefix, pairs in holders:
+    for number, (prefix, pairs) in enumerate(holders):
         for pair in pairs:
             _add_elements(series, f"{prefix}{pair.key}", pair.value)
+        _add_numbered(series, prefix, pairs, number)
     if isinstance(part, LogRecord):
         _add_elements(series, "body", part.body)
     found: Removed = Counter()
-    for field, values in series.items():
+    for (field, _), values in series.items():
         for rule, count in _cut(values, redactor).items():
             found[rule, field] += count
     return found
@@ -50,13 +58,38 @@ def _add_elements(series: _Series, field: str, value: Any) -> None:
         _add(series, f"{field}[]", element)
 
 
-def _add(series: _Series, field: str, value: Any) -> None:
+def _add_numbered(series: _Series, prefix: str, pairs: Any, holder: int) -> None:
+    """Add the values of attributes whose names differ in one number, in its order."""
+    found: defaultdict[str, list[tuple[int, Any]]] = defaultdict(list)
+    for pair in pairs:
+        key = pair.key
+        for start, end in _numbers(key):
+            found[f"{key[:start]}*{key[end:]}"].append((int(key[start:end]), pair.value))
+    for name, values in found.items():
+        for _, value in sorted(values, key=itemgetter(0)) if len(values) > 1 else ():
+            _add(series, f"{prefix}{name}", value, holder)
+
+
+def _numbers(key: str) -> list[tuple[int, int]]:
+    """Return where numbers stand in a name that may count bits.
+
+    A number at the end may; one within does where the name says so, or messages would be joined.
+    """
+    if len(key) > _LONGEST_NAME:
+        return []
+    if _OF_STREAMS.search(key):
+        return [found.span() for found in islice(_NUMBER.finditer(key), _MOST_NUMBERS)]
+    last = _LAST_NUMBER.search(key)
+    return [last.span()] if last else []
+
+
+def _add(series: _Series, field: str, value: Any, holder: int = 0) -> None:
     """Add the texts of a value: itself, or by their places in it."""
     waiting = [(field, value)]
     while waiting:
         at, one = waiting.pop()
         if one.string_value:
-            series[at].append(one)
+            series[at, holder].append(one)
         waiting += [(f"{at}.{pair.key}", pair.value) for pair in one.kvlist_value.values]
         waiting += [(f"{at}[{n}]", inner) for n, inner in enumerate(one.array_value.values)]
 

@@ -27,10 +27,11 @@ from hansard_compiler.redaction_guards import (
     guard_for,
     matchers_for,
     suggests_base64,
+    suggests_wide,
 )
 from hansard_compiler.redaction_rules import SECRET_RULES, Rule
 from hansard_compiler.redaction_streams import clean_streams, may_hold_stream
-from hansard_compiler.redaction_views import base64_runs, unescaped
+from hansard_compiler.redaction_views import base64_runs, unescaped, wide_charsets
 
 EVERYTHING = "everything"
 _ASSIGNMENT = "assignment"
@@ -195,8 +196,25 @@ class Redactor:
     def _redact(self, data: bytes, key: bytes) -> tuple[bytes, list[Finding]]:
         # Streams first: of a secret that one chunk holds nearly whole, no end is to be left.
         streamed, of_streams = self._redact_streams(data)
-        clean, found = self._redact_whole(streamed, key)
-        return clean, [*of_streams, *found]
+        narrow, of_wide = self._redact_wide(streamed, key)
+        clean, found = self._redact_whole(narrow, key)
+        return clean, [*of_streams, *of_wide, *found]
+
+    def _redact_wide(self, data: bytes, key: bytes) -> tuple[bytes, list[Finding]]:
+        """Clean UTF-16 among bytes that say nowhere that they are."""
+        fired = self._guard.Match(data) if b"\0" in data else None
+        if fired is None or not suggests_wide(fired, self._rules):
+            return data, []
+        found: list[Finding] = []
+        for charset in wide_charsets(data):
+            even = len(data) & ~1
+            text = data[:even].decode(charset, "surrogatepass").encode("utf-8", "surrogatepass")
+            clean, findings = self._redact(text, key)
+            if findings:
+                wide = clean.decode("utf-8", "surrogatepass").encode(charset, "surrogatepass")
+                data = wide + data[even:]
+                found.extend(findings)
+        return data, found
 
     def _redact_streams(self, data: bytes) -> tuple[bytes, list[Finding]]:
         if not may_hold_stream(data):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import math
+import re
 from collections import Counter
 from functools import lru_cache
 
@@ -65,8 +66,10 @@ _PLACEHOLDERS = frozenset(
     {b"password", b"pass", b"passwd", b"pwd", b"secret", b"changeme", b"redacted"}
 )
 _JOINERS = bytes.maketrans(b"-./=:", b"_____")  # what code and prose put between words
-_word = re2.compile(rb"[A-Za-z]*[0-9]?", options=_LATIN1)
-_word_among_words = re2.compile(rb"[A-Za-z]*[0-9]{0,3}", options=_LATIN1)
+# Letters that are not Latin are letters, too, and bytes from 128 up.
+_word = re2.compile(rb"[A-Za-z\x80-\xff]*[0-9]?", options=_LATIN1)
+_word_among_words = re2.compile(rb"[A-Za-z\x80-\xff]*[0-9]{0,3}", options=_LATIN1)
+_escaped = re.compile(rb"\\+u([0-9a-fA-F]{4})")  # of any depth
 _variable = re2.compile(rb"\$[A-Za-z_][A-Za-z0-9_]*", options=_LATIN1)
 _json_number = re2.compile(rb"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+\-]?[0-9]+)?", options=_LATIN1)
 
@@ -101,9 +104,21 @@ def is_assigned_secret(value: bytes, key: bytes) -> bool:
     """
     if not is_sensitive_key(key) or b"://" in value:
         return False
+    value = _without_escapes(value)
     if not looks_random(value, at_least_bytes=16 if key.lower() == b"token" else 8):
         return False
     return not _is_made_of_words(value)
+
+
+def _without_escapes(value: bytes) -> bytes:
+    """Return a value as its reader sees it: the digits of `\\u0442` are no digits of a key."""
+    if b"\\u" not in value:
+        return value
+    return _escaped.sub(_letter, value)
+
+
+def _letter(found: re.Match[bytes]) -> bytes:
+    return chr(int(found[1], 16)).encode("utf-8", "surrogatepass")
 
 
 def _is_placeholder(value: bytes) -> bool:

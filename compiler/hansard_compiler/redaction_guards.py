@@ -17,6 +17,9 @@ undone again. Then one of these holds, and each is a pattern of the guard:
    it may stand behind backslashes, a ``+`` that was escaped is case 2. Where the run is cut into
    lines, a spelling may be cut too: `WRAPPED` finds every such run.
 
+4. The text is UTF-16, as bytes: `WIDE` finds every run of such Latin characters as secrets are
+   made of. What is read of it is judged as a text of its own.
+
 Only one layer of base64 is looked through, here and by the rules.
 
 A sensitive name that is an attribute's key is case 0: in protobuf's canonical order the bytes
@@ -54,6 +57,8 @@ _IN_BASE64 = rb"(?:[A-Za-z0-9+_\-]|\\*/)"
 WRAPPED = _IN_BASE64 + rb"{40,}(?:(?:\\+[nr])+|[\r\n]+)(?:[ \t]|\\+t)*" + _IN_BASE64 + rb"{8}"
 # A key, then KeyValue.value (tag 0x12, length), then a text, array, map or bytes.
 _ATTRIBUTE_KEY = KEYWORD + rb"\x12[\x80-\xff]{0,4}[\x00-\x7f][\x0a\x2a\x32\x3a]"
+# No secret is shorter than twelve characters with the name it stands under.
+WIDE = rb"(?:[\t\n\r\x20-\x7e]\x00){11}[\t\n\r\x20-\x7e]"
 _ESCAPE_SHAPE: Shape = tuple(frozenset((byte,)) for byte in b"\\u00")
 
 _MAX_MEMORY_BYTES = 32 << 20  # of one automaton, which remembers the states it has been in
@@ -133,13 +138,21 @@ def guard_for(rules: tuple[Rule, ...]) -> Any:
     The order of its patterns is what `suggests_base64` relies on: those about base64 come last.
     """
     return pattern_set(
-        (*(rule.guard for rule in rules), _ATTRIBUTE_KEY, HIDDEN, WRAPPED, _spellings(rules))
+        (
+            *(rule.guard for rule in rules),
+            *(_ATTRIBUTE_KEY, WIDE, HIDDEN, WRAPPED, _spellings(rules)),
+        )
     )
 
 
 def suggests_base64(fired: Sequence[int], rules: tuple[Rule, ...]) -> bool:
     """Say whether patterns of the guard fired that only matter inside base64."""
-    return max(fired) >= len(rules) + 2
+    return max(fired) >= len(rules) + 3
+
+
+def suggests_wide(fired: Sequence[int], rules: tuple[Rule, ...]) -> bool:
+    """Say whether there may be UTF-16 in the bytes that these patterns of the guard fired at."""
+    return len(rules) + 1 in fired
 
 
 @lru_cache(maxsize=8)

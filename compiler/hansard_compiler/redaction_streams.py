@@ -20,8 +20,10 @@ from hansard_compiler.redaction_checks import latin1
 
 # What serialised telemetry or a text holds where a stream may be in it, in any depth of escapes.
 _MARKS: Final = re2.compile(
-    rb'data: ?\{|\n\ndata:|\\n\\ndata:|hunk|text_completion|[dD]elta["\\]|"done":|done\\":'
-    rb'|candidates["\\]',
+    rb'data: ?\{|[\r\n]data:|\\[rn]data:|hunk|text_completion|[dD]elta["\\]|"done":|done\\":'
+    rb'|candidates["\\]'
+    # Names that end in a number (the tag of the value follows), and numbered deltas.
+    rb"|[._\-\[/:][0-9]{1,9}\]?\x12|[dD]eltas?[._\[][0-9]|[0-9]\]?[._][dD]elta",
     options=latin1(),
 )
 _MOST_DEPTH = 4  # of streams in strings of JSON in strings
@@ -176,19 +178,72 @@ def _clean_objects(text: str, clean: Clean) -> str:
 
 
 def _clean_events(text: str, clean: Clean) -> str:
-    """Clean server-sent events; lines without news stay as they came."""
+    """Clean server-sent events; those that lost nothing stay as they came."""
     lines = _LINES.findall(text)
-    data_lines = [(at, line) for at, line in enumerate(lines) if line.startswith("data:")]
-    chunks: list[Any] = []
-    for _, line in data_lines:
-        said = line[5:].removeprefix(" ").rstrip("\r\n")
-        opened = _opened(said)
-        chunks.append(opened if isinstance(opened, dict) else [said])
-    changed = clean_chunks(chunks, clean)
+    events = _events(lines)
+    said = [part for event in events for part in _parts(lines, event)]
+    is_changed = _clean_parts(lines, said, clean)
+    # Senders differ in whether a line of its own is a line of the text: as bits once more.
+    alone = [_Said((at,), [_said(lines[at])]) for one in said if one.is_text for at in one.lines]
+    if len(alone) > len(said) or len(events) == 1:
+        is_changed |= _clean_parts(lines, alone, clean)
+    return "".join(lines) if is_changed else text
+
+
+class _Said(NamedTuple):
+    """What one or several `data:` lines say: a JSON object, or a list of one text."""
+
+    lines: tuple[int, ...]
+    chunk: Any
+
+    @property
+    def is_text(self) -> bool:
+        return isinstance(self.chunk, list)
+
+
+def _events(lines: Sequence[str]) -> list[list[int]]:
+    """Return the `data:` lines of each event; an empty line ends one."""
+    events: list[list[int]] = [[]]
+    for at, line in enumerate(lines):
+        if line.startswith("data:"):
+            events[-1].append(at)
+        elif events[-1] and not line.strip("\r\n"):
+            events.append([])
+    return [event for event in events if event]
+
+
+def _parts(lines: Sequence[str], event: Sequence[int]) -> list[_Said]:
+    """Return what an event says: its lines together, or each, where each is a JSON object."""
+    texts = [_said(lines[at]) for at in event]
+    whole = _opened("\n".join(texts))
+    if isinstance(whole, dict):
+        return [_Said(tuple(event), whole)]
+    opened = [_opened(text) for text in texts] if len(texts) > 1 else []
+    if not any(isinstance(one, dict) for one in opened):
+        return [_Said(tuple(event), ["\n".join(texts)])]
+    return [
+        _Said((at,), one if isinstance(one, dict) else [text])
+        for at, one, text in zip(event, opened, texts, strict=True)
+    ]
+
+
+def _said(line: str) -> str:
+    return line[5:].removeprefix(" ").rstrip("\r\n")
+
+
+def _clean_parts(lines: list[str], said: Sequence[_Said], clean: Clean) -> bool:
+    """Clean what lines say, in place; return whether any of them changed."""
+    changed = clean_chunks([one.chunk for one in said], clean)
     for number in changed:
-        at, line = data_lines[number]
-        chunk = chunks[number]
-        said = chunk[0] if isinstance(chunk, list) else json.dumps(chunk)
-        end = line[len(line.rstrip("\r\n")) :]
-        lines[at] = f"data: {said}{end}"
-    return "".join(lines) if changed else text
+        at, *others = said[number].lines
+        chunk = said[number].chunk
+        text = chunk[0] if said[number].is_text else json.dumps(chunk)
+        end, last = (_end_of(lines[one]) for one in (at, said[number].lines[-1]))
+        lines[at] = end.join(f"data: {line}" for line in text.split("\n")) + last
+        for other in others:
+            lines[other] = ""
+    return bool(changed)
+
+
+def _end_of(line: str) -> str:
+    return line[len(line.rstrip("\r\n")) :]

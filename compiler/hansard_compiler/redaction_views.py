@@ -41,6 +41,8 @@ _BASE64_RUN = re2.compile(
     rb"|[A-Za-z0-9+/_\-]{12,}={0,2}",  # the shortest secret, `://:pwd@`, takes 12 characters
     options=latin1(),
 )
+_WIDE_RUN = re2.compile(rb"(?:[\t\n\r\x20-\x7e]\x00){11,}", options=latin1())
+_WIDE_RUN_ORDERS = ("utf-16-le", "utf-16-be")
 _NOT_BASE64 = b" \t\r\n="
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 
@@ -158,6 +160,12 @@ class Base64Run:
                 yield base64.b64decode(whole + b"=" * (-len(whole) % 4))
             except binascii.Error:
                 continue
+
+
+def wide_charsets(data: bytes) -> list[str]:
+    """Return the kinds of UTF-16 that may be in these bytes, by where their NUL bytes stand."""
+    found = {_WIDE_RUN_ORDERS[run.start() % 2] for run in _WIDE_RUN.finditer(data)}
+    return sorted(found, reverse=True)
 
 
 def base64_runs(text: bytes) -> Iterator[Base64Run]:
