@@ -19,6 +19,7 @@ from hansard_store.approval_states import PENDING, Status
 from hansard_store.event_types import EventFilter, EventType
 from hansard_store.facade import Accountability
 from hansard_store.policy_port import PolicyQuestion
+from hansard_store.principals.model import Principal, Scope
 from tests.store.accounts import EMAIL, HOUR, MINUTE, RUN, STEP, Clock, proposal
 
 Prepare = Callable[[Accountability, Clock], Any]
@@ -42,6 +43,13 @@ def rules(asked: PolicyQuestion) -> PolicyNote:
         effects = ("require_approval", "require_receipt")
         return PolicyNote("require_approval", ("ask",), "a person decides", effects)
     return PolicyNote("allow")
+
+
+_KEY = "hpk_shared_by_two"
+
+
+def _principal(name: str) -> Principal:
+    return Principal(name, frozenset(Scope), "token")
 
 
 def _nothing(desk: Accountability, clock: Clock) -> None:
@@ -142,6 +150,11 @@ _T = EventType
 _GATED = (_T.ACTION_CREATED, _T.POLICY_GATED)
 WRITES: dict[str, CompoundWrite] = {
     "propose": CompoundWrite(_nothing, lambda desk, _: desk.propose(proposal()), _GATED),
+    "propose again as another principal": CompoundWrite(
+        lambda desk, _: desk.acting(_principal("bot")).propose(proposal(proposal_key=_KEY)),
+        lambda desk, _: desk.acting(_principal("helper")).propose(proposal(proposal_key=_KEY)),
+        (_T.ACTION_REQUESTED,),
+    ),
     "propose in place of another": CompoundWrite(
         _awaiting,
         lambda desk, _: desk.propose(proposal(channel="c", one_per_channel=True)),

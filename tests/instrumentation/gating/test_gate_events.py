@@ -6,6 +6,7 @@ Each story is what a program and a person do; what it logs is listed, no more an
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +20,7 @@ from hansard.chat import ChatGate, TextChannel
 from hansard.gating.errors import GateError, PolicyDenied
 from hansard.gating.gate import Gate
 from hansard_store import events
-from hansard_store.event_types import Event, EventType
+from hansard_store.event_types import Event, EventFilter, EventType
 from tests.instrumentation.gating.gates import Desk, desk
 
 DENY = {"id": "no", "effect": "deny", "applies_to": {"action": "do"}}
@@ -94,6 +95,20 @@ class Story:
 def reads(story: Story) -> None:
     story.call("look")
     assert story.before == [["tool.called look"]]
+
+
+@pytest.mark.covers("EV-06")
+@pytest.mark.parametrize("is_async", [False, True], ids=["plain", "async"])
+def test_the_event_of_a_call_is_bound_to_its_arguments(tmp_path: Path, is_async: bool) -> None:
+    with desk(tmp_path / "data") as store:
+        story = Story(store, is_async=is_async)
+        for to in ("ann", "bob", "ann"):
+            story.call("look", to)
+        called = store.store.events(EventFilter(type=EventType.TOOL_CALLED))
+
+    hashes = [json.loads(one.body)["arguments"] for one in called]
+    assert hashes[0] == hashes[2] != hashes[1]
+    assert "bob" not in "".join(one.body for one in called)
 
 
 def fails_to_read(story: Story) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from typing import Any
 
@@ -150,6 +151,23 @@ def test_a_tool_call_is_on_record_before_it_runs_and_its_result_after(agent: Age
     assert before["tool"]["arguments"] == {"id": 7}
     assert (after["status"], after["tool"]["result"]) == ("unset", {"total": 12})
     assert int(after["end_ns"]) >= int(after["start_ns"]) == int(before["start_ns"])
+
+
+@pytest.mark.covers("SC-05")
+def test_a_tool_that_failed_is_a_step_that_failed_and_says_why(agent: Agent) -> None:
+    run_id = agent.start()
+    called = agent.tell("/v1/tools/call", {"run_id": run_id, "name": "find", "call_id": "c1"})
+    failure = {"type": "LookupError", "message": "no order 7"}
+
+    agent.tell(
+        "/v1/tools/result",
+        {"run_id": run_id, "call_id": "c1", "status": "failed", "error": failure},
+    )
+
+    step = agent.step(called["step_id"])
+    assert step["status"] == "error"
+    assert "LookupError" in json.dumps(step["error"])
+    assert "no order 7" in json.dumps(step["error"])
 
 
 def test_a_result_without_a_call_is_a_step_of_its_own(agent: Agent) -> None:
