@@ -66,7 +66,7 @@ def test_of_two_clashing_rules_the_stricter_wins_and_the_other_is_named_as_the_l
         ]
 
 
-@pytest.mark.covers("PO-14")
+@pytest.mark.covers("TS-08", "PO-14")
 def test_among_equally_strict_rules_the_higher_priority_is_named() -> None:
     check = policy(rule("a", priority=1), rule("b", priority=2)).check_item(CONTEXT, item())
 
