@@ -339,39 +339,39 @@ def _apply_migrations(folder: DataFolder, connection: apsw.Connection) -> None:
     need_own_schema(connection)
     if found:
         _keep_copy(folder, version=found)
-    made = [(number, sql) for number, _, sql in migrations() if number > found]
-    for _, sql in made:
+    made = [sql for number, _, sql in migrations() if number > found]
+    rewritten = _rewritten(made) if found >= _FIRST_WITH_SEALS else None
+    lost = _altered_rows(folder, connection, rewritten) if rewritten else []
+    for sql in made:
         connection.execute(sql)
         indexing.configure(connection)
-    if found:
-        _seal_again(folder, connection, found, [sql for _, sql in made])
+    if found and (rewritten is None or rewritten):
+        from hansard_store.audit.sealer import adopt  # it needs this module
+
+        adopt(connection, folder.key(), rewritten, lost=lost)
     connection.pragma("application_id", APPLICATION_ID)
     connection.pragma("user_version", latest_version())
 
 
-def _seal_again(
-    folder: DataFolder, connection: apsw.Connection, found: int, made: Sequence[str]
-) -> None:
-    """Seal what a migration altered, all of a store of before there were seals.
+def _rewritten(made: Sequence[str]) -> list[str]:
+    """Return the tables whose rows are sealed again after migrations.
 
     A migration that changes rows of a sealed table, or drops or renames a column of one, names the
-    table in a line `-- seals again: TABLE, …`. Columns that are added need none.
+    table in a line `-- seals again: TABLE, …`. Columns that are added need none. A store of before
+    there were seals is sealed whole.
     """
-    from hansard_store.audit.sealer import adopt  # it needs this module
+    lines = [line for sql in made for line in _SEALS_AGAIN.findall(sql)]
+    return sorted({name for line in lines for name in re.findall(r"\w+", line)})
 
-    if found < _FIRST_WITH_SEALS:
-        adopt(connection, folder.key())
-        return
-    names = sorted(
-        {
-            name
-            for sql in made
-            for line in _SEALS_AGAIN.findall(sql)
-            for name in re.findall(r"\w+", line)
-        }
-    )
-    if names:
-        adopt(connection, folder.key(), names)
+
+def _altered_rows(
+    folder: DataFolder, connection: apsw.Connection, tables: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Return the rows that something else altered, which a migration is about to rewrite."""
+    from hansard_store.verification.seals import SealCheck  # it needs this module
+
+    check = SealCheck(connection, folder.key(), tables=frozenset(tables))
+    return [(table, row) for table, row, _ in check.run()]
 
 
 def _keep_copy(folder: DataFolder, *, version: int) -> None:

@@ -217,6 +217,100 @@ def test_a_row_of_ingest_below_the_last_sealed_one_cannot_be_added(store: DataFo
     assert found(store)[0] == [("content", "5", "was written by something other than Hansard")]
 
 
+# ---- rows that something else altered, before Hansard itself changed or removed them
+
+
+@pytest.mark.covers("RC-30")
+@pytest.mark.parametrize("table", sorted(NUMBERED))
+def test_a_change_of_ingest_stays_named_after_hansard_changed_the_row_itself(
+    store: DataFolder, table: str
+) -> None:
+    column, of = _schema()[table][-1], NUMBERED[table].id
+    type = _types(open_reader(store), table)[column]
+    altered = f'UPDATE "{table}" SET "{column}" = ? WHERE {of} = 1'
+    assert _alter(store, altered, _value(type, 9))
+
+    connection = _own(store)
+    for number in (8, 7):
+        connection.execute(altered, (_value(type, number),))
+        assert [(name, row) for name, row, _ in found(store)[0]] == [(table, "1")]
+        seal(connection, store.key())
+    connection.close()
+
+    assert [(name, row) for name, row, _ in found(store)[0]] == [(table, "1")]
+
+
+@pytest.mark.covers("RC-30")
+@pytest.mark.parametrize("number", [1, _ROWS], ids=["sealed", "not sealed yet"])
+@pytest.mark.parametrize("table", sorted(_schema().keys() - APPEND_ONLY))
+def test_a_change_stays_named_after_hansard_removed_the_row(
+    store: DataFolder, table: str, number: int
+) -> None:
+    if table in NUMBERED and number == _ROWS:
+        return  # what ingest adds is known from its first seal on
+    first, last = _schema()[table][0], _schema()[table][-1]
+    types = _types(open_reader(store), table)
+    first = NUMBERED[table].id if table in NUMBERED else first
+    key = _value(types[first], number)
+    if first == last:
+        return
+    altered = f'UPDATE "{table}" SET "{last}" = ? WHERE "{first}" = ?'
+    assert _alter(store, altered, _value(types[last], 9), key)
+
+    connection = _own(store)
+    try:
+        connection.execute(f'DELETE FROM "{table}" WHERE "{first}" = ?', (key,))
+    except apsw.ConstraintError:
+        return  # Hansard never removes rows of this table
+    assert {name for name, _, _ in found(store)[0]} == {table}
+    seal(connection, store.key())
+    assert {name for name, _, _ in found(store)[0]} == {table}
+    with triggers_dropped(connection):
+        _fill(connection, table, range(number, number + 1))  # its key is given again
+    assert {name for name, _, _ in found(store)[0]} == {table}
+    seal(connection, store.key())
+    connection.close()
+
+    assert {name for name, _, _ in found(store)[0]} == {table}
+
+
+@pytest.mark.covers("RC-30")
+@pytest.mark.parametrize("number", [1, _ROWS], ids=["sealed", "not sealed yet"])
+@pytest.mark.parametrize("table", sorted(_schema().keys() - NUMBERED.keys()))
+def test_a_removed_row_stays_named_after_hansard_wrote_one_of_its_key(
+    store: DataFolder, table: str, number: int
+) -> None:
+    first = _schema()[table][0]
+    types = _types(open_reader(store), table)
+    assert _alter(store, f'DELETE FROM "{table}" WHERE "{first}" = ?', _value(types[first], number))
+
+    connection = _own(store)
+    with triggers_dropped(connection):
+        _fill(connection, table, range(number, number + 1))
+    assert {name for name, _, _ in found(store)[0]} == {table}
+    seal(connection, store.key())
+    connection.close()
+
+    assert {name for name, _, _ in found(store)[0]} == {table}
+
+
+@pytest.mark.covers("RC-30")
+def test_a_forged_mark_does_not_hide_a_row_removed_by_hand_when_its_key_is_given_again(
+    store: DataFolder,
+) -> None:
+    assert _alter(store, "DELETE FROM memory WHERE id = 1")
+    forged = "INSERT INTO seal_due (table_name, row_key, after, mark) VALUES ('memory', '1', 99, ?)"
+    assert _alter(store, forged, bytes(32))
+
+    connection = _own(store)
+    with triggers_dropped(connection):
+        _fill(connection, "memory", range(1, 2))
+    seal(connection, store.key())
+    connection.close()
+
+    assert [name for name, _, _ in found(store)[0]] == ["memory"]
+
+
 # ---- the seals themselves
 
 
@@ -248,6 +342,48 @@ def test_a_row_removed_with_its_leaf_is_found_by_the_chain(store: DataFolder) ->
     _alter(store, "DELETE FROM seal_row WHERE table_name = 'memory' AND row_key = '1'")
 
     assert [name for name, _, _ in found(store)[0]] == ["seal_row"]
+
+
+@pytest.mark.covers("RC-30")
+@pytest.mark.parametrize(
+    ("statements", "named"),
+    [
+        (
+            (
+                "DELETE FROM memory WHERE id = 1",
+                "DELETE FROM seal_row WHERE table_name = 'memory' AND row_key = '1'",
+            ),
+            "seal_row",
+        ),
+        (
+            (
+                "DELETE FROM content WHERE id = 1",
+                "UPDATE seal_block SET leaves = CAST(zeroblob(32) || substr(leaves, 33) AS BLOB) "
+                "WHERE table_name = 'content'",
+            ),
+            "seal_block",
+        ),
+        (
+            ("DELETE FROM seal_block WHERE table_name = 'content'", "DELETE FROM content"),
+            "seal_block",
+        ),
+    ],
+    ids=["leaf", "leaf of ingest", "block of ingest"],
+)
+def test_leaves_that_were_altered_stay_named_after_the_next_seal(
+    store: DataFolder, statements: tuple[str, ...], named: str
+) -> None:
+    for sql in statements:
+        assert _alter(store, sql)
+
+    connection = _own(store)
+    for number in range(10, 13):
+        connection.execute("UPDATE task SET title = ? WHERE id = 1", (str(number),))
+        _fill(connection, "content", range(number, number + 1))
+        seal(connection, store.key())
+    connection.close()
+
+    assert named in {name for name, _, _ in found(store)[0]}
 
 
 def test_a_seal_that_hansard_did_not_sign_makes_nothing_valid(store: DataFolder) -> None:
@@ -409,3 +545,63 @@ def test_a_table_that_a_migration_altered_is_sealed_again(store: DataFolder) -> 
     connection.close()
 
     assert found(store)[0] == []
+
+
+_LATER = """
+-- seals again: task, log_record
+UPDATE task SET title = upper(title);
+UPDATE log_record SET received_ns = received_ns + 1;
+"""
+_OPEN = """
+import sys
+from pathlib import Path
+import hansard_store
+from hansard_store.database import DataFolder, open_for_ingest
+assert Path(hansard_store.__file__).parents[1] == Path(sys.argv[2])
+open_for_ingest(DataFolder(Path(sys.argv[1]))).close()
+"""
+
+
+@pytest.fixture(scope="module")
+def later_version(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package of a version whose newest migration rewrites sealed tables."""
+    home = tmp_path_factory.mktemp("later")
+    shutil.copytree(ROOT / "store" / "hansard_store", home / "hansard_store")
+    migrations = home / "hansard_store" / "migrations"
+    number = max(int(one.name[:4]) for one in migrations.glob("*.sql")) + 1
+    (migrations / f"{number:04}_later.sql").write_text(_LATER)
+    return home
+
+
+def _upgrade(folder: DataFolder, home: Path) -> list[tuple[str, str, str]]:
+    """Open a store with a later version, and return what its seals name then."""
+    arguments = [sys.executable, "-c", _OPEN, str(folder.path), str(home)]
+    subprocess.run(arguments, env={"PYTHONPATH": str(home)}, timeout=60, check=True)
+    return found(folder)[0]
+
+
+@pytest.mark.covers("RC-30")
+@pytest.mark.parametrize(
+    ("sql", "named"),
+    [
+        ("SELECT 1", []),
+        ("UPDATE task SET title = 'other' WHERE id = 1", [("task", "1")]),
+        ("UPDATE task SET title = 'other' WHERE id = 3", [("task", "3")]),
+        ("DELETE FROM task WHERE id = 2", [("task", "2")]),
+        ("UPDATE log_record SET record = x'09' WHERE id = 1", [("log_record", "1")]),
+        ("DELETE FROM log_record WHERE id = 1", [("log_record", "1")]),
+    ],
+)
+def test_what_was_altered_before_a_migration_rewrote_it_is_named_after(
+    store: DataFolder, later_version: Path, sql: str, named: list[tuple[str, str]]
+) -> None:
+    _alter(store, sql)
+
+    upgraded = _upgrade(store, later_version)
+
+    assert [(table, row) for table, row, _ in upgraded] == named
+    connection = sqlite3.connect(store.database)
+    assert {title for (title,) in connection.execute("SELECT title FROM task")} <= {
+        "W 1", "W 2", "W 3", "OTHER",
+    }  # fmt: skip
+    connection.close()

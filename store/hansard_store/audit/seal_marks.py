@@ -7,7 +7,12 @@ none of earlier fits a row that was sealed since. Cost: 3 ms to open a connectio
 
 A row that something else had altered stays altered when Hansard changes it: what it was before is
 held against its last mark or leaf, and where it does not fit, the new mark holds a leaf that no row
-has. What decides and what signs in asks `is_altered` first.
+has (`ALTERED`). So does that of a row that is written in the place of one that something else
+removed. Where Hansard removes an altered row, its mark has the next seal name it (`LOST`). What
+decides and what signs in asks `is_altered` first.
+
+Of numbered tables, adding a row leaves no mark, and so the mark of a removal says nothing of the
+row that may have its number by then: it is read when it is sealed.
 """
 
 from __future__ import annotations
@@ -20,8 +25,10 @@ import apsw
 from hansard_store.audit.seal_tables import (
     ALTERED,
     APPEND_ONLY,
+    BLOCK,
     GONE,
     LEAF_BYTES,
+    LOST,
     NUMBERED,
     Leaves,
     Marked,
@@ -29,8 +36,9 @@ from hansard_store.audit.seal_tables import (
 )
 
 LAST_SEAL: Final = "last_seal"  # the setting that holds the number of the last seal's event
-_FUNCTION: Final = "hansard_mark"
+_ADDED: Final = "hansard_added"
 _CHANGED: Final = "hansard_changed"
+_REMOVED: Final = "hansard_removed"
 _FITS: Final = "hansard_fits"
 _TOUCHED: Final = "hansard_touched"
 # Of these it is asked whether a row is as Hansard wrote it, before anything follows from it.
@@ -50,7 +58,7 @@ class Mark:
     table: str
     key: str
     after: int  # the seal before it
-    leaf: bytes  # of the row as it is since; GONE
+    leaf: bytes  # of the row as it is since; GONE, LOST, ALTERED
     is_signed: bool
 
 
@@ -59,48 +67,85 @@ def mark_changes(connection: apsw.Connection, key: bytes) -> None:
     if connection.execute(_HAS_SEALS).get is None:
         return
     leaves, tables = Leaves(key), marked_tables(connection)
-
-    def mark(*given: Any) -> bytes:
-        name, of, after, *values = given
-        leaf = leaves.of_row(tables[name], of, values) if values else GONE
-        return leaf + _signature(leaves, name, of, after, leaf)
-
-    def known(name: str, of: str, given: tuple[Any, ...]) -> Any:
-        """Return the leaf of a row by its last mark, or as it was sealed; None without either."""
-        made, after, sealed_after, leaf = given
-        if made is None or after < (sealed_after or 0):
-            return leaf
-        signature = _signature(leaves, name, of, after, made[:LEAF_BYTES])
-        return made[:LEAF_BYTES] if made[LEAF_BYTES:] == signature else None
-
-    def changed(*given: Any) -> bytes:
-        name, of, before, after = given[:4]
-        values = given[8:]
-        table, half = tables[name], len(values) // 2
-        was = leaves.of_row(table, before, values[half:])
-        leaf = leaves.of_row(table, of, values[:half])
-        if known(name, before, given[4:8]) != was:
-            leaf = ALTERED
-        return leaf + _signature(leaves, name, of, after, leaf)
-
-    def fits(*given: Any) -> bool:
-        name, of = given[:2]
-        return bool(known(name, of, given[2:6]) == leaves.of_row(tables[name], of, given[6:]))
-
-    def touched(*given: Any) -> bytes:
-        name, of, after = given
-        return GONE + _signature(leaves, name, of, after, GONE)
-
+    marker = _Marker(leaves, tables)
     connection.pragma("temp_store", "MEMORY")
     leaves.hash_keys(connection)
-    connection.create_scalar_function(_FUNCTION, mark)
-    connection.create_scalar_function(_CHANGED, changed)
-    connection.create_scalar_function(_FITS, fits)
-    connection.create_scalar_function(_TOUCHED, touched)
+    connection.create_scalar_function(_ADDED, marker.added)
+    connection.create_scalar_function(_CHANGED, marker.changed)
+    connection.create_scalar_function(_REMOVED, marker.removed)
+    connection.create_scalar_function(_FITS, marker.fits)
+    connection.create_scalar_function(_TOUCHED, marker.touched)
     sql = [one for table in tables.values() for one in _marking(table)]
     sql += [one for name in NUMBERED for one in _touching(name)]
     sql += [_asking(tables[name]) for name in _ASKED if name in tables]
     connection.execute("".join(sql))
+
+
+class _Marker:
+    """Makes marks; its functions are called by the triggers of one connection."""
+
+    def __init__(self, leaves: Leaves, tables: dict[str, Marked]) -> None:
+        self._leaves = leaves
+        self._tables = tables
+        self._numbered = {name: leaves.of_blob(name) for name in NUMBERED}
+
+    def added(self, *given: Any) -> bytes:
+        """Mark a row that was added: its name, key, last seal; what is known of it; its values."""
+        name, of, after = given[:3]
+        leaf = self._leaves.of_row(self._tables[name], of, given[7:])
+        if self._known(name, of, given[3:7]) not in (None, GONE, LOST):
+            leaf = ALTERED  # something else removed the row that had its key
+        return self._mark(name, of, after, leaf)
+
+    def changed(self, *given: Any) -> bytes:
+        """Mark a row that was changed: as above, with its key before, and its values before."""
+        name, of, before, after = given[:4]
+        values = given[8:]
+        table, half = self._tables[name], len(values) // 2
+        was = self._leaves.of_row(table, before, values[half:])
+        leaf = self._leaves.of_row(table, of, values[:half])
+        if self._known(name, before, given[4:8]) != was:
+            leaf = ALTERED
+        return self._mark(name, of, after, leaf)
+
+    def removed(self, *given: Any) -> bytes:
+        """Mark a row that was removed."""
+        name, of, after = given[:3]
+        was = self._leaves.of_row(self._tables[name], of, given[7:])
+        is_own = self._known(name, of, given[3:7]) == was
+        return self._mark(name, of, after, GONE if is_own else LOST)
+
+    def touched(self, *given: Any) -> bytes:
+        """Mark a row of a numbered table that was changed, or, without what it is now, removed."""
+        name, number, after = given[:3]
+        of, blobs = str(number), given[7:]
+        known = self._known(name, of, given[3:7])
+        was, *now = (self._numbered[name](number, blob or b"") for blob in blobs)
+        # Not sealed, and changed for the first time; or removed, and its number given again.
+        is_new = known is None if given[3] is None else known in (GONE, LOST)
+        if is_new or known == was:
+            return self._mark(name, of, after, now[0] if now else GONE)
+        return self._mark(name, of, after, ALTERED if now else LOST)
+
+    def fits(self, *given: Any) -> bool:
+        """Say whether a row is as it is known."""
+        name, of = given[:2]
+        found = self._leaves.of_row(self._tables[name], of, given[6:])
+        return bool(self._known(name, of, given[2:6]) == found)
+
+    def _known(self, name: str, of: str, given: tuple[Any, ...]) -> Any:
+        """Return the leaf of a row by its last mark, or as it was sealed; None without either.
+
+        Of a mark that Hansard did not sign, one that fits nothing.
+        """
+        made, after, sealed_after, leaf = given
+        if made is None or after < (sealed_after or 0):
+            return leaf
+        signature = _signature(self._leaves, name, of, after, made[:LEAF_BYTES])
+        return made[:LEAF_BYTES] if made[LEAF_BYTES:] == signature else ALTERED
+
+    def _mark(self, name: str, of: str, after: int, leaf: bytes) -> bytes:
+        return leaf + _signature(self._leaves, name, of, after, leaf)
 
 
 def is_altered(connection: apsw.Connection, table: str, column: str, value: Any) -> bool:
@@ -128,19 +173,24 @@ def _signature(leaves: Leaves, table: str, key: str, after: int, leaf: bytes) ->
 
 
 def _marking(table: Marked) -> list[str]:
-    def trigger(event: str, row: str, values: str) -> str:
-        of = table.key(row)
-        made = f"{_FUNCTION}('{table.name}', {of}, {_LAST}{values})"
-        return _trigger(event, table.name, of, made)
+    before, of = table.key("OLD"), table.key("NEW")
+    now, was = table.values("NEW"), table.values("OLD")
 
-    added = trigger("INSERT", "NEW", f", {table.values('NEW')}")
+    def trigger(event: str, key: str, made: str) -> str:
+        return _trigger(event, table.name, key, made)
+
+    name, known = f"'{table.name}'", _known(table, of)
+    added = trigger("INSERT", of, f"{_ADDED}({name}, {of}, {_LAST}, {known}, {now})")
     if table.name in APPEND_ONLY:
         return [added]
-    before, of = table.key("OLD"), table.key("NEW")
-    values = f"{table.values('NEW')}, {table.values('OLD')}"
-    given = f"'{table.name}', {of}, {before}, {_LAST}, {_known(table, before)}, {values}"
-    changed = _trigger("UPDATE", table.name, of, f"{_CHANGED}({given})")
-    return [added, changed, trigger("DELETE", "OLD", "")]
+    known = _known(table, before)
+    given = f"{name}, {of}, {before}, {_LAST}, {known}, {now}, {was}"
+    gone = f"{name}, {before}, {_LAST}, {known}, {was}"
+    return [
+        added,
+        trigger("UPDATE", of, f"{_CHANGED}({given})"),
+        trigger("DELETE", before, f"{_REMOVED}({gone})"),
+    ]
 
 
 def _known(table: Marked, key: str) -> str:
@@ -164,23 +214,40 @@ def _asking(table: Marked) -> str:
 
 def _touching(name: str) -> list[str]:
     table = NUMBERED[name]
-    events = (f"UPDATE OF {table.columns}", "NEW"), ("DELETE", "OLD")
-    of = "CAST({}.{} AS TEXT)"
-    return [
-        _trigger(
-            event,
-            name,
-            of.format(row, table.id),
-            f"{_TOUCHED}('{name}', {of.format(row, table.id)}, {_LAST})",
+
+    def trigger(event: str, row: str, when: str, blobs: str) -> str:
+        number = f"OLD.{table.id}"
+        of = f"CAST({number} AS TEXT)"
+        last = f"FROM seal_due WHERE table_name = '{name}' AND row_key = {of}"
+        given = ", ".join(
+            f"(SELECT {one} {last} ORDER BY id DESC LIMIT 1)" for one in ("mark", "after")
         )
-        for event, row in events
+        made = f"'{name}', {number}, {_LAST}, {given}, 0, {_leaf_in_block(name, number)}, {blobs}"
+        return _trigger(event, name, f"CAST({row}.{table.id} AS TEXT)", f"{_TOUCHED}({made})", when)
+
+    was, now = table.blob("OLD"), table.blob("NEW")
+    return [
+        trigger(f"UPDATE OF {table.columns}", "NEW", f"WHEN {table.differs()} ", f"{was}, {now}"),
+        trigger("DELETE", "OLD", "", was),
     ]
 
 
-def _trigger(event: str, table: str, key: str, mark: str) -> str:
+def _leaf_in_block(name: str, number: str) -> str:
+    """Return the SQL of the leaf of a row of a numbered table; NULL above the last leaf."""
+    of = f"FROM seal_block WHERE table_name = '{name}' AND block"
+    at = f"{number} % {BLOCK} * {LEAF_BYTES} + 1"
+    # Of a block that is not there, or ends before, a row that is there was added.
+    return (
+        f"coalesce((SELECT nullif(substr(leaves, {at}, {LEAF_BYTES}), x'') {of} = "
+        f"{number} / {BLOCK}), "
+        f"(SELECT zeroblob({LEAF_BYTES}) {of} > {number} / {BLOCK} LIMIT 1))"
+    )
+
+
+def _trigger(event: str, table: str, key: str, mark: str, when: str = "") -> str:
     name = f"seal_{event.partition(' ')[0]}_{table}".lower()
     return (
-        f'CREATE TEMP TRIGGER "{name}" AFTER {event} ON main."{table}" BEGIN '
+        f'CREATE TEMP TRIGGER "{name}" AFTER {event} ON main."{table}" {when}BEGIN '
         "INSERT INTO seal_due (table_name, row_key, after, mark) "
         f"VALUES ('{table}', {key}, {_LAST}, {mark}); END;"
     )

@@ -25,11 +25,12 @@ BLOCK: Final = 512  # rows of a numbered table whose leaves lie together
 BUCKET: Final = 256  # rows of seal_row that are hashed together
 GONE: Final = bytes(LEAF_BYTES)  # in a block: there is no such row
 ALTERED: Final = b"\xff" * LEAF_BYTES  # fits no row: Hansard changed one that did not fit
+LOST: Final = b"\xfe" * LEAF_BYTES  # in a mark: Hansard removed a row that did not fit
 
-# SQLite joins blobs to a text, byte by byte.
+# SQLite joins blobs to a text, byte by byte. `{}` is the row.
 _OF_ITEM: Final = (
-    "CAST(printf('%d/%d/%d/%d/%d/', ordinal, time_ns, received_ns, resource, scope)"
-    " || mac || record AS BLOB)"
+    "CAST(printf('%d/%d/%d/%d/%d/', {0}ordinal, {0}time_ns, {0}received_ns, {0}resource, {0}scope)"
+    " || {0}mac || {0}record AS BLOB)"
 )
 
 
@@ -38,8 +39,17 @@ class Numbered:
     """A table that ingest fills: its id, what its leaf is over, and the columns of that."""
 
     id: str
-    blob: str  # SQL
+    leaf_of: str  # SQL, with the row as `{0}`
     columns: str  # an update of these is marked
+
+    def blob(self, row: str = "") -> str:
+        """Return the SQL of what the leaf is over."""
+        return self.leaf_of.format(f"{row}." if row else "")
+
+    def differs(self) -> str:
+        """Return the SQL of whether an update changes what must not change."""
+        names = self.columns.split(", ")
+        return " OR ".join(f"OLD.{name} IS NOT NEW.{name}" for name in names)
 
 
 # A span is held by its record, and by who sent it; a content by its digest, which verify holds its
@@ -47,13 +57,14 @@ class Numbered:
 NUMBERED: Final[Mapping[str, Numbered]] = {
     "span_record": Numbered(
         "span",
-        "CAST(printf('%d/%d/%d/', received_ns, attribute_count, length(record))"
-        " || mac || record || coalesce(notes, '') AS BLOB)",
+        "CAST(printf('%d/%d/%d/', {0}received_ns, {0}attribute_count, length({0}record))"
+        " || {0}mac || {0}record || coalesce({0}notes, '') AS BLOB)",
         "span, mac, received_ns, attribute_count, notes, record",
     ),
     "span": Numbered(
         "id",
-        "CAST(printf('%d/%d/%d/%d/', side, run, resource, scope) || trace_id || span_id AS BLOB)",
+        "CAST(printf('%d/%d/%d/%d/', {0}side, {0}run, {0}resource, {0}scope)"
+        " || {0}trace_id || {0}span_id AS BLOB)",
         "id, side, run, resource, scope, trace_id, span_id",
     ),
     "log_record": Numbered(
@@ -62,9 +73,11 @@ NUMBERED: Final[Mapping[str, Numbered]] = {
     "metric_point": Numbered(
         "id", _OF_ITEM, "id, mac, ordinal, time_ns, received_ns, resource, scope, record"
     ),
-    "content": Numbered("id", "CAST(printf('%d/', size) || digest AS BLOB)", "id, digest, size"),
+    "content": Numbered(
+        "id", "CAST(printf('%d/', {0}size) || {0}digest AS BLOB)", "id, digest, size"
+    ),
     "content_list": Numbered(
-        "id", "CAST(printf('%d/%d', parent, content) AS BLOB)", "id, parent, content"
+        "id", "CAST(printf('%d/%d', {0}parent, {0}content) AS BLOB)", "id, parent, content"
     ),
 }
 _DERIVED: Final = "derived: `hansard verify --deep` derives it again"

@@ -5,13 +5,17 @@ that names a block says what it must be. So the chain, and every head that is ke
 primary rows as they were when they were last sealed, and nothing has to be kept of earlier states.
 What was written since is unsealed, and counted as that. A crash loses no mark: those are written
 with the change itself, and a row of a numbered table above the last leaf is simply not sealed yet.
+Rows that something else had altered when Hansard removed them have no leaf; the event names them.
+It also holds what each block and bucket was before: not what an earlier event says where something
+else altered leaves, and so that stays named after they were sealed again.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -27,8 +31,10 @@ from hansard_store.audit.seal_tables import (
     BUCKET,
     GONE,
     LEAF_BYTES,
+    LOST,
     NUMBERED,
     Leaves,
+    Marked,
     marked_tables,
 )
 from hansard_store.database import snapshot, transaction
@@ -36,7 +42,12 @@ from hansard_store.event_types import Actor, Event, EventType, Head
 
 MOST_ROWS: Final = 100_000  # of numbered tables, in one seal
 MOST_MARKS: Final = 5_000
+BUCKETS: Final = "seal_row"  # the table whose rows are hashed in buckets
+_MOST_NAMED: Final = 100  # rows that were lost, in one seal
 _FORM: Final = 1
+_RANGE = rf"(?:(?:{'|'.join(NUMBERED)}) )?\d+ to \d+"
+_PART = rf"(?:-?\d+|{_RANGE}|X'[0-9A-F]*'|[0-9a-f]{{16,}})"
+_NUMBERS: Final = re.compile(rf"{_PART}(?:,{_PART})*", re.ASCII)
 _HASH_DIGITS: Final = 32
 _LAST_BLOCK = """
 SELECT block, length(leaves) FROM seal_block WHERE table_name = ? ORDER BY block DESC LIMIT 1
@@ -47,6 +58,8 @@ INSERT INTO seal_block (table_name, block, leaves) VALUES (?, ?, ?)
 ON CONFLICT (table_name, block) DO UPDATE SET leaves = excluded.leaves
 """
 _DROP_BLOCK = "DELETE FROM seal_block WHERE table_name = ? AND block = ?"
+_BLOCKS_OF = "SELECT block FROM seal_block WHERE table_name = ?"
+_DROP_BLOCKS_OF = "DELETE FROM seal_block WHERE table_name = ?"
 _FIND_ROW = "SELECT id, after FROM seal_row WHERE table_name = ? AND row_key = ?"
 _ADD_ROW = "INSERT INTO seal_row (table_name, row_key, after, leaf) VALUES (?, ?, ?, ?)"
 _SET_ROW = "UPDATE seal_row SET after = ?, leaf = ? WHERE id = ?"
@@ -71,6 +84,8 @@ class _Plan:
     last: int  # the seal before it
     marks: list[Mark]
     blocks: dict[tuple[str, int], bytes] = field(default_factory=dict)
+    was: dict[tuple[str, int], str] = field(default_factory=dict)  # hashes of leaves before it
+    lost: list[tuple[str, str]] = field(default_factory=list)  # altered before they were removed
     rows: int = 0
     gone: int = 0
 
@@ -106,35 +121,54 @@ def seal(connection: apsw.Connection, key: bytes) -> Sealed | None:
         return Sealed(_write(connection, leaves, plan), plan.rows, is_all)
 
 
-def adopt(connection: apsw.Connection, key: bytes, tables: Iterable[str] | None = None) -> None:
+def adopt(
+    connection: apsw.Connection,
+    key: bytes,
+    tables: Iterable[str] | None = None,
+    *,
+    lost: Iterable[tuple[str, str]] = (),
+) -> None:
     """Seal rows as they are, inside the caller's transaction: after a migration, and only then.
 
-    `tables` None: all of them, which is for a store of before there were seals.
+    `tables` None: all of them, which is for a store of before there were seals. `lost`: rows that
+    were altered before the migration rewrote them; the seal names them.
     """
     leaves = Leaves(key)
     leaves.hash_keys(connection)
     known = marked_tables(connection)
+    names = [*known, *NUMBERED] if tables is None else list(tables)
+    plan = _Plan(last_seal(connection), [], lost=list(lost))
     touched: set[int] = set()
-    last = last_seal(connection)
-    count = 0
-    for name in known if tables is None else tables:
-        table = known[name]
+    for name in names:
         connection.execute(_DROP_MARKS_OF, (name,))  # of the rows as they were
-        earlier: list[Any] = connection.execute(_ROWS_OF, (name,)).fetchall()
-        for (number,) in earlier:
-            touched.add(number // BUCKET)
-            connection.execute(_DROP_ROW, (number,))
-        sql = f'SELECT {table.key()}, {table.values()} FROM "{name}"'
-        for of, *values in connection.execute(sql):
-            row = (name, of, last, leaves.of_row(table, of, values))
-            connection.execute(_ADD_ROW, row)
-            touched.add(connection.last_insert_rowid() // BUCKET)
-            count += 1
-    plan = _Plan(last, [])
-    if tables is None:
-        _plan_blocks(connection, leaves, plan, most=None)
-    plan.rows += count
+        if name in NUMBERED:
+            _adopt_blocks(connection, leaves, plan, name)
+        else:
+            _adopt_rows(connection, leaves, plan, known[name], touched)
+    plan.was.clear()  # it was held against the chain before the migration
     _write(connection, leaves, plan, touched=touched)
+
+
+def _adopt_rows(
+    connection: apsw.Connection, leaves: Leaves, plan: _Plan, table: Marked, touched: set[int]
+) -> None:
+    earlier: list[Any] = connection.execute(_ROWS_OF, (table.name,)).fetchall()
+    for (number,) in earlier:
+        touched.add(number // BUCKET)
+        connection.execute(_DROP_ROW, (number,))
+    sql = f'SELECT {table.key()}, {table.values()} FROM "{table.name}"'
+    for of, *values in connection.execute(sql):
+        row = (table.name, of, plan.last, leaves.of_row(table, of, values))
+        connection.execute(_ADD_ROW, row)
+        touched.add(connection.last_insert_rowid() // BUCKET)
+        plan.rows += 1
+
+
+def _adopt_blocks(connection: apsw.Connection, leaves: Leaves, plan: _Plan, name: str) -> None:
+    earlier: list[Any] = connection.execute(_BLOCKS_OF, (name,)).fetchall()
+    connection.execute(_DROP_BLOCKS_OF, (name,))
+    plan.blocks |= {(name, block): b"" for (block,) in earlier}
+    _Blocks(connection, leaves, plan, name).fill({}, most=None)
 
 
 def last_seal(connection: apsw.Connection) -> int:
@@ -143,7 +177,9 @@ def last_seal(connection: apsw.Connection) -> int:
 
 
 def hash_of_block(leaves: bytes) -> str:
-    """Return what the chain holds of a block."""
+    """Return what the chain holds of a block, `` of none."""
+    if not leaves:
+        return ""
     return hashlib.sha256(leaves).hexdigest()[:_HASH_DIGITS]
 
 
@@ -176,6 +212,7 @@ def is_signed(leaves: Leaves, body: Json, prev_hash: bytes) -> bool:
 def _plan(connection: apsw.Connection, leaves: Leaves) -> _Plan:
     marks = read_marks(connection, leaves, most=MOST_MARKS)
     plan = _Plan(last_seal(connection), marks)
+    plan.lost += [(one.table, one.key) for one in marks if one.is_signed and one.leaf == LOST]
     _plan_blocks(connection, leaves, plan, most=MOST_ROWS)
     plan.rows += len({(one.table, one.key) for one in marks if one.table not in NUMBERED})
     return plan
@@ -184,13 +221,13 @@ def _plan(connection: apsw.Connection, leaves: Leaves) -> _Plan:
 def _plan_blocks(
     connection: apsw.Connection, leaves: Leaves, plan: _Plan, *, most: int | None
 ) -> None:
-    touched: dict[str, set[int]] = {}
+    touched: dict[str, dict[int, bytes]] = {}
     for mark in plan.marks:
         if mark.table in NUMBERED and mark.is_signed and mark.key.isdecimal():
-            touched.setdefault(mark.table, set()).add(int(mark.key))
+            touched.setdefault(mark.table, {})[int(mark.key)] = mark.leaf
     for name in NUMBERED:
         left = None if most is None else max(0, most - plan.rows)
-        _Blocks(connection, leaves, plan, name).fill(touched.get(name, set()), most=left)
+        _Blocks(connection, leaves, plan, name).fill(touched.get(name, {}), most=left)
 
 
 class _Blocks:
@@ -204,12 +241,15 @@ class _Blocks:
         self._leaf = leaves.of_blob(name)
         self._changed: dict[int, bytearray] = {}
 
-    def fill(self, touched: set[int], *, most: int | None) -> None:
+    def fill(self, touched: Mapping[int, bytes], *, most: int | None) -> None:
         """Take in rows above the last leaf, at most some, and those that were touched below it."""
         last = last_leaf(self._connection, self._name)
-        for number in touched:
-            if number <= last:
-                self._touch(number)
+        for number, leaf in touched.items():
+            if number <= last and leaf in (GONE, LOST):
+                self._read_again(number)
+            elif number <= last:
+                self._set(number, leaf)
+                self._plan.rows += 1
         for number, blob in self._above(last, most):
             self._set(number, self._leaf(number, blob))
             self._plan.rows += 1
@@ -218,14 +258,14 @@ class _Blocks:
 
     def _above(self, last: int, most: int | None) -> Iterator[tuple[int, bytes]]:
         sql = (
-            f"SELECT {self._of.id}, {self._of.blob} FROM {self._name} "
+            f"SELECT {self._of.id}, {self._of.blob()} FROM {self._name} "
             f"WHERE {self._of.id} > ? ORDER BY {self._of.id} LIMIT ?"
         )
         rows: Any = self._connection.execute(sql, (last, -1 if most is None else most))
         return iter(rows)
 
-    def _touch(self, number: int) -> None:
-        sql = f"SELECT {self._of.blob} FROM {self._name} WHERE {self._of.id} = ?"
+    def _read_again(self, number: int) -> None:
+        sql = f"SELECT {self._of.blob()} FROM {self._name} WHERE {self._of.id} = ?"
         blob = self._connection.execute(sql, (number,)).get
         self._set(number, GONE if blob is None else self._leaf(number, blob))
         if blob is None:
@@ -239,6 +279,7 @@ class _Blocks:
         if leaves is None:
             found = self._connection.execute(_LEAVES, (self._name, block)).get
             leaves = self._changed[block] = bytearray(found or b"")
+            self._plan.was[self._name, block] = hash_of_block(found or b"")
         end = (at + 1) * LEAF_BYTES
         if len(leaves) < end:
             leaves.extend(bytes(end - len(leaves)))
@@ -267,27 +308,44 @@ def _write(
 ) -> int:
     after = events.head(connection)
     buckets = _write_rows(connection, plan) | (touched or set())
-    numbered: dict[str, dict[str, str]] = {}
     for (name, block), made in plan.blocks.items():
         connection.execute(*_block_statement(name, block, made))
-        numbered.setdefault(name, {})[str(block)] = hash_of_block(made) if made else ""
     body: Json = {
         "form": _FORM,
         "key": leaves.key_id,
         "rows": plan.rows,
         "gone": plan.gone,
-        "blocks": numbered,
+        "blocks": _by_table({one: hash_of_block(made) for one, made in plan.blocks.items()}),
         "buckets": {
             str(one): hash_of_bucket(read_bucket(connection, one)) for one in sorted(buckets)
         },
     }
     if altered := alterations_since(connection, plan.last):
         body["altered"] = altered  # of these rows some were written through an altered schema
+    if plan.was:
+        body["was"] = _by_table(plan.was)
+    if plan.lost:
+        named = sorted(set(plan.lost))
+        body["lost"] = [[name, _named(leaves, key)] for name, key in named[:_MOST_NAMED]]
+        body["lost_count"] = len(named)
     if plan.marks:
         connection.execute(_DROP_MARKS, (plan.marks[-1].id,))
     number = _append(connection, leaves, body, after)
     connection.execute(_WRITE_LAST, (number,))
     return number
+
+
+def _by_table(hashes: Mapping[tuple[str, int], str]) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for (name, number), text in hashes.items():
+        found.setdefault(name, {})[str(number)] = text
+    return found
+
+
+def _named(leaves: Leaves, key: str) -> str:
+    """Return a row's key for the log, which holds no words: they are hashed."""
+    is_plain = _NUMBERS.fullmatch(key) is not None
+    return key if is_plain else leaves.signature(b"key", key.encode()).hex()
 
 
 def _block_statement(name: str, block: int, made: bytes) -> tuple[str, tuple[Any, ...]]:
@@ -296,28 +354,44 @@ def _block_statement(name: str, block: int, made: bytes) -> tuple[str, tuple[Any
 
 def _write_rows(connection: apsw.Connection, plan: _Plan) -> set[int]:
     """Write the leaves of marked rows as their last marks say; return the buckets they are in."""
-    buckets: set[int] = set()
     last = {
         (one.table, one.key): one
         for one in plan.marks
         if one.is_signed and one.table not in NUMBERED
     }
+    buckets: set[int] = set()
     for mark in last.values():
         found: Any = connection.execute(_FIND_ROW, (mark.table, mark.key)).fetchone()
         if found is not None and mark.after < found[1]:
             continue  # a mark of earlier, written again by somebody else
-        if mark.leaf == GONE:
+        if mark.leaf in (GONE, LOST):
             plan.gone += 1
-            if found is not None:
-                connection.execute(_DROP_ROW, (found[0],))
-                buckets.add(found[0] // BUCKET)
-        elif found is not None:
-            connection.execute(_SET_ROW, (mark.after, mark.leaf, found[0]))
+        if found is not None:
+            _keep_hash(connection, plan, found[0] // BUCKET)
             buckets.add(found[0] // BUCKET)
-        else:
+            _write_leaf(connection, found[0], mark)
+        elif mark.leaf not in (GONE, LOST):
             connection.execute(_ADD_ROW, (mark.table, mark.key, mark.after, mark.leaf))
-            buckets.add(connection.last_insert_rowid() // BUCKET)
+            number = connection.last_insert_rowid()
+            _keep_hash(connection, plan, number // BUCKET, without=number)
+            buckets.add(number // BUCKET)
     return buckets
+
+
+def _write_leaf(connection: apsw.Connection, number: int, mark: Mark) -> None:
+    if mark.leaf in (GONE, LOST):
+        connection.execute(_DROP_ROW, (number,))
+    else:
+        connection.execute(_SET_ROW, (mark.after, mark.leaf, number))
+
+
+def _keep_hash(
+    connection: apsw.Connection, plan: _Plan, bucket: int, *, without: int | None = None
+) -> None:
+    """Keep what a bucket was before this seal: `without` the row that was just added to it."""
+    if (BUCKETS, bucket) not in plan.was:
+        rows = [row for row in read_bucket(connection, bucket) if row[0] != without]
+        plan.was[BUCKETS, bucket] = hash_of_bucket(rows)
 
 
 def _append(connection: apsw.Connection, leaves: Leaves, body: Json, after: Head) -> int:

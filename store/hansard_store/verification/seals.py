@@ -22,12 +22,14 @@ from hansard_store.audit.seal_tables import (
     BUCKET,
     GONE,
     LEAF_BYTES,
+    LOST,
     NUMBERED,
     Leaves,
     Marked,
     marked_tables,
 )
 from hansard_store.audit.sealer import (
+    BUCKETS,
     hash_of_block,
     hash_of_bucket,
     is_signed,
@@ -44,6 +46,9 @@ _ALL: Final = -1
 _ALTERED: Final = "is not as Hansard wrote it"
 _REMOVED: Final = "was removed by something other than Hansard"
 _ADDED: Final = "was written by something other than Hansard"
+_LOST: Final = "was altered by something other than Hansard, before Hansard removed or replaced it"
+_REPLACED: Final = "were not the leaves that were sealed, when Hansard sealed them again"
+_NO_ROW: Final = (GONE, LOST)
 _SEALS: Final = """
 SELECT seq, time_ns, body, prev_hash FROM event INDEXED BY event_type
 WHERE type = 'record.sealed' AND type NOT IN ('tool.called', 'tool.returned') AND seq > ?
@@ -75,6 +80,7 @@ class SealCheck:
     connection: apsw.Connection
     key: bytes
     report: SealReport = field(default_factory=SealReport)
+    tables: frozenset[str] | None = None  # None: all
     _seq: int = 0
     _blocks: dict[tuple[str, int], str] = field(default_factory=dict)
     _buckets: dict[int, str] = field(default_factory=dict)
@@ -92,11 +98,16 @@ class SealCheck:
             yield from self._read_marks(leaves)
             yield from self._check_buckets()
             for table in marked_tables(self.connection).values():
+                if not self._covers(table.name):
+                    continue
                 found = _Rows(self, leaves, table).run()
                 yield from islice(found, _MOST_OF_TABLE)
-        for name in NUMBERED:
+        for name in filter(self._covers, NUMBERED):
             yield from islice(_Numbered(self, leaves, name).run(), _MOST_OF_TABLE)
         self.report.unsealed += len(self._pending)
+
+    def _covers(self, table: str) -> bool:
+        return self.tables is None or table in self.tables
 
     def refresh(self, leaves: Leaves) -> None:
         """Take in what was sealed and written since, at the beginning of another state."""
@@ -128,20 +139,37 @@ class SealCheck:
             if not is_signed(leaves, told, prev_hash):
                 yield "event", str(seq), "is no seal of Hansard's: its signature does not fit"
                 continue
+            yield from self._replaced(told.get("was", {}))
             for name, blocks in told["blocks"].items():
                 self._blocks |= {(name, int(one)): text for one, text in blocks.items()}
             self._buckets |= {int(one): text for one, text in told["buckets"].items()}
             self.report.since_ns = self.report.since_ns or time_ns
             self.report.last_ns = time_ns
+            for name, key in told.get("lost", ()):
+                yield name, shown(key), _LOST
+            if told.get("lost_count", 0) > len(told.get("lost", ())):
+                yield "event", str(seq), f"names {told['lost_count']} rows: each {_LOST}"
             if altered := told.get("altered"):
                 self.report.altered_rows += int(told["rows"])
                 self.report.altered_events += altered
+
+    def _replaced(self, was: dict[str, dict[str, str]]) -> Found:
+        """Yield the leaves that a seal found, and that were not those of the seal before it."""
+        for name, hashes in was.items():
+            for one, text in hashes.items():
+                number = int(one)
+                if name == BUCKETS and text != self._buckets.get(number, ""):
+                    yield BUCKETS, _rows_of(number, BUCKET), _REPLACED
+                elif name != BUCKETS and text != self.wanted(name, number):
+                    yield "seal_block", f"{name} {_rows_of(number, BLOCK)}", _REPLACED
 
     def _read_marks(self, leaves: Leaves) -> Found:
         self._pending.clear()
         for mark in read_marks(self.connection, leaves, most=_ALL):
             if mark.is_signed:
                 self._pending[mark.table, mark.key] = mark
+                if mark.leaf == LOST:
+                    yield mark.table, shown(mark.key), _LOST
             else:
                 yield "seal_due", str(mark.id), f"a mark {_ADDED}"
 
@@ -151,8 +179,11 @@ class SealCheck:
         for bucket in sorted({*there, *self._buckets}):
             rows = read_bucket(self.connection, bucket)
             if hash_of_bucket(rows) != self._buckets.get(bucket, ""):
-                of = f"{bucket * BUCKET} to {(bucket + 1) * BUCKET - 1}"
-                yield "seal_row", of, "are not the leaves that were sealed: one of them was altered"
+                yield (
+                    BUCKETS,
+                    _rows_of(bucket, BUCKET),
+                    "are not the leaves that were sealed: one of them was altered",
+                )
 
 
 @dataclass(slots=True)
@@ -178,7 +209,7 @@ class _Rows:
             if problem is not None:
                 yield name, shown(key), problem
         gone = [one for one in self.check._pending.values() if one.table == name]
-        marked_gone = {one.key for one in gone if one.leaf == GONE}
+        marked_gone = {one.key for one in gone if one.leaf in _NO_ROW}
         leafs = int(connection.execute(_COUNT_ROWS, (name,)).get)
         if leafs - self._with_leaf != 0 or gone:
             yield from self._missing(marked_gone, {one.key for one in gone} - marked_gone)
@@ -187,7 +218,7 @@ class _Rows:
         mark = self.check.pending(self.table.name, key)
         found = self.leaves.of_row(self.table, key, values)
         if mark is not None and mark.after >= (after or 0):
-            return None if mark.leaf == found else _ALTERED if mark.leaf != GONE else _ADDED
+            return None if mark.leaf == found else _ADDED if mark.leaf in _NO_ROW else _ALTERED
         if leaf is not None:
             return None if leaf == found else _ALTERED
         if self.check.is_sealed:
@@ -237,23 +268,26 @@ class _Numbered:
         connection, of = self.check.connection, NUMBERED[self.name]
         found = connection.execute(_LEAVES, (self.name, block)).get or b""
         first = block * BLOCK
-        if (hash_of_block(found) if found else "") != self.check.wanted(self.name, block):
-            rows = f"{self.name} {first} to {first + BLOCK - 1}"
+        if hash_of_block(found) != self.check.wanted(self.name, block):
+            rows = f"{self.name} {_rows_of(block, BLOCK)}"
             yield "seal_block", rows, "are not the leaves that were sealed"
-        sql = f"SELECT {of.id}, {of.blob} FROM {self.name} WHERE {of.id} >= ? AND {of.id} < ?"
+        sql = f"SELECT {of.id}, {of.blob()} FROM {self.name} WHERE {of.id} >= ? AND {of.id} < ?"
         leaf_of = self.leaves.of_blob(self.name)
         there: set[int] = set()
         for number, blob in connection.execute(sql, (first, min(first + BLOCK, last + 1))):
             there.add(number)
             self.check.report.rows += 1
             leaf = _leaf_at(found, number - first)
-            if leaf == leaf_of(number, blob) or self.check.pending(self.name, str(number)):
-                continue
-            yield self.name, str(number), _ADDED if leaf == GONE else _ALTERED
+            mark = self.check.pending(self.name, str(number))
+            if mark is not None and mark.leaf in _NO_ROW:
+                continue  # its number was given again
+            if leaf_of(number, blob) != (leaf if mark is None else mark.leaf):
+                yield self.name, str(number), _ADDED if leaf == GONE else _ALTERED
         for at in range(len(found) // LEAF_BYTES):
             if first + at in there or _leaf_at(found, at) == GONE:
                 continue
-            if not self.check.pending(self.name, str(first + at)):
+            mark = self.check.pending(self.name, str(first + at))
+            if mark is None or mark.leaf not in _NO_ROW:
                 yield self.name, str(first + at), _REMOVED
 
     def _above(self, last: int) -> int:
@@ -266,6 +300,10 @@ def shown(key: str) -> str:
     """Return a key as a person looks a row up: ids as hex digits, texts as they are."""
     text = _BLOB.sub(lambda match: match[1].lower(), key)
     return text[1:-1].replace("''", "'") if re.fullmatch(r"'[^,]*'", text) else text
+
+
+def _rows_of(number: int, size: int) -> str:
+    return f"{number * size} to {(number + 1) * size - 1}"
 
 
 def _leaf_at(leaves: bytes, at: int) -> bytes:
