@@ -155,14 +155,14 @@ def called(gate: Any, name: str, arguments: dict[str, Any]) -> str:
 
 def decided(gate: Any, approval_id: str) -> str:
     """Approve or reject, here or meanwhile on the page of the approval."""
-    asked = approvals.get(approval_id)["description"]
-    sys.stdout.write(f"  {asked}\n  May it? [y/N] ")
+    asked = approvals.get(approval_id)
+    sys.stdout.write(f"  {asked['description']}\n  May it? [y/N] ")
     sys.stdout.flush()
     by = getpass.getuser()
     if sys.stdin.readline().strip().lower() != "y":
         approvals.reject(approval_id, by=by, reason="said no", token=APPROVER_TOKEN)
         return "not done: it was rejected"
-    approvals.approve(approval_id, by=by, token=APPROVER_TOKEN)
+    approvals.approve(approval_id, by=by, revision=asked["revision"], token=APPROVER_TOKEN)
     return str(gate.run(approval_id).result)
 
 

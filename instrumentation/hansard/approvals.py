@@ -57,6 +57,7 @@ def approve(
     *,
     by: str = "",
     arguments: Mapping[str, Any] | None = None,
+    revision: int | None = None,
     note: str = "",
     token: str | None = None,
 ) -> Json:
@@ -65,10 +66,14 @@ def approve(
     Where it requires several approvals it is `awaiting` until the last person approved the same
     draft: `approvals_left` says how many more. `note` is kept with this approval in the log.
 
+    `revision` is the draft that was looked at (`get(…)["revision"]`). A call that has had more than
+    one draft is not approved without it: DecisionConflict `revision_required`.
+
     A server takes a decision with the `token` of a person (`hansard tokens add`), never with the
     token of `init()` or HANSARD_TOKEN. Raises DecisionRefused.
     """
     body: Json = {"by": by or None, "note": note or None, "token": token}
+    body["revision"] = revision
     if arguments is not None:
         body["arguments"] = dict(arguments)
     return checked(_decisions().decide(approval_id, "approve", body))

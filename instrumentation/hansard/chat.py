@@ -44,6 +44,7 @@ EXPIRES_S: Final = 300.0
 PROMPT: Final = '-- reply "yes" to confirm or "no" to cancel.'
 CANCELLED: Final = "Cancelled."
 
+_UNSEEN: Final = "There is something new, which was not shown yet."
 _INSTEAD: Final = "`await chat.ahandle(…)`, `apress` or `aresume`"
 
 Verdict: TypeAlias = Literal["yes", "no", "other"]
@@ -143,7 +144,8 @@ class ChatGate:
         )
         self.last_evaluation: Evaluation[bool] | None = None
         self._is_batching = batch
-        self._asked: set[str] | None = None  # approvals that were shown; None since the start
+        # Which draft of which approval was shown; None since the start.
+        self._asked: dict[str, int] | None = None
         self._agent = agent
         self._evaluator = evaluator
 
@@ -206,7 +208,12 @@ class ChatGate:
                 yield from self._check_waiting(is_message=False)
                 pending = yield from self._pending()
                 waiting = [one for one in pending if one["approval_id"] == approval_id]
-                if waiting:
+                shown = self._asked or {}
+                if verdict == "yes" and any(
+                    one["revision"] != shown.get(approval_id, 1) for one in waiting
+                ):
+                    yield from self._ask(_UNSEEN, waiting)
+                elif waiting:
                     yield from self._answered(verdict, waiting, by)
                 else:
                     yield from self._came_late(approval_id, verdict)
@@ -250,7 +257,7 @@ class ChatGate:
             return False
         verdict = verdict_of(message)
         if verdict == "yes" and not self._were_shown(waiting):
-            yield from self._ask("There is something new, which was not shown yet.", waiting)
+            yield from self._ask(_UNSEEN, waiting)
             return True
         if verdict == "other" and len(waiting) > 1:
             numbers = _removed(message, len(waiting))
@@ -262,7 +269,9 @@ class ChatGate:
 
     def _were_shown(self, waiting: Sequence[Json]) -> bool:
         """Whether a person has seen all of it; what an earlier process asked counts as seen."""
-        return self._asked is None or {one["approval_id"] for one in waiting} <= self._asked
+        if self._asked is None:
+            return all(one["revision"] == 1 for one in waiting)
+        return all(self._asked.get(one["approval_id"]) == one["revision"] for one in waiting)
 
     def _answered(self, verdict: Verdict, waiting: Sequence[Json], by: str) -> Flow[None]:
         if verdict == "yes":
@@ -297,10 +306,11 @@ class ChatGate:
     def _confirm(self, approval: Json, by: str) -> Flow[None]:
         """Approve and run one action: of two messages that say yes, one does."""
         identity = approval["approval_id"]
+        shown = (self._asked or {}).get(identity)
         try:
             token = self._token_of(by)
             stands = yield from self._stored(
-                lambda: approvals.approve(identity, by=by, token=token)
+                lambda: approvals.approve(identity, by=by, revision=shown, token=token)
             )
         except DecisionRefused as error:
             yield from self._say(f"{_line(approval)} was not run: {error}")
@@ -389,7 +399,7 @@ class ChatGate:
     def _ask(self, text: str, waiting: Sequence[Json]) -> Flow[None]:
         question = Question(text, tuple(waiting))
         yield from self._note("message.outbound", text=f"{text}\n{question.prompt}")
-        self._asked = {one["approval_id"] for one in waiting}
+        self._asked = {one["approval_id"]: one["revision"] for one in waiting}
         yield Step(lambda: self.channel.ask(question))
 
     def _say(self, text: str) -> Flow[None]:

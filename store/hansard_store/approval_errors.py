@@ -64,6 +64,12 @@ class RevisionChanged(ApprovalConflict):
     code = "revision_changed"
 
 
+class RevisionRequired(ApprovalConflict):
+    """It has had other drafts: an approval says which one; `details["revision"]` is there now."""
+
+    code = "revision_required"
+
+
 class ApprovedByYou(ApprovalConflict):
     """Another person has to approve: this one approved the same draft before."""
 

@@ -16,6 +16,7 @@ from hansard_store.approval_errors import (
     BadProposal,
     NotAsked,
     RevisionChanged,
+    RevisionRequired,
 )
 from hansard_store.approval_records import Approval, Grant, PolicyNote
 from hansard_store.approval_states import Status
@@ -95,7 +96,7 @@ def approve(
     is_edit = edited is not None and edited_hash != approval.arguments_hash
     if edited is not None and is_edit:
         approval = _edit(work, approval, edited, who, note or PolicyNote())
-        if refusal := _refusal(work, approval, Status.APPROVED, who, None):
+        if refusal := _refusal(work, approval, Status.APPROVED, who, approval.revision):
             raise refusal.error  # rules ask others about the new draft: nothing of it stays
     elif refusal := _refusal_of_second(approval, who):
         return refusal
@@ -268,6 +269,14 @@ def _refusal(
         return Refusal(
             RevisionChanged(
                 f"draft {revision} was decided on, and draft {approval.revision} is there now",
+                revision=approval.revision,
+            )
+        )
+    if wanted is Status.APPROVED and revision is None and approval.revision > 1:
+        return Refusal(
+            RevisionRequired(
+                f"approval {approval.approval_id[:8]} has had {approval.revision} drafts, and "
+                f"draft {approval.revision} is there now: say which one you looked at (revision)",
                 revision=approval.revision,
             )
         )

@@ -132,7 +132,8 @@ class Accountability(AuditDesk):
         """Grant an action. Edited arguments are a draft of their own and pass policy again.
 
         Where it requires several people it awaits until the last of them approved the same draft;
-        a second approval of one of them is ApprovedByYou. `comment` is kept in the log. Raises
+        a second approval of one of them is ApprovedByYou. `comment` is kept in the log. `revision`
+        is the draft that was looked at: without one, only an action of one draft is granted. Raises
         AlreadyDecided with the first decision, unless it was the same one by the same.
         """
         who, note = self._decider(by), None

@@ -74,7 +74,13 @@ class GatePort:
     def _approve(self, approval_id: str, told: Json) -> Approval:
         by, arguments = told.get("by") or ME, told.get("arguments")
         note = told.get("note")
-        return self.store.approve(approval_id, by=by, arguments=arguments, comment=note)
+        return self.store.approve(
+            approval_id,
+            by=by,
+            arguments=arguments,
+            revision=told.get("revision"),
+            comment=note,
+        )
 
     def _reject(self, approval_id: str, told: Json) -> Approval:
         return self.store.reject(approval_id, by=told.get("by") or ME, reason=told.get("reason"))

@@ -130,6 +130,20 @@ def test_yes_runs_what_waits_without_the_agent(person: Typed, store: Desk) -> No
     assert person.chat.pending() == []
 
 
+def test_yes_is_not_of_a_draft_that_was_not_shown(person: Typed, store: Desk) -> None:
+    person.say("create Maria")
+    [waiting] = person.chat.pending()
+    store.store.revise(waiting["approval_id"], by="bo", note="another one")
+    store.store.repropose(waiting["approval_id"], {"name": "Eve"})
+
+    again = person.answer("yes")
+    created = list(CREATED)
+
+    assert created == []
+    assert "something new, which was not shown yet" in again[0]
+    assert person.answer("yes") == ["Done! create(name: Eve)."]
+
+
 @pytest.mark.covers("CG-13", "CF-33")
 def test_no_cancels(person: Typed) -> None:
     person.say("create Maria")

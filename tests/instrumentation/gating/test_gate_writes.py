@@ -341,7 +341,7 @@ def test_what_was_sent_back_is_proposed_again_as_the_same_action(store: Desk) ->
 
     with gate:
         answer = approvals.repropose(identity, better)
-    store.approve(answer)
+    store.approve(answer, revision=2)
 
     assert answer["approval_id"] == identity
     assert gate.run(identity).changes == {}

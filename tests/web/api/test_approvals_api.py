@@ -107,6 +107,23 @@ def test_a_decision_on_a_draft_that_was_replaced_is_refused(api: TestClient) -> 
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "revision_changed")
 
 
+def test_a_later_draft_is_not_approved_by_who_does_not_say_which(api: TestClient) -> None:
+    made = propose(api)
+    post(api, made, "revise", note="again")
+    post(api, made, "repropose", arguments={"to": "eve@evil.example"})
+
+    blind = post(api, made, "approve")
+    standing = api.get(f"/v1/approvals/{made['approval_id']}").json()["status"]
+    granted = post(api, made, "approve", revision=2)
+
+    error = blind.json()["error"]
+    assert (blind.status_code, error["code"], error["details"]) == (
+        409, "revision_required", {"revision": 2},
+    )  # fmt: skip
+    assert (standing, granted.status_code) == ("awaiting", 200)
+    assert post(api, made, "approve").status_code == 200  # the same decision of the same person
+
+
 @pytest.mark.covers("PO-05", "PO-20", "EV-04")
 def test_policy_denies_gates_and_is_recorded(api: TestClient) -> None:
     put = rules(

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -218,6 +222,69 @@ def test_a_batch_is_approved_and_what_ran_is_undone(run: Cli, desk: Accountabili
         "remove", made[0], "awaiting",
     )  # fmt: skip
     assert never.exit_code == 1
+
+
+def redrafted(desk: Accountability, **told: Any) -> str:
+    made = desk.propose(Proposal("mail", {"to": "ann@acme.com"}, **told)).approval.approval_id
+    desk.revise(made, note="warmer")
+    desk.repropose(made, {"to": "eve@evil.example"})
+    return made
+
+
+def test_what_is_approved_is_shown_first_and_a_later_draft_takes_its_revision(
+    run: Cli, desk: Accountability
+) -> None:
+    first = desk.propose(Proposal("mail", {"to": "ann@acme.com"})).approval.approval_id
+    second = redrafted(desk)
+
+    one = run("approvals", "approve", first)
+    blind = run("approvals", "approve", second)
+    standing = desk.approval(second).status
+    known = run("approvals", "approve", second, "--revision", "2")
+
+    assert "to: ann@acme.com" in one.stderr
+    assert (one.exit_code, known.exit_code) == (0, 0)
+    assert blind.exit_code == 1
+    assert "to: eve@evil.example" in blind.stderr
+    assert "has had 2 drafts" in blind.stderr
+    assert standing == "awaiting"
+
+
+def test_of_a_batch_exactly_what_is_listed_is_approved(run: Cli, desk: Accountability) -> None:
+    batch_id = "ab" * 16
+    made = desk.propose(Proposal("add", {"n": 1}, batch_id=batch_id)).approval.approval_id
+    later = redrafted(desk, batch_id=batch_id)
+
+    ended = run("approvals", "approve", made, "--batch")
+
+    assert f"{made[:8]} add\n  n: 1\n" in ended.stderr
+    assert f"{later[:8]} mail, draft 2\n  to: eve@evil.example" in ended.stderr
+    assert f"{later[:8]} is left: draft 2 is there" in ended.stderr
+    assert (desk.approval(made).status, desk.approval(later).status) == ("approved", "awaiting")
+    assert run("approvals", "approve", made, "--batch", "--yes").exit_code == 0
+    assert desk.approval(later).status == "approved"
+
+
+def test_what_joins_a_batch_while_a_person_looks_is_not_approved(desk: Accountability) -> None:
+    batch_id = "ab" * 16
+    made = desk.propose(Proposal("add", {"n": 1}, batch_id=batch_id)).approval.approval_id
+    person, terminal = pty.openpty()
+    command = [Path(sys.executable).with_name("hansard"), "approvals", "approve", made, "--batch"]
+    with subprocess.Popen(
+        [*command, "--data", desk.folder.path], stdin=terminal, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    ) as ended:  # fmt: skip
+        assert ended.stdout is not None
+        asked = ended.stdout.read(len("Approve 1 action?"))
+        late = desk.propose(Proposal("pay", {"n": 9}, batch_id=batch_id)).approval.approval_id
+        os.write(person, b"y\n")
+        ended.communicate(timeout=30)
+    os.close(person)
+    os.close(terminal)
+
+    assert (asked, ended.returncode) == ("Approve 1 action?", 0)
+    assert desk.approval(made).status == "approved"
+    assert desk.approval(late).status == "awaiting"
 
 
 @pytest.mark.covers("EV-02")

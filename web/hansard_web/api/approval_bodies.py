@@ -184,7 +184,9 @@ class Approve(_Body):
     arguments: dict[str, Any] | None = None
     note: Text | None = Field(default=None, description="kept with this approval in the log")
     revision: Annotated[int, Field(ge=1)] | None = Field(
-        default=None, description="of the draft that was looked at; another one is refused"
+        default=None,
+        description="of the draft that was looked at; another one is refused. Needed where there "
+        "have been several drafts, unless `arguments` says what is approved",
     )
     batch: bool = Field(default=False, description="those of its batch that are `seen`")
     seen: (

@@ -161,6 +161,9 @@ async def get_approval(
 def approve(accounts: AccountsDep, approval_id: str, given: bodies.Approve) -> Answer:
     """Grant an action; 409 with the first decision where somebody was first.
 
+    One that has had several drafts takes the `revision` that was looked at, else it is 409
+    `revision_required`.
+
     Where it requires several approvals it stays `awaiting` until the last of them.
     """
     by = given.by or ME

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -25,14 +27,16 @@ from hansard_store.approval_records import (
 from hansard_store.approval_states import PENDING, Status
 from hansard_store.approvals import cursor_after, read_cursor
 from hansard_store.event_types import StoredEvent
+from hansard_store.facade import Accountability
 from hansard_store.run_queries import find_trace_id
 from hansard_web.api.asked import limit_of
 from hansard_web.cli.accounts import SETTINGS, accounting, read_arguments, user
-from hansard_web.cli.base import Group, Misused, json_option, print_json, setting_options
+from hansard_web.cli.base import Group, Misused, confirm, json_option, print_json, setting_options
 from hansard_web.cli.store import reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table, status_text
-from hansard_web.format import day_time, shorten, status_word
+from hansard_web.format import day_time, plural, printable, shorten, status_word
 
+_MOST_OF_BATCH = 500
 _STATUSES = [*(str(one) for one in Status), "pending", "all"]
 
 
@@ -124,33 +128,81 @@ def show(*, approval_id: str, as_json: bool, **told: Any) -> None:
 @click.argument("approval_id")
 @click.option("--arguments", help="As you want them, as JSON: a draft that passes policy again.")
 @click.option("--revision", type=int, help="The draft you looked at; another one is refused.")
-@click.option("--batch", is_flag=True, help="Everything of its batch that still waits.")
+@click.option("--batch", is_flag=True, help="What of its batch still waits, as it is listed.")
 @click.option("--note", help="What you say with it; kept in the log.")
+@click.option("--yes", is_flag=True, help="Do not ask about a batch, or a later draft.")
 @_by
 @setting_options(*SETTINGS)
 @json_option
 def approve(
     *, approval_id: str, arguments: str | None, revision: int | None, batch: bool,
-    note: str | None, by: str | None, as_json: bool, **told: Any,
+    note: str | None, yes: bool, by: str | None, as_json: bool, **told: Any,
 ) -> None:  # fmt: skip
     """Let an action run, once, with exactly the arguments that are shown.
 
-    Where it takes several people, it runs once the last of them approved the same draft.
+    They are shown first. A later draft than the first, and a batch, are asked about at a terminal;
+    elsewhere a later draft takes --revision. Of a batch exactly what was listed is approved. Where
+    it takes several people, it runs once the last of them approved the same draft.
 
     Example: hansard approvals approve 70045045
     """
     given = None if arguments is None else read_arguments(arguments)
     with accounting(told) as desk:
         if batch:
-            batch_id = desk.approval(approval_id).batch_id
-            if batch_id is None:
-                raise Misused(f"{approval_id} is of no batch")
-            _tell(desk.approve_batch(batch_id, by=by or user()), as_json=as_json)
+            _tell(_approve_batch(desk, approval_id, by=by or user(), yes=yes), as_json=as_json)
             return
+        if revision is None and given is None:
+            revision = _shown_revision(desk.approval(approval_id), yes=yes)
         granted = desk.approve(
             approval_id, by=by or user(), arguments=given, revision=revision, comment=note
         )
     _tell([granted], as_json=as_json)
+
+
+def _shown_revision(found: Approval, *, yes: bool) -> int | None:
+    """Show an action; return the draft that the person has seen by that, None where it is not."""
+    if not found.is_pending:
+        return None  # the refusal says how it stands
+    _show([found])
+    if found.revision > 1 and not yes:
+        if not sys.stdin.isatty():
+            return None
+        confirm(f"Approve draft {found.revision}?", yes=False)
+    return found.revision
+
+
+def _approve_batch(desk: Accountability, approval_id: str, *, by: str, yes: bool) -> list[Approval]:
+    """List what waits of a batch, and approve exactly that."""
+    batch_id = desk.approval(approval_id).batch_id
+    if batch_id is None:
+        raise Misused(f"{approval_id} is of no batch")
+    wanted = ApprovalFilter(status=(str(Status.AWAITING),), batch_id=batch_id)
+    found = desk.approvals(wanted, limit=_MOST_OF_BATCH)[::-1]
+    _show(found)
+    if sys.stdin.isatty() and found:
+        confirm(f"Approve {plural(len(found), 'action')}?", yes=yes)
+    elif not yes:  # nobody looked at the list: only what never was another draft
+        later = [one for one in found if one.revision > 1]
+        for one in later:
+            click.echo(
+                f"{one.approval_id[:8]} is left: draft {one.revision} is there, approve it with "
+                f"--revision {one.revision}",
+                err=True,
+            )
+        found = [one for one in found if one.revision == 1]
+    return desk.approve_batch(
+        batch_id, by=by, revisions={one.approval_id: one.revision for one in found}
+    )
+
+
+def _show(found: Sequence[Approval]) -> None:
+    """Show actions that are to be approved, on stderr: arguments as the page has them."""
+    for one in found:
+        draft = f", draft {one.revision}" if one.revision > 1 else ""
+        click.echo(f"{one.approval_id[:8]} {printable(one.tool)}{draft}", err=True)
+        for field in one.fields:
+            flag = f"  ({field.flag}: {field.why})" if field.flag else ""
+            click.echo(printable(f"  {field.name}: {field.value}{flag}"), err=True)
 
 
 @approvals.command()

@@ -74,6 +74,7 @@ class Repl:
 
     def __init__(self, desk: Accountability) -> None:
         self._desk = desk
+        self._shown: dict[str, int] = {}  # which draft of which approval was shown here
         self._verbs: dict[str, Callable[[str], list[str]]] = {
             "/plan": self._plan,
             "/revise": self._revise,
@@ -103,7 +104,7 @@ class Repl:
         if not tool:
             return ["bot> Usage: /plan TOOL JSON"]
         made = self._desk.propose(Proposal(tool=tool, arguments=read_arguments(arguments or "{}")))
-        approval = made.approval
+        approval = self._note(made.approval)
         lasts = _span(approval.expires_ns - approval.created_ns)
         return [
             f"bot> Created pending action {_short(approval)} ({approval.tool})",
@@ -117,11 +118,17 @@ class Repl:
 
     def _repropose(self, rest: str) -> list[str]:
         approval_id, _, arguments = rest.partition(" ")
-        back = self._desk.repropose(approval_id, read_arguments(arguments or "{}"))
+        back = self._note(self._desk.repropose(approval_id, read_arguments(arguments or "{}")))
         return [f"bot> Reproposed {_short(back)} — draft {back.revision}"]
 
     def _approve(self, rest: str) -> list[str]:
-        return [f"bot> Approved {_short(self._desk.approve(rest))}"]
+        found = self._desk.approval(rest)
+        revision = self._shown.get(found.approval_id)
+        return [f"bot> Approved {_short(self._desk.approve(rest, revision=revision))}"]
+
+    def _note(self, shown: Approval) -> Approval:
+        self._shown[shown.approval_id] = shown.revision
+        return shown
 
     def _reject(self, rest: str) -> list[str]:
         approval_id, _, reason = rest.partition(" ")
@@ -139,7 +146,9 @@ class Repl:
             of_status = [one for one in found if one.status is status]
             if of_status:
                 lines.append(f"bot> {status.capitalize()}:")
-                lines += [f"{_short(one)} {one.tool} — {_json(one)}" for one in of_status]
+                lines += [
+                    f"{_short(self._note(one))} {one.tool} — {_json(one)}" for one in of_status
+                ]
         return lines
 
     def _events(self, _: str) -> list[str]:
