@@ -114,6 +114,7 @@ def _play(config: Config, golden: Settings, *, is_temporary: bool, exits: bool) 
         )
         click.echo(summary(doors, found, is_scripted=golden.is_scripted))
         if exits:
+            click.echo("\nThe server ends here, and its pages with it; without --exit they stay.")
             return
         click.echo("\nThe same in another terminal:")
         click.echo(f"  export HANSARD_DATA={shlex.quote(str(doors.data))}")
