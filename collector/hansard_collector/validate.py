@@ -130,7 +130,8 @@ def repair_span(span: Span) -> tuple[int, list[str]]:
         notes.append(f"{dropped} links with invalid ids were dropped")
     if span.dropped_attributes_count or any(e.dropped_attributes_count for e in span.events):
         flags |= SpanFlag.ATTRIBUTES_DROPPED
-        notes.append("the sender's SDK dropped attributes: the last ones of a span are missing")
+        if not span.dropped_attributes_count:  # else the step's dialect says how many
+            notes.append("the sender's SDK dropped attributes of events: the last ones are missing")
     if span.flags & _REMOTE_IS_KNOWN and span.flags & _PARENT_IS_REMOTE:
         flags |= SpanFlag.PARENT_REMOTE
     return flags, notes

@@ -118,3 +118,14 @@ def test_a_model_that_the_response_names_is_not_shown_as_asked_for(stored: Inges
 
     row = stored.one("SELECT request_model, response_model FROM call")
     assert row == (None, "gemini-2.5-flash-001")
+
+
+def test_a_span_whose_sender_dropped_attributes_says_so_once(stored: Ingesting) -> None:
+    cut = step(1, 0, "LLM")
+    cut.dropped_attributes_count = 3
+    stored.send(traces([cut], scope=AGENTS))
+
+    notes = stored.one("SELECT notes FROM span").split("\n")
+
+    [note] = [note for note in notes if "dropped" in note]
+    assert note.startswith("3 attributes were dropped by the sender's SDK")
