@@ -28,6 +28,7 @@ _GROUP_DIGITS = 32
 _FEW = 2000  # runs that may be read and sorted for one page
 _MANY = 20_000  # up to which common conditions are told from one another: 1 ms each
 _MAX_INTEGER = (1 << 63) - 1
+MOST_FILTERS = 100  # each has a link on the page that holds all others: N filters, N * N bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,14 @@ class RunFilter:
 
     def facets(self) -> list[tuple[str, tuple[str, ...]]]:
         return [(kind, values) for kind in FACET_KINDS if (values := getattr(self, kind))]
+
+
+def check_filters(count: int) -> None:
+    """Refuse more conditions than a list is worth narrowing by; raises BadQueryError."""
+    if count > MOST_FILTERS:
+        raise BadQueryError(
+            "filters", f"a list of runs takes at most {MOST_FILTERS} filters; {count:,} are given"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -342,3 +342,35 @@ def test_the_list_is_a_table_that_can_be_heard(client: TestClient, runs: RunMake
     known = {label.attributes.get("for") for label in page.all("label")}
     assert all("aria-label" in box.attributes or box["id"] in known for box in labelled)
     assert page.one(id="say")["aria-live"] == "polite"
+
+
+TOO_MANY = " list of runs takes at most 100 filters; 101 are given"
+
+
+@pytest.mark.parametrize("path", ["/", "/fragments/runs", "/fragments/runs/more", "/v1/runs"])
+@pytest.mark.parametrize("typed", [False, True])
+def test_a_list_takes_a_hundred_filters_and_says_so(
+    client: TestClient, runs: RunMaker, path: str, typed: bool
+) -> None:
+    runs.run("fix", model="m7")
+    if typed and path == "/v1/runs":
+        return  # words are words there
+    asked = [{"q": " ".join(f"model:m{n}" for n in range(many))} for many in (100, 101)]
+    if not typed:
+        asked = [{"model": [f"m{n}" for n in range(many)]} for many in (100, 101)]  # type: ignore[dict-item]  # several values
+    taken, refused = (client.get(path, params=one, headers=HTMX) for one in asked)
+
+    assert taken.status_code == 200, taken.text
+    assert "fix" in taken.text
+    assert refused.status_code == 400
+    assert TOO_MANY in refused.text
+
+
+def test_filters_of_several_kinds_count_together(client: TestClient, runs: RunMaker) -> None:
+    runs.run("fix", model="m7")
+    same = client.get("/", params={"model": ["m7"] * 500, "compare": ["a"] * 500})
+    mixed = {"model": [f"m{n}" for n in range(60)], "tool": [f"t{n}" for n in range(41)]}
+
+    assert same.status_code == 200
+    for path in ("/", "/v1/runs"):
+        assert TOO_MANY in client.get(path, params=mixed).text

@@ -16,7 +16,14 @@ from urllib.parse import urlencode
 
 from hansard_store.annotation_filters import ScoreWanted, read_scores, read_tags
 from hansard_store.errors import BadQueryError
-from hansard_store.run_filters import ANY_KIND, RUN_KINDS, RUN_STATUSES, RunFilter, parse_group
+from hansard_store.run_filters import (
+    ANY_KIND,
+    RUN_KINDS,
+    RUN_STATUSES,
+    RunFilter,
+    check_filters,
+    parse_group,
+)
 from hansard_web import format as figures
 
 NS_PER_MS: Final = 1_000_000
@@ -159,29 +166,32 @@ def read_state(pairs: Iterable[tuple[str, str]]) -> ListState:
     """Return the state of an address; what it does not know is left out.
 
     Conditions typed into the box (`q`) become terms, so they are shown as chips from then on.
+    Raises BadQueryError where there are too many.
     """
     terms: list[Term] = []
     words: list[str] = []
     others = {"sort": "", "cursor": ""}
-    compare: list[str] = []
+    compare: dict[str, None] = {}
     for key, value in pairs:
         if key == "q":
             typed, rest = parse_words(value)
             terms += typed
             words += rest
-        elif key == "compare" and value not in compare:
-            compare.append(value)
+        elif key == "compare":
+            compare.setdefault(value)
         elif key in others:
             others[key] = value
         elif key in KEYS and value:
             terms.append(Term(key, value))
+    given = dict.fromkeys(terms)
+    check_filters(len(given))
     state = ListState(
         words=" ".join(words),
         sort=others["sort"],
         cursor=others["cursor"],
-        compare=tuple(compare[-2:]),
+        compare=tuple(compare)[-2:],
     )
-    for term in dict.fromkeys(terms):
+    for term in given:
         state = replace(state.setting(term.key, term.value), cursor=state.cursor)
     return state
 

@@ -13,7 +13,7 @@ from decimal import Decimal, InvalidOperation
 
 from hansard_store.annotation_filters import read_scores, read_tags
 from hansard_store.errors import BadQueryError
-from hansard_store.run_filters import RunFilter, parse_group, parse_kind
+from hansard_store.run_filters import RunFilter, check_filters, parse_group, parse_kind
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 500
@@ -71,6 +71,8 @@ def run_filter_of(
     min_cost: str | None = None,
 ) -> RunFilter:
     """Return the filter of a list of runs; an empty value means that it was not given."""
+    several = (status, agent, model, tool, service, tag, score, attribute)
+    check_filters(sum(len(_given(values)) for values in several))
     return RunFilter(
         q=q.strip(),
         kind=parse_kind(kind),
@@ -98,7 +100,7 @@ def read_times(since: str | None, until: str | None) -> tuple[int | None, int | 
 
 
 def _given(values: Sequence[str]) -> tuple[str, ...]:
-    return tuple(value for value in values if value)
+    return tuple(dict.fromkeys(value for value in values if value))
 
 
 def _attribute(text: str) -> tuple[str, str | None]:
