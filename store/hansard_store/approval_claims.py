@@ -14,6 +14,8 @@ from typing import Any
 
 import apsw
 
+from hansard_store.accounting import hash_of_secret
+
 _ADD = """
 INSERT INTO approval_claim (approval_id, claim_id, state, holder, lease_ns, claimed_ns)
 VALUES (?, ?, 'claimed', ?, ?, ?)
@@ -50,26 +52,30 @@ class ClaimRow:
     claimed_ns: int
 
 
+def claim_key(claim_id: str) -> bytes:
+    """Return what is kept of a claim's id, 16 bytes of its hash.
+
+    The id is the right to report the result. Who reads the audit log, or the store, reads the key.
+    """
+    return hash_of_secret(claim_id)[:16]
+
+
 def add_claim(
     connection: apsw.Connection,
     approval_id: bytes,
-    claim_id: bytes,
+    claim_id: str,
     *,
     holder: str,
     lease_ns: int | None,
     now_ns: int,
 ) -> None:
     """Claim an approval; the table itself refuses a second claim."""
-    connection.execute(_ADD, (approval_id, claim_id, holder, lease_ns, now_ns))
+    connection.execute(_ADD, (approval_id, claim_key(claim_id), holder, lease_ns, now_ns))
 
 
 def find_claim(connection: apsw.Connection, claim_id: str) -> ClaimRow | None:
     """Return a claim by its id; None for what is none."""
-    try:
-        key = bytes.fromhex(claim_id)
-    except ValueError:
-        return None
-    row: Any = connection.execute(_OF_CLAIM, (key,)).fetchone()
+    row: Any = connection.execute(_OF_CLAIM, (claim_key(claim_id),)).fetchone()
     return None if row is None else ClaimRow(row[0].hex(), *row[1:])
 
 
@@ -84,7 +90,7 @@ def end_claim(
 ) -> bool:
     """Tell how it ended, also where that was believed unknown; False when it was told before."""
     told = {
-        "claim": bytes.fromhex(claim_id),
+        "claim": claim_key(claim_id),
         "state": "done" if is_ok else "failed",
         "now": now_ns,
         "result": result_ref,

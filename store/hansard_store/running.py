@@ -21,6 +21,7 @@ from hansard_store.accounting import (
 from hansard_store.approval_claims import (
     ClaimRow,
     add_claim,
+    claim_key,
     end_claim,
     find_claim,
     lose_claim,
@@ -79,7 +80,7 @@ def claim(work: Work, approval_id: str, bringing: Claiming) -> Claim | Refusal:
     add_claim(
         work.connection,
         approval.key,
-        bytes.fromhex(claim_id),
+        claim_id,
         holder=bringing.holder or this_process(),
         lease_ns=None if bringing.lease_ns is None else work.now_ns + bringing.lease_ns,
         now_ns=work.now_ns,
@@ -87,7 +88,7 @@ def claim(work: Work, approval_id: str, bringing: Claiming) -> Claim | Refusal:
     who = Who(Actor.AGENT, approval.agent or "")
     if RECEIPT in approval.policy.obligations:
         approval = _receipt(work, approval)
-    body = {"claim_id": claim_id, "arguments": approval.arguments_hash}
+    body = {"claim_id": claim_key(claim_id).hex(), "arguments": approval.arguments_hash}
     work.tell_of(EventType.ACTION_CLAIMED, who, approval, body=body)
     arguments = approval.arguments if bringing.arguments is None else dict(bringing.arguments)
     return Claim(claim_id, approvals.get(work.connection, approval.approval_id), arguments)
@@ -135,11 +136,12 @@ def finish(
         approval = approvals.change(work.connection, approval, undo=how_to_undo)
     contents = [] if told is None else [work.keeper.content("error", told)]
     who = Who(Actor.TOOL, approval.tool)
-    body: Json = {"claim_id": claim_id, "ok": is_ok, "result_ref": ref}
+    key = claim_key(claim_id).hex()
+    body: Json = {"claim_id": key, "ok": is_ok, "result_ref": ref}
     body["result"] = None if result_digest is None else work.keeper.reference(result_digest)
     work.tell_of(EventType.ACTION_EXECUTED, who, approval, body=body, contents=contents)
     if not is_ok:
-        work.tell_of(EventType.FAILURE, who, approval, body={"claim_id": claim_id})
+        work.tell_of(EventType.FAILURE, who, approval, body={"claim_id": key})
     return approvals.get(work.connection, found.approval_id)
 
 
@@ -366,7 +368,7 @@ def _too_late(work: Work, approval: Approval, claim_id: str, *, is_ok: bool) -> 
         EventType.FAILURE,
         Who(Actor.TOOL, approval.tool),
         approval,
-        body={"claim_id": claim_id, "ok": is_ok},
+        body={"claim_id": claim_key(claim_id).hex(), "ok": is_ok},
         contents=[work.keeper.content("error", error)],
     )
     short = approval.approval_id[:8]
