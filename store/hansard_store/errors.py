@@ -110,6 +110,18 @@ class StoreReplacedError(StoreBusyError):
         )
 
 
+class PolicyAlteredError(StoreBusyError):
+    """The rules in force are not as Hansard wrote them: nothing is decided by them."""
+
+    code = "policy_altered"
+
+    def __init__(self, number: int) -> None:
+        super().__init__(
+            f"version {number} of the policy's rules was altered by something other than Hansard; "
+            "put the rules again (`hansard policy rules put`)"
+        )
+
+
 class NoSpaceError(StoreError):
     """The disk has not enough room for what was asked."""
 

@@ -16,8 +16,9 @@ import orjson
 
 from hansard_compiler.calls import Json
 from hansard_compiler.policy_rules import RuleSet
+from hansard_store.audit.seal_marks import is_altered, is_removed
 from hansard_store.database import DataFolder, open_for_accountability, transaction
-from hansard_store.errors import VersionConflictError
+from hansard_store.errors import PolicyAlteredError, VersionConflictError
 
 Source = Literal["api", "file"]
 
@@ -31,8 +32,17 @@ ORDER BY id DESC LIMIT :limit
 """
 _ONE = "SELECT id, time_ns, source, actor, hash FROM policy_version WHERE id = ?"
 _SETS = "SELECT document FROM policy_rule_set WHERE policy = ? ORDER BY position"
+# No number comes again, also where somebody removed the version that had it.
 _ADD_VERSION = """
-INSERT INTO policy_version (time_ns, source, actor, hash) VALUES (?, ?, ?, ?) RETURNING id
+INSERT INTO policy_version (id, time_ns, source, actor, hash)
+SELECT 1 + coalesce(max(number), 0), ?, ?, ?, ? FROM (
+  SELECT id AS number FROM policy_version
+  UNION ALL
+  SELECT CAST(row_key AS INTEGER) FROM seal_row WHERE table_name = 'policy_version'
+  UNION ALL
+  SELECT CAST(row_key AS INTEGER) FROM seal_due WHERE table_name = 'policy_version'
+)
+RETURNING id
 """
 _ADD_SET = """
 INSERT INTO policy_rule_set (policy, position, name, version, hash, document)
@@ -143,7 +153,8 @@ def put_policy(
             found = latest.id if latest else 0
             if expected is not None and expected != found:
                 raise VersionConflictError("policy", expected=expected, found=found)
-            if latest is not None and (latest.hash, latest.actor) == (policy_hash, actor):
+            is_equal = latest is not None and (latest.hash, latest.actor) == (policy_hash, actor)
+            if latest is not None and is_equal and not _is_altered(connection, latest.id):
                 return latest
             row = (now_ns, source, actor, policy_hash)
             number = int(connection.execute(_ADD_VERSION, row).get)
@@ -151,6 +162,28 @@ def put_policy(
         return PolicyVersion(number, *row)
     finally:
         connection.close()
+
+
+def check_unaltered(folder: DataFolder, number: int) -> None:
+    """Raise PolicyAlteredError where the rules of the latest version were altered by hand.
+
+    Also where a rule set of it, or a later version, was removed.
+    """
+    connection = open_for_accountability(folder)
+    try:
+        if _is_altered(connection, number):
+            raise PolicyAlteredError(number)
+    finally:
+        connection.close()
+
+
+def _is_altered(connection: apsw.Connection, number: int) -> bool:
+    return (
+        is_altered(connection, "policy_version", "id", number)
+        or is_altered(connection, "policy_rule_set", "policy", number)
+        or is_removed(connection, "policy_version", since=number)
+        or is_removed(connection, "policy_rule_set", since=number)
+    )
 
 
 def _add_sets(connection: apsw.Connection, number: int, sets: Sequence[GivenSet]) -> None:

@@ -2,7 +2,7 @@
 
 Files are looked at before every check, and read again when they changed. A file that cannot be used
 leaves what was in force before, and says so; at start there is nothing before, so the server does
-not start.
+not start. Stored rules that something other than Hansard altered decide nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,10 +24,11 @@ from hansard_compiler.policy_errors import PolicyRuleError
 from hansard_compiler.policy_files import read_document, shipped_document
 from hansard_compiler.policy_rules import parse_rule_set
 from hansard_store.database import DataFolder
-from hansard_store.errors import StoreError
+from hansard_store.errors import PolicyAlteredError, StoreError
 from hansard_store.policies import (
     GivenSet,
     PolicyVersion,
+    check_unaltered,
     latest_policy,
     put_policy,
     rule_sets_of,
@@ -47,7 +48,7 @@ class InForce:
     put: tuple[GivenSet, ...]  # through the API
     put_version: PolicyVersion | None
     read: tuple[tuple[str, GivenSet], ...]  # from files: path and set
-    problem: str | None = None  # why a file, as it is now, is not in force
+    problem: str | None = None  # why a file, or what was put, as it is now, is not in force
 
     @property
     def version(self) -> int:
@@ -69,20 +70,46 @@ class PolicyBook:
         self._lock = threading.Lock()
         self._stamps: tuple[_Stamp | None, ...] = ()
         self._current = InForce(Policy(), (), None, ())
+        self._held: int | None = None  # the version that was held against its seals
         if files:
             self._current = self._made(self._put_sets(), self._read_files())
             self._note_files(self._current)
 
     def in_force(self) -> InForce:
-        """Return what is in force now. Raises StoreError where the store cannot be read."""
+        """Return what is in force now.
+
+        Raises PolicyAlteredError, and StoreError where the store cannot be read.
+        """
         with self._lock:
-            with self._read() as connection:
-                latest = latest_policy(connection, "api")
-            stamps = tuple(_stamp(path) for path in self._files)
-            is_same_put = latest == self._current.put_version
-            if not is_same_put or stamps != self._stamps:
-                self._renew(stamps, is_same_put=is_same_put)
-            return self._current
+            current = self._looked_at()
+            if current.version != self._held:
+                self._hold(current.version)
+                self._held = current.version
+            return current
+
+    def shown(self) -> InForce:
+        """Return what there is; with its problem where it is not in force, as it was altered."""
+        try:
+            return self.in_force()
+        except PolicyAlteredError as error:
+            return replace(self._current, problem=str(error))
+
+    def _hold(self, version: int) -> None:
+        try:
+            check_unaltered(self._folder, version)
+        except PolicyAlteredError as error:
+            _log.error("%s", error)
+            raise
+
+    def _looked_at(self) -> InForce:
+        """Return what the store and the files say now, altered or not."""
+        with self._read() as connection:
+            latest = latest_policy(connection, "api")
+        stamps = tuple(_stamp(path) for path in self._files)
+        is_same_put = latest == self._current.put_version
+        if not is_same_put or stamps != self._stamps:
+            self._renew(stamps, is_same_put=is_same_put)
+        return self._current
 
     def replace(self, sets: Sequence[GivenSet], *, expected: int | None, actor: str) -> InForce:
         """Put rule sets in force in place of those that were put before, and return all of it.
@@ -90,7 +117,8 @@ class PolicyBook:
         Raises PolicyRuleError where they cannot be used together with the files' sets, and
         VersionConflictError where somebody was first.
         """
-        files = self.in_force().read
+        with self._lock:
+            files = self._looked_at().read
         policy = Policy([one.read for one in (*sets, *(given for _, given in files))])
         put_policy(
             self._folder,

@@ -44,6 +44,7 @@ _TOUCHED: Final = "hansard_touched"
 # Of these it is asked whether a row is as Hansard wrote it, before anything follows from it.
 _ASKED: Final = (
     "approval", "approval_claim", "principal_token", "browser_session", "sign_in_link",
+    "policy_version", "policy_rule_set",
 )  # fmt: skip
 _LAST: Final = f"coalesce((SELECT value FROM setting WHERE name = '{LAST_SEAL}'), 0)"
 _HAS_SEALS: Final = "SELECT 1 FROM sqlite_schema WHERE name = 'seal_due'"
@@ -157,6 +158,15 @@ def is_altered(connection: apsw.Connection, table: str, column: str, value: Any)
     return connection.execute(sql, (value,)).get is not None
 
 
+def is_removed(connection: apsw.Connection, table: str, *, since: int) -> bool:
+    """Return whether a row whose key begins with that number, or a later one, was removed.
+
+    For tables of `_ASKED` whose rows Hansard itself never removes.
+    """
+    sql = f'SELECT 1 FROM temp."removed_{table}" WHERE CAST(row_key AS INTEGER) >= ? LIMIT 1'
+    return connection.execute(sql, (since,)).get is not None
+
+
 def read_marks(connection: apsw.Connection, leaves: Leaves, *, most: int) -> list[Mark]:
     """Return marks in their order."""
     return [
@@ -209,6 +219,10 @@ def _asking(table: Marked) -> str:
     return (
         f'CREATE TEMP VIEW "altered_{table.name}" AS '
         f'SELECT t.* FROM main."{table.name}" AS t WHERE NOT {_FITS}({given});'
+        f'CREATE TEMP VIEW "removed_{table.name}" AS SELECT row_key FROM '
+        f"(SELECT row_key FROM seal_row WHERE table_name = '{table.name}'"
+        f" UNION SELECT row_key FROM seal_due WHERE table_name = '{table.name}')"
+        f' WHERE row_key NOT IN (SELECT {of} FROM main."{table.name}" AS t);'
     )
 
 

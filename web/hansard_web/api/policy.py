@@ -71,7 +71,7 @@ def explain_policy(desk: PolicyDeskDep, asked: AskPolicy) -> Answer:
 @router.get("/v1/policy/rules", response_class=Answer, responses=answers("policy_models.Rules"))
 def rules_in_force(desk: PolicyDeskDep) -> Answer:
     """Return the rule sets in force; the ETag is the version that whoever replaces them names."""
-    return _rules_answer(desk.book.in_force())
+    return _rules_answer(desk.book.shown())
 
 
 @router.put("/v1/policy/rules", response_class=Answer, responses=answers("policy_models.Rules"))

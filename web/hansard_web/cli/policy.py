@@ -133,7 +133,7 @@ def list_rules(*, as_json: bool, **told: Any) -> None:
     """
     _, book, close = _book(told)
     try:
-        body = rules_body(book.in_force())
+        body = rules_body(book.shown())
     finally:
         close()
     if as_json:

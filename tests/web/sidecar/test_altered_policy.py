@@ -1,0 +1,93 @@
+"""Rules that somebody altered in the database decide nothing, also after a restart."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any, Final
+
+import apsw
+import pytest
+from starlette.testclient import TestClient
+
+from hansard_store.audit.sealer import seal
+from hansard_store.database import DataFolder, open_for_maintenance
+from hansard_store.verify import verify_store
+from tests.signing import add_token, bearer
+from tests.store.by_hand import triggers_dropped
+from tests.web.conftest import MakeClient
+from tests.web.principals.conftest import folder_of
+
+Json = dict[str, Any]
+ASK: Final[Json] = {"tool": {"name": "rm", "effect": "write", "arguments": {"path": "build"}}}
+ALTERED: Final = {
+    "an effect": "UPDATE policy_rule_set SET document = replace(document, 'deny', 'allow')",
+    "a rule set removed": "DELETE FROM policy_rule_set WHERE policy = 2",
+    "the version removed": "DELETE FROM policy_version WHERE id = 2",
+    "all versions removed": "DELETE FROM policy_version",
+    "a version made up": (
+        "INSERT INTO policy_version SELECT 3, time_ns, source, actor, 'x' FROM policy_version"
+        " WHERE id = 1"
+    ),
+}
+
+
+def rules(effect: str) -> Json:
+    rule = {"id": "writes", "name": "writes", "effect": effect}
+    return {"schema_version": 1, "name": "mine", "version": "1", "rules": [rule]}
+
+
+def put(client: TestClient, effect: str) -> Json:
+    admin = bearer(add_token(folder_of(client), f"ana-{effect}", "admin"))
+    version = client.get("/v1/policy/rules").json()["version"]
+    body = {"rule_sets": [rules(effect)], "version": version}
+    answer = client.put("/v1/policy/rules", json=body, headers=admin)
+    assert answer.status_code in (200, 503), answer.text
+    made: Json = answer.json()
+    return made
+
+
+def alter(folder: DataFolder, sql: str) -> None:
+    with closing(apsw.Connection(str(folder.database))) as plain, triggers_dropped(plain):
+        plain.pragma("foreign_keys", False)
+        plain.execute(sql)
+        assert plain.changes()
+
+
+@pytest.mark.parametrize("sealed", [False, True], ids=["fresh", "sealed"])
+@pytest.mark.parametrize("altered", ALTERED)
+def test_altered_rules_decide_nothing_until_they_are_put_again(
+    make_client: MakeClient, altered: str, sealed: bool
+) -> None:
+    first = make_client()
+    put(first, "allow")
+    put(first, "deny")
+    assert first.post("/v1/policy/check", json=ASK).json()["effect"] == "deny"
+    folder = folder_of(first)
+    if sealed:
+        with closing(open_for_maintenance(folder)) as connection:
+            assert seal(connection, folder.key())
+    alter(folder, ALTERED[altered])
+
+    restarted = make_client()
+    checked = restarted.post("/v1/policy/check", json=ASK)
+    asked = restarted.post("/v1/approvals", json={"tool": "rm", "arguments": {"path": "build"}})
+
+    assert (checked.status_code, checked.json()["error"]["code"]) == (503, "policy_altered")
+    assert (asked.status_code, asked.json()["error"]["code"]) == (503, "policy_altered")
+    with closing(open_for_maintenance(folder)) as connection:
+        seal(connection, folder.key())
+    named = {one.table for one in verify_store(folder).findings}
+    assert named & {"policy_version", "policy_rule_set"}, named
+    assert restarted.get("/v1/approvals").json()["items"] == []
+
+
+def test_rules_that_are_put_again_are_in_force(make_client: MakeClient) -> None:
+    first = make_client()
+    put(first, "deny")
+    alter(folder_of(first), ALTERED["an effect"])
+    restarted = make_client()
+    assert restarted.post("/v1/policy/check", json=ASK).status_code == 503
+
+    put(restarted, "deny")
+
+    assert restarted.post("/v1/policy/check", json=ASK).json()["effect"] == "deny"
