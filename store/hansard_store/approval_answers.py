@@ -9,8 +9,8 @@ from hansard_compiler.calls import Json
 from hansard_store.accounting import SYSTEM
 from hansard_store.approval_records import Approval, Draft, Execution, Field
 from hansard_store.approval_states import Status
-from hansard_store.event_types import ChainReport, Head, StoredEvent
-from hansard_store.principals.model import CLAIMED
+from hansard_store.event_types import Actor, ChainReport, Head, StoredEvent
+from hansard_store.principals.model import AUTHENTICATED, CLAIMED, is_same
 from hansard_store.stored_json import json_of
 from hansard_store.times import time_text
 
@@ -92,6 +92,18 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
+def is_claimed(event: StoredEvent) -> bool:
+    """Whether nobody proved the name of an event: a program gave it, or a person's own terminal."""
+    try:
+        body = json_of(event.body)
+    except ValueError:
+        return True
+    method = body.get("auth_method") if isinstance(body, dict) else None
+    if method is None or event.actor == Actor.SYSTEM:
+        return False
+    return method not in AUTHENTICATED or not is_same(str(body.get("principal")), event.who)
+
+
 def event_json(event: StoredEvent) -> Json:
     """Return an event; `contents` are the drafts and notes that its body refers to."""
     run_id = event.trace_id.hex() if event.trace_id else None
@@ -102,6 +114,7 @@ def event_json(event: StoredEvent) -> Json:
         "type": event.type,
         "actor": event.actor,
         "who": event.who,
+        "is_claimed": is_claimed(event),
         "action": event.action,
         "source": event.source,
         "subject": event.subject,

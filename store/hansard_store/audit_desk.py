@@ -227,7 +227,7 @@ class AuditDesk:
         """
         return self._write(
             lambda work: telling.tell_tool(
-                work, tool, agent=agent, call_id=call_id, arguments=arguments, **told
+                work, tool, agent=self._agent(agent), call_id=call_id, arguments=arguments, **told
             ),
             in_full=told.get("effect") != "read",
         )
@@ -244,7 +244,13 @@ class AuditDesk:
         """Log a tool's result: `result` (kept as a keyed hash), `result_ref`, `error`, as above."""
         return self._write(
             lambda work: telling.tell_tool(
-                work, tool, agent=agent, call_id=call_id, returned=True, is_ok=ok, **told
+                work,
+                tool,
+                agent=self._agent(agent),
+                call_id=call_id,
+                returned=True,
+                is_ok=ok,
+                **told,
             ),
             in_full=told.get("effect") != "read",
         )
@@ -268,29 +274,31 @@ class AuditDesk:
         )
 
     def failed(self, action: str, error: str, *, agent: str | None = None, **told: Any) -> int:
-        """Log a failure: `subject`, `run_id`, `step_id`, `time_ns`."""
-        who = self._agent(agent) if agent else Who(Actor.SYSTEM)
+        """Log a failure: `subject`, `run_id`, `step_id`, `time_ns`; Hansard's without agent."""
+        who = Who(Actor.SYSTEM) if agent is None else self._agent(agent)
         return self._write(
             lambda work: telling.tell_failure(work, action, who=who, error=error, **told)
         )
 
-    def receipt(self, tool: str, arguments: Mapping[str, Any], **told: Any) -> str:
+    def receipt(
+        self, tool: str, arguments: Mapping[str, Any], *, agent: str | None = None, **told: Any
+    ) -> str:
         """Store the receipt that policy demands, durably, and return its reference.
 
         Raises StoreBusyError when it cannot be: then the action may not be done.
         """
-        told.setdefault("agent", None)
+        who = self._agent(agent)
         return self._write(
-            lambda work: telling.tell_receipt(work, tool, arguments=arguments, **told)
+            lambda work: telling.tell_receipt(work, tool, agent=who, arguments=arguments, **told)
         )
 
     # ---- the inside
 
     def _person(self, name: str) -> Who:
-        return Who(Actor.ME, self.keeper.brief(name))
+        return Who(Actor.ME, self.keeper.brief(name), self._authority.principal)
 
     def _agent(self, name: str | None) -> Who:
-        return Who(Actor.AGENT, self.keeper.brief(name or ""))
+        return Who(Actor.AGENT, self.keeper.brief(name or ""), self._authority.principal)
 
     def _requester(self, name: str | None) -> Who:
         return self._authority.requester(self.keeper.brief(name or ""))

@@ -268,7 +268,8 @@ class MemoryBook:
             "stands": stands,
             "approval_id": new.approval_id,
         }
-        by = Who(Actor.AGENT, self._keeper.clean_text(asked.by or asked.agent or ""))
+        name = self._keeper.clean_text(asked.by or asked.agent or "")
+        by = Who(Actor.AGENT, name, self._authority.principal)
         key = None if permit is None else permit.approval.key
         self._tell(connection, kind, made.memory_id, who, by, body, approval_key=key)
         memory = self._one(connection, made.id, now_ns=now_ns)

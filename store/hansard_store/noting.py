@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hansard_store.approval_errors import BadProposal
-from hansard_store.event_types import EventType
+from hansard_store.event_types import Actor, EventType
 from hansard_store.facade import Accountability
+from hansard_store.principals.model import looks_like
 
 # Of the approvals' own events none may be told: they are written with what they tell of.
 TOLD_TYPES: Final = (
@@ -19,11 +20,14 @@ TOLD_TYPES: Final = (
     EventType.TOOL_RETURNED,
     EventType.FAILURE,
 )
+RESERVED_ACTORS: Final = (Actor.SYSTEM, Actor.ME)
+_RESERVED_NAMES: Final = ("hansard", "system")
 _OF_RUN: Final = ("run_id", "step_id")
 
 
 def note_event(desk: Accountability, told: Mapping[str, Any]) -> int:
     """Append an event and return its number; it is on disk then. Raises BadProposal."""
+    _refuse_reserved(told)
     match told.get("type"):
         case EventType.TOOL_CALLED:
             more = _given(told, "agent", "call_id", "effect", "approval_id", "time_ns", *_OF_RUN)
@@ -51,11 +55,23 @@ def note_event(desk: Accountability, told: Mapping[str, Any]) -> int:
             ref = desk.receipt(_needed(told, "tool"), told.get("arguments") or {}, **more)
             return int(ref.partition(":")[2])
         case EventType.FAILURE:
-            more = _given(told, "agent", "subject", "time_ns", *_OF_RUN)
+            more = _given(told, "subject", "time_ns", *_OF_RUN)
+            more["agent"] = _name(told, "agent")  # never nobody's, which is Hansard's own
             action = told.get("action") or _needed(told, "tool")
             return desk.failed(action, _name(told, "error"), **more)
     known = ", ".join(TOLD_TYPES)
     raise BadProposal("type", f"programs tell {known}; not {told.get('type')!r}")
+
+
+def _refuse_reserved(told: Mapping[str, Any]) -> None:
+    """Raise BadProposal where a program speaks as Hansard, or as a person who acts."""
+    if told.get("actor") in RESERVED_ACTORS:
+        raise BadProposal(
+            "actor", f"events of the actor {told['actor']!r} are written by Hansard alone"
+        )
+    for name in ("agent", "by"):
+        if any(looks_like(_name(told, name), one) for one in _RESERVED_NAMES):
+            raise BadProposal(name, f"{_name(told, name)[:80]!r} is a name of Hansard's own")
 
 
 def _given(told: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def tell_tool(
     work: Work,
     tool: str,
     *,
-    agent: str | None,
+    agent: Who,
     call_id: str | None,
     arguments: Mapping[str, Any] | None = None,
     returned: bool = False,
@@ -57,7 +57,7 @@ def tell_tool(
 ) -> int:
     """Log a tool call before it is made, or after it returned."""
     tool = work.keeper.name("tool", tool)
-    who = Who(Actor.TOOL, tool) if returned else Who(Actor.AGENT, work.keeper.brief(agent or ""))
+    who = Who(Actor.TOOL, tool, agent.principal) if returned else agent
     call_id = None if call_id is None else work.keeper.brief(call_id)
     body: dict[str, Any] = {"call_id": call_id, "effect": effect, "approval_id": approval_id}
     if returned:
@@ -109,7 +109,7 @@ def tell_receipt(
     work: Work,
     tool: str,
     *,
-    agent: str | None,
+    agent: Who,
     arguments: Mapping[str, Any],
     rule_ids: tuple[str, ...] = (),
     run_id: str | None = None,
@@ -123,7 +123,7 @@ def tell_receipt(
     }
     seq = work.tell(
         EventType.ACTION_RECEIPTED,
-        Who(Actor.AGENT, work.keeper.brief(agent or "")),
+        agent,
         action=tool,
         subject=f"tool:{tool}",
         body=body,

@@ -143,7 +143,7 @@ def test_a_secret_reaches_no_byte_of_the_store(tmp_path: Path, mode: str) -> Non
         found = made.approval.approval_id
         desk.revise(found, note=f"not {SECRET}", by="ann")
         desk.repropose(found, {**exact, "to": "bob@company.com"})
-        desk.approve(found, by="ann")
+        desk.approve(found, by="ann", revision=2)
         claim = desk.claim(found, {**exact, "to": "bob@company.com"})
         desk.finish(claim, ok=False, error=f"refused {SECRET}")
         desk.failed("send", f"with {SECRET}")

@@ -28,7 +28,7 @@ def fill(client: TestClient) -> str:
     asked = ask(store)
     store.revise(asked.approval_id, note="Cheaper.", by="Noor")
     redraft(store, asked, amount=1)
-    store.approve(asked.approval_id, by="Noor")
+    store.approve(asked.approval_id, by="Noor", revision=2)
     store.tool_called("get_quote", {"id": 1}, agent="mender")
     return asked.approval_id
 

@@ -53,7 +53,7 @@ def deciding(store: Desk) -> Iterator[None]:
         while not is_over.wait(0.002):
             for one in store.store.approvals():
                 if one.status == "awaiting":
-                    store.store.approve(one.approval_id, by="ana")
+                    store.store.approve(one.approval_id, by="ana", revision=one.revision)
 
     thread = threading.Thread(target=decide)
     thread.start()
@@ -276,7 +276,7 @@ def test_a_loop_that_runs_is_not_held_up_and_nothing_is_claimed(
             if waiting.status == "revised":
                 continue
             if waiting.status == "awaiting":
-                store.store.approve(one.identity, by="ana")
+                store.store.approve(one.identity, by="ana", revision=waiting.revision)
             async with one.gate:
                 await approvals.arun(one.identity)
             ended(one)

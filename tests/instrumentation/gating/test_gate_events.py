@@ -158,7 +158,7 @@ def is_sent_back(story: Story) -> None:
             asyncio.run(approvals.arepropose(identity, {"to": "bob"}))
         else:
             approvals.repropose(identity, {"to": "bob"})
-        approvals.approve(identity, by="ana")
+        approvals.approve(identity, by="ana", revision=2)
     story.run(identity)
 
 

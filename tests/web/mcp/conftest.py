@@ -35,7 +35,7 @@ class Office:
     def reader(self) -> Speaker:
         return Speaker(self.url, READER)
 
-    def decide(self, approval_id: str, decision: str, **body: str) -> None:
+    def decide(self, approval_id: str, decision: str, **body: str | int) -> None:
         answer = self.stage.post(f"/v1/approvals/{approval_id}/{decision}", {"by": "kim", **body})
         assert answer.status_code == 200, answer.text
 

@@ -187,7 +187,7 @@ def test_an_action_that_was_sent_back_comes_again_with_a_new_draft(office: Offic
 
     unchanged = office.reader.call("remember_fact", **same).answer
     changed = office.reader.call("remember_fact", **{**same, "content": "SQLite 3.53."}).answer
-    office.decide(first["approval_id"], "approve")
+    office.decide(first["approval_id"], "approve", revision=2)
     ran = office.reader.call("remember_fact", **{**same, "content": "SQLite 3.53."}).answer
 
     assert (unchanged["approval"]["status"], unchanged["note"]) == ("revised", "say which version")

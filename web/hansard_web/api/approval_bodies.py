@@ -287,6 +287,9 @@ class NoteEvent(BaseModel):
 
     schema_version: Literal["1"] = "1"
     type: Annotated[str, WithJsonSchema({"type": "string", "enum": list(TOLD_TYPES)})]
+    actor: Literal["agent", "tool"] | None = Field(
+        default=None, description="the type says who it was; `me` and `system` are refused"
+    )
     tool: Name | None = None
     action: Name | None = None
     subject: Name | None = None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hansard_store.approval_answers import is_claimed
 from hansard_store.event_types import Actor, EventType, StoredEvent
 from hansard_store.step_queries import StepSkeleton
 from hansard_store.stored_json import json_of
@@ -29,6 +30,7 @@ class EventRow:
     actor: str
     icon: str
     who: str
+    is_claimed: bool  # a program gave the name
     type: str
     is_bad: bool
     say: str
@@ -55,6 +57,7 @@ def event_row(event: StoredEvent, steps: Mapping[str, StepSkeleton] = _NO_STEPS)
         actor=event.actor,
         icon=_ICONS.get(event.actor, "system"),  # type: ignore[call-overload]  # an Actor is a str
         who=one_line(event.who, 60),
+        is_claimed=is_claimed(event),
         type=event.type,
         is_bad=event.type in _BAD or body.get("ok") is False,
         say=_say(event, body),

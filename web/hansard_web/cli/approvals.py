@@ -15,6 +15,7 @@ from hansard_store.approval_answers import (
     approval_json,
     decided_method,
     event_json,
+    is_claimed,
     progress_text,
 )
 from hansard_store.approval_records import (
@@ -404,5 +405,5 @@ def _print(found: Approval, events: list[StoredEvent], memories: list[str]) -> N
             print_lines([f"  sent back by {draft.note_by}: {draft.note}"])
     print_lines([""])
     for event in events:
-        who = f"{event.actor} {event.who}".rstrip()
+        who = f"{event.actor} {event.who}".rstrip() + (" (claimed)" if is_claimed(event) else "")
         print_lines([f"{event.seq:>6}  {day_time(event.time_ns)}  {event.type} by {who}"])

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from hansard_store.approval_answers import event_json, head_json, report_json
+from hansard_store.approval_answers import event_json, head_json, is_claimed, report_json
 from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.event_types import EventFilter, Head, StoredEvent
 from hansard_store.facade import Accountability
@@ -217,7 +217,7 @@ def _find_run(data: str | None, text: str) -> bytes:
 
 
 def _row(event: StoredEvent) -> list[str]:
-    by = f"{event.actor} {event.who}".rstrip()
+    by = f"{event.actor} {event.who}".rstrip() + (" (claimed)" if is_claimed(event) else "")
     note = next((str(event.contents[name]) for name in ("note", "reason", "error")
                  if name in event.contents), "")  # fmt: skip
     about = f"{event.subject} — {note!r}" if note else event.subject

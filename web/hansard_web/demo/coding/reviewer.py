@@ -75,7 +75,7 @@ class Reviewer(threading.Thread):
         patch = approval["arguments"].get("new")
         is_good = patch is None or "round_cents(" in patch or approval["revision"] > 1
         if is_good:
-            decided = self._api.post(f"{path}/approve", {})
+            decided = self._api.post(f"{path}/approve", {"revision": approval["revision"]})
         else:
             decided = self._api.post(f"{path}/revise", {"note": NOTE})
         self._on_decision("approved" if is_good else "sent back", decided)
