@@ -177,6 +177,20 @@ def check_unaltered(folder: DataFolder, number: int) -> None:
         connection.close()
 
 
+def policy_problem(folder: DataFolder) -> str | None:
+    """Return why nothing is decided by the rules that were put, None where they hold.
+
+    Raises StoreError where the store cannot be opened.
+    """
+    connection = open_for_accountability(folder)
+    try:
+        latest = latest_policy(connection, "api")
+        number = latest.id if latest else 0
+        return str(PolicyAlteredError(number)) if _is_altered(connection, number) else None
+    finally:
+        connection.close()
+
+
 def _is_altered(connection: apsw.Connection, number: int) -> bool:
     return (
         is_altered(connection, "policy_version", "id", number)

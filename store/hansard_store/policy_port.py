@@ -15,7 +15,7 @@ from hansard_compiler.policy_facts import PolicyContext, ToolFacts
 from hansard_compiler.policy_rules import Effect, parse_rule_set
 from hansard_store.approval_records import PolicyNote
 from hansard_store.database import DataFolder
-from hansard_store.policies import latest_policy, rule_sets_of
+from hansard_store.policies import check_unaltered, latest_policy, rule_sets_of
 from hansard_store.policy_checks import record_check
 from hansard_store.policy_records import CheckKeeper
 
@@ -82,10 +82,14 @@ class StoredPolicy:
         self._folder = folder
         self._connect = connect
         self._keeper = keeper
-        self._read: tuple[int, Policy] | None = None  # replaced whole: threads may share it
+        # The version that was read and its rules; replaced whole, as threads may share it.
+        self._read: tuple[int, Policy | None] | None = None
 
     def __call__(self, asked: PolicyQuestion) -> PolicyNote:
-        """Decide by the rules in force; where there are none, nobody was asked."""
+        """Decide by the rules in force; where there are none, nobody was asked.
+
+        Raises PolicyAlteredError where something other than Hansard altered them.
+        """
         policy = self._in_force()
         if policy is None:
             return PolicyNote(facts=asked.facts)
@@ -102,13 +106,13 @@ class StoredPolicy:
     def _in_force(self) -> Policy | None:
         connection = self._connect()
         latest = latest_policy(connection, "api")
-        if latest is None:
-            return None
+        number = latest.id if latest else 0
         read = self._read
-        if read is None or read[0] != latest.id:
-            documents = rule_sets_of(connection, latest.id)
-            read = latest.id, Policy([parse_rule_set(one) for one in documents])
-            self._read = read
+        if read is None or read[0] != number:
+            check_unaltered(self._folder, number)
+            documents = rule_sets_of(connection, number)
+            rules = Policy([parse_rule_set(one) for one in documents]) if latest else None
+            read = self._read = number, rules
         return read[1]
 
 

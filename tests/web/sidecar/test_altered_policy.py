@@ -9,9 +9,13 @@ import apsw
 import pytest
 from starlette.testclient import TestClient
 
+from hansard_store.approval_records import Proposal
 from hansard_store.audit.sealer import seal
 from hansard_store.database import DataFolder, open_for_maintenance
+from hansard_store.errors import PolicyAlteredError
+from hansard_store.facade import Accountability
 from hansard_store.verify import verify_store
+from hansard_web.cli.checks import Level, check_policy
 from tests.signing import add_token, bearer
 from tests.store.by_hand import triggers_dropped
 from tests.web.conftest import MakeClient
@@ -79,6 +83,25 @@ def test_altered_rules_decide_nothing_until_they_are_put_again(
     named = {one.table for one in verify_store(folder).findings}
     assert named & {"policy_version", "policy_rule_set"}, named
     assert restarted.get("/v1/approvals").json()["items"] == []
+
+
+def test_a_program_with_the_store_at_hand_is_refused_and_health_and_doctor_name_it(
+    make_client: MakeClient,
+) -> None:
+    client = make_client()
+    put(client, "deny")
+    folder = folder_of(client)
+    before = client.get("/health").text
+    alter(folder, ALTERED["an effect"])
+
+    with Accountability(folder) as program, pytest.raises(PolicyAlteredError):
+        program.propose(Proposal("rm", {"path": "build"}))
+    restarted = make_client()
+
+    assert "What asks policy is refused" not in before
+    assert "What asks policy is refused" in restarted.get("/health").text
+    [named] = check_policy(folder)
+    assert (named.level, named.what) == (Level.FAIL, "policy")
 
 
 def test_rules_that_are_put_again_are_in_force(make_client: MakeClient) -> None:

@@ -24,7 +24,9 @@ from hansard_compiler.errors import HansardError
 from hansard_store.audit.anchors import copy_folder, store_id
 from hansard_store.audit.schema import alterations
 from hansard_store.database import DataFolder
+from hansard_store.errors import StoreError
 from hansard_store.ledger_queries import ledger_totals, list_refusals
+from hansard_store.policies import policy_problem
 from hansard_store.transcript_queries import decode_all
 from hansard_web import format as fmt
 from hansard_web.cli.offline import prove_offline
@@ -190,6 +192,18 @@ def check_store(folder: DataFolder) -> Iterator[Finding]:
             "refused",
             f"last at {fmt.day_time(last.time_ns)} UTC: {last.message} (/health lists more)",
         )
+
+
+def check_policy(folder: DataFolder) -> Iterator[Finding]:
+    """Whether the rules of policy are as they were put."""
+    if not folder.database.exists():
+        return
+    try:
+        problem = policy_problem(folder)
+    except StoreError:
+        return  # the store's own line says why it cannot be opened
+    if problem is not None:
+        yield Finding(Level.FAIL, "policy", f"{problem}; until then what asks policy is refused")
 
 
 def check_rebuild(folder: DataFolder) -> Iterator[Finding]:

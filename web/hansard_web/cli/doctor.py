@@ -29,6 +29,7 @@ from hansard_web.cli.checks import (
     check_heads,
     check_instrumentors,
     check_offline,
+    check_policy,
     check_principals,
     check_rebuild,
     check_sdk,
@@ -78,6 +79,7 @@ def _examine(
     yield from check_folder(folder)
     yield from check_disk(folder)
     yield from check_store(folder)
+    yield from check_policy(folder)
     yield from check_rebuild(folder)
     yield from check_heads(folder, config.heads_copy)
     yield from check_transcripts(folder)

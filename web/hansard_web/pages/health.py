@@ -21,6 +21,7 @@ from hansard_store.database import schema_version
 from hansard_store.ledger_periods import PeriodLine, ledger_lines
 from hansard_store.ledger_queries import SIGNALS, LedgerCount, LedgerRefusal, list_refusals
 from hansard_store.losses import LossSum, list_losses
+from hansard_store.policies import policy_problem
 from hansard_store.writable import why_not_writable
 from hansard_web import format as figures
 from hansard_web.connections import DESCRIPTORS
@@ -87,6 +88,7 @@ class Gauge:
 @dataclass(frozen=True, slots=True)
 class HealthPage:
     problem: str  # why nothing can be written, "" when all is well
+    policy: str  # why nothing is decided by the rules of policy, "" when all is well
     rebuild: Unfinished | None  # search and lists may miss steps until it ends
     up: str
     version: str
@@ -129,8 +131,10 @@ def _health_page(site: Site, period: str) -> HealthPage:
         facts = _facts(site, connection)
         unfinished = unfinished_rebuild(site.folder, connection)
         unread = unread_logs(connection)
+    problem = why_not_writable(site.folder) or ""
     return HealthPage(
-        problem=why_not_writable(site.folder) or "",
+        problem=problem,
+        policy="" if problem else policy_problem(site.folder) or "",
         rebuild=unfinished,
         up=_up(now_ns - site.started_ns),
         version=version("hansard"),
