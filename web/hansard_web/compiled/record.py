@@ -15,7 +15,7 @@ from hansard_store.compilations import (
     compilation_of_span,
     spans_naming_compilation,
 )
-from hansard_store.errors import BadQueryError, StoreCorruptError
+from hansard_store.errors import BadQueryError, PayloadAlteredError, StoreCorruptError
 from hansard_store.payloads import (
     Payload,
     blob_path,
@@ -125,6 +125,8 @@ def _result(connection: apsw.Connection, ref: str | None) -> tuple[Result, str]:
         return NO_RESULT, f"The result is too large to be read here ({file_size(payload.size)})."
     try:
         found = _parsed(read_payload(folder_of(connection), payload), payload.ref)
+    except PayloadAlteredError:
+        return NO_RESULT, "The stored bytes of the result were altered; they are not shown."
     except StoreCorruptError:
         return NO_RESULT, "The bytes of the result are gone."
     if found is None:

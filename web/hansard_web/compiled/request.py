@@ -9,7 +9,7 @@ from typing import Any, Final
 import apsw
 
 from hansard_collector.read import read_step
-from hansard_store.errors import StoreCorruptError
+from hansard_store.errors import PayloadAlteredError, StoreCorruptError
 from hansard_store.payloads import Payload, folder_of, peek_payload, read_payload
 from hansard_web.compiled.record import Record, stored_payload
 from hansard_web.format import file_size
@@ -74,6 +74,10 @@ def _wire(
         if whole and payload.size <= _PARSED_BYTES:
             value = parsed(read_payload(folder, payload).decode("utf-8", "replace"))
         head = peek_payload(folder, payload, most_bytes=_PREVIEW_BYTES if whole else 0)
+    except PayloadAlteredError:
+        return Shown(
+            title, "Its stored bytes were altered; they are not shown.", "", ref, "altered"
+        )
     except StoreCorruptError:
         return Shown(title, "The file of its bytes is gone.", "", ref, "not stored")
     is_json = isinstance(value, dict | list)

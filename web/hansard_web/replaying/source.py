@@ -21,7 +21,7 @@ from hansard_compiler.providers.recipe import Recipe
 from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_store.compilations import Compilation, spans_naming_compilation
 from hansard_store.errors import StoreCorruptError
-from hansard_store.payloads import folder_of, read_payload
+from hansard_store.payloads import folder_of, read_unchecked
 from hansard_store.run_queries import RunItem, get_run
 from hansard_store.step_queries import StepSkeleton, get_step, steps_by_number
 from hansard_web.api.contexts import native_compilation
@@ -150,7 +150,7 @@ def stored_bytes(connection: apsw.Connection, ref: str) -> bytes:
     if standing is PayloadStanding.REDACTED:
         raise NotReplayable(Reason.BYTES_REDACTED, ref)
     try:
-        data = read_payload(folder_of(connection), payload)
+        data = read_unchecked(folder_of(connection), payload)
     except StoreCorruptError:
         raise NotReplayable(Reason.BYTES_MISSING, ref) from None
     assert_hash(data, ref)
