@@ -249,6 +249,7 @@ class MemoryBook:
         made = memories.write(connection, new, now_ns=now_ns)
         if permit is not None:
             permit.refuse_second(asked.writer, outcome=made.outcome, memory_id=made.memory_id)
+            permit.refuse_superseding(asked, made.superseded)
         conflicts: tuple[MemoryConflict, ...] = ()
         if made.outcome == "current":
             memory = self._one(connection, made.id, now_ns=now_ns)

@@ -121,7 +121,7 @@ def test_an_approval_entitles_to_one_record(
 
     first = memory.write(**told)
     again = memory.write(**told)
-    for other in ({"namespace": {"project": "other"}}, {"confidence": 1.0}):
+    for other in ({"namespace": {"project": "other"}}, {"confidence": 0.65}):
         with pytest.raises(WriterRefused, match="one approval entitles to one record"):
             memory.write(**told, **other)
     memory.invalidate(first["memory"]["memory_id"])
@@ -192,3 +192,40 @@ def test_a_summarizer_names_its_step_and_is_trusted_less(memory: MemoryMaker) ->
 
     assert (written["source_run_id"], written["source_step_ids"]) == (RUN, [STEP])
     assert written["confidence"] == 0.5
+
+
+@pytest.mark.parametrize("approved", [(), ("subject",), ("subject", "attribute")])
+def test_a_summary_supersedes_only_what_the_person_saw_that_it_would(
+    memory: MemoryMaker, desk: Accountability, approved: tuple[str, ...]
+) -> None:
+    place = {
+        "memory_type": "constraint", "namespace": {"project": "ops"}, "subject": "deploys",
+        "attribute": "window",
+    }  # fmt: skip
+    before = memory.write(**place, content="Never on Friday.", writer="app", confidence=0.5)
+    told = {**place, "content": "Whenever you like.", "writer": "human_approved_summary"}
+    seen = {name: told[name] for name in ("content", *approved)}
+    approval_id = propose(desk, **seen).approval.approval_id
+    desk.approve(approval_id, by="noor")
+
+    if len(approved) == 2:
+        assert memory.write(**told, approval_id=approval_id)["superseded"] == [
+            before["memory"]["memory_id"]
+        ]
+        return
+    with pytest.raises(WriterRefused, match=r"name no .*attribute"):
+        memory.write(**told, approval_id=approval_id)
+    assert memory.rows("SELECT state FROM memory") == [("current",)]
+
+
+def test_more_confidence_than_a_summary_has_is_to_be_approved(
+    memory: MemoryMaker, desk: Accountability
+) -> None:
+    approval_id = propose(desk).approval.approval_id
+    desk.approve(approval_id, by="noor")
+    told = {**SUMMARY, "writer": "human_approved_summary", "approval_id": approval_id}
+
+    with pytest.raises(WriterRefused, match=r"confidence over 0\.9"):
+        memory.write(**told, confidence=1.0)
+
+    assert memory.write(**told, confidence=0.7)["memory"]["confidence"] == 0.7
