@@ -17,7 +17,7 @@ import apsw
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import content_digest
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_compiler.memory_models import CONFIDENCE, EndApprovedMemory, WriteMemory
+from hansard_compiler.memory_models import EndApprovedMemory, WriteMemory
 from hansard_store import approvals
 from hansard_store.accounting import Who
 from hansard_store.approval_claims import find_claim
@@ -41,7 +41,6 @@ _REMEMBERS: Final = re.compile(r"(?:.*[./:])?remember(?:_\w+)?", re.ASCII)
 _MAY_HAVE_RUN: Final = ("none", "claimed", "done")
 _OF_APPROVAL: Final = frozenset({"writer", "by", "approval_id"})  # nobody approves these
 _MOST_EVENTS: Final = 1_000
-_OF_SUMMARY: Final = CONFIDENCE["human_approved_summary"]
 _APPROVED_WRITERS: Final = ("approved_tool_output", "human_approved_summary")
 
 
@@ -158,10 +157,6 @@ def _check_summary(asked: WriteMemory, new: NewMemory, approval: Approval) -> No
         raise WriterRefused(writer, f"the approved action's execution is {state!r}")
     if approval.arguments.get("content") != new.kept.content:
         raise WriterRefused(writer, "its content is not the argument `content` that was approved")
-    if "confidence" not in approval.arguments and (asked.confidence or 0) > _OF_SUMMARY:
-        raise WriterRefused(
-            writer, f"a confidence over {_OF_SUMMARY} is to be an argument of the approval"
-        )
     kept = {"content", "subject", "attribute", "scope", "metadata"}
     told = asked.model_dump(mode="json")
     told |= {name: getattr(new.kept, name) for name in kept if told.get(name) is not None}

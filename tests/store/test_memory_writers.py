@@ -216,16 +216,3 @@ def test_a_summary_supersedes_only_what_the_person_saw_that_it_would(
     with pytest.raises(WriterRefused, match=r"name no .*attribute"):
         memory.write(**told, approval_id=approval_id)
     assert memory.rows("SELECT state FROM memory") == [("current",)]
-
-
-def test_more_confidence_than_a_summary_has_is_to_be_approved(
-    memory: MemoryMaker, desk: Accountability
-) -> None:
-    approval_id = propose(desk).approval.approval_id
-    desk.approve(approval_id, by="noor")
-    told = {**SUMMARY, "writer": "human_approved_summary", "approval_id": approval_id}
-
-    with pytest.raises(WriterRefused, match=r"confidence over 0\.9"):
-        memory.write(**told, confidence=1.0)
-
-    assert memory.write(**told, confidence=0.7)["memory"]["confidence"] == 0.7
