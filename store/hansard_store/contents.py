@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import apsw
 
+from hansard_store.audit.seal_tables import last_id
 from hansard_store.bulk import as_json, joined
 from hansard_store.cutting import MOST_PIECES, cut, cut_after, element_of, is_crowded
 from hansard_store.errors import StoreCorruptError
@@ -124,7 +125,7 @@ SELECT :first + key, substr(:digests, key * 32 + 1, 32), value ->> 0,
 FROM json_each(:rows)
 """
 _FIND_NODE = "SELECT id FROM content_list WHERE parent = ? AND content = ?"
-_LAST_NODE = "SELECT coalesce(max(id), 0) FROM content_list"
+_LAST_NODE = last_id("content_list")
 _ADD_NODE = """
 INSERT INTO content_list (id, parent, content)
 SELECT :first + key, value ->> 0, value ->> 1 FROM json_each(:rows)

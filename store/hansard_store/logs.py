@@ -9,6 +9,7 @@ import apsw
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
+from hansard_store.audit.seal_tables import last_id
 from hansard_store.contents import ContentWriter, log_user
 from hansard_store.records import LargeValue, pack_record
 from hansard_store.runs import RunWriter
@@ -58,13 +59,14 @@ INSERT INTO log_record (
   session, body_text, record
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-_LAST_LOG = "SELECT coalesce(max(id), 0) FROM log_record"
+_LAST_LOG = last_id("log_record")
 _KNOWN_POINT = "SELECT 1 FROM metric_point WHERE mac = ? AND ordinal = ?"
 _ADD_POINT = """
 INSERT INTO metric_point (
-  mac, ordinal, name, unit, kind, time_ns, received_ns, value, resource, scope, record
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
+  id, mac, ordinal, name, unit, kind, time_ns, received_ns, value, resource, scope, record
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+_LAST_POINT = last_id("metric_point")
 _BURIED = "SELECT 1 FROM tombstone WHERE trace_id = ?"
 
 
@@ -77,7 +79,7 @@ class LogWriter:
         self._execute = connection.execute
         self._runs = runs
         self._contents = contents
-        self._last_log = 0
+        self._last_log = self._last_point = 0
 
     def add(self, log: ReceivedLog) -> tuple[str, int]:
         """Store a log record; returns "stored", "duplicate" or "deleted", and its id or 0."""
@@ -102,8 +104,10 @@ class LogWriter:
         if self._execute(_KNOWN_POINT, (point.mac, point.ordinal)).get is not None:
             return "duplicate", 0
         record = pack_record(point.message, (), self._contents, run=0)
+        self._last_point = (self._last_point or self._execute(_LAST_POINT).get) + 1
         row = (
-            point.mac, point.ordinal, point.name, point.unit, point.kind, point.time_ns,
-            point.received_ns, point.value, point.resource, point.scope, record,
+            self._last_point, point.mac, point.ordinal, point.name, point.unit, point.kind,
+            point.time_ns, point.received_ns, point.value, point.resource, point.scope, record,
         )  # fmt: skip
-        return "stored", self._execute(_ADD_POINT, row).get
+        self._execute(_ADD_POINT, row)
+        return "stored", self._last_point

@@ -12,6 +12,8 @@ from typing import Generic, TypeVar
 
 import apsw
 
+from hansard_store.audit.seal_tables import last_id
+
 # Digests come as one value, one behind the other.
 _FIND_ALL = """
 WITH RECURSIVE place (at) AS (
@@ -81,7 +83,7 @@ class DigestNumbering(Numbering[tuple[bytes]]):
         super().__init__(
             connection,
             find=f"SELECT id FROM {table} WHERE {column} = ?",
-            last=f"SELECT coalesce(max(id), 0) FROM {table}",
+            last=last_id(table),
             most=most,
         )
         self._find_all = _FIND_ALL.format(table=table, column=column)

@@ -8,6 +8,7 @@ from typing import Any
 import apsw
 
 from hansard_store import annotation_rows, compilations, counting, policy_checks, tool_events
+from hansard_store.audit.seal_tables import last_id
 from hansard_store.contents import ContentWriter
 from hansard_store.flags import SpanFlag
 from hansard_store.fresh import Kin
@@ -37,9 +38,10 @@ _SPAN_COLUMNS = (
 )
 _COUNT = _SPAN_COLUMNS.count(",") + 1
 _ADD = f"""
-INSERT INTO span ({_SPAN_COLUMNS}) VALUES ({", ".join("?" * _COUNT)})
+INSERT INTO span (id, {_SPAN_COLUMNS}) VALUES (?, {", ".join("?" * _COUNT)})
 ON CONFLICT DO NOTHING
 """
+_LAST = last_id("span")
 _REPLACE = f"""
 UPDATE span SET ({_SPAN_COLUMNS}) = ({", ".join("?" * _COUNT)}) WHERE id = ?
 """
@@ -105,6 +107,7 @@ class SpanWriter:
         self._index = index
         self._derived_version = derived_version
         self._write_held = write_held  # before a record is read or removed
+        self._last = 0  # id that this transaction gave last, or found; 0: not asked yet
 
     def add(self, span: ReceivedSpan, projection: SpanProjection) -> Placed:
         """Store a span and return what became of it.
@@ -127,9 +130,12 @@ class SpanWriter:
 
     def _insert(self, span: ReceivedSpan, made: SpanProjection, run: RunState) -> int | None:
         """Add the row of a span and return its number; None when its identity is stored already."""
-        self._execute(_ADD, self._row(span, made, run))
-        # Asking the connection is half the price of RETURNING, which keeps a table for its rows.
-        return self._connection.last_insert_rowid() if self._connection.changes() else None
+        self._last = self._last or int(self._execute(_LAST).get)
+        self._execute(_ADD, (self._last + 1, *self._row(span, made, run)))
+        if not self._connection.changes():
+            return None
+        self._last += 1
+        return self._last
 
     def _again(self, span: ReceivedSpan, projection: SpanProjection, run: RunState) -> Placed:
         self._write_held()

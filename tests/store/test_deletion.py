@@ -14,6 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.ingest import IngestResult
 from hansard_compiler.errors import NotFoundError
+from hansard_store.audit.sealer import seal
 from hansard_store.database import open_for_maintenance
 from hansard_store.deletion import (
     delete_run,
@@ -40,6 +41,7 @@ from tests.collector.ingesting import (
 )
 from tests.collector.sessions.maker import request
 from tests.collector.sessions.test_order import SESSIONS
+from tests.store.killed_seals import found
 
 OTHER = bytes(reversed(range(16)))
 # Of who sent what and when, which deletion leaves alone.
@@ -180,6 +182,31 @@ def test_numbers_of_deleted_runs_are_not_given_again(ingesting: Ingesting) -> No
     after = ingesting.one("SELECT id, change_seq FROM run")
     assert after[0] > before[0]
     assert after[1] > before[1]
+
+
+@pytest.mark.parametrize("is_sealed_between", [False, True])
+def test_what_comes_after_the_newest_runs_were_deleted_is_as_hansard_wrote_it(
+    ingesting: Ingesting, is_sealed_between: bool
+) -> None:
+    runs = [bytes([number]) * 16 for number in range(1, 5)]
+    step = {"gen_ai.input.messages": conversation(2)}
+    for trace_id in runs[:3]:
+        ingesting.send(traces([span(1, trace_id=trace_id, attributes=step)]))
+        ingesting.send(logs([log(1, trace_id=trace_id, text="a text " * 200)]))
+    with _maintenance(ingesting) as connection:
+        seal(connection, ingesting.folder.key())
+        delete_run(connection, runs[1], reason="by hand")
+        if is_sealed_between:
+            seal(connection, ingesting.folder.key())
+        delete_run(connection, runs[2], reason="by hand")
+        ingesting.send(traces([span(1, trace_id=runs[3], duration_s=None)]))
+        ingesting.send(logs([log(1, trace_id=runs[3])]))
+        assert found(ingesting.folder)[0] == []
+        ingesting.send(traces([span(1, trace_id=runs[3], attributes=step)]))
+        assert found(ingesting.folder)[0] == []
+        for _ in range(3):
+            seal(connection, ingesting.folder.key())
+            assert found(ingesting.folder)[0] == []
 
 
 def test_a_run_that_is_not_stored_cannot_be_deleted(ingesting: Ingesting) -> None:

@@ -166,6 +166,19 @@ def _marked(connection: apsw.Connection, name: str) -> Marked:
     return Marked(name, tuple(row[0] for row in rows), tuple(keys or ("rowid",)), defaults)
 
 
+def last_id(table: str) -> str:
+    """Return the SQL of the last id of a numbered table, 0 of none; new rows are numbered after it.
+
+    Where the last rows were removed it is that of the last leaf: until the next seal takes in the
+    removal, a row with the id of one of them would be held against that leaf.
+    """
+    return (
+        f"SELECT max(coalesce((SELECT max(id) FROM {table}), 0), coalesce(("
+        f"SELECT block * {BLOCK} + length(leaves) / {LEAF_BYTES} - 1 FROM seal_block "
+        f"WHERE table_name = '{table}' ORDER BY block DESC LIMIT 1), 0))"
+    )
+
+
 class Leaves:
     """Makes leaves and marks with one store's key."""
 
