@@ -61,12 +61,13 @@ class Permit:
             )
 
     def refuse_superseding(self, asked: WriteMemory, superseded: Sequence[bytes]) -> None:
-        """Raise WriterRefused where a summary takes the place of a record, and nobody saw of which.
+        """Raise WriterRefused where a summary supersedes a record that its approver did not see.
 
-        A person approved the content. What it supersedes follows from subject and attribute.
+        The person approved the content. What it supersedes follows from `replaces`, or from the
+        subject and attribute.
         """
-        wanted = {"subject", "attribute"} if asked.attribute else {"subject"}
-        unseen = sorted(wanted - self.approval.arguments.keys())
+        given = {name for name in ("attribute", "replaces") if getattr(asked, name)}
+        unseen = sorted(({"subject"} | given) - self.approval.arguments.keys())
         if asked.writer == "human_approved_summary" and superseded and unseen:
             raise WriterRefused(
                 asked.writer,
@@ -155,24 +156,38 @@ def _check_summary(asked: WriteMemory, new: NewMemory, approval: Approval) -> No
         )
     if state not in _MAY_HAVE_RUN:
         raise WriterRefused(writer, f"the approved action's execution is {state!r}")
-    if approval.arguments.get("content") != new.kept.content:
+    if not _is_equal(approval.arguments.get("content"), new.kept.content):
         raise WriterRefused(writer, "its content is not the argument `content` that was approved")
     kept = {"content", "subject", "attribute", "scope", "metadata"}
-    told = asked.model_dump(mode="json")
-    told |= {name: getattr(new.kept, name) for name in kept if told.get(name) is not None}
+    fields = asked.model_dump(mode="json")
+    fields |= {name: getattr(new.kept, name) for name in kept if fields.get(name) is not None}
     for name in (WriteMemory.model_fields.keys() - _OF_APPROVAL) & approval.arguments.keys():
-        if not _is_what_was_approved(approval.arguments[name], told[name]):
+        if not _is_what_was_approved(approval.arguments[name], fields[name]):
             raise WriterRefused(writer, f"its {name} is not the argument {name!r} of the approval")
 
 
-def _is_what_was_approved(approved: Any, told: Any) -> bool:
+def _is_what_was_approved(approved: Any, given: Any) -> bool:
     """Whether a field is as it was approved; of an object what is null is left out."""
-    if isinstance(approved, dict) and isinstance(told, dict):
-        approved, told = (
+    if isinstance(approved, dict) and isinstance(given, dict):
+        approved, given = (
             {name: one for name, one in value.items() if one is not None}
-            for value in (approved, told)
+            for value in (approved, given)
         )
-    return bool(approved == told)
+    return _is_equal(approved, given)
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    """Whether two values of JSON are equal: 1 and 1.0 are, in Python 1 and `True` as well."""
+    pairs = [(one, other)]
+    while pairs:
+        left, right = pairs.pop()
+        if left != right or isinstance(left, bool) is not isinstance(right, bool):
+            return False
+        if isinstance(left, dict):
+            pairs += ((left[name], right[name]) for name in left)
+        elif isinstance(left, list | tuple):
+            pairs += zip(left, right, strict=True)
+    return True
 
 
 def _written_under(connection: apsw.Connection, approval: Approval) -> bytes | None:

@@ -216,3 +216,41 @@ def test_a_summary_supersedes_only_what_the_person_saw_that_it_would(
     with pytest.raises(WriterRefused, match=r"name no .*attribute"):
         memory.write(**told, approval_id=approval_id)
     assert memory.rows("SELECT state FROM memory") == [("current",)]
+
+
+def test_a_summary_replaces_no_record_that_its_approver_did_not_see(
+    memory: MemoryMaker, desk: Accountability
+) -> None:
+    place = {"memory_type": "constraint", "namespace": {"project": "ops"}}
+    before = memory.write(
+        **place, subject="deploys", content="Never on Friday.", writer="app", confidence=0.5
+    )["memory"]["memory_id"]
+    told = {
+        **place, **SUMMARY, "attribute": "", "writer": "human_approved_summary",
+        "replaces": before,
+    }  # fmt: skip
+    approval_id = propose(desk, **SUMMARY).approval.approval_id
+    desk.approve(approval_id, by="noor")
+
+    with pytest.raises(WriterRefused, match="name no replaces"):
+        memory.write(**told, approval_id=approval_id)
+
+    assert memory.rows("SELECT state FROM memory") == [("current",)]
+    seen = propose(desk, **SUMMARY, replaces=before).approval.approval_id
+    desk.approve(seen, by="noor")
+    assert memory.write(**told, approval_id=seen)["superseded"] == [before]
+
+
+@pytest.mark.parametrize("name", ["content", "metadata"])
+def test_true_is_not_the_one_that_was_approved(
+    memory: MemoryMaker, desk: Accountability, name: str
+) -> None:
+    approved = {**SUMMARY, name: {"checks": [{"retries": 1, "share": 1.0}]}}
+    approval_id = propose(desk, **approved).approval.approval_id
+    desk.approve(approval_id, by="noor")
+    told = {**approved, "writer": "human_approved_summary", "approval_id": approval_id}
+
+    with pytest.raises(WriterRefused, match=name):
+        memory.write(**{**told, name: {"checks": [{"retries": True, "share": 1.0}]}})
+
+    assert memory.write(**{**told, name: {"checks": [{"retries": 1, "share": 1}]}})
