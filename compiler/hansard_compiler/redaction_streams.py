@@ -181,17 +181,17 @@ def _clean_events(text: str, clean: Clean) -> str:
     """Clean server-sent events; those that lost nothing stay as they came."""
     lines = _LINES.findall(text)
     events = _events(lines)
-    said = [part for event in events for part in _parts(lines, event)]
-    is_changed = _clean_parts(lines, said, clean)
+    parts = [part for event in events for part in _parts(lines, event)]
+    is_changed = _clean_parts(lines, parts, clean)
     # Senders differ in whether a line of its own is a line of the text: as bits once more.
-    alone = [_Said((at,), [_said(lines[at])]) for one in said if one.is_text for at in one.lines]
-    if len(alone) > len(said) or len(events) == 1:
-        is_changed |= _clean_parts(lines, alone, clean)
+    bits = [_Part((at,), [_data_of(lines[at])]) for one in parts if one.is_text for at in one.lines]
+    if len(bits) > len(parts) or len(events) == 1:
+        is_changed |= _clean_parts(lines, bits, clean)
     return "".join(lines) if is_changed else text
 
 
-class _Said(NamedTuple):
-    """What one or several `data:` lines say: a JSON object, or a list of one text."""
+class _Part(NamedTuple):
+    """The data of one or several `data:` lines: a JSON object, or a list of one text."""
 
     lines: tuple[int, ...]
     chunk: Any
@@ -212,36 +212,40 @@ def _events(lines: Sequence[str]) -> list[list[int]]:
     return [event for event in events if event]
 
 
-def _parts(lines: Sequence[str], event: Sequence[int]) -> list[_Said]:
-    """Return what an event says: its lines together, or each, where each is a JSON object."""
-    texts = [_said(lines[at]) for at in event]
+def _parts(lines: Sequence[str], event: Sequence[int]) -> list[_Part]:
+    """Return the data of an event: its lines together, or each, where one is a JSON object."""
+    texts = [_data_of(lines[at]) for at in event]
     whole = _opened("\n".join(texts))
     if isinstance(whole, dict):
-        return [_Said(tuple(event), whole)]
+        return [_Part(tuple(event), whole)]
     opened = [_opened(text) for text in texts] if len(texts) > 1 else []
     if not any(isinstance(one, dict) for one in opened):
-        return [_Said(tuple(event), ["\n".join(texts)])]
+        return [_Part(tuple(event), ["\n".join(texts)])]
     return [
-        _Said((at,), one if isinstance(one, dict) else [text])
+        _Part((at,), one if isinstance(one, dict) else [text])
         for at, one, text in zip(event, opened, texts, strict=True)
     ]
 
 
-def _said(line: str) -> str:
+def _data_of(line: str) -> str:
     return line[5:].removeprefix(" ").rstrip("\r\n")
 
 
-def _clean_parts(lines: list[str], said: Sequence[_Said], clean: Clean) -> bool:
-    """Clean what lines say, in place; return whether any of them changed."""
-    changed = clean_chunks([one.chunk for one in said], clean)
-    for number in changed:
-        at, *others = said[number].lines
-        chunk = said[number].chunk
-        text = chunk[0] if said[number].is_text else json.dumps(chunk)
-        end, last = (_end_of(lines[one]) for one in (at, said[number].lines[-1]))
-        lines[at] = end.join(f"data: {line}" for line in text.split("\n")) + last
-        for other in others:
-            lines[other] = ""
+def _clean_parts(lines: list[str], parts: Sequence[_Part], clean: Clean) -> bool:
+    """Clean the data of lines, in place; return whether any of them changed.
+
+    Each line of a text stays in a place of its own; those that it has no more are empty.
+    """
+    changed = clean_chunks([part.chunk for part in parts], clean)
+    for part in (parts[number] for number in changed):
+        text = part.chunk[0] if part.is_text else json.dumps(part.chunk)
+        texts = text.split("\n", len(part.lines) - 1)
+        ends = [_end_of(lines[at]) for at in part.lines]
+        for at in part.lines:
+            lines[at] = ""
+        for at, line in zip(part.lines, texts, strict=False):
+            lines[at] = f"data: {line}{ends[0]}"
+        lines[part.lines[len(texts) - 1]] = f"data: {texts[-1]}{ends[-1]}"
     return bool(changed)
 
 

@@ -222,3 +222,18 @@ def test_bytes_that_are_no_text_stay_around_what_is_cut() -> None:
 
     assert clean == b"\xff\xfe\ndata: " + MARKER.encode() + b"\n\ndata: \xff\n\n"
     assert len(findings) == 1
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("other", ["AKIAZ7XQ3LMNV5RT2WPB", "no secret"])
+def test_a_secret_in_two_lines_of_an_event_is_cut_out_whatever_is_in_its_other_lines(
+    other: str, end: str
+) -> None:
+    lines = [other, f"the key is {SECRET[:20]}", f"{SECRET[20:]} and no other", "", "last", ""]
+    event = end.join(f"data: {line}" if line else "" for line in lines)
+
+    clean = REDACTOR.redact_text(event).text
+
+    kept = REDACTOR.redact_text(other).text
+    expected = [kept, f"the key is {MARKER}", " and no other", "", "last", ""]
+    assert clean == end.join(f"data: {line}" if line else "" for line in expected)
