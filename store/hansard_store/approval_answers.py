@@ -10,7 +10,7 @@ from hansard_store.accounting import SYSTEM
 from hansard_store.approval_records import Approval, Draft, Execution, Field
 from hansard_store.approval_states import Status
 from hansard_store.event_types import Actor, ChainReport, Head, StoredEvent
-from hansard_store.principals.model import AUTHENTICATED, CLAIMED, is_same
+from hansard_store.principals.model import AUTHENTICATED, CLAIMED, is_same, person_text
 from hansard_store.stored_json import json_of
 from hansard_store.times import time_text
 
@@ -80,11 +80,11 @@ def progress_text(approval: Approval) -> str:
     """
     if approval.approvals_required == 1:
         return ""
-    names = [one.name for one in approval.approved_by]
-    by = f", by {listed(names)}" if names else ""
+    given = [person_text(one.name, one.method or CLAIMED.method) for one in approval.approved_by]
+    by = f", by {listed(given)}" if given else ""
     left = approval.approvals_left
     more = f"; {left} more needed" if left else ""
-    return f"{len(names)} of {approval.approvals_required} approved{by}{more}"
+    return f"{len(given)} of {approval.approvals_required} approved{by}{more}"
 
 
 def listed(names: Sequence[str]) -> str:

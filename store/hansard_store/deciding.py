@@ -23,7 +23,7 @@ from hansard_store.approval_states import Status
 from hansard_store.audit import clock
 from hansard_store.event_types import Content, EventType
 from hansard_store.principals.errors import CredentialNeeded, OwnRequest
-from hansard_store.principals.model import CLAIMED, is_same, looks_like
+from hansard_store.principals.model import CLAIMED, is_same, person_text, read_as
 from hansard_store.proposing import (
     asked_with,
     end,
@@ -168,7 +168,7 @@ def _said(work: Work, comment: str | None) -> str | None:
 def _refusal_of_second(approval: Approval, who: Who) -> Refusal | None:
     """Return why an approval does not count beside those that the draft has."""
     names = [one.name for one in approval.approved_by]
-    known = next((one for one in names if looks_like(one, _name(who))), None)
+    known = read_as(_name(who), names)
     if known is None:
         return None
     was = "you approved" if is_same(known, _name(who)) else f"{known!r}, a name like it, approved"
@@ -255,13 +255,15 @@ def _refusal(
     work: Work, approval: Approval, wanted: Status, who: Who, revision: int | None
 ) -> Refusal | None:
     """Return why a decision is not taken; what time decided meanwhile is kept."""
+    if isinstance(revision, bool):  # Python's True is 1, and no draft
+        raise BadProposal("revision", f"the revision is a number, not {revision}")
     if approval.status is Status.EXPIRED:
         return refuse_expired(approval)
     if not approval.is_pending:
         return Refusal(
             AlreadyDecided(
                 f"approval {approval.approval_id[:8]} is {approval.status} already, by "
-                f"{approval.decided_by}",
+                f"{person_text(approval.decided_by, approval.decided_method)}",
                 decision=decision_of(approval),
             )
         )
@@ -303,14 +305,15 @@ def refuse_not_asked(approval: Approval, who: Who, *, asked: int | None = None) 
 def require_other(work: Work, approval: Approval, who: Who) -> None:
     """Raise OwnRequest where whoever requested an action decides about it.
 
-    A name that nobody checked is held against the agent's, which nobody checked either.
+    A name that nobody checked is held against the agent's, which nobody checked either. A name that
+    reads like the requester's is the requester's.
     """
     if work.is_open:
         return
     is_proved = who.principal is not None and who.principal.is_authenticated
     agents = () if is_proved else (approval.agent,)
-    if any(is_same(_name(who), one) for one in (*approval.requested_by, *agents)):
-        raise OwnRequest(_name(who))
+    if own := read_as(_name(who), (*approval.requested_by, *agents)):
+        raise OwnRequest(_name(who), own)
 
 
 def _require_counted(work: Work, approval: Approval, who: Who) -> None:
@@ -324,16 +327,19 @@ def _require_counted(work: Work, approval: Approval, who: Who) -> None:
     is_served = approval.requested_method not in (None, CLAIMED.method)
     if is_served and (who.principal is None or not who.principal.is_authenticated):
         raise CredentialNeeded
-    if is_same(approval.agent, _name(who)):
-        raise OwnRequest(_name(who))
+    if own := read_as(_name(who), (approval.agent,)):
+        raise OwnRequest(_name(who), own)
 
 
 def _not_asked(approval: Approval, name: str, asked: Sequence[str]) -> NotAsked:
     later = [one.name for one in approval.approvers[len(asked) :]]
     then = f", then {', '.join(later)}" if later else ""
     names = f"{', '.join(asked)}{then}"
+    others = [one.name for one in approval.approvers if not is_same(name, one.name)]
+    other = read_as(name, others)
+    alike = f"; it is read like {other!r}, and is another name" if other is not None else ""
     return NotAsked(
-        f"{name!r} is not among those who decide about this one: {names}",
+        f"{name!r} is not among those who decide about this one: {names}{alike}",
         asked=list(asked),
         approvers=[one.name for one in approval.approvers],
     )

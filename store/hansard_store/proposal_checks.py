@@ -11,7 +11,7 @@ from hansard_store.approval_errors import BadProposal
 from hansard_store.approval_records import Approver, PolicyNote, Proposal
 from hansard_store.argument_keeping import Keeper
 from hansard_store.policy_port import FACTS, PolicyQuestion
-from hansard_store.principals.model import distinct, is_same
+from hansard_store.principals.model import distinct, read_as
 
 _HEX_ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _STEP_ID: Final = re.compile(r"([0-9a-f]{32})-[0-9a-f]{16}", re.ASCII)
@@ -64,7 +64,7 @@ def require_enough(
 ) -> None:
     """Raise BadProposal where too few people are named: whoever requested it does not count."""
     names = distinct(one.name for one in approvers)
-    able = [one for one in names if not any(is_same(one, other) for other in requested_by)]
+    able = [one for one in names if read_as(one, requested_by) is None]
     if not names or len(able) >= required:
         return
     without = "" if len(able) == len(names) else ", without the principal that requested it"
@@ -77,7 +77,7 @@ def require_enough(
 
 def _check_required(proposal: Proposal) -> None:
     required = proposal.approvals_required
-    if not 1 <= required <= MOST_APPROVERS:
+    if type(required) is not int or not 1 <= required <= MOST_APPROVERS:
         raise BadProposal(
             "approvals_required", f"from 1 to {MOST_APPROVERS} approvals can be required"
         )

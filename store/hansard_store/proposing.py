@@ -38,7 +38,7 @@ from hansard_store.argument_keeping import Keeper, Kept
 from hansard_store.audit.seal_marks import is_altered
 from hansard_store.event_types import Actor, Content, EventType
 from hansard_store.policy_port import APPROVAL, DENY, RECEIPT, PolicyQuestion
-from hansard_store.principals.model import is_same
+from hansard_store.principals.model import is_same, read_as
 
 
 def unaltered(work: Work, approval_id: str) -> Approval:
@@ -130,7 +130,7 @@ def _requested_again(work: Work, known: Approval, who: Who) -> Approval:
     if requested_by == known.requested_by:
         return known
     known = unaltered(work, known.approval_id)
-    if any(is_same(one.name, requested_by[-1]) for one in known.grants):
+    if read_as(requested_by[-1], [one.name for one in known.grants]) is not None:
         raise ProposalKeyReused("you approved this proposal: propose it under a key of your own")
     _check_reachable(work, known.approvers, known.approvals_required, requested_by)
     changed = approvals.change(

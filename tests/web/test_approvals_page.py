@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import cast
 
 import pytest
@@ -66,7 +67,9 @@ def test_one_action_shows_its_whole_chain_draft_by_draft_and_note_by_note(
     page = read(client, f"/approvals/{first.approval_id}")
 
     story = page.one("ol", class_="drafts")
-    assert [one.text for one in story.all("b")] == ["Draft 1", "Noor", "Draft 2", "Noor", "Draft 3"]
+    assert [one.text for one in story.all("b")] == [
+        "Draft 1", "Noor (claimed)", "Draft 2", "Noor (claimed)", "Draft 3",
+    ]  # fmt: skip
     notes = ["Use the net amount, not gross.", "Ines owns <this> account."]
     assert [one.text for one in story.all("p", class_="drafts-note")] == notes
     assert [one.text for one in story.all("del")] == ["22632", "Noor Haddad"]
@@ -509,7 +512,7 @@ def test_a_run_and_its_tool_step_lead_to_what_waits_and_say_what_became_of_it(
     store.approve(asked.approval_id, by="Noor")
     store.finish(store.claim(asked.approval_id), ok=True)
 
-    assert states(client, step) == ["requested", "approved by Noor", "ran", "returned"]
+    assert states(client, step) == ["requested", "approved by Noor (claimed)", "ran", "returned"]
     assert read(client, f"/steps/{step}").all("a", href=f"/approvals/{asked.approval_id}")
     assert read(client, f"/runs/{run}").all("a", href=f"/approvals?run={run}")
 
@@ -547,14 +550,37 @@ def test_the_tool_step_says_who_found_how_it_ended(
     steps = client.get(f"/v1/runs/{run}/steps").json()["items"]
     [step] = [one["step_id"] for one in steps if one["role"] == "tool"]
     asked = lost(store, run_id=run, step_id=step)
-    assert states(client, step) == ["requested", "approved by me", "began", "outcome unknown"]
+    assert states(client, step) == [
+        "requested",
+        "approved by me (claimed)",
+        "began",
+        "outcome unknown",
+    ]
 
     store.settle_outcome(asked.approval_id, outcome, by="bea", note="I looked")
 
-    told = ["requested", "approved by me", "began", f"{last}, as bea found"]
+    told = ["requested", "approved by me (claimed)", "began", f"{last}, as bea (claimed) found"]
     assert states(client, step) == told
 
 
 def states(client: TestClient, step: str) -> list[str]:
     gate = read(client, f"/steps/{step}").one("div", class_="gated")
     return [one.text for one in gate.one("ol").all("li")]
+
+
+@pytest.mark.parametrize("name", ["аna", "𝐚na"])
+def test_a_name_that_passes_for_another_is_marked_wherever_the_page_has_it(
+    client: TestClient, name: str
+) -> None:
+    with closing(store_of(client)) as store:
+        made = ask(store, agent=name.replace("na", "gent-na"), approvers=[Approver(name)])
+        store.approve(made.approval_id, by=name)
+    mark = f"{name} (looks like ana, and is not)"
+
+    page = read(client, f"/approvals/{made.approval_id}").text
+    events = read(client, "/events").text
+
+    assert f"Approved by {mark} (claimed)" in page
+    assert page.count(mark) >= 3  # who decides, who decided, the story
+    assert "gent-na (looks like agent-na, and is not)" in page
+    assert mark in events

@@ -114,7 +114,7 @@ def test_the_draft_that_ran_is_shown_so_on_the_step_that_proposed_and_the_one_th
     assert told.sent == ["ana: draft three"]
     for one in (proposed, ran):
         assert one["states"][-4:] == [
-            "edited by rosa (draft 3)", "approved by rosa", "ran", "returned",
+            "edited by rosa (draft 3)", "approved by rosa (claimed)", "ran", "returned",
         ]  # fmt: skip
         assert one["next_draft"] is None
 

@@ -42,9 +42,10 @@ class OwnRequest(PrincipalError):
 
     code = "own_request"
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, requester: str) -> None:
+        who = repr(name) if name == requester else f"{requester!r}, as which {name!r} is read,"
         super().__init__(
-            f"{name!r} requested this action and cannot decide about it: another principal must; "
+            f"{who} requested this action and cannot decide about it: another principal must; "
             f"{HOW_TO_SIGN_IN}"
         )
         self.name = name

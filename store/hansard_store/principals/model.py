@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal, get_args
 
-from hansard_store.lookalikes import skeleton
+from hansard_store.lookalikes import imitating_word, skeleton
 from hansard_store.principals.errors import BadTokenName
 
 Method = Literal["token", "session", "claimed", "none"]
@@ -43,8 +43,9 @@ class Principal:
     """Who acts. Without a name nothing was proved: see `method`.
 
     - `token`, `session`: a secret was presented, which belongs to the name;
-    - `claimed`: a program with the data folder at hand gave a name, which nobody checked;
-    - `none`: a request to a server without a credential.
+    - `claimed`: a name was given, which nobody checked: by a program with the data folder at hand,
+      or, with `decide = "anyone"`, by a request without a credential;
+    - `none`: a request to a server without a credential, and without a name.
     """
 
     name: str
@@ -81,6 +82,29 @@ def is_same(one: str | None, other: str | None) -> bool:
 def looks_like(one: str, other: str) -> bool:
     """Whether two names are one, or are taken for one when they are read: `alice` and `a1ice`."""
     return is_same(one, other) or not _readings(one).isdisjoint(_readings(other))
+
+
+def read_as(name: str, names: Iterable[str | None]) -> str | None:
+    """Return the first of some names that a name is, or is taken for when it is read."""
+    return next((one for one in names if one is not None and looks_like(name, one)), None)
+
+
+def person_text(name: str | None, method: str | None) -> str:
+    """Return who did something, for people: a name that nobody proved is marked as claimed.
+
+    `method` is how it is known, None where no person did it.
+    """
+    if method is None or method in AUTHENTICATED:
+        return name_text(name or "somebody")
+    if method == NOBODY.method:
+        return "somebody without a credential"
+    return f"{name_text(name or 'somebody')} (claimed)"
+
+
+def name_text(name: str) -> str:
+    """Return a name, for people: one whose letters pass for plain ones is marked."""
+    word = imitating_word(name)
+    return name if word is None else f"{name} (looks like {skeleton(name)}, and is not)"
 
 
 def distinct(names: Iterable[str]) -> list[str]:

@@ -181,13 +181,13 @@ def test_the_command_line_tells_it_and_counts_for_what_no_server_asked(
     listed, shown = run("list"), run("show", short)
     last = run("approve", short, "--by", "bo")
 
-    assert "1 of 2 approved, by ana; 1 more needed, each of another person" in first.stdout
+    assert "1 of 2 approved, by ana (claimed); 1 more needed, each of another" in first.stdout
     assert again.returncode == 1
     assert "counts once" in again.stderr
     assert "1 of 2 approved" in listed.stdout
-    assert "1 of 2 approved, by ana; 1 more needed" in shown.stdout
+    assert "1 of 2 approved, by ana (claimed); 1 more needed" in shown.stdout
     assert "action.approval_added by me ana" in shown.stdout
-    assert "2 of 2 approved, by ana and bo" in last.stdout
+    assert "2 of 2 approved, by ana (claimed) and bo (claimed)" in last.stdout
 
 
 def test_a_shell_cannot_be_the_second_person_of_what_came_through_a_server(

@@ -16,7 +16,7 @@ from hansard_store.approval_records import (
 from hansard_store.approval_states import Status
 from hansard_store.facade import Accountability
 from hansard_store.memory_types import Memory
-from hansard_store.principals.model import is_same
+from hansard_store.principals.model import is_same, name_text, person_text
 from hansard_web.approving.event_rows import EventRow, event_row
 from hansard_web.approving.story import Entry, story
 from hansard_web.approving.words import (
@@ -143,7 +143,7 @@ def read_ask(store: Accountability, approval_id: str) -> Ask:
         short_id=approval.approval_id[:8],
         standing=standing(approval, now_ns=now_ns),
         say=clean(approval.description),
-        agent=clean(approval.agent or "An agent"),
+        agent=clean(name_text(approval.agent or "An agent")),
         left=_left(approval, now_ns),
         hash_ends=hash_ends(approval.arguments_hash),
         arguments=tuple(map(_argument, approval.fields)),
@@ -161,9 +161,9 @@ def read_ask(store: Accountability, approval_id: str) -> Ask:
         step_href=f"/steps/{approval.step_id}" if approval.step_id else None,
         rules=tuple(clean(one) for one in approval.policy.rule_ids),
         rule_reason=clean(approval.policy.reason or ""),
-        decided_by=clean(_decided_by(approval)),
+        decided_by=clean(deciders_text(approval)),
         error=clean(approval.execution.error or ""),
-        settled_by=clean(_settled_by(approval)),
+        settled_by=clean(settler_text(approval)),
         settled_note=clean(approval.execution.settled_note or ""),
         may_undo=approval.execution.state == "done" and approval.undo is not None,
         no_edit=_no_edit(approval),
@@ -239,26 +239,23 @@ def _approvers(approval: Approval) -> tuple[tuple[str, str], ...]:
     for number, one in enumerate(approval.approvers):
         is_asked = number < approval.asked
         word = "is asked" if is_asked else "is asked next" if number == approval.asked else "later"
-        told.append((clean(one.name), word))
+        told.append((clean(name_text(one.name)), word))
     return tuple(told)
 
 
-def _decided_by(approval: Approval) -> str:
+def deciders_text(approval: Approval) -> str:
+    """Return who decided, all of them where several approved it."""
     if len(approval.grants) < 2 or approval.status is not Status.APPROVED:
-        return decider_text(approval.decided_by, decided_method(approval))
-    return listed([decider_text(one.name, one.method or "claimed") for one in approval.grants])
+        return person_text(approval.decided_by, decided_method(approval))
+    return listed([person_text(one.name, one.method or "claimed") for one in approval.grants])
 
 
-def decider_text(name: str | None, method: str | None) -> str:
-    """Return who decided, and that nobody checked the name where nobody did."""
-    return f"{name or 'somebody'} (claimed)" if method == "claimed" else name or "somebody"
-
-
-def _settled_by(approval: Approval) -> str:
+def settler_text(approval: Approval) -> str:
+    """Return who settled how it ended; "" where nobody had to."""
     ran = approval.execution
     if ran.settled_by is None:
         return ""
-    return decider_text(ran.settled_by, ran.settled_method or "claimed")
+    return person_text(ran.settled_by, ran.settled_method or "claimed")
 
 
 def _no_edit(approval: Approval) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from hansard_store.approval_answers import is_claimed
 from hansard_store.event_types import Actor, EventType, StoredEvent
+from hansard_store.principals.model import name_text
 from hansard_store.step_queries import StepSkeleton
 from hansard_store.stored_json import json_of
 from hansard_web.approving.words import hash_ends, one_line
@@ -56,7 +57,7 @@ def event_row(event: StoredEvent, steps: Mapping[str, StepSkeleton] = _NO_STEPS)
         late=event.late,
         actor=event.actor,
         icon=_ICONS.get(event.actor, "system"),  # type: ignore[call-overload]  # an Actor is a str
-        who=one_line(event.who, 60),
+        who=one_line(name_text(event.who), 120),
         is_claimed=is_claimed(event),
         type=event.type,
         is_bad=event.type in _BAD or body.get("ok") is False,

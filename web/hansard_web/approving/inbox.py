@@ -12,6 +12,7 @@ from hansard_store.approval_states import Status
 from hansard_store.approvals import ABOVE_ALL, cursor_after, read_cursor
 from hansard_store.errors import BadQueryError
 from hansard_store.facade import Accountability
+from hansard_store.principals.model import name_text
 from hansard_web.approving.state import DECIDED, FIELDS, OPEN, UNKNOWN, InboxState, terminal
 from hansard_web.approving.words import SOON_NS, Standing, one_line, standing, time_left
 from hansard_web.format import WAITS
@@ -164,7 +165,7 @@ def _maker(state: InboxState, now_ns: int) -> Callable[[Approval], Item]:
             standing=standing(approval, now_ns=now_ns),
             say=one_line(approval.description, _SAY_CHARS),
             tool=approval.tool,
-            agent=approval.agent or "",
+            agent=one_line(name_text(approval.agent or ""), 120),
             left=time_left(left_ns) if approval.is_pending else "",
             is_soon=approval.is_pending and left_ns < SOON_NS,
             expires_ns=approval.expires_ns,

@@ -16,13 +16,14 @@ from hansard_collector.dialects.values import opened
 from hansard_collector.read import StepReading
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store import approvals
-from hansard_store.approval_answers import listed, progress_text
+from hansard_store.approval_answers import progress_text
 from hansard_store.approval_history import history_of
 from hansard_store.approval_records import Approval, ApprovalFilter
 from hansard_store.approval_states import Status
 from hansard_store.events import SqliteEventLog
 from hansard_store.step_queries import StepSkeleton
 from hansard_store.step_reads import list_redactions
+from hansard_web.approving.ask import deciders_text, settler_text
 from hansard_web.approving.draft_outcomes import draft_of_step, draft_outcomes, next_draft
 from hansard_web.approving.words import clean
 from hansard_web.format import WAITS
@@ -162,7 +163,7 @@ def _policy(approval: Approval) -> tuple[State, ...]:
 
 
 def _decision(approval: Approval) -> tuple[State, ...]:
-    by = clean(approval.decided_by or "somebody")
+    by = clean(deciders_text(approval))
     match approval.status:
         case Status.AWAITING:
             progress = clean(progress_text(approval))
@@ -170,8 +171,7 @@ def _decision(approval: Approval) -> tuple[State, ...]:
         case Status.REVISED:
             return ((f"sent back by {by}", "wait"),)
         case Status.APPROVED:
-            names = listed([one.name for one in approval.grants])
-            return ((f"approved by {clean(names) if approval.approved_by else by}", ""),)
+            return ((f"approved by {by}", ""),)
         case Status.REJECTED:
             return ((f"rejected by {by}", "fail"),)
     return (("nobody decided in time", "fail"),)
@@ -180,8 +180,7 @@ def _decision(approval: Approval) -> tuple[State, ...]:
 def _ran(approval: Approval) -> tuple[State, ...]:
     if approval.status in (Status.REJECTED, Status.EXPIRED):
         return ()
-    by = approval.execution.settled_by
-    if by is not None:  # its program never told how it ended; a person looked
+    if by := settler_text(approval):  # its program never told how it ended; a person looked
         has_run = approval.execution.state == "done"
         found = f"{'ran' if has_run else 'did not run'}, as {clean(by)} found"
         return (("began", ""), (found, "" if has_run else "fail"))

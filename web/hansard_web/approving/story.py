@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from hansard_store.approval_answers import is_claimed
 from hansard_store.approval_fields import show
 from hansard_store.approval_records import Field
-from hansard_store.event_types import EventType, StoredEvent
+from hansard_store.event_types import Actor, EventType, StoredEvent
+from hansard_store.principals.model import person_text
 from hansard_web.approving.event_rows import body_of
 from hansard_web.approving.words import clean, person_of
 from hansard_web.format import WAITS
@@ -141,7 +143,9 @@ def _escalation(event: StoredEvent) -> Entry:
 
 
 def _who(event: StoredEvent) -> str:
-    return person_of(f"{event.actor}:{event.who}")
+    if event.actor != Actor.ME or not is_claimed(event):
+        return person_of(f"{event.actor}:{event.who}")
+    return clean(person_text(event.who, body_of(event).get("auth_method")))
 
 
 def _compared(old: str | None, new: str) -> tuple[Piece, ...]:

@@ -8,6 +8,7 @@ from typing import Final
 from hansard_store.approval_fields import visible
 from hansard_store.approval_records import Approval
 from hansard_store.approval_states import Status
+from hansard_store.principals.model import name_text
 from hansard_web.format import WAITS, duration, shorten
 
 _SECOND_NS: Final = 1_000_000_000
@@ -67,7 +68,7 @@ def one_line(text: str, characters: int) -> str:
 def person_of(who: str) -> str:
     """Return the name of `actor:name`, else what the actor is."""
     actor, _, name = who.partition(":")
-    return clean(name or {"me": "a person", "agent": "the agent"}.get(actor, actor))
+    return clean(name_text(name) or {"me": "a person", "agent": "the agent"}.get(actor, actor))
 
 
 def time_left(nanoseconds: int) -> str:

@@ -14,6 +14,7 @@ from hansard_compiler.retention import RetentionMode
 from hansard_store.database import DataFolder, open_for_ingest
 from hansard_store.facade import Accountability
 from hansard_store.policy_records import CheckKeeper
+from hansard_store.principals.model import CLAIMED
 from hansard_web.cli.base import read_config
 from hansard_web.cli.store import find_store, open_store
 from hansard_web.policy_book import PolicyBook
@@ -52,7 +53,7 @@ def accounting(
         decide="anyone" if config.decide == "anyone" else "claimed",
     )
     try:
-        yield desk
+        yield desk.acting(CLAIMED)
     finally:
         desk.close()
         readers.close()

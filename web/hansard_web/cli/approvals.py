@@ -29,6 +29,7 @@ from hansard_store.approval_states import PENDING, Status
 from hansard_store.approvals import cursor_after, read_cursor
 from hansard_store.event_types import StoredEvent
 from hansard_store.facade import Accountability
+from hansard_store.principals.model import AUTHENTICATED, CLAIMED, person_text
 from hansard_store.run_queries import find_trace_id
 from hansard_web.api.asked import limit_of
 from hansard_web.cli.accounts import SETTINGS, accounting, read_arguments, user
@@ -336,10 +337,18 @@ def _tell(changed: list[Approval], *, as_json: bool) -> None:
 
 
 def _decided_by(found: Approval) -> str:
-    if found.decided_by is None:
+    return _person(found.decided_by, decided_method(found))
+
+
+def _settled_by(found: Approval) -> str:
+    ran = found.execution
+    return _person(ran.settled_by, ran.settled_method or CLAIMED.method)
+
+
+def _person(name: str | None, method: str | None) -> str:
+    if name is None:
         return ""
-    method = decided_method(found)
-    return f"{found.decided_by} ({method})" if method else found.decided_by
+    return f"{name} ({method})" if method in AUTHENTICATED else person_text(name, method)
 
 
 def _to_run(found: Approval, *, now_ns: int) -> str:
@@ -385,7 +394,7 @@ def _print(found: Approval, events: list[StoredEvent], memories: list[str]) -> N
             ("reason", found.reason or ""),
             ("ran", "" if found.execution.state == "none" else found.execution.state),
             ("to run it", _to_run(found, now_ns=time.time_ns())),
-            ("settled by", found.execution.settled_by or ""),
+            ("settled by", _settled_by(found)),
             ("who found", found.execution.settled_note or ""),
             ("error", found.execution.error or ""),
             ("memory written", ", ".join(one[:8] for one in memories)),

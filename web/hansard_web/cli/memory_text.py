@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from hansard_store.principals.model import person_text
 from hansard_web.api.values import Body
 from hansard_web.cli.base import print_json
 from hansard_web.cli.tables import Column, print_facts
@@ -78,7 +79,12 @@ def print_record(one: Body) -> None:
             ("source steps", ", ".join(one["source_step_ids"])),
             ("superseded by", one["superseded_by"] or ""),
             ("contradicts", one["contests"] or ""),
-            ("ended", f"{ended['by']}, {ended['at']}: {ended['reason']}" if ended else ""),
+            (
+                "ended",
+                f"{person_text(ended['by'], ended['method'])}, {ended['at']}: {ended['reason']}"
+                if ended
+                else "",
+            ),
             ("content", text_of(one["content"])),
         ]
     )

@@ -11,6 +11,7 @@ from rich.text import Text
 from hansard_compiler.calls import Json
 from hansard_compiler.task_models import Decision
 from hansard_store.detecting.rules import LEVELS
+from hansard_store.principals.model import person_text
 from hansard_store.task_answers import task_json
 from hansard_store.task_book import TaskBook
 from hansard_store.tasks import STATES, get_task, list_tasks
@@ -178,9 +179,12 @@ def _print(told: Json) -> None:
             ("first", f"{fmt.day_time(int(told['first_ns']))} UTC"),
             ("last", f"{fmt.day_time(int(told['last_ns']))} UTC"),
             ("says", told["sample"] or ""),
-            ("decided", f"by {decision.get('by') or 'somebody'}" if decision else ""),
+            (
+                "decided",
+                f"by {person_text(decision['by'], decision['method'])}" if decision else "",
+            ),
             ("note", decision.get("note") or ""),
-            ("done", f"by {done.get('by') or 'somebody'}" if done else ""),
+            ("done", f"by {person_text(done['by'], done['method'])}" if done else ""),
         )
     )
     print_lines(["", "where (the first one and the newest):"])

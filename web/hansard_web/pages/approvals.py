@@ -18,7 +18,7 @@ from hansard_store.approval_records import Approval
 from hansard_store.facade import Accountability
 from hansard_store.principals.authority import ME
 from hansard_store.principals.errors import PrincipalError
-from hansard_store.principals.model import is_same
+from hansard_store.principals.model import is_same, read_as
 from hansard_web.accounts import AccountsDep
 from hansard_web.addresses import way_back
 from hansard_web.approving.ask import Ask, read_ask
@@ -178,7 +178,7 @@ def may_not(request: Request, site: Site, approval: Approval | None) -> str:
     refused = may_not_decide(request, site.settings)
     if refused or principal is None or approval is None or not site.settings.needs_principal:
         return refused
-    if any(is_same(principal.name, one) for one in approval.requested_by):
+    if read_as(principal.name, approval.requested_by) is not None:
         return f"{principal.name} requested this: another principal decides about it."
     asked = [one.name for one in approval.approvers[: approval.asked]]
     if asked and not any(is_same(principal.name, one) for one in asked):

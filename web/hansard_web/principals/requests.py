@@ -29,7 +29,8 @@ def may_not_decide(request: Request, settings: WebSettings) -> str:
     principal = principal_of(request)
     if principal is None:
         return "You are not signed in." if settings.needs_principal else ""
-    if principal.allows(Scope.DECIDE):
+    is_anyone = not settings.needs_principal and not settings.tokens
+    if is_anyone or principal.allows(Scope.DECIDE):
         return ""
     scopes = ", ".join(sorted(principal.scopes))
     return f"Your token may {scopes}, and not decide. Sign in with one that has the scope decide."

@@ -21,6 +21,7 @@ from hansard_web.pages.word_diff import Piece, word_diff
 from hansard_web.remembering.words import (
     ACCESSES,
     STATES,
+    ender_of,
     place_of,
     text_of,
     title_of,
@@ -118,7 +119,7 @@ def read_record(connection: apsw.Connection, memory_id: str, *, now_ns: int) -> 
         state_words=STATES.get(one.state, one.state),
         fresh_ns=one.freshness_ns,
         expires_ns=one.expires_ns,
-        ended=f"{one.ended.by}: {one.ended.reason}" if one.ended else "",
+        ended=f"{ender_of(one.ended)}: {one.ended.reason}" if one.ended else "",
         can_end=one.state not in ("invalidated", "purged"),
         can_accept=one.state == "review",
         contests_href=f"/memory/{one.contests}" if one.contests else "",

@@ -6,7 +6,8 @@ import json
 from typing import Any, Final
 
 from hansard_compiler.memory_models import SLOTS
-from hansard_store.memory_types import Memory
+from hansard_store.memory_types import Ended, Memory
+from hansard_store.principals.model import CLAIMED, person_text
 from hansard_web.format import WAITS, day_time
 
 STATES: Final = {
@@ -71,6 +72,11 @@ def place_of(one: Memory) -> str:
     return ", ".join(f"{part} {name}" for part, name in one.namespace.items())
 
 
+def ender_of(ended: Ended) -> str:
+    """Say who took a record back."""
+    return person_text(ended.by, ended.method or CLAIMED.method)
+
+
 def standing_of(one: Memory) -> tuple[str, str]:
     """Return what a list says of a record beside its sort, and its tone: "", warn or new."""
     match one.state:
@@ -78,7 +84,7 @@ def standing_of(one: Memory) -> tuple[str, str]:
             return ("replaces an older version", "new") if one.version > 1 else ("", "")
         case "invalidated" | "purged" if one.ended:
             when = day_time(one.ended.time_ns)
-            return f"{STATES[one.state]} by {one.ended.by}, {when}", "warn"
+            return f"{STATES[one.state]} by {ender_of(one.ended)}, {when}", "warn"
         case "expired" if one.expires_ns:
             return f"expired {day_time(one.expires_ns)}", "warn"
     return STATES.get(one.state, one.state), "warn"

@@ -11,6 +11,7 @@ import apsw
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.detecting.rules import RULES
 from hansard_store.memory_reads import get_memory
+from hansard_store.principals.model import CLAIMED, person_text
 from hansard_store.step_queries import get_step
 from hansard_store.task_answers import sample_of
 from hansard_store.tasks import Evidence, Task, get_task
@@ -61,6 +62,7 @@ class Detail:
     bars_say: str
     window: str
     decided_by: str
+    done_by: str
 
 
 def read_detail(connection: apsw.Connection, task_id: str) -> Detail:
@@ -87,7 +89,8 @@ def read_detail(connection: apsw.Connection, task_id: str) -> Detail:
         bars_say=f"how often in each part of the {window} before the last look: "
         + ", ".join(map(str, task.activity)),
         window=window,
-        decided_by=task.decided_by or "somebody",
+        decided_by=person_text(task.decided_by, task.decided_method or CLAIMED.method),
+        done_by=person_text(task.done_by, task.done_method or CLAIMED.method),
     )
 
 
