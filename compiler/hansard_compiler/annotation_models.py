@@ -21,7 +21,15 @@ from pydantic import (
 
 from hansard_compiler.memory_models import Name, Reason, StepId
 from hansard_compiler.models import Model, TopLevel
-from hansard_compiler.published import NOT_BLANK, any_of, both, exactly_one, given, left_out
+from hansard_compiler.published import (
+    A_NUMBER,
+    NOT_BLANK,
+    any_of,
+    both,
+    exactly_one,
+    given,
+    left_out,
+)
 
 Source = Literal["human", "code", "llm"]
 Kind = Literal["note", "score", "tag"]
@@ -84,7 +92,7 @@ Label: TypeAlias = Annotated[
 ]
 Expected: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=MOST_EXPECTED)]
 Value: TypeAlias = Annotated[
-    float, Field(ge=-_MOST_VALUE, le=_MOST_VALUE, allow_inf_nan=False, strict=False)
+    float, Field(ge=-_MOST_VALUE, le=_MOST_VALUE, allow_inf_nan=False, strict=False), A_NUMBER
 ]
 
 

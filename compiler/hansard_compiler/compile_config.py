@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
+from hansard_compiler.published import A_NUMBER
+
 Sensitivity = Literal["public", "internal", "restricted", "secret"]
 CompilerVersion = Literal[1, 2]
 FIRST_VERSION: CompilerVersion = 1
@@ -20,10 +22,10 @@ def _three_decimals(weight: float) -> float:
 
 
 Weight: TypeAlias = Annotated[
-    float, Field(ge=0, le=1000, allow_inf_nan=False), AfterValidator(_three_decimals)
+    float, Field(ge=0, le=1000, allow_inf_nan=False), AfterValidator(_three_decimals), A_NUMBER
 ]
-Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Seconds: TypeAlias = Annotated[int, Field(gt=0)]
+Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), A_NUMBER]
+Seconds: TypeAlias = Annotated[int, Field(gt=0), A_NUMBER]
 
 
 class _Settings(BaseModel):
@@ -57,10 +59,12 @@ class Compression(_Settings):
     """When and how far items are shortened."""
 
     enabled: bool = True
-    ratio: Annotated[float, Field(gt=0, lt=1)] = 0.4  # of the original, at most
-    min_tokens: Annotated[int, Field(gt=0)] = 24  # below this nothing useful is left
-    long_tokens: Annotated[int, Field(gt=0)] = 80  # an item shorter than this is taken or left
-    fresh_turns: Annotated[int, Field(ge=0)] = 2  # user turns that count as current
+    ratio: Annotated[float, Field(gt=0, lt=1), A_NUMBER] = 0.4  # of the original, at most
+    min_tokens: Annotated[int, Field(gt=0), A_NUMBER] = 24  # below this nothing useful is left
+    long_tokens: Annotated[int, Field(gt=0), A_NUMBER] = (
+        80  # an item shorter than this is taken or left
+    )
+    fresh_turns: Annotated[int, Field(ge=0), A_NUMBER] = 2  # user turns that count as current
 
 
 # Scorers by name and version. Another version rates otherwise; its name says so.
@@ -88,7 +92,7 @@ class Relevance(_Settings):
     scorer: Annotated[
         str, AfterValidator(scorer_name), SCORER_WORDS, Field(exclude_if=lambda name: name == BM25)
     ] = PIECES
-    k1: Annotated[float, Field(ge=0, le=10)] = 1.2
+    k1: Annotated[float, Field(ge=0, le=10), A_NUMBER] = 1.2
     b: Share = 0.75
 
 
@@ -105,7 +109,9 @@ class CompileConfig(_Settings):
     compression: Compression = Compression()
     freshness_half_life_s: Seconds = 86_400
     stale_after_s: Seconds = 604_800
-    min_score: Annotated[float, Field(ge=-10_000, le=10_000)] | None = None  # floor; None: no floor
+    min_score: Annotated[float, Field(ge=-10_000, le=10_000), A_NUMBER] | None = (
+        None  # floor; None: no floor
+    )
     required_kinds: list[str] = ["system", "tool_schema"]
     pinned: list[str] = []  # item ids, beside those tagged `pinned`
     previous_selected: list[str] = []  # item ids that went in last turn
@@ -113,7 +119,7 @@ class CompileConfig(_Settings):
     cycles: Literal["refuse", "together"] = "refuse"
     detect_conflicts: bool = True
     supersede_trust_gap: Share = 0.3  # a correction less trusted by more than this does not win
-    max_item_bytes: Annotated[int, Field(gt=0)] = 8_388_608
+    max_item_bytes: Annotated[int, Field(gt=0), A_NUMBER] = 8_388_608
     clearance: Sensitivity = "restricted"  # the most sensitive an item may be to be shown
     scope: dict[str, Any] = {}
     agent: str | None = None

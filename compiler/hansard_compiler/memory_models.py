@@ -21,7 +21,7 @@ from pydantic import (
 
 from hansard_compiler.compile_config import PIECES, SCORER_WORDS, scorer_name
 from hansard_compiler.models import Json, MemoryType, Model, Share, TopLevel, Utc
-from hansard_compiler.published import DATE_TIME, Schema, any_of, both, given, left_out
+from hansard_compiler.published import A_NUMBER, DATE_TIME, Schema, any_of, both, given, left_out
 
 Writer = Literal[
     "app", "approved_tool_output", "human_approved_summary", "post_step_summarizer"
@@ -144,7 +144,7 @@ class WriteMemory(Told):
     confidence: Share | None = None
     freshness_ts: Moment | None = None  # as of when it is so; None: now
     expires_at: Moment | None = None
-    ttl_s: Annotated[int, Field(gt=0, le=5 * 10**9)] | None = None
+    ttl_s: Annotated[int, Field(gt=0, le=5 * 10**9), A_NUMBER] | None = None
     tags: Annotated[list[Name], Field(max_length=32)] = Field(default=[])
     scope: Json = Field(default={})
     metadata: Json = Field(default={})
@@ -213,7 +213,7 @@ class ReadMemory(Told):
     chain: StepId | None = None  # over the run's, slot by slot
     slots: Annotated[list[Slot], Field(max_length=6)] = Field(default=[])
     hidden: bool = False  # also what a compile is to leave out, and why
-    limit: Annotated[int, Field(ge=1, le=MOST_READ)] = 20
+    limit: Annotated[int, Field(ge=1, le=MOST_READ), A_NUMBER] = 20
     scorer: Annotated[str, AfterValidator(scorer_name), SCORER_WORDS] = PIECES
 
     @model_validator(mode="after")

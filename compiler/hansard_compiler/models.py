@@ -24,6 +24,7 @@ from pydantic_core import TzInfo
 from hansard_compiler.canonical import canonical_bytes, stable_hash
 from hansard_compiler.compile_config import CompileConfig, Sensitivity
 from hansard_compiler.compile_errors import InvalidInput, Problem, UnknownSchemaVersion
+from hansard_compiler.published import A_NUMBER, Whole
 
 SCHEMA_VERSION = "1"
 EXTERNAL = "external"  # metadata `origin` of a memory that came from outside, with its `url`
@@ -38,7 +39,7 @@ def _in_utc(at: AwareDatetime) -> AwareDatetime:
 
 
 Utc: TypeAlias = Annotated[AwareDatetime, AfterValidator(_in_utc)]
-Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), A_NUMBER]
 Id: TypeAlias = Annotated[str, Field(min_length=1, max_length=512)]
 Json: TypeAlias = dict[str, Any]
 
@@ -97,13 +98,15 @@ class ContextItem(Model):
     source_ref: SourceRef | None = None  # nullable by its schema; a compile refuses null
     created_at: Utc
     freshness_ts: Utc | None = None
-    ttl_seconds: Annotated[int, Field(ge=0)] | None = None  # from freshness_ts, else created_at
+    ttl_seconds: Annotated[int, Field(ge=0), A_NUMBER] | None = (
+        None  # from freshness_ts, else created_at
+    )
     trust_score: Share = 0.5
     importance_score: Share = 0.5
     sensitivity: Sensitivity = "internal"
     scope: Json = {}
     dependencies: list[Id] = []
-    token_estimate: Annotated[int, Field(ge=0)] | None = None
+    token_estimate: Annotated[int, Field(ge=0), A_NUMBER] | None = None
     stable_hash: str = ""
     tags: list[str] = []
     metadata: Json = {}
@@ -152,7 +155,7 @@ class PolicyRule(Model):
     applies_to: Json = {}
     effect: Effect
     conditions: Json = {}
-    priority: int = 0
+    priority: Whole = 0
     metadata: Json = {}
 
 
@@ -170,8 +173,8 @@ class CompilationRequest(TopLevel):
     tool_specs: list[Json] = []
     memory_records: list[MemoryRecord] = []
     policy_rules: list[PolicyRule] = []
-    token_budget: int
-    response_reserve: int = 0
+    token_budget: Whole
+    response_reserve: Whole = 0
     compile_config: CompileConfig = CompileConfig()
     # Of a replay: candidates that are to be left out. Not said where there are none, so that the
     # same request has the same bytes as before there were replays.

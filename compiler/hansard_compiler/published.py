@@ -8,7 +8,9 @@ of FORMATS, which the OpenAPI document explains.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
+
+from pydantic import BeforeValidator
 
 Schema = dict[str, Any]
 
@@ -41,6 +43,19 @@ TIME: Final[Schema] = {
 NOT_BLANK: Final = r"[^\s\x1c-\x1f\x85]"
 # Nanoseconds of so many milliseconds, and nano-dollars of so many dollars, are within 64 bits.
 AMOUNT: Final[Schema] = {"type": "number", "minimum": 0, "maximum": 4_600_000_000}
+
+
+def _refuse_boolean(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("a number is expected, not true or false")
+    return value
+
+
+# Stands last of what a number of a body is annotated with: JSON's true is no integer and no number,
+# and pydantic takes it for 1.
+A_NUMBER: Final = BeforeValidator(_refuse_boolean)
+Whole: TypeAlias = Annotated[int, A_NUMBER]
+Real: TypeAlias = Annotated[float, A_NUMBER]
 
 
 def given(*names: str, **kinds: Schema) -> Schema:

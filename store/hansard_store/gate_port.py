@@ -13,6 +13,7 @@ from typing import Any, Final
 from hansard_compiler.calls import Json
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approval_answers import approval_json
+from hansard_store.approval_errors import BadProposal
 from hansard_store.approval_records import (
     HOUR_NS,
     Action,
@@ -145,15 +146,15 @@ def _of(told: Json, *names: str) -> dict[str, Any]:
 
 
 def _proposal(told: Json) -> Proposal:
-    expires_s = told.get("expires_in_s")
+    expires_s, required = told.get("expires_in_s"), told.get("approvals_required")
     return Proposal(
         tool=told["tool"],
         arguments=told["arguments"],
         description=told.get("description"),
         flags=told.get("flags") or {},
-        lifetime_ns=HOUR_NS if expires_s is None else int(expires_s * _SECOND_NS),
+        lifetime_ns=HOUR_NS if expires_s is None else _ns("expires_in_s", expires_s),
         approvers=[Approver(one) for one in told.get("approvers") or ()],
-        approvals_required=told.get("approvals_required") or 1,
+        approvals_required=1 if required is None else required,
         told=_policy(told.get("policy") or {}),
         **_of(
             told,
@@ -167,6 +168,12 @@ def _proposal(told: Json) -> Proposal:
             *_PLACE,
         ),
     )
+
+
+def _ns(what: str, seconds: Any) -> int:
+    if isinstance(seconds, bool):
+        raise BadProposal(what, f"{what} is a number of seconds, not {seconds}")
+    return int(seconds * _SECOND_NS)
 
 
 def _policy(told: Json) -> PolicyNote:

@@ -10,7 +10,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.policy import Policy
 from hansard_compiler.policy_checks import PolicyCheck
 from hansard_compiler.policy_facts import ItemFacts, PolicyContext, ToolFacts
-from hansard_compiler.published import any_of, exactly_one
+from hansard_compiler.published import A_NUMBER, any_of, exactly_one
 
 Name = Annotated[str, Field(min_length=1, max_length=4096)]
 Sensitivity = Literal["public", "internal", "restricted", "secret"]
@@ -56,9 +56,9 @@ class AskedItem(_Part):
     source_type: Name | None = None
     source_uri: Name | None = None
     tags: list[Name] = []
-    trust_score: Annotated[float, Field(ge=0, le=1)] | None = None
-    importance_score: Annotated[float, Field(ge=0, le=1)] | None = None
-    tokens: Annotated[int, Field(ge=0)] | None = None
+    trust_score: Annotated[float, Field(ge=0, le=1), A_NUMBER] | None = None
+    importance_score: Annotated[float, Field(ge=0, le=1), A_NUMBER] | None = None
+    tokens: Annotated[int, Field(ge=0), A_NUMBER] | None = None
     scope: dict[str, Any] = {}
     metadata: dict[str, Any] = {}
 
@@ -110,7 +110,7 @@ class PutRules(_Part):
     rule_sets: list[
         Annotated[dict[str, Any] | str, Field(json_schema_extra={"format": "rule-set"})]
     ] = Field(max_length=100, json_schema_extra={"uniqueItems": True})
-    version: Annotated[int, Field(ge=0)] | None = None  # that they replace; or If-Match
+    version: Annotated[int, Field(ge=0), A_NUMBER] | None = None  # that they replace; or If-Match
 
 
 def _tool_facts(tool: AskedTool) -> ToolFacts:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hansard_compiler import transcript_errors as errors
 from hansard_compiler.errors import HansardError
+from hansard_compiler.published import A_NUMBER
 from hansard_compiler.transcript_entry import CLIP_BYTES, MESSAGE_BYTES, MIN_CLIP_BYTES, NewMessage
 from hansard_compiler.transcript_models import MessageSchema
 from hansard_compiler.transcript_views import EndStatus, MarkKind
@@ -74,24 +75,24 @@ class AppendMessages(_Body):
     """All of these, or none."""
 
     messages: Annotated[list[GivenMessage], Field(min_length=1, max_length=1000)]
-    clip_bytes: Annotated[int, Field(ge=MIN_CLIP_BYTES, le=MESSAGE_BYTES)] = CLIP_BYTES
+    clip_bytes: Annotated[int, Field(ge=MIN_CLIP_BYTES, le=MESSAGE_BYTES), A_NUMBER] = CLIP_BYTES
 
 
 class FoldTranscript(_Body):
     """A summary that stands for all there is; `expected_head` is the last position it has seen."""
 
     summary: Annotated[str, Field(min_length=1, max_length=MESSAGE_BYTES)]
-    expected_head: Annotated[int, Field(ge=0)] | None = None
+    expected_head: Annotated[int, Field(ge=0), A_NUMBER] | None = None
     by: By = ""
 
 
 class MarkMessage(_Body):
     """What is shown in place of a message from now on; the row stays as it is."""
 
-    position: Annotated[int, Field(ge=0, lt=1 << 62)]
+    position: Annotated[int, Field(ge=0, lt=1 << 62), A_NUMBER]
     kind: MarkKind = "redacted"
     reason: Name
-    superseded_by: Annotated[int, Field(ge=0, lt=1 << 62)] | None = None
+    superseded_by: Annotated[int, Field(ge=0, lt=1 << 62), A_NUMBER] | None = None
     by: By = ""
 
 

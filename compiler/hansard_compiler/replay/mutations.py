@@ -12,10 +12,11 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from hansard_compiler.models import Id, Json, Model
+from hansard_compiler.published import A_NUMBER, Real, Whole
 from hansard_compiler.replay.refusals import NotReplayable, Reason
 
 MOST: Final = 100  # of one replay
-Position: TypeAlias = Annotated[int, Field(ge=0)]
+Position: TypeAlias = Annotated[int, Field(ge=0), A_NUMBER]
 
 
 class SetModel(Model):
@@ -36,10 +37,10 @@ class SetSampling(Model):
     """Answer otherwise: `temperature`, `max_output_tokens`, `effort` …; null takes it away."""
 
     op: Literal["set_sampling"]
-    max_output_tokens: Annotated[int, Field(gt=0)] | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    seed: int | None = None
+    max_output_tokens: Annotated[int, Field(gt=0), A_NUMBER] | None = None
+    temperature: Real | None = None
+    top_p: Real | None = None
+    seed: Whole | None = None
     effort: str | None = None
     stop: list[str] | None = None
 
@@ -48,15 +49,15 @@ class SetBudget(Model):
     """Compile for another number of tokens."""
 
     op: Literal["set_budget"]
-    token_budget: Annotated[int, Field(ge=0)] | None = None
-    response_reserve: Annotated[int, Field(ge=0)] | None = None
+    token_budget: Annotated[int, Field(ge=0), A_NUMBER] | None = None
+    response_reserve: Annotated[int, Field(ge=0), A_NUMBER] | None = None
 
 
 class SetWeights(Model):
     """Score with other weights; those not named stay."""
 
     op: Literal["set_weights"]
-    weights: dict[str, float]
+    weights: dict[str, Real]
 
 
 class SetPolicy(Model):

@@ -509,7 +509,7 @@ def test_options_of_a_gate_need_an_effect() -> None:
 
 
 @pytest.mark.parametrize("verb", ["approve", "reject", "revise"])
-@pytest.mark.parametrize("name", ["clerk", "Clerk", "ＣＬＥＲＫ"])
+@pytest.mark.parametrize("name", ["clerk", "Clerk", "ＣＬＥＲＫ", "сlerk", "c1erk", "cler\u200bk"])
 def test_an_agent_cannot_decide_about_its_own_action_by_its_own_name(
     store: Desk, verb: str, name: str
 ) -> None:
@@ -526,3 +526,38 @@ def test_an_agent_cannot_decide_about_its_own_action_by_its_own_name(
     assert refused.value.code == "own_request"
     assert standing == "awaiting"
     assert gate.run(identity).result == "Maria"
+
+
+def test_a_name_that_is_read_as_an_approver_s_is_not_that_approver_s(store: Desk) -> None:
+    gate = store.gate(
+        hansard.tool(effect="write", name="send")(lambda to: to), agent="clerk", approvers=["ana"]
+    )
+
+    with gate:
+        identity = gate.call("send", {"to": "Maria"})["approval_id"]
+        with pytest.raises(
+            DecisionRefused, match="read like 'ana', and is another name"
+        ) as refused:
+            approvals.approve(identity, by="аna")
+        approvals.approve(identity, by="Ana")
+
+    assert refused.value.code == "not_asked"
+    assert gate.run(identity).result == "Maria"
+
+
+@pytest.mark.parametrize("option", ["approvals_required", "expires"])
+def test_a_boolean_is_no_number_of_people_or_seconds(store: Desk, option: str) -> None:
+    gate = store.gate(hansard.tool(effect="write", name="send")(lambda to: to), **{option: True})
+
+    with gate, pytest.raises(BadArguments, match=r"can be required|expires_in_s"):
+        gate.call("send", {"to": "Maria"})
+
+
+def test_a_boolean_is_no_draft(store: Desk) -> None:
+    gate = store.gate(hansard.tool(effect="write", name="send")(lambda to: to))
+
+    with gate:
+        identity = gate.call("send", {"to": "Maria"})["approval_id"]
+        with pytest.raises(BadArguments, match="revision"):
+            approvals.approve(identity, by="ana", revision=True)
+        assert approvals.get(identity)["status"] == "awaiting"

@@ -199,6 +199,47 @@ def test_a_body_of_another_schema_version_is_refused_by_name(
         assert "schema_version" in json.dumps(answer.json()["error"])
 
 
+@pytest.mark.parametrize(
+    ("method", "path"), [one for one in OPERATIONS if one[0] in ("POST", "PUT", "PATCH")]
+)
+def test_true_and_false_are_no_numbers(site: Site, method: str, path: str) -> None:
+    told = site.document["paths"][path][method.lower()]
+    ids = {"log_id": f"conv_{'0' * 32}", "branch_id": f"br_{'0' * 32}"}
+    address = re.sub(r"\{(\w+)\}", lambda one: ids.get(one[1], "0" * 32), path)
+    content = told.get("requestBody", {}).get("content", {}).get("application/json", {})
+    taken = []
+    for place in _numbers_in(site.document, content.get("schema", {})):
+        body: Any = True
+        for name in reversed(place):
+            body = [body] if name == "[]" else {name: body}
+
+        answer = site.client.request(method, address, json=body)
+
+        if answer.status_code < 400 or "not true or false" not in answer.text:
+            taken.append((place, answer.status_code, answer.text[:300]))
+
+    assert taken == []
+
+
+def _numbers_in(document: Json, schema: Json, depth: int = 6) -> Iterator[tuple[str, ...]]:
+    """Yield the places of the numbers that a body may have."""
+    if depth == 0:
+        return
+    if schema.get("type") in ("integer", "number"):
+        yield ()
+    if "$ref" in schema:
+        named = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        yield from _numbers_in(document, named, depth)
+    for branch in (*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())):
+        yield from _numbers_in(document, branch, depth)
+    for name, of in schema.get("properties", {}).items():
+        yield from ((name, *rest) for rest in _numbers_in(document, of, depth - 1))
+    if isinstance(schema.get("items"), dict):
+        yield from (("[]", *rest) for rest in _numbers_in(document, schema["items"], depth - 1))
+    for of in schema.get("patternProperties", {}).values():
+        yield from (("0" * 32, *rest) for rest in _numbers_in(document, of, depth - 1))
+
+
 def _fields_of(document: Json, told: Json) -> set[str]:
     """Return the names of the fields that a request's body may have."""
     content = told.get("requestBody", {}).get("content", {}).get("application/json", {})

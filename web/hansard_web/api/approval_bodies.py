@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from hansard_compiler.published import NOT_BLANK, Schema, any_of, both, given, left_out
+from hansard_compiler.published import A_NUMBER, NOT_BLANK, Schema, any_of, both, given, left_out
 from hansard_store.approval_errors import BadProposal
 from hansard_store.approval_records import (
     HOUR_NS,
@@ -26,7 +26,7 @@ Name = Annotated[
 ]
 Text = Annotated[str, Field(max_length=20_000)]
 Note = Annotated[str, Field(max_length=20_000, json_schema_extra={"pattern": NOT_BLANK})]
-Seconds = Annotated[float, Field(gt=0, le=90 * 24 * 3600)]
+Seconds = Annotated[float, Field(gt=0, le=90 * 24 * 3600), A_NUMBER]
 HexId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 StepId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}-[0-9a-f]{16}$")]
@@ -104,7 +104,7 @@ class GivenProposal(_Part):
     undo: GivenAction | None = Field(default=None, description="the action that would undo this")
     has_undo: bool = Field(default=False, description="its program says how, once it is done")
     approvers: list[GivenApprover | Name] = Field(default=[], max_length=20)
-    approvals_required: Annotated[int, Field(ge=1, le=20)] = Field(
+    approvals_required: Annotated[int, Field(ge=1, le=20), A_NUMBER] = Field(
         default=1, description="of distinct people, out of `approvers` where there are any"
     )
     policy: GivenPolicy | None = None
@@ -183,7 +183,7 @@ class Approve(_Body):
     by: Name | None = None
     arguments: dict[str, Any] | None = None
     note: Text | None = Field(default=None, description="kept with this approval in the log")
-    revision: Annotated[int, Field(ge=1)] | None = Field(
+    revision: Annotated[int, Field(ge=1), A_NUMBER] | None = Field(
         default=None,
         description="of the draft that was looked at; another one is refused. Needed where there "
         "have been several drafts, unless `arguments` says what is approved",
@@ -191,7 +191,7 @@ class Approve(_Body):
     batch: bool = Field(default=False, description="those of its batch that are `seen`")
     seen: (
         Annotated[
-            dict[HexId, Annotated[int, Field(ge=1)]],
+            dict[HexId, Annotated[int, Field(ge=1), A_NUMBER]],
             Field(json_schema_extra={"additionalProperties": False}),
         ]
         | None
@@ -203,13 +203,13 @@ class Approve(_Body):
 class Reject(_Body):
     by: Name | None = None
     reason: Text | None = None
-    revision: Annotated[int, Field(ge=1)] | None = None
+    revision: Annotated[int, Field(ge=1), A_NUMBER] | None = None
 
 
 class Revise(_Body):
     by: Name | None = None
     note: Note
-    revision: Annotated[int, Field(ge=1)] | None = None
+    revision: Annotated[int, Field(ge=1), A_NUMBER] | None = None
 
 
 class Repropose(BaseModel):
@@ -311,7 +311,7 @@ class NoteEvent(BaseModel):
     error: Text | None = None
     reason: Text | None = None
     rule_ids: list[Name] | None = None
-    time_ns: Annotated[int, Field(ge=0, lt=1 << 63)] | None = Field(
+    time_ns: Annotated[int, Field(ge=0, lt=1 << 63), A_NUMBER] | None = Field(
         default=None, description="when it happened; earlier than now makes it late"
     )
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hansard_compiler.calls import Json
 from hansard_compiler.models import MemoryType
+from hansard_compiler.published import A_NUMBER
 from hansard_compiler.replay.live import TURNS, USD
 from hansard_web.replaying.asked import MOST_LIVE, LiveTurns, LiveUsd
 
@@ -16,7 +17,7 @@ MOST_ITEMS = 50
 Text: TypeAlias = Annotated[str, Field(max_length=1_000)]
 # Ids stand in paths: nothing that could lead to another one.
 Id: TypeAlias = Annotated[str, Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z_.:-]{0,199}$")]
-Limit: TypeAlias = Annotated[int, Field(ge=1, le=MOST_ITEMS)]
+Limit: TypeAlias = Annotated[int, Field(ge=1, le=MOST_ITEMS), A_NUMBER]
 Cursor: TypeAlias = Annotated[
     str | None, Field(max_length=2_000, description="next_cursor of the page before")
 ]
@@ -140,9 +141,9 @@ class Replay(Arguments):
     )
     max_turns: LiveTurns = Field(default=TURNS, description="live turns at most")
     max_usd: LiveUsd = Field(default=USD, description="what live turns may cost at most")
-    n: Annotated[int, Field(ge=1, le=50)] = 1
+    n: Annotated[int, Field(ge=1, le=50), A_NUMBER] = 1
     notes: Text | None = Field(default=None, description="why; kept with it")
-    wait_s: Annotated[float, Field(ge=0, le=60)] = 20
+    wait_s: Annotated[float, Field(ge=0, le=60), A_NUMBER] = 20
     confirmation: Confirmation = None
 
 
@@ -159,18 +160,18 @@ class ContinueReplay(Arguments):
     )
     max_turns: LiveTurns = Field(default=TURNS, description="further live turns at most")
     max_usd: LiveUsd = Field(default=USD, description="what they may cost at most")
-    wait_s: Annotated[float, Field(ge=0, le=60)] = 20
+    wait_s: Annotated[float, Field(ge=0, le=60), A_NUMBER] = 20
     confirmation: Confirmation = None
 
 
 class GetReplay(Arguments):
     replay_id: Id
-    wait_s: Annotated[float, Field(ge=0, le=60)] = 0
+    wait_s: Annotated[float, Field(ge=0, le=60), A_NUMBER] = 0
 
 
 class GetPayload(Arguments):
     ref: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
-    characters: Annotated[int, Field(ge=0, le=20_000)] = Field(
+    characters: Annotated[int, Field(ge=0, le=20_000), A_NUMBER] = Field(
         default=2_000, description="of its beginning, where it is text"
     )
 
@@ -199,7 +200,7 @@ class ListApprovals(Arguments):
 
 class GetApproval(Arguments):
     approval_id: Id
-    wait_s: Annotated[float, Field(ge=0, le=60)] = Field(
+    wait_s: Annotated[float, Field(ge=0, le=60), A_NUMBER] = Field(
         default=0, description="until it is decided or redrafted"
     )
 
@@ -210,7 +211,7 @@ class QuerySql(Arguments):
         "compilation_results, memory_records, tool_events, policy_events, replay_runs, "
         "pending_actions"
     )
-    limit: Annotated[int, Field(ge=1, le=200)] = 50
+    limit: Annotated[int, Field(ge=1, le=200), A_NUMBER] = 50
 
 
 class RememberFact(Arguments):
@@ -224,7 +225,7 @@ class RememberFact(Arguments):
     tags: list[Annotated[str, Field(min_length=1, max_length=256)]] = Field(
         default=[], max_length=32
     )
-    ttl_s: Annotated[int, Field(gt=0, le=5 * 10**9)] | None = None
+    ttl_s: Annotated[int, Field(gt=0, le=5 * 10**9), A_NUMBER] | None = None
     confirmation: Confirmation = None
 
 

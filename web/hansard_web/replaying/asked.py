@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from hansard_compiler.models import Id, Json, Model
-from hansard_compiler.published import Schema, any_of
+from hansard_compiler.published import A_NUMBER, Schema, any_of
 from hansard_compiler.replay.live import TURNS, USD
 from hansard_compiler.replay.mutations import MOST
 
@@ -16,8 +16,8 @@ MOST_LIVE = 200  # turns, and results told at once
 Mode = Literal["exact", "mutated", "forward"]
 
 
-LiveTurns = Annotated[int, Field(ge=1, le=MOST_LIVE)]
-LiveUsd = Annotated[float, Field(ge=0, le=1_000, allow_inf_nan=False)]
+LiveTurns = Annotated[int, Field(ge=1, le=MOST_LIVE), A_NUMBER]
+LiveUsd = Annotated[float, Field(ge=0, le=1_000, allow_inf_nan=False), A_NUMBER]
 
 
 _ALLOWS = (
@@ -47,7 +47,7 @@ class AskReplay(Model):
     mutations: list[Any] = Field(
         default_factory=list, max_length=MOST, description="changes, in the order they apply"
     )
-    n: Annotated[int, Field(ge=1, le=MOST_REPEATS)] = Field(
+    n: Annotated[int, Field(ge=1, le=MOST_REPEATS), A_NUMBER] = Field(
         default=1, description="how often to ask; each answer is paid for"
     )
     live: bool = Field(
@@ -65,11 +65,11 @@ class AskReplay(Model):
     )
     allow_provider_side_effects: bool = Field(default=False, description=_ALLOWS)
     script: Json | None = Field(default=None, description="lines of the scripted model")
-    wait_s: Annotated[float, Field(ge=0, le=60)] = Field(
+    wait_s: Annotated[float, Field(ge=0, le=60), A_NUMBER] = Field(
         default=0, description="answer when it has ended, at the latest after so many seconds"
     )
-    timeout_s: Annotated[float, Field(gt=0, le=3_600)] = 600.0
-    max_retries: Annotated[int, Field(ge=0, le=10)] = 2
+    timeout_s: Annotated[float, Field(gt=0, le=3_600), A_NUMBER] = 600.0
+    max_retries: Annotated[int, Field(ge=0, le=10), A_NUMBER] = 2
 
     @model_validator(mode="after")
     def _live_is_a_fork(self) -> Self:
@@ -125,6 +125,6 @@ class GoOn(Model):
     script: Json | None = Field(default=None, description="lines of the scripted model")
     elsewhere: bool = False
     allow_provider_side_effects: bool = Field(default=False, description=_ALLOWS)
-    wait_s: Annotated[float, Field(ge=0, le=60)] = 0
-    timeout_s: Annotated[float, Field(gt=0, le=3_600)] = 600.0
-    max_retries: Annotated[int, Field(ge=0, le=10)] = 2
+    wait_s: Annotated[float, Field(ge=0, le=60), A_NUMBER] = 0
+    timeout_s: Annotated[float, Field(gt=0, le=3_600), A_NUMBER] = 600.0
+    max_retries: Annotated[int, Field(ge=0, le=10), A_NUMBER] = 2

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from hansard.step import StepKind
-from hansard_compiler.published import TIME
+from hansard_compiler.published import A_NUMBER, TIME
 from hansard_web.api.asked import parse_time
 
 Told = Literal["completed", "failed", "cancelled"]
@@ -85,7 +85,7 @@ class ToolResult(BaseModel):
     status: Told | None = None
     error: str | Failure | None = None
     ended_at: Time | None = None
-    duration_ms: Annotated[float, Field(ge=0, le=2.592e9)] | None = None
+    duration_ms: Annotated[float, Field(ge=0, le=2.592e9), A_NUMBER] | None = None
 
 
 class AppendStep(Body):

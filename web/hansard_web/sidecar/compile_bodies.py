@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
-from hansard_compiler.published import Schema, any_of, both, given, left_out
+from hansard_compiler.published import A_NUMBER, Real, Schema, Whole, any_of, both, given, left_out
 from hansard_web.sidecar.bodies import Body, Name
 
 MESSAGE_ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -20,8 +20,8 @@ class AskCompile(Body):
     context_items: list[Any] = Field(default=[], max_length=20_000)
     provider: Name
     model: Name
-    token_budget: int
-    response_reserve: int = 0
+    token_budget: Whole
+    response_reserve: Whole = 0
     tools: list[dict[str, Any]] = Field(default=[])
     memory_records: list[dict[str, Any]] = Field(default=[])
     policy_rules: list[dict[str, Any]] = Field(default=[])  # beside those in force
@@ -66,23 +66,23 @@ class AskModel(Body):
     provider: Name | None = None  # None: the one that was compiled for
     model: Name | None = None
     script: dict[str, Any] | None = None  # of the scripted provider
-    max_output_tokens: Annotated[int, Field(gt=0)] | None = None
-    temperature: float | None = None
-    top_p: float | None = None
+    max_output_tokens: Annotated[int, Field(gt=0), A_NUMBER] | None = None
+    temperature: Real | None = None
+    top_p: Real | None = None
     stop: list[str] | None = None
-    seed: int | None = None
+    seed: Whole | None = None
     effort: str | None = None
     tool_choice: str | None = None
     output_schema: dict[str, Any] | None = None
     reasoning: dict[str, Any] | None = None
     previous_response_id: str | None = None
-    max_input_tokens: Annotated[int, Field(gt=0)] | None = None
+    max_input_tokens: Annotated[int, Field(gt=0), A_NUMBER] | None = None
     extra: dict[str, Any] | None = None
     stream: bool = Field(
         default=False, description="answer with server-sent events: the answer as it comes"
     )
-    timeout_s: Annotated[float, Field(gt=0, le=600)] = 120.0  # of each wait of an attempt
-    max_retries: Annotated[int, Field(ge=0, le=5)] = 2
+    timeout_s: Annotated[float, Field(gt=0, le=600), A_NUMBER] = 120.0  # of each wait of an attempt
+    max_retries: Annotated[int, Field(ge=0, le=5), A_NUMBER] = 2
 
     @field_validator("messages")
     @classmethod
