@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from hansard_store.facade import Accountability
 from hansard_store.run_filters import RunFilter
 from hansard_store.run_queries import last_change, list_runs, run_facets
+from hansard_store.sql_reading import read_sql
 from hansard_store.step_queries import get_step
 from tests.store.accounts import HOUR, Clock, proposal
-from tests.store.maker import NOW, StoreMaker, span_id, trace_id
+from tests.store.maker import NOW, SECOND, StoreMaker, span_id, trace_id
 from tests.store.plans import QueryPlans
 
 
@@ -103,3 +106,37 @@ def test_the_step_that_asked_is_blocked_until_somebody_decides(
     assert later != "blocked"
     assert status() == after
     assert plans.scans() == []
+
+
+def test_by_sql_a_run_and_its_steps_are_in_the_state_that_the_api_names(
+    store: StoreMaker,
+) -> None:
+    now_ns = time.time_ns()
+    store.now_ns = now_ns
+    start_s = (now_ns - NOW) / SECOND - 10
+    ended: dict[str, Any] = {"start_s": start_s, "duration_s": 1}
+    store.span("fine", run="fine", status=1, **ended)
+    store.span("unset", run="unset", **ended)
+    store.span("failed", run="failed", status=2, **ended)
+    store.span("open", run="open", start_s=start_s, duration_s=None)
+    store.span("blocked", run="blocked", **ended)
+    store.span("waits", run="waits", start_s=start_s, duration_s=None)
+    store.now_ns = now_ns - 20 * 60 * SECOND
+    store.span("lost", run="lost", start_s=start_s - 1500, duration_s=None)
+    with Accountability(store.folder) as desk:
+        for name in ("blocked", "waits", "failed"):
+            run_id, step = trace_id(name).hex(), span_id(name).hex()
+            desk.propose(proposal(run_id=run_id, step_id=f"{run_id}-{step}"))
+
+    by_sql = dict(read_sql(store.folder, "SELECT name, status FROM runs").rows)
+    steps_by_sql = dict(read_sql(store.folder, "SELECT name, status FROM steps").rows)
+
+    assert by_sql == statuses(store, now_ns=now_ns)
+    assert set(by_sql.values()) == {"ok", "error", "open", "blocked", "no_end"}
+    assert steps_by_sql == {
+        name: get_step(
+            store.db, f"{trace_id(name).hex()}-{span_id(name).hex()}", now_ns=now_ns
+        ).status
+        for name in by_sql
+    }
+    assert set(steps_by_sql.values()) == {"ok", "unset", "error", "open", "blocked", "no_end"}
