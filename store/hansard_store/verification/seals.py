@@ -40,6 +40,7 @@ from hansard_store.database import snapshot
 
 Found = Iterator[tuple[str, str, str]]  # table, row, message
 
+_TOMBSTONE: Final = "tombstone"
 _MOST_OF_TABLE: Final = 50  # rows that are named
 _BLOCKS_AT_ONCE: Final = 8  # in one state of the store
 _ALL: Final = -1
@@ -66,6 +67,8 @@ class SealReport:
     """What the check of the seals found beside broken rows."""
 
     rows: int = 0
+    tombstones: int = 0  # of deleted runs
+    held_tombstones: int = 0  # of these, as the chain holds them
     unsealed: int = 0  # rows and changes that are not sealed yet
     since_ns: int | None = None  # when the first seal was made
     last_ns: int | None = None
@@ -206,6 +209,9 @@ class _Rows:
             self.check.report.rows += 1
             self._with_leaf += leaf is not None
             problem = self._problem(key, leaf, after, values)
+            if name == _TOMBSTONE:
+                self.check.report.tombstones += 1
+                self.check.report.held_tombstones += leaf is not None and problem is None
             if problem is not None:
                 yield name, shown(key), problem
         gone = [one for one in self.check._pending.values() if one.table == name]

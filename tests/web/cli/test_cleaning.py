@@ -17,6 +17,7 @@ import pytest
 
 from hansard_store.database import DataFolder, open_for_maintenance
 from hansard_store.disk import disk_use
+from hansard_store.facade import Accountability
 from hansard_web.config import parse_size_bytes
 from hansard_web.janitor import Limits, clean
 from tests.journeys.processes import export, grpc_exporter, serving, spans
@@ -241,3 +242,19 @@ def test_a_rebuild_changes_nothing_that_lists_show(on: Cli) -> None:
     assert json.loads(ended.stdout)["runs"] == 14
     assert shown() == before
     assert on("verify").exit_code == 0
+
+
+def test_verify_counts_deleted_runs_and_the_tombstones_that_are_held(on: Cli, store: Path) -> None:
+    first, second, *_ = _runs(on)
+    assert "deleted" not in on("verify").stdout
+    assert on("runs", "delete", first, second, "--yes").exit_code == 0
+    fresh = json.loads(on("verify", "--json").stdout)
+    with Accountability(DataFolder(store)) as desk:
+        desk.seal()
+
+    said = on("verify").stdout
+    told = json.loads(on("verify", "--json").stdout)
+
+    assert (fresh["deleted_runs"], fresh["held_tombstones"]) == (2, 0)
+    assert "deleted: 2 runs, 2 of 2 tombstones held by the chain" in said
+    assert (told["deleted_runs"], told["held_tombstones"]) == (2, 2)

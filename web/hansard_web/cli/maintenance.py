@@ -111,6 +111,8 @@ def _seals(report: Report) -> dict[str, object]:
         "unsealed": seals.unsealed,
         "sealed_since_ns": None if seals.since_ns is None else str(seals.since_ns),
         "last_seal_ns": None if seals.last_ns is None else str(seals.last_ns),
+        "deleted_runs": seals.tombstones,
+        "held_tombstones": seals.held_tombstones,
         "altered_schema_rows": seals.altered_rows,
         "altered_schema_events": seals.altered_events,
     }
@@ -118,6 +120,9 @@ def _seals(report: Report) -> dict[str, object]:
 
 def _print_unsealed(report: Report) -> None:
     seals = report.seals
+    if seals.tombstones:
+        held = f"{seals.held_tombstones:,} of {fmt.plural(seals.tombstones, 'tombstone')}"
+        click.echo(f"deleted: {fmt.plural(seals.tombstones, 'run')}, {held} held by the chain")
     if seals.since_ns is None:
         click.echo("not sealed yet: no row is held by the chain; a server seals them in seconds")
     else:
