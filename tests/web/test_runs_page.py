@@ -374,3 +374,16 @@ def test_filters_of_several_kinds_count_together(client: TestClient, runs: RunMa
     assert same.status_code == 200
     for path in ("/", "/v1/runs"):
         assert TOO_MANY in client.get(path, params=mixed).text
+
+
+@pytest.mark.parametrize("path", ["/v1/runs", "/v1/facets"])
+def test_the_document_says_how_many_filters_a_list_takes(client: TestClient, path: str) -> None:
+    document = client.get("/v1/openapi.json").json()
+    told = {one["name"]: one["schema"] for one in document["paths"][path]["get"]["parameters"]}
+
+    lists = {name: one["maxItems"] for name, one in told.items() if one.get("type") == "array"}
+
+    assert lists == {
+        "status": 100, "agent": 100, "model": 100, "tool": 100, "service": 100, "attribute": 100,
+        "tag": 8, "score": 8,
+    }  # fmt: skip

@@ -10,7 +10,13 @@ from pydantic import JsonValue, WithJsonSchema
 from hansard_compiler.published import AMOUNT, NOT_BLANK, TIME
 from hansard_store.annotation_filters import MOST_CONDITIONS
 from hansard_store.errors import BadQueryError
-from hansard_store.run_filters import ANY_KIND, RUN_KINDS, RUN_STATUSES, RunFilter
+from hansard_store.run_filters import (
+    ANY_KIND,
+    MOST_FILTERS,
+    RUN_KINDS,
+    RUN_STATUSES,
+    RunFilter,
+)
 from hansard_web.api.asked import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
@@ -45,6 +51,9 @@ ScoreText: TypeAlias = Annotated[
 ]
 AttributeText: TypeAlias = Annotated[str, WithJsonSchema({"type": "string", "pattern": "^[^:]+:"})]
 FEW: Final[dict[str, JsonValue]] = {"maxItems": MOST_CONDITIONS}  # tags, or scores
+# Of one kind, and of all kinds together, which a schema of one parameter cannot say.
+MANY: Final[dict[str, JsonValue]] = {"maxItems": MOST_FILTERS}
+_MANY_SAID: Final = f"any of these; at most {MOST_FILTERS} filters in all"
 PayloadRef: TypeAlias = Annotated[
     str, WithJsonSchema({"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"})
 ]
@@ -99,12 +108,13 @@ def read_run_filter(
         Query(description="agent, other (without a step of an agent's work) or any, the default"),
     ] = None,
     status: Annotated[
-        list[Annotated[str, one_of(*RUN_STATUSES)]], Query(description="any of these")
+        list[Annotated[str, one_of(*RUN_STATUSES)]],
+        Query(description=_MANY_SAID, json_schema_extra=MANY),
     ] = [],  # noqa: B006
-    agent: Annotated[list[str], Query()] = [],  # noqa: B006
-    model: Annotated[list[str], Query()] = [],  # noqa: B006
-    tool: Annotated[list[str], Query()] = [],  # noqa: B006
-    service: Annotated[list[str], Query()] = [],  # noqa: B006
+    agent: Annotated[list[str], Query(description=_MANY_SAID, json_schema_extra=MANY)] = [],  # noqa: B006
+    model: Annotated[list[str], Query(description=_MANY_SAID, json_schema_extra=MANY)] = [],  # noqa: B006
+    tool: Annotated[list[str], Query(description=_MANY_SAID, json_schema_extra=MANY)] = [],  # noqa: B006
+    service: Annotated[list[str], Query(description=_MANY_SAID, json_schema_extra=MANY)] = [],  # noqa: B006
     tag: Annotated[
         list[TagText],
         Query(description="stands on the run or a step; each of these", json_schema_extra=FEW),
@@ -125,7 +135,10 @@ def read_run_filter(
     user: Annotated[str | None, Query()] = None,
     attribute: Annotated[
         list[AttributeText],
-        Query(description="key:value, each on some span; key:* asks for the key alone"),
+        Query(
+            description="key:value, each on some span; key:* asks for the key alone",
+            json_schema_extra=MANY,
+        ),
     ] = [],  # noqa: B006
     since: Annotated[
         TimeText | None, Query(description="started at or after: RFC 3339 or ns")
