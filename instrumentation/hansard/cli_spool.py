@@ -28,6 +28,7 @@ from hansard.spool import (
     remove,
 )
 from hansard_compiler.errors import HansardError
+from hansard_compiler.terminal import printable
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _OPTIONS = (
@@ -150,7 +151,8 @@ def flush(data: str | None, endpoint: str | None, protocol: str | None, refused:
     left = _left(root)
     click.echo(f"{max(before - left, 0)} sent or counted, {left} left", err=True)
     if answer.outcome is not Outcome.ACCEPTED:
-        raise click.ClickException(f"nothing can be sent to {settings.endpoint}: {answer.reason}")
+        reason = printable(f"nothing can be sent to {settings.endpoint}: {answer.reason}")
+        raise click.ClickException(reason)
 
 
 def _send(settings: Settings, root: Path, courier: Courier, *, with_refused: bool) -> Answer:
@@ -190,7 +192,7 @@ def _send_refused(root: Path, courier: Courier) -> Answer:
         try:
             answer = courier.deliver(file.kind, items_of(file)).answer
         except (HansardError, ValueError) as error:
-            click.echo(f"{file.path}: {error}", err=True)
+            click.echo(printable(f"{file.path}: {error}"), err=True)
             continue
         if answer.outcome is Outcome.ACCEPTED:
             remove(file)

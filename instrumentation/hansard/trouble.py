@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from hansard_compiler.terminal import printable
+
 _log = logging.getLogger("hansard")
 # Without a lock, which the child of a fork could inherit locked: one call of a dict is atomic.
 _told: dict[str, object] = {}
@@ -13,17 +15,30 @@ def warn_once(kind: str, message: str, *args: object) -> None:
     """Log a warning unless this kind of trouble was told before. Never raises."""
     mine = object()
     if _told.setdefault(kind, mine) is mine:
-        _log.warning(message + " (told once)", *map(_printable, args))
+        _log.warning(message + " (told once)", *map(_escaped, args))
 
 
 def recovered(kind: str, message: str, *args: object) -> None:
     """Log that a trouble which was told is over, so that it may be told again."""
     if _told.pop(kind, None) is not None:
-        _log.warning(message, *map(_printable, args))
+        _log.warning(message, *map(_escaped, args))
 
 
-def _printable(argument: object) -> object:
+def _escaped(argument: object) -> object:
     """Escape what a terminal would obey: a collector that is none may have said it."""
-    if not isinstance(argument, str) or argument.isprintable():
+    if isinstance(argument, int | float):
         return argument
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in argument)
+    return printable(argument) if isinstance(argument, str) else _Escaped(argument)
+
+
+class _Escaped:
+    """Any other value, an error for one, whose words are escaped when it is logged."""
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __str__(self) -> str:
+        return printable(str(self._value))
+
+    def __repr__(self) -> str:
+        return printable(repr(self._value))

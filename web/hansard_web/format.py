@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from hansard_compiler.terminal import printable as printable
+
 _NS_PER_S = 1_000_000_000
 _MINUTE_S = 60
 _HOUR_S = 3600
@@ -156,16 +158,3 @@ def shorten(text: str, characters: int) -> str:
     if len(line) <= characters and len(text) <= characters * 4:
         return line
     return line[: characters - 1].rstrip() + "…"
-
-
-def printable(recorded: str) -> str:
-    """Return a text in one line, with what cannot be printed as Python would write it.
-
-    Control characters could drive a terminal, and line breaks forge a line of the output.
-    """
-    if recorded.isprintable():
-        return recorded
-    return "".join(
-        one if one.isprintable() else one.encode("unicode_escape").decode("ascii")
-        for one in recorded
-    )

@@ -95,6 +95,19 @@ def test_no_command_prints_a_line_that_a_record_wrote(anywhere: Cli, store: Inge
         ["search", "ffff"],
         ["usage"],
         ["verify"],
+        ["annotations", "list"],
+        ["detect"],
+        ["diff", TRACE.hex(), TRACE.hex()],
+        ["doctor"],
+        ["memory", "list"],
+        ["policy", "check", "--tool", HOSTILE.replace("\0", "")],
+        ["receipts", "list"],
+        ["runs", "record", TRACE.hex()],
+        ["tasks", "list"],
+        ["tokens", "list"],
+        ["transcripts", "list"],
+        ["gc"],
+        ["repair"],
     ]
 
     printed = {

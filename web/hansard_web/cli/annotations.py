@@ -32,7 +32,7 @@ from hansard_web.cli.base import (
 )
 from hansard_web.cli.books import opened_book
 from hansard_web.cli.store import find_store, open_store, reading
-from hansard_web.cli.tables import Column, print_table
+from hansard_web.cli.tables import Column, print_lines, print_table
 from hansard_web.readers import Readers
 
 _SOURCES = click.Choice(["human", "code", "llm"])
@@ -225,7 +225,7 @@ def _write(
     if as_json:
         print_json({"annotation": annotation_json(made)})
     else:
-        click.echo(f"{_what(made)} on {field[:-3]} {whole_id}  {made.annotation_id}")
+        print_lines([f"{_what(made)} on {field[:-3]} {whole_id}  {made.annotation_id}"])
 
 
 def _target(connection: apsw.Connection, text: str) -> tuple[str, str]:

@@ -15,6 +15,7 @@ import apsw
 import click
 
 from hansard_compiler.errors import ConfigError, HansardError
+from hansard_web.cli.log_lines import log_to_stderr
 from hansard_web.config import Config, load_config, setting
 from hansard_web.format import printable
 
@@ -44,6 +45,7 @@ class Command(click.Command):
     """A command whose own errors are one line: exit 2 for wrong use, 1 for what failed."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        log_to_stderr()
         try:
             return super().invoke(ctx)
         except HansardError as error:

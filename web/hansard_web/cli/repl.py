@@ -65,7 +65,7 @@ def _lines() -> Iterator[str]:
         line = sys.stdin.readline()
         if not line:
             return
-        click.echo(f"you> {line.rstrip()}")
+        click.echo(plain(f"you> {line.rstrip()}").plain)
         yield line
 
 

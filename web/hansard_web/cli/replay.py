@@ -32,6 +32,7 @@ from hansard_web.cli.replay_changes import change_options, changes_from
 from hansard_web.cli.replay_shown import print_preview, print_replay
 from hansard_web.cli.store import find_store, open_store
 from hansard_web.config import data_folder
+from hansard_web.format import printable
 from hansard_web.readers import Readers
 from hansard_web.replaying.answers import replay_body
 from hansard_web.replaying.asked import MOST_LIVE, AskReplay, GivenResult, GoOn, Mode
@@ -169,7 +170,8 @@ def _go_on(
     elif not told["yes"] and asked.script is None:
         usd = guess.get("usd")
         cost = "an unknown price" if usd is None else f"about ${usd:.6f}"
-        click.echo(f"the next turn asks {guess.get('model', 'the model')}, {cost}", err=True)
+        model = printable(str(guess.get("model", "the model")))
+        click.echo(f"the next turn asks {model}, {cost}", err=True)
         confirm("Go on live?", yes=False)
     replays.go_on(row.replay_id, asked, by=_person())
     return _ended(replays, readers, row.replay_id, told, as_json=as_json)

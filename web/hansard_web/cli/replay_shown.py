@@ -10,6 +10,7 @@ from hansard_compiler.calls import Json
 from hansard_web import format as fmt
 from hansard_web.api.values import Body
 from hansard_web.cli.tables import print_facts, print_lines
+from hansard_web.format import printable
 from hansard_web.replaying.saying import BASES
 
 
@@ -19,6 +20,7 @@ def print_preview(body: Body, *, err: bool = False) -> None:
     request = body["request"]
     facts = [
         ("to", f"{body['provider']} {body['model']} ({body['address'] or 'no network'})"),
+        ("recorded at", body["recorded_address"] or ("not recorded" if body["address"] else "")),
         ("request", f"{request['size']:,} bytes, {request['hash']}"),
         ("", "the recorded bytes" if request["same"] else "other than the recorded one"),
         ("input", f"{body['tokens']['estimated_input']:,} tokens "
@@ -32,7 +34,7 @@ def print_preview(body: Body, *, err: bool = False) -> None:
     if err:
         for name, value in facts:
             if value:
-                click.echo(f"{name:>15}  {value}", err=True)
+                click.echo(printable(f"{name:>15}  {value}"), err=True)
         return
     print_facts([(name, value) for name, value in facts if value])
     changed = _byte_diff(request["diff"])

@@ -15,6 +15,7 @@ from hansard_web.cli.base import (
     read_config,
     setting_options,
 )
+from hansard_web.format import printable
 
 if TYPE_CHECKING:
     from hansard_web.presence import Doors
@@ -79,11 +80,8 @@ def _run(half: str, arguments: dict[str, str], *, as_json: bool) -> None:
     # The C library of gRPC logs what it also answers: our own line says it better.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     # Imported now: these bring FastAPI, gRPC and uvicorn, 0.8 s that --help does not need.
-    import logging
-
     from hansard_web.server import Half, Server
 
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     which = Half(half)
     with Server(config, half=which) as server:
         server.run(on_ready=lambda doors: _announce(doors, half=which, as_json=as_json))
@@ -109,4 +107,4 @@ def _announce(doors: Doors, *, half: Half, as_json: bool) -> None:
     ]
     for label, value in lines:
         if value is not None:
-            click.echo(f"{label:<10} {value}")
+            click.echo(printable(f"{label:<10} {value}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 import time
@@ -9,7 +10,6 @@ from collections.abc import Iterator
 
 import apsw
 import click
-import orjson
 
 from hansard_store.database import data_version
 from hansard_store.run_queries import RunItem, changed_runs, last_change
@@ -62,7 +62,7 @@ def _follow(connection: apsw.Connection, *, after: int, stop: threading.Event) -
 
 def _print_run(run: RunItem, *, as_json: bool) -> None:
     if as_json:
-        click.echo(orjson.dumps(run_body(run)).decode())
+        click.echo(json.dumps(run_body(run)))
         return
     facts = (
         fmt.clock(run.started_ns),
