@@ -14,6 +14,7 @@ InstrumentationError
     ├── DecisionConflict    somebody else was first, or the call is not the one that was approved
     ├── MustAwait           an async function, called without await inside a running event loop
     ├── PendingResult       a tool returned a future of the loop that runs: its end is not known
+    │   ├── NotBegun          it is a future of a pool, and nobody began its work
     │   └── UnfinishedResult  something in a tool's result has not run, or not to its end
     ├── LazyResult          a tool returned a generator: its body has not run
     ├── DecisionRefused     who decides is not known, may not, or requested the call
@@ -180,6 +181,20 @@ class UnfinishedResult(PendingResult):
             "unknown",
         )
         self.tool, self.kind, self.where = tool, kind, where
+
+
+class NotBegun(PendingResult):
+    """A future stood for longer than it may, and nobody had begun its work; it was cancelled."""
+
+    code = "not_begun"
+
+    def __init__(self, kind: str, after_s: float) -> None:
+        GateError.__init__(
+            self,
+            f"the function returned a {kind} whose work nobody had begun after {after_s:g} "
+            "seconds; it is cancelled. What else the call did is done, so its outcome is unknown",
+        )
+        self.kind = kind
 
 
 class AsyncPort(GateError, TypeError):

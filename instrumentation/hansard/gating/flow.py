@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,11 +25,13 @@ from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar, get_origin
 
 from hansard.capture import is_pending
-from hansard.gating.errors import GateError, MustAwait, PendingResult
+from hansard.gating.errors import GateError, MustAwait, NotBegun, PendingResult
 from hansard.trouble import warn_once
 
 T = TypeVar("T")
 _MOST_NESTED: Final = 16  # awaitables that an awaitable returns, one in the other
+# How long a future of a pool may stand without anybody having begun its work: then nobody will.
+_UNBEGUN_S: Final = 60.0
 
 
 class Within(Protocol):
@@ -352,10 +354,44 @@ async def _settled(made: Any) -> Any:
 
 
 async def _of_thread(made: Future[Any]) -> Any:
+    """Return the end of a future of a pool.
+
+    What has begun is waited for as long as it takes. What nobody begins is cancelled, as after a
+    timeout, so that it does not run once nobody waits for it. Raises NotBegun.
+    """
     if _is_trio():
         run = sys.modules["trio"].to_thread.run_sync
-        return await run(made.result, abandon_on_cancel=True)
-    return await asyncio.wrap_future(made)
+        return await run(_result_of, made, abandon_on_cancel=True)
+    limit_s = _limit_of(made)
+    end = asyncio.wrap_future(made)
+    try:
+        await asyncio.wait([end], timeout=limit_s)
+    except asyncio.CancelledError:
+        end.cancel()
+        raise
+    _refuse_unbegun(made)
+    return await end
+
+
+def _result_of(made: Future[Any]) -> Any:
+    wait([made], timeout=_limit_of(made))
+    _refuse_unbegun(made)
+    return made.result()
+
+
+def _limit_of(made: Future[Any]) -> float | None:
+    """Return how long a future may stand before its work has begun; None: it is at work.
+
+    A task in another event loop (`run_coroutine_threadsafe`) never says that it runs, but it
+    listens whether its future is cancelled.
+    """
+    is_at_work = made.running() or bool(getattr(made, "_done_callbacks", None))
+    return None if is_at_work else _UNBEGUN_S
+
+
+def _refuse_unbegun(made: Future[Any]) -> None:
+    if not made.done() and not made.running() and made.cancel():
+        raise NotBegun(type(made).__name__, _UNBEGUN_S)
 
 
 def is_looping() -> bool:

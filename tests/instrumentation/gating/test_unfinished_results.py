@@ -7,11 +7,13 @@ import collections
 import contextlib
 import dataclasses
 import itertools
+import threading
 import time
 import types
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -21,7 +23,8 @@ import hansard
 from hansard import approvals
 from hansard.chat import ChatGate, TextChannel
 from hansard.errors import NotDecoratable
-from hansard.gating.errors import UnfinishedResult
+from hansard.gating import flow
+from hansard.gating.errors import NotBegun, UnfinishedResult
 from hansard.gating.unfinished import find_unfinished
 from tests.instrumentation.gating.gates import Desk, state_of
 
@@ -349,3 +352,45 @@ def test_every_holder_is_judged_as_its_copy_is() -> None:
     close(work)
 
     assert [one is not None for one in found] == [True] * 3
+
+
+@pytest.mark.parametrize("is_awaited", [False, True])
+def test_a_future_that_nobody_begins_does_not_hold_a_run_for_ever(
+    store: Desk, monkeypatch: pytest.MonkeyPatch, *, is_awaited: bool
+) -> None:
+    monkeypatch.setattr(flow, "_UNBEGUN_S", 0.05)
+    made: Future[str] = Future()
+    gate = store.gate(hansard.tool(effect="write", name="send")(lambda to: made))
+    identity = store.approve(gate.call("send", {"to": "Maria"}))
+
+    with pytest.raises(NotBegun, match=r"a Future whose work nobody had begun after 0\.05 seconds"):
+        asyncio.run(gate.arun(identity)) if is_awaited else gate.run(identity)
+
+    assert state_of(gate, identity) == ("approved", "unknown")
+    assert made.cancelled()
+
+
+def test_a_future_whose_work_has_begun_is_waited_for_as_long_as_it_takes(
+    store: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flow, "_UNBEGUN_S", 0.05)
+    loop = asyncio.new_event_loop()
+    elsewhere = threading.Thread(target=loop.run_forever)
+    ended = []
+    elsewhere.start()
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            works: list[Callable[[], Future[Any]]] = [
+                partial(pool.submit, time.sleep, 0.3),
+                lambda: asyncio.run_coroutine_threadsafe(asyncio.sleep(0.3, "said"), loop),
+            ]
+            for work in works:
+                tool = hansard.tool(effect="write", name="send")(lambda work=work: work())
+                gate = store.gate(tool)
+                ended.append(gate.run(store.approve(gate.call("send", {}))).result)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        elsewhere.join()
+        loop.close()
+
+    assert ended == [None, "said"]
