@@ -10,7 +10,8 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -648,3 +649,65 @@ def test_a_server_that_stops_tells_of_what_it_left(own_stage: Stage) -> None:
 
     assert (found.state, found.reason) == ("failed", "interrupted")
     assert not is_held(own_stage.folder, found.holder)
+
+
+LOCAL: Final = {**FOREIGN, "server.address": "vllm.internal", "server.port": "8000"}
+
+
+@pytest.mark.parametrize("path", ["", "/v1/chat/completions"])
+def test_a_changed_call_that_went_to_a_server_of_its_own_says_where_it_is_sent(
+    stage: Stage, path: str
+) -> None:
+    attributes = {**LOCAL, "url.path": path} if path else LOCAL
+    planted = tell(stage, os.urandom(8).hex(), attributes=attributes)
+    change = {"op": "set_sampling", "temperature": 0.5}
+
+    shown = stage.preview(planted, change)
+    page = stage.client.get(f"/replay/{planted}?act=mutated").text
+
+    assert shown["address"].startswith(stage.provider.address)
+    assert shown["recorded_address"].startswith("vllm.internal")
+    [note] = [one for one in shown["notes"] if "vllm.internal" in one]
+    assert note.startswith("the recorded call went to vllm.internal")
+    assert "as is configured here" in note
+    assert "vllm.internal" in page
+
+
+def test_a_changed_call_goes_to_the_model_server_that_it_went_to(
+    own_stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = own_stage
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://api.openai.com/v1")
+    host = urlsplit(stage.provider.address)
+    attributes = {**FOREIGN, "server.address": str(host.hostname)}
+    planted = tell(stage, os.urandom(8).hex(), attributes=attributes)
+
+    shown = stage.preview(planted, {"op": "set_sampling", "temperature": 0.5})
+
+    assert shown["address"] == f"{stage.provider.address}/v1/chat/completions"
+    assert [one for one in shown["notes"] if "configured here" in one] == []
+
+
+def test_a_preview_says_that_nobody_knows_where_the_recorded_call_went(stage: Stage) -> None:
+    planted = tell(stage, os.urandom(8).hex(), attributes=FOREIGN)
+
+    shown = stage.preview(planted, {"op": "set_sampling", "temperature": 0.5})
+
+    assert shown["recorded_address"] is None
+
+
+def test_an_exact_call_that_is_sent_elsewhere_says_so_before(
+    own_stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = own_stage
+    stage.serve(WebSettings())
+    step_id = stage.compiled_call("openai")
+    recorded = stage.provider.address.removeprefix("http://")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{stage.provider.address}/gateway/v1")
+
+    shown = stage.preview(step_id, elsewhere=True)
+
+    assert shown["recorded_address"] == f"{recorded}/v1/responses"
+    assert f"the recorded call went to {recorded}/v1/responses; this one is sent to " in str(
+        shown["notes"]
+    )

@@ -79,6 +79,7 @@ class Preview(Answer):
     provider: str
     model: str
     address: str
+    recorded_address: str | None = Field(description="of the recorded call, as far as it is known")
     is_exact: bool
     is_rebuilt: bool
     basis: Literal["recorded", "edited", "compiled", "continued", "telemetry"] = Field(

@@ -42,6 +42,7 @@ class PreviewView:
     """What would be sent, and what is different about it."""
 
     to: str
+    recorded_at: str  # the address that the recorded call went to; "" where nothing is sent
     tokens: str
     counted_by: str
     cost: str
@@ -71,6 +72,7 @@ def preview_view(body: Body) -> PreviewView:
     diff = request["diff"]
     return PreviewView(
         to=_to(body),
+        recorded_at=_recorded_at(body),
         tokens=f"about {count(tokens['estimated_input'])} tokens in",
         counted_by=tokens["estimated_by"],
         cost=say_cost(body["cost"], sends=body["sends"]),
@@ -109,6 +111,12 @@ def _to(body: Body) -> str:
     address = body["address"]
     model = f"{body['provider']} {body['model']}".strip()
     return f"{model}, {address}" if body["sends"] and address.startswith("http") else model
+
+
+def _recorded_at(body: Body) -> str:
+    if not body["sends"] or not body["address"].startswith("http"):
+        return ""
+    return body["recorded_address"] or "not recorded"
 
 
 def _request(request: Json) -> str:

@@ -36,11 +36,13 @@ from hansard_web.replaying.places import (
     Door,
     Reach,
     Recorded,
+    address_notes,
     door_for,
     door_of,
     format_for,
     offline_door,
     recorded_place,
+    unnamed_door,
 )
 from hansard_web.replaying.plain import PlainAnswers
 from hansard_web.replaying.recompile import Past, Remade, remake
@@ -317,15 +319,12 @@ def _door(
         return door_of(provider, reach), []
     if is_recorded:
         return offline_door(place), []
-    if not place.path:  # nobody told how it was asked: as this provider is asked from here
-        return door_of(place.provider, reach), []
-    try:
-        return door_for(place, reach), []
-    except NotReplayable as why:
-        if why.reason is not Reason.OTHER_ADDRESS:
-            raise
+    if not place.path:
+        door = unnamed_door(place, reach)
+    else:
         # What is changed anyway may go where this provider is configured; an exact one may not.
-        return door_for(place, replace(reach, elsewhere=True)), [why.detail.partition(";")[0]]
+        door = door_for(place, replace(reach, elsewhere=True))
+    return door, address_notes(place, door)
 
 
 def _rebuilt(source: Source, mutations: Sequence[change.Mutation], past: Past | None) -> Rebuilt:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
@@ -126,9 +126,10 @@ def door_for(recorded: Recorded, reach: Reach) -> Door:
     if reach.elsewhere:
         return reachable[0]
     assert recorded.address is not None
+    here = address_text(reachable[0].address)
     raise NotReplayable(
         Reason.OTHER_ADDRESS,
-        f"it went to {_shown(recorded.address)}, here it is {_shown(reachable[0].address)}; "
+        f"it went to {address_text(recorded.address)}, here it is {here}; "
         "ask for `elsewhere` to send it there all the same",
     )
 
@@ -186,6 +187,31 @@ def door_of(provider: str, reach: Reach) -> Door:
         return Door("scripted", provider, None, ScriptedFormat().path)
     known = "openai, anthropic, openai_compatible, scripted"
     raise NotReplayable(Reason.PROVIDER_UNKNOWN, f"{provider!r}; there are {known}")
+
+
+def unnamed_door(recorded: Recorded, reach: Reach) -> Door:
+    """Return the door of a call whose path nobody told: as its provider is asked from here.
+
+    That is the configured model server, where the record has its address. Raises NotReplayable.
+    """
+    door = door_of(recorded.provider, reach)
+    if recorded.address is None or reach.model_server is None or recorded.provider != "openai":
+        return door
+    local = replace(door_of("openai_compatible", reach), provider=recorded.provider)
+    is_there = is_same_address(recorded.address, door.address)
+    return local if not is_there and is_same_address(recorded.address, local.address) else door
+
+
+def address_notes(recorded: Recorded, door: Door) -> list[str]:
+    """Return that a request goes to another address than the recorded one did, where it does."""
+    if door.base_url is None or recorded.address is None:
+        return []
+    if is_same_address(recorded.address, door.address):
+        return []
+    return [
+        f"the recorded call went to {address_text(recorded.address)}; this one is sent to "
+        f"{address_text(door.address)}, as is configured here"
+    ]
 
 
 def format_for(door: Door, settings: Json) -> WireFormat:
@@ -258,7 +284,8 @@ def is_same_address(recorded: Address, ours: Address) -> bool:
     )
 
 
-def _shown(address: Address) -> str:
+def address_text(address: Address) -> str:
+    """Return host, port and path of an address."""
     _, host, port, path = address
     return f"{host}{'' if port is None else f':{port}'}{path}"
 

@@ -14,6 +14,7 @@ from hansard_compiler.replay.refusals import NotReplayable
 from hansard_web.api.values import Body
 from hansard_web.replaying.asked import AskReplay
 from hansard_web.replaying.comparing import remade_body, requests_body
+from hansard_web.replaying.places import address_text, recorded_place
 from hansard_web.replaying.source import REQUEST_REF
 from hansard_web.replaying.turn import Turn
 
@@ -36,6 +37,7 @@ def preview_body(turn: Turn, asked: AskReplay, redactor: Redactor) -> Body:
         "provider": turn.door.provider,
         "model": turn.given.model,
         "address": f"{(turn.door.base_url or '').rstrip('/')}{turn.door.path}",
+        "recorded_address": _recorded_address(turn),
         "is_exact": turn.is_exact,
         "is_rebuilt": turn.is_rebuilt,
         "basis": turn.basis,
@@ -51,6 +53,14 @@ def preview_body(turn: Turn, asked: AskReplay, redactor: Redactor) -> Body:
         "notes": [*turn.notes, *_ahead(turn, asked)],
         "left_out": [] if turn.is_exact else turn.form.notes(turn.given),
     }
+
+
+def _recorded_address(turn: Turn) -> str | None:
+    """Return where the recorded call went, as far as the record says."""
+    if not turn.sends:
+        return None
+    address = recorded_place(turn.source).address
+    return None if address is None else address_text(address)
 
 
 def _ahead(turn: Turn, asked: AskReplay) -> list[str]:

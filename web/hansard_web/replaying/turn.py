@@ -26,6 +26,7 @@ from hansard_web.replaying.places import (
     Door,
     Reach,
     Recorded,
+    address_notes,
     door_for,
     format_for,
     offline_door,
@@ -101,10 +102,11 @@ def exact_turn(connection: apsw.Connection, source: Source, asked: AskReplay, re
     if asked.recorded:
         door = offline_door(place)
         wire: Wire = _recording(connection, source, place, door)
-        blocked = None
+        blocked, notes = None, list[str]()
     else:
         door = door_for(place, reach)
         wire, blocked = wire_of(door, place, reach)
+        notes = address_notes(place, door)
     return Turn(
         source=source,
         door=door,
@@ -115,7 +117,7 @@ def exact_turn(connection: apsw.Connection, source: Source, asked: AskReplay, re
         given=told_of(source, stream=place.is_stream),
         is_exact=True,
         is_recorded=asked.recorded,
-        notes=source.notes,
+        notes=(*source.notes, *notes),
         blocked=blocked,
     )
 
