@@ -337,3 +337,18 @@ def test_the_same_prompt_again_still_shows_what_was_asked(
         "User",
         "Assistant",
     ]
+
+
+def test_the_numbers_of_what_was_sent_before_and_of_what_is_new_make_up_the_prompt(
+    client: TestClient, pipeline: Pipeline
+) -> None:
+    tool_loop(clock=True).send(pipeline)
+
+    page = step(client, 6)
+    run = read(client, f"/runs/{RUN}?view=conversation")
+
+    divider = page.all("div", class_="msg-divider")[0].text
+    assert divider.startswith("4 earlier messages (2–5), already sent or answered in call 2 of 3")
+    assert [one.text for one in page.all("span", class_="msg-no")] == ["1", "6", "7"]
+    calls = [one.text for one in run.all("div", class_="msg-divider")]
+    assert "4 earlier messages (2–5) · message 6 in the card of its call" in calls[2]

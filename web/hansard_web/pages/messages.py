@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -17,11 +17,12 @@ from hansard_compiler.calls import (
     ToolResultPart,
 )
 from hansard_store.conversation_reads import ToolEvent
-from hansard_web.format import duration, shorten
+from hansard_web.format import duration, plural, shorten
 from hansard_web.json_tree import JsonNode, json_tree, parsed
 
 SHOWN_CHARS = 12_000  # of one text, before "show all"
 _PEEK_CHARS = 120
+_MOST_RANGES = 8  # of numbers of messages
 
 WHO = {
     "system": "System",
@@ -97,6 +98,31 @@ class CallFacts:
     results: Mapping[str, ToolResultPart] = field(default_factory=dict)  # by call id
     # Steps whose call a gate did not let run: label and state, by step id.
     not_run: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def numbers_text(numbers: Iterable[int]) -> str:
+    """Return numbers of messages, in order: `1, 3–8`; of many ranges the first few."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    told = [f"{one}–{last}" if last > one else f"{one}" for one, last in ranges[:_MOST_RANGES]]
+    return ", ".join([*told, "…"] if len(ranges) > _MOST_RANGES else told)
+
+
+def earlier_text(count: int, new: Collection[int]) -> str:
+    """Return how many messages of a prompt were there before, and which where others stand between.
+
+    `new` are the numbers of those that are new.
+    """
+    said = plural(count, "earlier message")
+    if not new or min(new) > count:
+        return said
+    return (
+        f"{said} ({numbers_text(one for one in range(1, count + len(new) + 1) if one not in new)})"
+    )
 
 
 def results_by_call(messages: Iterable[Message]) -> dict[str, ToolResultPart]:

@@ -28,7 +28,14 @@ from hansard_store.run_queries import RunItem
 from hansard_web.approving.draft_outcomes import calls_not_run
 from hansard_web.capture import Uncaptured, uncaptured
 from hansard_web.format import count, duration, plural
-from hansard_web.pages.messages import CallFacts, ShownMessage, results_by_call, show_message
+from hansard_web.pages.messages import (
+    CallFacts,
+    ShownMessage,
+    earlier_text,
+    numbers_text,
+    results_by_call,
+    show_message,
+)
 from hansard_web.pages.run_state import RunState, address_of
 from hansard_web.trees.pictures import ShownRun
 
@@ -261,10 +268,12 @@ def _turn(
 ) -> Turn:
     key = _key(one.call)
     is_selected = key == state.span
+    placed = list(zip(one.new, one.new_numbers, strict=True))
+    in_cards = [place for ref, place in placed if _is_in_a_card(bodies[ref.text], asked)]
     messages = [
         show_message(bodies[ref.text], number=str(place), calls=facts)
-        for ref, place in zip(one.new, one.new_numbers, strict=True)
-        if not _is_in_a_card(bodies[ref.text], asked)
+        for ref, place in placed
+        if place not in in_cards
     ]
     length = one.earlier + len(one.new)
     messages += [
@@ -274,7 +283,7 @@ def _turn(
         for at, ref in enumerate(one.answer, 1)
     ]
     return Turn(
-        divider=_divider(one, number, of),
+        divider=_divider(one, number, of, in_cards),
         context_href=address_of(path, state.but(span=key, tab="context")),
         span=key,
         messages=tuple(messages),
@@ -292,7 +301,7 @@ def _is_in_a_card(message: Message, asked: set[str]) -> bool:
     )
 
 
-def _divider(one: TalkCall, number: int, of: int) -> str:
+def _divider(one: TalkCall, number: int, of: int, in_cards: Sequence[int]) -> str:
     call = one.call
     parts = [f"call {number} of {of}"]
     if call.agent_name:
@@ -300,7 +309,9 @@ def _divider(one: TalkCall, number: int, of: int) -> str:
     if call.tokens_input is not None:
         parts.append(f"{count(call.tokens_input)} tokens in")
     if one.earlier:
-        parts.append(f"{plural(one.earlier, 'earlier message')}")
+        parts.append(earlier_text(one.earlier, set(one.new_numbers)))
+    if in_cards:
+        parts.append(f"message {numbers_text(in_cards)} in the card of its call")
     return " · ".join(parts)
 
 

@@ -21,7 +21,13 @@ from hansard_store.conversation_reads import (
 from hansard_store.run_queries import RunItem
 from hansard_web.approving.draft_outcomes import calls_not_run
 from hansard_web.format import plural
-from hansard_web.pages.messages import CallFacts, ShownMessage, results_by_call, show_message
+from hansard_web.pages.messages import (
+    CallFacts,
+    ShownMessage,
+    earlier_text,
+    results_by_call,
+    show_message,
+)
 
 _MOST_MESSAGES = 60  # new ones, in one look; the rest is a click away
 _MOST_AT_ALL = 1_000
@@ -32,7 +38,7 @@ _INPUT, _OUTPUT = "gen_ai.input.messages_ref", "gen_ai.output.messages_ref"
 class ConversationTab:
     """A call's prompt and answer; by default only what the call before had not been sent."""
 
-    earlier_count: int
+    earlier: str  # "7 earlier messages"; "" for none
     earlier_from: str  # "call 3", or "an earlier run of this conversation"
     all_href: str | None  # shows everything; None when it does already
     messages: tuple[ShownMessage, ...]
@@ -89,7 +95,7 @@ def conversation_tab(
         answers = _unwritten(call.output, reading, _OUTPUT)
     earlier = len(placed.messages) - len(new)
     return ConversationTab(
-        earlier_count=earlier,
+        earlier=earlier_text(earlier, {at + 1 for at in new}) if earlier else "",
         earlier_from=_earlier_from(placed),
         all_href=all_href if earlier or len(shown) < len(new) else None,
         messages=tuple(messages),
@@ -114,7 +120,7 @@ def unwritten_tab(reading: StepReading) -> ConversationTab:
     messages = _unwritten(call.input if call else (), reading, _INPUT)
     answers = _unwritten(call.output if call else (), reading, _OUTPUT)
     return ConversationTab(
-        earlier_count=0,
+        earlier="",
         earlier_from="",
         all_href=None,
         messages=tuple(messages),
