@@ -18,7 +18,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.policy_rules import RuleSet
 from hansard_store.audit.seal_marks import is_altered, is_removed
 from hansard_store.database import DataFolder, open_for_accountability, transaction
-from hansard_store.errors import PolicyAlteredError, VersionConflictError
+from hansard_store.errors import PolicyAlteredError, StoreCorruptError, VersionConflictError
 
 Source = Literal["api", "file"]
 
@@ -114,8 +114,12 @@ def list_policies(
 
 
 def rule_sets_of(connection: apsw.Connection, number: int) -> list[Json]:
-    """Return the rule sets of a version as they were given."""
-    return [orjson.loads(text) for (text,) in connection.execute(_SETS, (number,))]
+    """Return the rule sets of a version as they were given; raises StoreCorruptError."""
+    try:
+        rows: Any = connection.execute(_SETS, (number,)).fetchall()
+        return [orjson.loads(text) for (text,) in rows]
+    except ValueError:  # no JSON, or no UTF-8
+        raise StoreCorruptError(f"the rule sets of policy version {number} are no JSON") from None
 
 
 def rule_history(

@@ -2,7 +2,8 @@
 
 Files are looked at before every check, and read again when they changed. A file that cannot be used
 leaves what was in force before, and says so; at start there is nothing before, so the server does
-not start. Stored rules that something other than Hansard altered decide nothing.
+not start. Stored rules that something other than Hansard altered decide nothing; they are checked
+whenever they were read from the store.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from hansard_compiler.policy_errors import PolicyRuleError
 from hansard_compiler.policy_files import read_document, shipped_document
 from hansard_compiler.policy_rules import parse_rule_set
 from hansard_store.database import DataFolder
-from hansard_store.errors import PolicyAlteredError, StoreError
+from hansard_store.errors import PolicyAlteredError, StoreCorruptError, StoreError
 from hansard_store.policies import (
     GivenSet,
     PolicyVersion,
@@ -70,7 +71,8 @@ class PolicyBook:
         self._lock = threading.Lock()
         self._stamps: tuple[_Stamp | None, ...] = ()
         self._current = InForce(Policy(), (), None, ())
-        self._held: int | None = None  # the version that was held against its seals
+        self._is_checked = False  # whether the stored rules, as read last, are unaltered
+        self._unusable: str | None = None  # why the stored rules, as read last, cannot be used
         if files:
             self._current = self._made(self._put_sets(), self._read_files())
             self._note_files(self._current)
@@ -78,28 +80,31 @@ class PolicyBook:
     def in_force(self) -> InForce:
         """Return what is in force now.
 
-        Raises PolicyAlteredError, and StoreError where the store cannot be read.
+        Raises PolicyAlteredError, StoreCorruptError where the stored rules cannot be used, and
+        StoreError where the store cannot be read.
         """
         with self._lock:
             current = self._looked_at()
-            if current.version != self._held:
-                self._hold(current.version)
-                self._held = current.version
+            if not self._is_checked:
+                self._check(current.version)
+                self._is_checked = True
             return current
 
     def shown(self) -> InForce:
-        """Return what there is; with its problem where it is not in force, as it was altered."""
+        """Return what there is; with its problem where it is not in force."""
         try:
             return self.in_force()
-        except PolicyAlteredError as error:
+        except (PolicyAlteredError, StoreCorruptError) as error:
             return replace(self._current, problem=str(error))
 
-    def _hold(self, version: int) -> None:
+    def _check(self, version: int) -> None:
         try:
             check_unaltered(self._folder, version)
         except PolicyAlteredError as error:
             _log.error("%s", error)
             raise
+        if self._unusable is not None:
+            raise StoreCorruptError(f"the stored rules of policy cannot be used: {self._unusable}")
 
     def _looked_at(self) -> InForce:
         """Return what the store and the files say now, altered or not."""
@@ -145,10 +150,16 @@ class PolicyBook:
         self._current = made
 
     def _put_sets(self) -> tuple[PolicyVersion | None, tuple[GivenSet, ...]]:
+        self._is_checked, self._unusable = False, None
         with self._read() as connection:
             latest = latest_policy(connection, "api")
-            documents = rule_sets_of(connection, latest.id) if latest else []
-        return latest, tuple(given_set(one, where="stored rules") for one in documents)
+            try:
+                documents = rule_sets_of(connection, latest.id) if latest else []
+                sets = tuple(given_set(one, where="stored rules") for one in documents)
+                Policy([one.read for one in sets])
+            except (PolicyRuleError, StoreCorruptError) as error:  # others can be put instead
+                self._unusable, sets = str(error), ()
+        return latest, sets
 
     def _read_files(self) -> tuple[tuple[str, GivenSet], ...]:
         self._stamps = tuple(_stamp(path) for path in self._files)

@@ -155,7 +155,10 @@ def is_altered(connection: apsw.Connection, table: str, column: str, value: Any)
     Its connection is one that marks changes, and the table one of `_ASKED`.
     """
     sql = f'SELECT 1 FROM temp."altered_{table}" WHERE "{column}" = ? LIMIT 1'
-    return connection.execute(sql, (value,)).get is not None
+    try:
+        return connection.execute(sql, (value,)).get is not None
+    except UnicodeDecodeError:  # Hansard writes no text that is not UTF-8
+        return True
 
 
 def is_removed(connection: apsw.Connection, table: str, *, since: int) -> bool:

@@ -98,8 +98,8 @@ def test_a_program_with_the_store_at_hand_is_refused_and_health_and_doctor_name_
         program.propose(Proposal("rm", {"path": "build"}))
     restarted = make_client()
 
-    assert "What asks policy is refused" not in before
-    assert "What asks policy is refused" in restarted.get("/health").text
+    assert "Policy checks and proposals are refused" not in before
+    assert "Policy checks and proposals are refused" in restarted.get("/health").text
     [named] = check_policy(folder)
     assert (named.level, named.what) == (Level.FAIL, "policy")
 
@@ -114,3 +114,48 @@ def test_rules_that_are_put_again_are_in_force(make_client: MakeClient) -> None:
     put(restarted, "deny")
 
     assert restarted.post("/v1/policy/check", json=ASK).json()["effect"] == "deny"
+
+
+ALSO_THE_VERSION: Final = "UPDATE policy_version SET actor = 'eve' WHERE id = 1"
+BACK: Final = "UPDATE policy_version SET actor = {} WHERE id = 1"
+
+
+def test_a_running_server_decides_nothing_by_rules_that_are_altered_with_their_version(
+    make_client: MakeClient,
+) -> None:
+    client = make_client()
+    put(client, "deny")
+    folder = folder_of(client)
+    before = client.post("/v1/policy/check", json=ASK).json()["effect"]
+    [version] = client.get("/v1/policy/versions").json()["items"]
+
+    alter(folder, ALTERED["an effect"])
+    alter(folder, ALSO_THE_VERSION)
+    altered = client.post("/v1/policy/check", json=ASK)
+    alter(folder, BACK.format(f"'{version['actor']}'"))
+    again = client.post("/v1/policy/check", json=ASK)
+
+    assert before == "deny"
+    assert (altered.status_code, altered.json()["error"]["code"]) == (503, "policy_altered")
+    assert (again.status_code, again.json()["error"]["code"]) == (503, "policy_altered")
+
+
+@pytest.mark.parametrize(
+    "document",
+    ["'no JSON'", "'7'", """'{"rules": 1}'""", "CAST(x'ff' AS TEXT)", "'\"shipped:nothing\"'"],
+)
+def test_rules_altered_into_what_is_none_are_named_and_can_be_put_again(
+    make_client: MakeClient, document: str
+) -> None:
+    first = make_client()
+    put(first, "deny")
+    alter(folder_of(first), f"UPDATE policy_rule_set SET document = {document}")
+    client = make_client()
+
+    checked = client.post("/v1/policy/check", json=ASK)
+    shown = client.get("/v1/policy/rules").json()
+    put(client, "deny")
+
+    assert (checked.status_code, checked.json()["error"]["code"]) == (503, "policy_altered")
+    assert "altered by something other than Hansard" in shown["problem"]
+    assert client.post("/v1/policy/check", json=ASK).json()["effect"] == "deny"

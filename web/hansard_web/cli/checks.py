@@ -195,7 +195,7 @@ def check_store(folder: DataFolder) -> Iterator[Finding]:
 
 
 def check_policy(folder: DataFolder) -> Iterator[Finding]:
-    """Whether the rules of policy are as they were put."""
+    """Whether the stored rules of policy are unaltered."""
     if not folder.database.exists():
         return
     try:
@@ -203,7 +203,9 @@ def check_policy(folder: DataFolder) -> Iterator[Finding]:
     except StoreError:
         return  # the store's own line says why it cannot be opened
     if problem is not None:
-        yield Finding(Level.FAIL, "policy", f"{problem}; until then what asks policy is refused")
+        yield Finding(
+            Level.FAIL, "policy", f"{problem}; until then policy checks and proposals are refused"
+        )
 
 
 def check_rebuild(folder: DataFolder) -> Iterator[Finding]:
