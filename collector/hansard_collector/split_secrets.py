@@ -24,12 +24,15 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 _LAST_NUMBER = re.compile(r"(?<=[._\-\[/:])[0-9]{1,9}(?=\]?\Z)")
 _MOST_NUMBERS = 4  # of a name that are tried as the number of a bit
 _LONGEST_NAME = 500
-# A field, and which of those that have its name -> the values that say one text bit by bit
+# Name of a field, and number of the span or event that has it (0: all of them) -> its values in
+# order, which are bits of one text
 _Series = defaultdict[tuple[str, int], list[Any]]
 
 
 def cut_split_secrets(part: Any, redactor: Redactor) -> Removed:
-    """Cut the secrets out of a span's or log record's chunks, in place; say what went.
+    """Cut the secrets out of a span's or log record's chunks, in place.
+
+    Returns how often each rule removed something, by rule and field.
 
     Chunks are events of a span, elements of an array, and attributes with a number in their names.
     """
@@ -71,9 +74,10 @@ def _add_numbered(series: _Series, prefix: str, pairs: Any, holder: int) -> None
 
 
 def _numbers(key: str) -> list[tuple[int, int]]:
-    """Return where numbers stand in a name that may count bits.
+    """Return start and end of each number in a name that may be the number of a chunk.
 
-    A number at the end may; one within does where the name says so, or messages would be joined.
+    One at the end may be; one inside only of a name with `chunk` or `delta`, as otherwise
+    `messages.0.content` and `messages.1.content` would be joined.
     """
     if len(key) > _LONGEST_NAME:
         return []

@@ -22,8 +22,9 @@ from hansard_compiler.redaction_checks import latin1
 _MARKS: Final = re2.compile(
     rb'data: ?\{|[\r\n]data:|\\[rn]data:|hunk|text_completion|[dD]elta["\\]|"done":|done\\":'
     rb'|candidates["\\]'
-    # Names that end in a number (the tag of the value follows), and numbered deltas.
-    rb"|[._\-\[/:][0-9]{1,9}\]?\x12|[dD]eltas?[._\[][0-9]|[0-9]\]?[._][dD]elta",
+    # Names of attributes that end in a number, and all that say what they hold: the tag of the
+    # value follows, or that of an event's attributes.
+    rb"|[._\-\[/:][0-9]{1,9}\]?\x12|(?i:chunk|delta)[^\x00-\x1f]*[\x12\x1a]",
     options=latin1(),
 )
 _MOST_DEPTH = 4  # of streams in strings of JSON in strings

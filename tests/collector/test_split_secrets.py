@@ -156,3 +156,32 @@ def test_no_half_of_a_key_is_in_any_file_of_the_store(tmp_path: Path) -> None:
     for half in (SECRET[:20], SECRET[20:]):
         assert half not in told
         assert half.encode() not in files
+
+
+PLACES = {
+    "events named delta": ("gen_ai.content.delta", None),
+    "events named in capitals": ("TOKEN_DELTA", None),
+    "a number inside a name": (None, "llm.output.{}.text_delta"),
+    "a number after delta": (None, "delta{}"),
+    "a name in capitals": (None, "STREAM_CHUNK.{}.TEXT"),
+    "a number in brackets": (None, "choices[{}].message_delta.content"),
+    "letters of other alphabets": (None, "größe.{}.delta.öffnung"),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_request_is_looked_through_wherever_a_name_says_that_it_holds_bits(place: str) -> None:
+    event, name = PLACES[place]
+    sent = span()
+    for at, bit in enumerate(("the key is ", SECRET[:1], SECRET[1:], " and no other")):
+        holder = sent if event is None else sent.events.add(name=event)
+        pair = KeyValue(key=(name or "text").format(at), value=AnyValue(string_value=bit))
+        holder.attributes.append(pair)
+    request = spans(sent)
+
+    assert not REDACTED.begin_scan(request, None).result()  # type: ignore[arg-type]  # small: none is asked
+    REDACTED.apply(Signal.TRACES, request)
+
+    found = only_span(request)
+    held = [*found.attributes, *(pair for one in found.events for pair in one.attributes)]
+    assert "".join(pair.value.string_value for pair in held) == f"the key is {MARKER} and no other"
