@@ -144,7 +144,7 @@ class ChatGate:
         )
         self.last_evaluation: Evaluation[bool] | None = None
         self._is_batching = batch
-        # Which draft of which approval was shown; None since the start.
+        # The draft of each approval that was shown; None before the first message of this process.
         self._asked: dict[str, int] | None = None
         self._agent = agent
         self._evaluator = evaluator
@@ -377,6 +377,7 @@ class ChatGate:
 
     def _process(self, message: str) -> Flow[None]:
         self.gate.note(message)
+        self._asked = {}  # nothing that the agent is about to propose was shown
         with self.gate.turn() as turn, self.gate.batch() if self._is_batching else nullcontext():
             answer = yield Step(partial(self._agent, message))
             if not (yield from self._is_good(turn, message, answer)):
@@ -399,8 +400,14 @@ class ChatGate:
     def _ask(self, text: str, waiting: Sequence[Json]) -> Flow[None]:
         question = Question(text, tuple(waiting))
         yield from self._note("message.outbound", text=f"{text}\n{question.prompt}")
+        before = self._asked or {}
+        # Before the question is sent: its answer may come while `ask` still waits for the channel.
         self._asked = {one["approval_id"]: one["revision"] for one in waiting}
-        yield Step(lambda: self.channel.ask(question))
+        try:
+            yield Step(lambda: self.channel.ask(question))
+        except BaseException:
+            self._asked = before  # it may not have been shown
+            raise
 
     def _say(self, text: str) -> Flow[None]:
         try:

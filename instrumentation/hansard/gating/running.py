@@ -212,8 +212,14 @@ class _Claimed:
 
 
 def _digest_of(result: Any) -> str | None:
-    """Return what memory is held against that is written as this result; None for what is none."""
-    return content_digest(result) if type(result) in (str, dict) else None
+    """Return the digest of a text or an object, with which memory of this result is compared.
+
+    None for any other result, and for an object that holds what cannot be written as JSON.
+    """
+    try:
+        return content_digest(result) if type(result) in (str, dict) else None
+    except Exception:  # of a value's own class; the call has run, and its end is to be recorded
+        return None
 
 
 def _ok_of(error: BaseException) -> bool | None:

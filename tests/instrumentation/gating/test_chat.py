@@ -334,6 +334,44 @@ def test_what_was_never_shown_is_not_confirmed_by_a_yes(store: Desk) -> None:
     assert CREATED == ["Mallory"]
 
 
+def test_a_question_that_could_not_be_sent_was_not_shown(store: Desk) -> None:
+    person = typed(store)
+    assert isinstance(person.chat.channel, TextChannel)
+    person.chat.channel.write = offline
+    with pytest.raises(ConnectionError):
+        person.say("create Maria")
+    person.chat.channel.write = person.shown.append
+
+    [asked] = person.say("yes")
+
+    assert asked.startswith("There is something new, which was not shown yet.\n\nCreate contact M")
+    assert CREATED == []
+    assert person.say("yes") == ["Done! Create contact Maria."]
+
+
+def test_an_action_whose_question_was_not_saved_was_not_shown(store: Desk) -> None:
+    shown: list[str] = []
+    chat, agent = chat_on(store, TextChannel("chat", shown.append))
+    connection = store.store._connections.get()
+
+    def propose_on_a_disk_that_fills(name: str, arguments: dict[str, Any]) -> None:
+        chat.gate.call(name, arguments)
+        connection.pragma("query_only", value=True)
+
+    agent.call = propose_on_a_disk_that_fills
+    chat.handle("create Maria")
+    connection.pragma("query_only", value=False)
+    chat.handle("yes")
+
+    assert shown[0].startswith("Nothing was done: ")
+    assert "Create contact Maria" in shown[1]
+    assert CREATED == []
+
+
+def offline(text: str) -> None:
+    raise ConnectionError("the messenger does not answer")
+
+
 def test_two_channels_do_not_answer_for_each_other(store: Desk) -> None:
     person = typed(store)
     shown: list[str] = []

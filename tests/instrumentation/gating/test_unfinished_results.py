@@ -394,3 +394,21 @@ def test_a_future_whose_work_has_begun_is_waited_for_as_long_as_it_takes(
         loop.close()
 
     assert ended == [None, "said"]
+
+
+class Lazy(dict[str, Any]):
+    """A row that is loaded when it is looked at, and cannot be any more."""
+
+    def items(self) -> Any:
+        raise ConnectionError("the session is closed")
+
+    keys = values = items
+
+
+def test_the_end_of_a_call_is_recorded_whatever_its_result_holds(store: Desk) -> None:
+    made = {"row": Lazy(a=1)}
+    gate = store.gate(hansard.tool(effect="write", name="load")(lambda: made))
+    identity = store.approve(gate.call("load", {}))
+
+    assert gate.run(identity).result is made
+    assert state_of(gate, identity) == ("approved", "done")
