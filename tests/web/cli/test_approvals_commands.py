@@ -259,10 +259,33 @@ def test_of_a_batch_exactly_what_is_listed_is_approved(run: Cli, desk: Accountab
 
     assert f"{made[:8]} add\n  n: 1\n" in ended.stderr
     assert f"{later[:8]} mail, draft 2\n  to: eve@evil.example" in ended.stderr
-    assert f"{later[:8]} is left: draft 2 is there" in ended.stderr
+    assert f"{later[:8]} is not approved: it has draft 2" in ended.stderr
     assert (desk.approval(made).status, desk.approval(later).status) == ("approved", "awaiting")
     assert run("approvals", "approve", made, "--batch", "--yes").exit_code == 0
     assert desk.approval(later).status == "approved"
+
+
+@pytest.mark.parametrize(
+    "more", [("--arguments", '{"n": 9}'), ("--note", "ok"), ("--revision", "1")]
+)
+def test_a_batch_is_approved_as_it_is_listed_or_not_at_all(
+    run: Cli, desk: Accountability, more: tuple[str, str]
+) -> None:
+    [made] = desk.propose_batch([Proposal("add", {"n": 1})])
+
+    ended = run("approvals", "approve", made.approval.approval_id, "--batch", *more)
+
+    assert ended.exit_code == 2, ended.output
+    assert desk.approval(made.approval.approval_id).status == "awaiting"
+
+
+def test_a_batch_of_many_is_approved_whole(run: Cli, desk: Accountability) -> None:
+    many = desk.propose_batch([Proposal("add", {"n": n}) for n in range(505)])
+
+    ended = run("approvals", "approve", many[0].approval.approval_id, "--batch", "--json")
+
+    assert len(told(ended)["items"]) == 505
+    assert desk.approval(many[0].approval.approval_id).status == "approved"
 
 
 def test_what_joins_a_batch_while_a_person_looks_is_not_approved(desk: Accountability) -> None:

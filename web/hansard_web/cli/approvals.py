@@ -26,7 +26,7 @@ from hansard_store.approval_records import (
     Outcome,
 )
 from hansard_store.approval_states import PENDING, Status
-from hansard_store.approvals import cursor_after, read_cursor
+from hansard_store.approvals import ABOVE_ALL, cursor_after, read_cursor
 from hansard_store.event_types import StoredEvent
 from hansard_store.facade import Accountability
 from hansard_store.principals.model import AUTHENTICATED, CLAIMED, person_text
@@ -38,7 +38,7 @@ from hansard_web.cli.store import reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table, status_text
 from hansard_web.format import day_time, plural, printable, shorten, status_word
 
-_MOST_OF_BATCH = 500
+_AT_ONCE = 500
 _STATUSES = [*(str(one) for one in Status), "pending", "all"]
 
 
@@ -149,6 +149,8 @@ def approve(
     Example: hansard approvals approve 70045045
     """
     given = None if arguments is None else read_arguments(arguments)
+    if batch and not (given is None and revision is None and note is None):
+        raise Misused("--batch approves what is listed: it goes with no other draft, nor a note")
     with accounting(told) as desk:
         if batch:
             _tell(_approve_batch(desk, approval_id, by=by or user(), yes=yes), as_json=as_json)
@@ -162,7 +164,10 @@ def approve(
 
 
 def _shown_revision(found: Approval, *, yes: bool) -> int | None:
-    """Show an action; return the draft that the person has seen by that, None where it is not."""
+    """Print a pending action and return its draft; None where a person has yet to name the draft.
+
+    That is a later draft without a terminal, and an action that no longer waits.
+    """
     if not found.is_pending:
         return None  # the refusal says how it stands
     _show([found])
@@ -178,27 +183,37 @@ def _approve_batch(desk: Accountability, approval_id: str, *, by: str, yes: bool
     batch_id = desk.approval(approval_id).batch_id
     if batch_id is None:
         raise Misused(f"{approval_id} is of no batch")
-    wanted = ApprovalFilter(status=(str(Status.AWAITING),), batch_id=batch_id)
-    found = desk.approvals(wanted, limit=_MOST_OF_BATCH)[::-1]
+    found = _awaiting_of_batch(desk, batch_id)
     _show(found)
     if sys.stdin.isatty() and found:
         confirm(f"Approve {plural(len(found), 'action')}?", yes=yes)
-    elif not yes:  # nobody looked at the list: only what never was another draft
-        later = [one for one in found if one.revision > 1]
-        for one in later:
-            click.echo(
-                f"{one.approval_id[:8]} is left: draft {one.revision} is there, approve it with "
-                f"--revision {one.revision}",
-                err=True,
-            )
+    elif not yes:  # without a terminal only first drafts, as without --batch
+        for one in found:
+            if one.revision > 1:
+                click.echo(
+                    f"{one.approval_id[:8]} is not approved: it has draft {one.revision}; approve "
+                    f"it alone, with --revision {one.revision}",
+                    err=True,
+                )
         found = [one for one in found if one.revision == 1]
     return desk.approve_batch(
         batch_id, by=by, revisions={one.approval_id: one.revision for one in found}
     )
 
 
+def _awaiting_of_batch(desk: Accountability, batch_id: str) -> list[Approval]:
+    """Return all of a batch that awaits a decision, the oldest first."""
+    wanted = ApprovalFilter(status=(str(Status.AWAITING),), batch_id=batch_id)
+    found: list[Approval] = []
+    before = ABOVE_ALL
+    while page := desk.approvals(wanted, before=before, limit=_AT_ONCE):
+        found += page
+        before = page[-1].number
+    return found[::-1]
+
+
 def _show(found: Sequence[Approval]) -> None:
-    """Show actions that are to be approved, on stderr: arguments as the page has them."""
+    """Print actions that are to be approved to stderr, with the arguments as the page has them."""
     for one in found:
         draft = f", draft {one.revision}" if one.revision > 1 else ""
         click.echo(f"{one.approval_id[:8]} {printable(one.tool)}{draft}", err=True)
