@@ -276,6 +276,24 @@ def test_a_long_title_leaves_room_for_what_stands_beside_it(
     expect(page.get_by_role("button", name="Export")).to_be_in_viewport(ratio=1)
 
 
+def test_what_a_server_refuses_is_not_copied_in_place_of_the_call(
+    browser: Browser, served: Served, pipeline: Pipeline
+) -> None:
+    tool_loop().send(pipeline)
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(f"{served.url}/runs/{RUN}?span={2:016x}")
+    page.evaluate("navigator.clipboard.writeText('before')")
+    page.route("**/copy/**", lambda route: route.fulfill(status=404, body='{"error": {}}'))
+
+    page.locator(".copies summary").click()
+    page.locator("[data-copy-from]").first.click()
+
+    expect(page.locator("#toast")).to_contain_text("Not copied: Hansard answered 404")
+    assert page.evaluate("navigator.clipboard.readText()") == "before"
+    context.close()
+
+
 def test_the_same_keys_read_the_log_and_the_conversation(page: Page, pipeline: Pipeline) -> None:
     tool_loop().send(pipeline)
     page.goto(f"/runs/{RUN}?view=log")

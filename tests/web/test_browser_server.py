@@ -129,6 +129,31 @@ def test_copying_works_where_the_browser_has_no_clipboard(browser: Browser, tmp_
         context.close()
 
 
+REFUSALS = {
+    "no way to copy": "document.execCommand = () => false;"
+    "Object.defineProperty(navigator, 'clipboard', {value: undefined})",
+    "neither way": "document.execCommand = () => false;"
+    "navigator.clipboard.writeText = () => Promise.reject(new DOMException('no'))",
+}
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_copying_that_the_browser_refuses_is_not_called_done(
+    browser: Browser, tmp_path: Path, refusal: str
+) -> None:
+    with running(Config(data=tmp_path, http_port=0, grpc_port=0)) as server:
+        context = browser.new_context()
+        context.add_init_script(REFUSALS[refusal])
+        page = context.new_page()
+        page.goto(server.doors.http)
+
+        page.locator(".codebox", has_text="curl").get_by_role("button", name="Copy").click()
+
+        expect(page.locator("#toast")).to_contain_text("Not copied")
+        expect(page.locator("#say")).to_have_text("")
+        context.close()
+
+
 @pytest.mark.covers("SC-23")
 def test_a_page_of_another_site_reads_and_changes_nothing(browser: Browser, tmp_path: Path) -> None:
     """The other site is our own server under another port, as any program of this machine is."""

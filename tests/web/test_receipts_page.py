@@ -74,6 +74,22 @@ def test_a_memory_and_a_message_are_called_by_name_not_by_their_hash(
     }
 
 
+def test_an_item_whose_id_only_begins_as_a_memorys_has_not_its_name(
+    client: TestClient, pipeline: Pipeline, runs: RunMaker
+) -> None:
+    with closing(MemoryBook(runs.folder)) as book:
+        memory_id = write(book)
+    items = [candidate(memory_id[:12], "memory", "Of another store.", {"source_type": "memory"})]
+    tell(
+        pipeline, lambda data, media_type: None, compiled(items, run=FIRST, budget=2_600),
+        run=FIRST, keep_payloads=False,
+    )  # fmt: skip
+
+    [link] = read(client, "").one("tbody").all("a", class_="rowlink")
+
+    assert link.text == memory_id[:12]
+
+
 @pytest.mark.usefixtures("two_runs")
 def test_receipts_are_found_by_rule_pass_decision_and_source(client: TestClient) -> None:
     def names(query: str) -> set[str]:

@@ -80,6 +80,7 @@ def test_bytes_that_were_altered_are_named_and_not_shown(
     assert card["data-payload"] == "altered"
     assert "were altered" in card.text
     assert "Evil" not in card.text
+    assert card.all("a") == []
 
 
 def test_a_missing_payload_is_said_aloud_on_every_tab(

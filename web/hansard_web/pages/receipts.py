@@ -17,6 +17,7 @@ from hansard_compiler.passes import PASSES
 from hansard_compiler.reasons import ReasonCode
 from hansard_store.errors import BadQueryError
 from hansard_store.memory_reads import get_memory
+from hansard_store.memory_types import Memory
 from hansard_store.receipts import FoundReceipt, Receipt, ReceiptFilter, list_receipts
 from hansard_web.compiled.naming import ItemNames
 from hansard_web.compiled.state import ContextState
@@ -161,9 +162,16 @@ def _row(connection: apsw.Connection, found: FoundReceipt) -> FoundRow:
 
 
 def _name(connection: apsw.Connection, one: Receipt) -> str:
-    if one.kind == "memory":
-        try:
-            return f"memory “{title_of(get_memory(connection, one.item_id, now_ns=0))}”"
-        except (NotFoundError, AmbiguousIdError):
-            pass  # of another store, or not an id of a memory at all
+    memory = _memory(connection, one.item_id) if one.kind == "memory" else None
+    if memory is not None:
+        return f"memory “{title_of(memory)}”"
     return _NO_REQUEST.name(one.item_id, one.kind)
+
+
+def _memory(connection: apsw.Connection, item_id: str) -> Memory | None:
+    """Return the memory of that id; None where it is of another store, or no memory's."""
+    try:
+        found = get_memory(connection, item_id, now_ns=0)
+    except (NotFoundError, AmbiguousIdError):
+        return None
+    return found if found.memory_id == item_id.lower() else None  # not what merely begins so

@@ -43,7 +43,7 @@ class PayloadRow:
     standing: str  # "stored", "redacted", "missing", "withheld", "altered"
     facts: tuple[str, ...]  # media type, size
     say: str
-    href: str | None  # of the bytes
+    href: str | None  # of the bytes; None where they are not given out
     preview: str | None  # how a text begins
     is_cut: bool
 
@@ -95,7 +95,7 @@ def _row(connection: apsw.Connection, named: NamedPayload) -> PayloadRow:
         standing=standing,
         facts=tuple(fact for fact in facts if fact),
         say=say,
-        href=None if stored is None else f"/v1/payloads/{named.ref}",
+        href=f"/v1/payloads/{named.ref}" if stored is not None and standing != "altered" else None,
         preview=preview,
         is_cut=stored is not None and preview is not None and stored.size > _PREVIEW_BYTES,
     )

@@ -26,20 +26,33 @@ export const announce = (text) => {
   document.getElementById("say").textContent = text;
 };
 
-// A browser has no clipboard for pages of plain HTTP from another machine: a selection is copied there.
+export const toast = (text) => {
+  const box = document.getElementById("toast");
+  box.querySelector("span").textContent = text;
+  box.hidden = false;
+  setTimeout(() => (box.hidden = true), 6000);
+};
+
+// Pages of plain HTTP from another machine have no navigator.clipboard: there a selection is copied.
+const copySelected = (text) => {
+  const box = document.createElement("textarea");
+  const focused = document.activeElement;
+  box.value = text;
+  document.body.append(box);
+  box.select();
+  const isDone = document.execCommand("copy");
+  box.remove();
+  focused?.focus();
+  return isDone;
+};
+
+// Resolves to whether the text was copied: a browser may refuse both ways.
 export const copy = async (text, said = "Copied") => {
-  if (navigator.clipboard) await navigator.clipboard.writeText(text);
-  else {
-    const box = document.createElement("textarea");
-    const focused = document.activeElement;
-    box.value = text;
-    document.body.append(box);
-    box.select();
-    document.execCommand("copy");
-    box.remove();
-    focused?.focus();
-  }
-  announce(said);
+  const write = navigator.clipboard?.writeText(text).then(() => true, () => false);
+  const isDone = (await write) || copySelected(text);
+  if (isDone) announce(said);
+  else toast("Not copied: the browser refused it.");
+  return isDone;
 };
 
 const general = {

@@ -1,5 +1,5 @@
 // Reading a run: plain links open in place, the selected step and its tab stay in the address.
-import { copy } from "./keys.js";
+import { copy, toast } from "./keys.js";
 import { bringIntoView, hasTree, loadWindow } from "./waterfall.js";
 
 export const main = () => document.getElementById("main");
@@ -72,12 +72,18 @@ export const focusRow = (row) => {
   row.scrollIntoView({ block: "nearest" });
 };
 
+const copyFrom = async (address) => {
+  const answer = await fetch(address).catch(() => null);
+  if (answer?.ok) copy(await answer.text());
+  else toast(answer ? `Not copied: Hansard answered ${answer.status}.` : "Not copied: Hansard does not answer.");
+};
+
 document.addEventListener("click", (event) => {
   const link = event.target instanceof Element && event.target.closest("a[href]");
   if (event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
   if (link?.matches("[data-copy-from]")) {
     event.preventDefault();
-    fetch(link.href).then((answer) => answer.text()).then((text) => copy(text));
+    copyFrom(link.href);
     return void link.closest("details")?.removeAttribute("open");
   }
   if (!main()?.dataset.path) return;

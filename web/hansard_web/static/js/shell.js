@@ -1,5 +1,5 @@
 // What every page has: copy buttons, the toast for failed requests, the live stream's second try.
-import { copy } from "./keys.js";
+import { copy, toast } from "./keys.js";
 
 const RETRY_MS = 2000;
 const LOOK_EVERY_MS = 5000;
@@ -11,7 +11,8 @@ document.addEventListener("click", (event) => {
     ? document.getElementById(button.dataset.copy)
     : button.parentElement.querySelector("pre");
   const text = source.dataset.copyText ?? source.textContent;
-  copy(text).then(() => {
+  copy(text).then((isDone) => {
+    if (!isDone) return;
     const icon = button.querySelector("use");
     icon?.setAttribute("href", "#i-check");
     setTimeout(() => icon?.setAttribute("href", "#i-copy"), 1200);
@@ -31,13 +32,6 @@ const showCut = ({ target, clientX, clientY }) => {
   } else if (found && !found.closest("[title]")) found.title = found.innerText.trim();
 };
 for (const name of ["pointerover", "pointermove"]) document.addEventListener(name, showCut, { passive: true });
-
-const toast = (text) => {
-  const box = document.getElementById("toast");
-  box.querySelector("span").textContent = text;
-  box.hidden = false;
-  setTimeout(() => (box.hidden = true), 6000);
-};
 
 const isStream = (target) => target instanceof Element && target.hasAttribute("hx-sse:connect");
 
