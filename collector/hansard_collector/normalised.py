@@ -61,7 +61,7 @@ class Normalised(NamedTuple):
     cancelled: bool = False  # ended before it was done, and nothing failed
     sum_is_whole: bool = False  # calls below tell only a part of `tokens_sum`
     sum_cost: Cost | None = None  # of such a sum
-    follows_agents: bool = False  # it tells `ok` always: the last agent below it knows
+    follows_agents: bool = False  # its status is always OK: that of the last agent below is its own
     follows_calls: bool = False  # it tells no status: that of its last model call is its own
     duplicate: bool = False  # the dialect itself says this repeats another span's call
     pending_of: bytes | None = None  # Logfire: this record announces the span with this parent

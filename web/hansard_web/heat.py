@@ -129,7 +129,8 @@ def _moment(epoch_ns: int) -> str:
 
 def _ticks(first_ns: int, step_ns: int) -> tuple[str, ...]:
     span_s = step_ns * COLUMNS // _NS_PER_S
-    days = "%b %d, %H:%M" if span_s < _TICKS * 86_400 else "%b %d"  # no day twice alone
+    # Of a shorter map two ticks fall on one day: a day alone would stand there twice.
+    days = "%b %d, %H:%M" if span_s < _TICKS * 86_400 else "%b %d"
     shape = "%H:%M:%S" if span_s < 1200 else "%H:%M" if span_s < 86_400 else days
     moments = (first_ns + step_ns * COLUMNS * tick // _TICKS for tick in range(_TICKS + 1))
     return tuple(f"{datetime.fromtimestamp(ns / _NS_PER_S, UTC):{shape}}" for ns in moments)

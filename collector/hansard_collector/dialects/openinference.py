@@ -290,10 +290,10 @@ def served_model(reading: Reading, key: str) -> str | None:
 
 
 def asked_model(reading: Reading, key: str) -> str | None:
-    """`llm.model_name` is what was asked for, unless it is the version that the response names.
+    """Return the requested model: `llm.model_name`, unless the response names it as its version.
 
-    Gemini's instrumentor replaces the one by the other, and tells the first nowhere: it may have
-    been a name without a version.
+    Gemini's instrumentor overwrites the requested name with that version; the requested name, which
+    may have had none, is then unknown.
     """
     named = text(reading.view.attributes[key])
     output = reading.view.attributes.get("output.value")
@@ -305,7 +305,7 @@ def asked_model(reading: Reading, key: str) -> str | None:
 
 
 def always_ends_well(reading: Reading, key: str) -> bool | None:
-    """The root that OpenAI's Agents SDK gets for a trace of its own, which has no status."""
+    """Return True for the root span of a trace of OpenAI's Agents SDK: its status is always OK."""
     view = reading.view
     if view.parent_span_id or not view.scope_name.endswith(".openai_agents"):
         return None

@@ -170,7 +170,7 @@ class Event(Body):
     type: str
     actor: Literal["agent", "me", "tool", "system"]
     who: str
-    is_claimed: bool = Field(description="`who` is a name that a program gave: nobody proved it")
+    is_claimed: bool = Field(description="`who` is a name that a program gave, not authenticated")
     action: str
     source: str
     subject: str
