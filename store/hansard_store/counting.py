@@ -7,6 +7,7 @@ to; a sum under a mark is not counted, and a mark that reaches a counted sum tak
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import apsw
@@ -52,6 +53,11 @@ _LAST_AGENT = f"""
 SELECT flags & {int(SpanFlag.ERROR)} FROM span
 WHERE trace_id = ? AND role = 'agent' AND parent_span_id IS NOT NULL
 ORDER BY coalesce(end_ns, sort_ns) DESC, span_id DESC LIMIT 1
+"""
+_ELSEWHERE = f"""
+SELECT {", ".join(f"coalesce(sum(call.{column}), 0)" for column in USAGE_COLUMNS)}
+FROM call JOIN span ON span.id = call.span
+WHERE call.run = ? AND span.flags & {int(SpanFlag.REPORTED_ELSEWHERE)}
 """
 _FLAGS = "SELECT flags FROM span WHERE id = ?"
 _SET_FLAGS = "UPDATE span SET flags = ? WHERE id = ?"
@@ -163,8 +169,14 @@ def _take_back(connection: apsw.Connection, run: RunState, usage: Usage) -> None
         setattr(run, column, rest if told else None)
 
 
-def follow_root(connection: apsw.Connection, run: RunState) -> None:
-    """Set what of a run depends on its root and on all calls below it, at a transaction's end."""
+def follow_roots(connection: apsw.Connection, runs: Iterable[RunState]) -> None:
+    """Set what of runs depends on their root and on all calls below it, at a transaction's end."""
+    for run in runs:
+        if run.root_flags:
+            _follow_root(connection, run)
+
+
+def _follow_root(connection: apsw.Connection, run: RunState) -> None:
     follows = run.root_flags & (SpanFlag.FOLLOWS_CALLS | SpanFlag.FOLLOWS_AGENTS)
     if follows and run.status in ("ok", "error"):
         run.status = "error" if _has_failed(connection, run) else "ok"
@@ -183,23 +195,23 @@ def _has_failed(connection: apsw.Connection, run: RunState) -> bool:
 
 
 def _count_rest(connection: apsw.Connection, run: RunState, root: int) -> None:
-    """Count of the sum that a root tells what the calls below it do not tell.
+    """Count of the sum that a root reports what the calls below it do not report.
 
-    The row of the sum then holds the rest, and the step itself the sum.
+    The row of the sum then holds the rest, and the step itself the sum. Calls below that another
+    trace counts are no part of the rest.
     """
     remove_sum(connection, run, root)
-    row: Any = connection.execute(_TOLD_BY_STEP, (root,)).fetchone()
-    whole = Usage(*row)
-    told = Usage(*(getattr(run, column) for column in USAGE_COLUMNS))
-    rest = Usage(*(_rest(all_of_it, below) for all_of_it, below in zip(whole, told, strict=True)))
+    whole: Any = connection.execute(_TOLD_BY_STEP, (root,)).fetchone()
+    elsewhere: Any = connection.execute(_ELSEWHERE, (run.id,)).fetchone()
+    below = [(getattr(run, column) or 0) for column in USAGE_COLUMNS]
+    rest = Usage(*map(_rest, whole, below, elsewhere))
     connection.execute(_ADD_SUM, (root, run.id, 1, *rest))
     run.add_usage(rest)
 
 
-def _rest(whole: int | None, told: int | None) -> int | None:
-    if whole is None or whole <= (told or 0):
-        return None
-    return whole - (told or 0)
+def _rest(whole: int | None, below: int, elsewhere: int) -> int | None:
+    rest = 0 if whole is None else whole - below - elsewhere
+    return rest if rest > 0 else None
 
 
 def is_step(flags: int) -> bool:

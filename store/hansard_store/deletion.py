@@ -19,6 +19,7 @@ from hansard_store.annotation_rows import release_annotations
 from hansard_store.checkpointing import make_room
 from hansard_store.compilations import release_receipts
 from hansard_store.contents import log_user
+from hansard_store.counting import follow_roots
 from hansard_store.database import snapshot, transaction, without_foreign_keys
 from hansard_store.memories import release_working
 from hansard_store.payload_uses import release_payloads
@@ -194,6 +195,7 @@ class _Remover:
         runs = RunWriter(self._connection, now_ns=None)  # calls that other runs report as well
         changed = [(response, self._run) for response in responses]
         cross_trace.settle_responses(self._connection, runs, changed)
+        follow_roots(self._connection, runs.changed())
         runs.flush()
         return removed
 

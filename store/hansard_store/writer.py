@@ -14,7 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 from hansard_compiler.redaction import Redactor
 from hansard_store import cross_trace
 from hansard_store.contents import ContentWriter
-from hansard_store.counting import follow_root
+from hansard_store.counting import follow_roots
 from hansard_store.database import begin_after_others, rolled_back_on_error
 from hansard_store.disk import need_room_for_ingest
 from hansard_store.indexing import IndexWriter
@@ -120,9 +120,7 @@ class IngestWriter:
             batch = Batch(spans, logs, runs, ledger, redactions, self._expect, self._write_held)
             yield batch
             cross_trace.settle(self.connection, runs)
-            for run in runs.changed():
-                if run.root_flags:
-                    follow_root(self.connection, run)
+            follow_roots(self.connection, runs.changed())
             runs.flush()
             if now_ns is not None:
                 for pulse in batch.pulses:

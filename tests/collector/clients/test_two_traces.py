@@ -215,3 +215,24 @@ def test_a_failed_trace_of_its_own_stays_failed_where_its_call_counts_elsewhere(
     send(stored, [failed, recorded(B, 2)])
 
     assert stored.one("SELECT status FROM run WHERE trace_id = ?", A) == "error"
+
+
+def test_a_root_that_tells_the_whole_keeps_it_when_the_other_trace_is_deleted(
+    stored: Ingesting,
+) -> None:
+    agent = {"entity.type": "agent", "entity.name": "a", "ai.model.name": "gpt-4o-mini"}
+    whole = agent | {"usage.prompt_tokens": 258, "usage.completion_tokens": 54}
+    own = agent | {
+        "span.type": "llm", "llm.model": "gpt-4o-mini", "llm.usage.prompt_tokens": 100,
+        "llm.usage.completion_tokens": 20,
+    }  # fmt: skip
+    root = span(1, trace_id=A, start_s=0, duration_s=9, attributes=whole)
+    step_of_root = span(2, 1, trace_id=A, start_s=1, attributes=own | {"gen_ai.response.id": ID})
+    scope = "@voltagent/core"
+    send(stored, [step(B, 3), recorded(B, 4, 3), (scope, root), (scope, step_of_root)])
+    assert sums(stored) == (1, 258)
+
+    with closing(open_for_maintenance(stored.folder)) as connection:
+        delete_run(connection, B, reason="by hand")
+
+    assert of_run(stored, A) == (1, 258)
