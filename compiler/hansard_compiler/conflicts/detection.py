@@ -7,6 +7,7 @@ is not certain, and drops nothing:
 
 - statements whose subject may have several such values
 - items that say beside the statement what each of them is about, in other numbers or names
+- a setting that is not named (`the request timeout`), in items of two places (`places.py`)
 - what is measured, counted or comes and goes (a temperature, seats, `is open`)
 - whole documents: one sentence is no reason to lose the rest
 
@@ -23,6 +24,7 @@ from typing import Final
 from hansard_compiler.conflicts.claims import SORT, claims_of
 from hansard_compiler.conflicts.facts import Fact, attribute_of, differ, fact_of, plain
 from hansard_compiler.conflicts.lexicon import TELLING
+from hansard_compiler.conflicts.places import are_of_one_place
 from hansard_compiler.conflicts.records import Record, differences, record_of
 from hansard_compiler.conflicts.sentences import read_sentence
 from hansard_compiler.conflicts.settling import Contradiction, belief
@@ -248,7 +250,8 @@ def _standing(
         and len(_SENTENCE.split(texts[one.id].strip())) <= _DROPPED_SENTENCES
         for one in (a, b)
     )
-    return are_short and about[0] == about[1] and about_one
+    is_named = bool(first.frame.identity or a.subject)
+    return are_short and about[0] == about[1] and about_one and (is_named or are_of_one_place(a, b))
 
 
 def _about(a: Item, b: Item) -> bool | None:

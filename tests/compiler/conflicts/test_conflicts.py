@@ -162,3 +162,60 @@ def test_a_thousand_notes_on_one_subject_are_settled() -> None:
     result = compiled(notes, budget=10**6)
 
     assert [one.item_id for one in result.receipts if one.section][-1:] == ["n999"]
+
+
+def _chunk(item_id: str, content: str, kind: str, **more: Any) -> Any:
+    source = {"source_type": "retrieval", **more.pop("source", {})}
+    return item(item_id, kind, content, source_ref=source, **more)
+
+
+@pytest.mark.parametrize("kind", ["memory", "retrieval_doc"])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The request timeout is 30 seconds.", "The request timeout is 60 seconds."),
+        ("The default branch is main.", "The default branch is trunk."),
+        ("Uploads are limited to 10 MB.", "Uploads are limited to 100 MB."),
+        ("The output must not be cached.", "The output must be cached."),
+    ],
+)
+@pytest.mark.parametrize(
+    "places",
+    [
+        [{"source": {"uri": f"services/{name}/README.md"}} for name in ("gateway", "mailer")],
+        [{"source": {"title": f"the {name} manual"}} for name in ("gateway", "mailer")],
+        [{"source": {"metadata": {"service": name}}} for name in ("gateway", "mailer")],
+        [{"metadata": {"service": name}} for name in ("gateway", "mailer")],
+        [{"metadata": {"tenant": number}} for number in (17, 18)],
+        [{"tags": [name]} for name in ("gateway", "mailer")],
+    ],
+    ids=["uri", "title", "metadata of the source", "metadata", "number", "tag"],
+)
+def test_a_setting_without_a_name_is_that_of_the_place_it_comes_from(
+    places: list[Any], one: str, other: str, kind: str
+) -> None:
+    items = [
+        _chunk(item_id, text, kind, created_at=at, **place)
+        for item_id, text, at, place in zip("ab", (one, other), (_OLD, _NEW), places, strict=True)
+    ]
+
+    result = compiled(items)
+
+    assert reasons(result) == {"a": "within_budget", "b": "within_budget"}
+
+
+@pytest.mark.parametrize("kind", ["memory", "retrieval_doc"])
+def test_two_chunks_of_one_document_tell_of_one_setting(kind: str) -> None:
+    source = {"uri": "services/mailer/README.md"}
+    items = [
+        _chunk("a", "The request timeout is 30 seconds.", kind, source=source, created_at=_OLD),
+        _chunk(
+            "b",
+            "The request timeout is 60 seconds.",
+            kind,
+            source={"uri": f"{source['uri']}#limits"},
+            created_at=_NEW,
+        ),
+    ]
+
+    assert reasons(compiled(items)) == {"a": "conflict_lost", "b": "within_budget"}

@@ -1,0 +1,56 @@
+"""Where an item comes from: what says whose setting it tells of where its text does not.
+
+`The request timeout is 30 seconds.` in `services/gateway/README.md`, and with 60 seconds in
+`services/mailer/README.md`, are two settings. So are those of items with other metadata or tags.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, get_args
+
+from hansard_compiler.conflicts.facts import plain
+from hansard_compiler.items import Item
+from hansard_compiler.models import MemoryType
+
+# Metadata of the compiler's own: they say nothing of a place, or are compared elsewhere.
+_OWN: Final = frozenset(
+    {"subject", "attribute", "predicate", "value", "risk", "call_id", "response_id"}
+    | {"run_id", "step_ids"}
+)
+# Tags that say how an item is treated, or what sort of memory it is.
+_TAGS: Final = frozenset(
+    {"soft", "blocking", "resolved", "required", "pinned", "evidence", "approval", "verbatim"}
+    | {"profile", "workspace", "changed", "ephemeral", "correction"}
+    | set(get_args(MemoryType))
+)
+_NAME: Final = re.compile(r"[^\W\d_]{2}")  # times and plain numbers in a text are no names
+# What is no part of a document: two of one folder are about one thing.
+_WHOLE: Final = frozenset({"memory", "constraint", "policy"})
+
+
+def are_of_one_place(a: Item, b: Item) -> bool:
+    """Say whether nothing that stands beside two texts tells them apart."""
+    are_parts = not _WHOLE & {a.kind, b.kind}
+    return _place(a, are_parts) == _place(b, are_parts)
+
+
+def _place(item: Item, is_part: bool) -> tuple[object, ...]:
+    labels = frozenset(tag for tag in item.tags if tag not in _TAGS and ":" not in tag)
+    source = item.source
+    if source is None:
+        return "", "", {}, _names(item.metadata), labels
+    uri = "" if source.source_type == "memory" else (source.uri or "").partition("#")[0]
+    where = uri if is_part else uri.rpartition("/")[0]
+    return where, plain(source.title or ""), _names(source.metadata), _names(item.metadata), labels
+
+
+def _names(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Return what metadata name: texts that hold a word, and whole numbers."""
+    return {
+        name: plain(value) if isinstance(value, str) else str(value)
+        for name, value in metadata.items()
+        if name not in _OWN
+        and ((isinstance(value, str) and _NAME.search(value)) or type(value) is int)
+    }
