@@ -55,6 +55,27 @@ def test_usage_beside_its_call_counts_once_in_any_order(
     assert stored.one("SELECT flags & 1 FROM span WHERE name = 'record_usage'")
 
 
+@pytest.mark.parametrize("parent", [AGENT, CALL])
+@pytest.mark.parametrize(
+    ("taken", "given"),
+    [
+        ("gen_ai.usage.prompt_tokens", "gen_ai.usage.completion_tokens"),
+        ("llm.usage.prompt_tokens", "llm.usage.completion_tokens"),
+        ("llm.token_count.prompt", "llm.token_count.completion"),
+    ],
+)
+def test_usage_under_other_names_counts_once(
+    stored: Ingesting, taken: str, given: str, parent: int
+) -> None:
+    account = span(
+        USAGE, parent, name="record_usage", start_s=1.5, duration_s=0,
+        attributes={taken: 100, given: 20},
+    )  # fmt: skip
+    stored.send(traces(turn(span(CALL, AGENT, start_s=1, attributes=CHAT), account)))
+
+    assert sums(stored) == (1, 100, 20)
+
+
 def test_usage_with_other_numbers_is_a_call_that_nobody_else_tells(stored: Ingesting) -> None:
     other = usage(input_tokens=7, output_tokens=3)
     stored.send(traces(turn(span(CALL, AGENT, start_s=1, attributes=CHAT), other)))
