@@ -70,8 +70,10 @@ def test_one_approval_is_read_without_a_scan(tmp_path: Path, plans: QueryPlans) 
             desk.claim(desk.approvals()[0].approval_id)
             desk.expire_due()
             desk.recover()
+            approvals.list_of_step(desk._connections.get(), f"{'a' * 32}-{'b' * 16}")
 
     assert scans(plans) == []
+    assert plans.sorts() == []
 
 
 def filled(desk: Accountability, count: int) -> None:

@@ -18,7 +18,7 @@ from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store import approvals
 from hansard_store.approval_answers import progress_text
 from hansard_store.approval_history import history_of
-from hansard_store.approval_records import Approval, ApprovalFilter
+from hansard_store.approval_records import Approval
 from hansard_store.approval_states import Status
 from hansard_store.events import SqliteEventLog
 from hansard_store.step_queries import StepSkeleton
@@ -29,7 +29,6 @@ from hansard_web.approving.words import clean
 from hansard_web.format import WAITS
 
 _TOOLS: Final = ("tool", "mcp")
-_AT_ONCE: Final = 200
 State = tuple[str, str]  # label, and "" (done) wait fail open todo
 
 
@@ -133,15 +132,12 @@ def _naming_step(
     else the newest.
     """
     newest: Approval | None = None
-    before = approvals.ABOVE_ALL
-    wanted = ApprovalFilter(run_id=step.run_id, tool=step.tool_name)
-    while page := approvals.list_approvals(connection, wanted, before=before, limit=_AT_ONCE):
-        for one in page:
-            if one.step_id == step.step_id:
-                if not _has_other_arguments(connection, step, reading, one):
-                    return one
-                newest = newest or one
-        before = page[-1].number
+    for one in approvals.list_of_step(connection, step.step_id):
+        if step.tool_name not in (None, one.tool):
+            continue
+        if not _has_other_arguments(connection, step, reading, one):
+            return one
+        newest = newest or one
     return newest
 
 
