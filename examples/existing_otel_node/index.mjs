@@ -32,5 +32,8 @@ function answer(item) {
   });
 }
 
-console.log(answer("lamp"));
-await sdk.shutdown();
+try {
+  console.log(answer("lamp"));
+} finally {
+  await sdk.shutdown(); // also after an error: spans that are queued are sent
+}

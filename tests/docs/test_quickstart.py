@@ -37,12 +37,18 @@ def test_every_marked_command_works_in_the_order_given(tmp_path: Path) -> None:
             timeout=120,
         )
 
+        page = server.get("/").decode()
+
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "sent, stored and read back" in ended.stdout
     assert "In Lisbon it is sunny, 24 degrees." in ended.stdout
     assert "invoke_agent weather" in ended.stdout
     assert "first words" in ended.stdout
     assert (tmp_path / "first-words.json").stat().st_size > 100
+    [hidden] = re.findall(
+        r"\*(\d+ other runs? hidden)\*", (ROOT / "docs" / "quickstart.md").read_text()
+    )
+    assert hidden in page
 
 
 def test_the_quickstart_has_blocks_to_run() -> None:

@@ -102,6 +102,11 @@ const sdk = new NodeSDK({ instrumentations: [watched] });
 sdk.start();
 watched.manuallyInstrument(OpenAI);
 process.once("beforeExit", () => sdk.shutdown());
+process.once("uncaughtException", async (error) => {
+  console.error(error);
+  await sdk.shutdown(); // else spans that are queued are lost
+  process.exit(1);
+});
 """,
 )  # fmt: skip
 
