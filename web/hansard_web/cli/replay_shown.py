@@ -20,7 +20,7 @@ def print_preview(body: Body, *, err: bool = False) -> None:
     request = body["request"]
     facts = [
         ("to", f"{body['provider']} {body['model']} ({body['address'] or 'no network'})"),
-        ("recorded at", body["recorded_address"] or ("not recorded" if body["address"] else "")),
+        ("recorded at", body["recorded_address"] or _unknown(body["address"])),
         ("request", f"{request['size']:,} bytes, {request['hash']}"),
         ("", "the recorded bytes" if request["same"] else "other than the recorded one"),
         ("input", f"{body['tokens']['estimated_input']:,} tokens "
@@ -41,6 +41,10 @@ def print_preview(body: Body, *, err: bool = False) -> None:
     print_lines(
         [*changed, *_compile(body.get("compile")), *_noted(body["notes"], body["left_out"])]
     )
+
+
+def _unknown(address: str) -> str:
+    return "not recorded" if address.startswith("http") else ""
 
 
 def _byte_diff(diff: Json | None) -> Iterator[str]:
