@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
 
+import orjson
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from google.rpc import code_pb2
@@ -214,7 +215,7 @@ def answer_problem(request: Request, problem: Problem) -> Response:
             "details": dict(problem.details),
         }
         return JSONResponse(
-            {"schema_version": "1", "error": error},
+            {"schema_version": "1", "error": _without_secrets(request, error)},
             status_code=problem.status,
             headers=dict(problem.headers),
         )
@@ -227,6 +228,14 @@ def answer_problem(request: Request, problem: Problem) -> Response:
         headers=problem.headers,
     )
     return answer
+
+
+def _without_secrets(request: Request, error: dict[str, Any]) -> Any:
+    """Return an error as the store would keep it: ids and names that it repeats may hold a key."""
+    door = request.app.state.door
+    if door is None:
+        return error
+    return orjson.loads(door.sidecar.outlet.redactor.redact_bytes(orjson.dumps(error)).data)
 
 
 def add_handlers(app: FastAPI) -> None:

@@ -114,3 +114,27 @@ def test_an_answer_holds_no_secret_that_an_item_is_called_by(house: House, reten
         assert again.json() == first.json()
     files = [path for path in house.folder.path.rglob("*") if path.is_file()]
     assert not [path for path in files if key.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize(
+    ("code", "more"),
+    [
+        ("dependency_cycle", {"dependencies": ["file-KEY"]}),
+        ("required_over_budget", {"kind": "constraint", "content": "word " * 9_000}),
+        ("required_withheld", {"kind": "constraint", "sensitivity": "secret"}),
+        ("missing_provenance", {"source_ref": None}),
+    ],
+)
+def test_a_refusal_holds_no_secret_that_an_item_is_called_by(
+    house: House, code: str, more: Json
+) -> None:
+    key = "sk-proj-" + "Zx81kQ0pLm3RtY7uVb2N" * 2
+    agent = house.serve(WebSettings())
+    page = item("file-KEY", "A page.") | more
+    named = json.loads(json.dumps(page).replace("file-KEY", f"file-{key}"))
+
+    answer = agent.post("/v1/compile", to_compile(agent.start(), named, QUESTION))
+
+    assert answer.json()["error"]["code"] == code
+    assert key not in answer.text
+    assert "‹redacted:" in answer.text
