@@ -211,8 +211,9 @@ def test_new_text_is_escaped_as_the_rest_is(data: bytes, made: bytes) -> None:
 @pytest.mark.parametrize(
     "data",
     [b"", b"{", b'{"a"}', b'{"a":1,}', b"[1 2]", b'"open', b"01", b"{}x", b"\xff{}", b"nul",
-     b"[" * 100_000, b"[" * (DEEPEST + 2) + b"]" * (DEEPEST + 2), b'"\x01"'],
+     b"[" * 100_000, b"[" * (DEEPEST + 2) + b"]" * (DEEPEST + 2), b'"\x01"',
+     b'{"seed":' + b"9" * 5_000 + b"}"],
 )  # fmt: skip
-def test_what_is_no_json_or_too_deep_is_refused(data: bytes) -> None:
+def test_what_is_no_json_too_deep_or_too_long_a_number_is_refused(data: bytes) -> None:
     with pytest.raises(NotEditable):
         JsonText(data)

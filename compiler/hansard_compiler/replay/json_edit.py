@@ -20,6 +20,7 @@ from hansard_compiler.canonical import canonical_json
 from hansard_compiler.errors import HansardError
 
 DEEPEST: Final = 250  # levels; each takes one frame of Python's stack
+LONGEST_NUMBER: Final = 4_000  # characters; Python reads whole numbers of up to 4,300 digits
 _BLANK = re.compile(r"[ \t\n\r]*")
 _LITERAL = re.compile(
     r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null|NaN|-?Infinity"
@@ -29,7 +30,7 @@ _ITEMS_ALIGNED: Final = 4_000  # of arrays of more, elements are held against th
 
 
 class NotEditable(HansardError):
-    """A text that is no JSON, or nested too deeply to be edited."""
+    """A text that is no JSON, nested too deeply, or has a number too long to be edited."""
 
     code = "json_not_editable"
 
@@ -373,6 +374,8 @@ class _Parser:
         found = _LITERAL.match(self._text, start)
         if found is None:
             raise self._wrong("a value")
+        if len(found[0]) > LONGEST_NUMBER:
+            raise NotEditable(f"it has a number of more than {LONGEST_NUMBER:,} characters")
         self._at = found.end()
         return Scalar(found[0])
 

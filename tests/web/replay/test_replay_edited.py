@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hansard_compiler.replay.mutations import parse_mutations
+from hansard_compiler.replay.provider_side_effects import provider_side_effects
 from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_compiler.replay.request_edits import edit_request
 from hansard_compiler.replay.request_fields import FIELDS
@@ -467,3 +468,15 @@ def test_another_model_of_an_embedding_is_asked_with_everything_else_as_it_was(
     assert told["state"] == "done"
     assert stage.provider.received[-1].body == data.replace(b"embed-1", b"embed-2")
     assert refused["reason"] == "not_renderable"
+
+
+def test_a_number_that_python_cannot_read_is_a_refusal_and_no_failure() -> None:
+    data = b'{"model": "a", "messages": [], "seed": ' + b"9" * 5_000 + b"}"
+
+    with pytest.raises(NotReplayable) as refused:
+        edited("chat", data, {"op": "set_sampling", "seed": 1})
+    [effect] = provider_side_effects(data, PATHS["chat"])
+
+    assert refused.value.reason is Reason.NOT_RENDERABLE
+    assert effect.name == "unreadable"
+    assert "a number of more than 4,000 characters" in effect.text
