@@ -37,7 +37,7 @@ from hansard_store.redactions import RedactionWriter, RemovedSecret
 
 INLINE_BYTES = 64 * 1024
 _MOST_CHECKED = 20_000  # files whose bytes need not be read again
-_TICK_NS = 1_000_000_000  # some file systems tell times of change by the second
+_TICK_NS = 1_000_000_000  # some file systems store times of change in seconds
 _REF = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
 _FIND = """
@@ -149,9 +149,9 @@ def read_unchecked(folder: DataFolder, payload: Payload) -> bytes:
 
 
 def peek_payload(folder: DataFolder, payload: Payload, *, most_bytes: int) -> bytes:
-    """Return the beginning of a payload, of which the whole was held against its digest.
+    """Return the first bytes of a payload, at most some; all of it is compared with its digest.
 
-    Raises as `read_payload`.
+    Raises as `read_payload`. Reads a large payload whole where its file has changed.
     """
     if payload.inline is not None:
         return read_payload(folder, payload)[:most_bytes]
@@ -179,7 +179,7 @@ def _missing(payload: Payload) -> StoreCorruptError:
 
 
 class _CheckedFiles:
-    """Which files were found to be those of their digest, and how the system told them then.
+    """Which files were found to be those of their digest, and what `stat` returned then.
 
     A file that is written anew, replaced, or set back to an earlier time of change has another
     inode, size or ctime: it is read again.
@@ -283,11 +283,13 @@ def write_file(folder: DataFolder, made: PreparedPayload) -> None:
 def add_payload(folder: DataFolder, connection: apsw.Connection, made: PreparedPayload) -> bool:
     """Write the rows of a payload, in a transaction; False when it was known by this digest.
 
-    Raises StoreBusyError when its file cannot be written now.
+    `write_file` comes before it. Raises StoreBusyError when its file cannot be written now.
     """
     payload = made.payload
-    # gc may have removed the file again: under the lock it cannot.
-    write_file(folder, made)
+    # gc may have removed the file again: under the lock it cannot. Its bytes are not read here,
+    # which takes 1 ms for a megabyte.
+    if payload.inline is None and not _is_there(blob_path(folder, payload.digest), payload.size):
+        write_file(folder, made)
     row = (payload.digest, payload.size, payload.media_type, payload.received_ns, payload.inline)
     is_new = connection.execute(_IS_KNOWN, (payload.digest,)).get is None
     connection.execute(_ADD, row)  # a row that was altered gets its bytes back
@@ -335,10 +337,16 @@ def redaction_item(digest: bytes) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
+def _is_there(path: Path, size_bytes: int) -> bool:
+    with suppress(OSError):
+        return path.stat().st_size == size_bytes
+    return False
+
+
 def _write_blob(path: Path, data: bytes, digest: bytes) -> None:
     """Put a file in its place whole, or not at all."""
     with suppress(OSError):
-        if path.stat().st_size == len(data) and _checked_files.is_right(path, digest):
+        if _is_there(path, len(data)) and _checked_files.is_right(path, digest):
             return
     temporary = path.with_name(f".{path.name[:8]}-{os.getpid()}-{secrets.token_hex(4)}")
     try:
