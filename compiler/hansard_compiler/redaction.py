@@ -201,7 +201,7 @@ class Redactor:
         return clean, [*of_streams, *of_wide, *found]
 
     def _redact_wide(self, data: bytes, key: bytes) -> tuple[bytes, list[Finding]]:
-        """Clean UTF-16 among bytes that say nowhere that they are."""
+        """Clean UTF-16 in bytes of which no charset is known."""
         fired = self._guard.Match(data) if b"\0" in data else None
         if fired is None or not suggests_wide(fired, self._rules):
             return data, []

@@ -151,7 +151,7 @@ def suggests_base64(fired: Sequence[int], rules: tuple[Rule, ...]) -> bool:
 
 
 def suggests_wide(fired: Sequence[int], rules: tuple[Rule, ...]) -> bool:
-    """Say whether there may be UTF-16 in the bytes that these patterns of the guard fired at."""
+    """Return whether bytes may hold UTF-16, by the patterns of the guard that fired."""
     return len(rules) + 1 in fired
 
 

@@ -93,7 +93,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def is_claimed(event: StoredEvent) -> bool:
-    """Whether nobody proved the name of an event: a program gave it, or a person's own terminal."""
+    """Whether the name of an event is not authenticated: a program or a terminal user gave it."""
     try:
         body = json_of(event.body)
     except ValueError:

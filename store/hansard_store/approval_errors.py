@@ -65,7 +65,7 @@ class RevisionChanged(ApprovalConflict):
 
 
 class RevisionRequired(ApprovalConflict):
-    """It has had other drafts: an approval says which one; `details["revision"]` is there now."""
+    """It has had several drafts: approve one of them; `details["revision"]` is the current one."""
 
     code = "revision_required"
 

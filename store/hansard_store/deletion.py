@@ -52,10 +52,10 @@ def delete_run(
 ) -> Tombstone:
     """Delete a run with its spans, log records and all that is derived from them.
 
-    `by` is the person who does it; None where a setting does. `progress` is told how many spans
-    and logs went since the last time. Raises NotFoundError for a run that is not
-    stored. Stopped in between, the run is gone for readers of new spans, and `finish_deletions`
-    removes the rest.
+    `by` is the person who does it; None where a setting does. `progress` is called with the number
+    of spans and logs that were removed since its last call. Raises NotFoundError for a run that is
+    not stored. Stopped in between, the run is gone for readers of new spans, and
+    `finish_deletions` removes the rest.
     """
     pace = pace or Pace()
     make_room(connection)

@@ -74,7 +74,7 @@ class StoreCorruptError(StoreError):
 
 
 class PayloadAlteredError(StoreCorruptError):
-    """The stored bytes of a payload are not those of its digest: nobody is given them."""
+    """The stored bytes of a payload are not those of its digest; they are not served."""
 
     code = "payload_altered"
 

@@ -29,5 +29,5 @@ class SpanFlag:
     FOLLOWS_CALLS = 131072  # a root that tells no status: it failed where its last call did
     SUM_IS_WHOLE = 262144  # the calls below a root tell only a part of the sum that it tells
     REPORTED_ELSEWHERE = 524288  # a call that another trace reports as well, and counts
-    FOLLOWS_AGENTS = 1048576  # a root that tells `ok` whatever happened: it failed where they did
+    FOLLOWS_AGENTS = 1048576  # a root that always reports `ok`: it failed where its last agent did
     USAGE_ALONE = 65536  # a model call by nothing but what it used: no operation, words or id

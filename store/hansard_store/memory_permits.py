@@ -36,10 +36,10 @@ INVALIDATE_TOOL: Final = "hansard.invalidate_memory"  # an action of this name e
 
 
 # The name of a tool that remembers, as a person reads it who approves: `remember`, `remember_fact`,
-# `hansard.remember_fact`. An approval of anything else is no word about memory.
+# `hansard.remember_fact`. An approval of any other tool permits no summary.
 _REMEMBERS: Final = re.compile(r"(?:.*[./:])?remember(?:_\w+)?", re.ASCII)
 _MAY_HAVE_RUN: Final = ("none", "claimed", "done")
-_OF_APPROVAL: Final = frozenset({"writer", "by", "approval_id"})  # nobody approves these
+_OF_APPROVAL: Final = frozenset({"writer", "by", "approval_id"})  # not compared with arguments
 _MOST_EVENTS: Final = 1_000
 _APPROVED_WRITERS: Final = ("approved_tool_output", "human_approved_summary")
 
@@ -49,7 +49,7 @@ class Permit:
     """The approval that permits a write."""
 
     approval: Approval
-    record: bytes | None = None  # that was written under it before: only this may be told again
+    record: bytes | None = None  # written under it before; only this one may be repeated
 
     def refuse_second(self, writer: str, *, outcome: str, memory_id: bytes) -> None:
         """Raise WriterRefused for a second record: an approval entitles to one."""
@@ -106,7 +106,7 @@ def check_permit(
 
 
 def _approved(connection: apsw.Connection, asked: WriteMemory, principal: Principal) -> Approval:
-    """Return the approval that a write names: granted, unaltered, of the program's own asking."""
+    """Return the approval that a write names: granted, unaltered, requested by the same program."""
     try:
         approval = approvals.get(connection, asked.approval_id or "")
     except (NotFoundError, AmbiguousIdError) as error:
@@ -133,15 +133,15 @@ def _check_output(
         raise WriterRefused(asked.writer, f"the approved call's execution is {state!r}")
     digest = content_digest(asked.content)
     events = _events(connection, EventType.ACTION_EXECUTED, approval)
-    told = _body_of(events[0]).get("result") if events else None
-    if told is None and not (approval.execution.result_ref or "").startswith("sha256:"):
+    result = _body_of(events[0]).get("result") if events else None
+    if result is None and not (approval.execution.result_ref or "").startswith("sha256:"):
         raise WriterRefused(
             asked.writer,
             "no digest of the call's result is on record (result_digest), so the content cannot be "
-            "held against it; write it as `app`",
+            "compared with it; write it as `app`",
         )
-    known = told == keeper.reference(digest) or approval.execution.result_ref == digest
-    if digest is None or not known:
+    is_known = result == keeper.reference(digest) or approval.execution.result_ref == digest
+    if digest is None or not is_known:
         raise WriterRefused(asked.writer, "its content is not what the approved call returned")
 
 
@@ -200,10 +200,10 @@ def _written_under(connection: apsw.Connection, approval: Approval) -> bytes | N
 
 def _body_of(event: StoredEvent) -> Json:
     try:
-        told = json_of(event.body)
-    except ValueError:  # it was altered: nothing is known by it
+        body = json_of(event.body)
+    except ValueError:  # it was altered, and proves nothing
         return {}
-    return told if isinstance(told, dict) else {}
+    return body if isinstance(body, dict) else {}
 
 
 def _events(

@@ -32,7 +32,7 @@ ORDER BY id DESC LIMIT :limit
 """
 _ONE = "SELECT id, time_ns, source, actor, hash FROM policy_version WHERE id = ?"
 _SETS = "SELECT document FROM policy_rule_set WHERE policy = ? ORDER BY position"
-# No number comes again, also where somebody removed the version that had it.
+# No number is given twice, even if its version was removed by hand.
 _ADD_VERSION = """
 INSERT INTO policy_version (id, time_ns, source, actor, hash)
 SELECT 1 + coalesce(max(number), 0), ?, ?, ?, ? FROM (

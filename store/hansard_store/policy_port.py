@@ -86,7 +86,7 @@ class StoredPolicy:
         self._read: tuple[int, Policy | None] | None = None
 
     def __call__(self, asked: PolicyQuestion) -> PolicyNote:
-        """Decide by the rules in force; where there are none, nobody was asked.
+        """Return what the rules in force decide; a note without an effect where there are none.
 
         Raises PolicyAlteredError where something other than Hansard altered them.
         """

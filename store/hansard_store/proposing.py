@@ -42,7 +42,7 @@ from hansard_store.principals.model import is_same, read_as
 
 
 def unaltered(work: Work, approval_id: str) -> Approval:
-    """Return an approval about which somebody decides; raises RecordAltered."""
+    """Return an approval for a decision about it; raises RecordAltered."""
     found = approvals.get(work.connection, approval_id)
     for table in ("approval", "approval_claim"):
         if is_altered(work.connection, table, "approval_id", found.key):
@@ -124,7 +124,7 @@ def propose(
 def _requested_again(work: Work, known: Approval, who: Who) -> Approval:
     """Return a proposal that was sent again, with a principal that had not requested it before.
 
-    Raises ProposalKeyReused for one that has approved it: nobody approves what they requested.
+    Raises ProposalKeyReused for one that has approved it: a requester cannot be an approver.
     """
     requested_by = requesters(known.requested_by, who)
     if requested_by == known.requested_by:

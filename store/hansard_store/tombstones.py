@@ -14,7 +14,7 @@ from hansard_store.times import time_text
 
 Reason = Literal["keep", "max_disk", "by hand", "purge"]
 
-_BURY: Final = """
+_ADD: Final = """
 INSERT INTO tombstone (trace_id, deleted_ns, reason, span_count, digest, deleted_by)
 VALUES (?, ?, ?, ?, ?, ?)
 """
@@ -45,16 +45,16 @@ class Tombstone:
 
     @property
     def words(self) -> str:
-        """When it was deleted, by whom and why, and what it was."""
-        told = str(time_text(self.deleted_ns))[:19].replace("T", " ")
+        """When it was deleted, by whom and why, its number of spans and its digest."""
+        deleted_at = str(time_text(self.deleted_ns))[:19].replace("T", " ")
         by = f" by {self.deleted_by}" if self.deleted_by else ""
         spans = "1 span" if self.span_count == 1 else f"{self.span_count:,} spans"
         why = _WHY.get(self.reason, "")
-        return f"deleted at {told} UTC{by}{why}; it had {spans}, sha256:{self.digest.hex()}"
+        return f"deleted at {deleted_at} UTC{by}{why}; it had {spans}, sha256:{self.digest.hex()}"
 
 
 class RunDeletedError(NotFoundError):
-    """The run was stored here, and was deleted: who did so, when and why is still known."""
+    """The run was deleted; the message says by whom, when and why."""
 
     code = "run_deleted"
 
@@ -75,7 +75,7 @@ def add_tombstone(
 ) -> Tombstone:
     """Note that a run is deleted, before its first row goes."""
     made = Tombstone(trace_id, time.time_ns(), reason, span_count, digest, by)
-    connection.execute(_BURY, (trace_id, made.deleted_ns, reason, span_count, digest, by))
+    connection.execute(_ADD, (trace_id, made.deleted_ns, reason, span_count, digest, by))
     return made
 
 
