@@ -7,7 +7,6 @@ library does not tell. A library that names one model only names it as the asked
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +29,9 @@ TOTALS = "SELECT sum(tokens_input), sum(tokens_output), sum(tokens_cache_read) F
 TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
 
 
-@pytest.fixture
-def stored(tmp_path: Path) -> Iterator[Ingesting]:
-    made = Ingesting(tmp_path)
-    yield made
-    made.close()
-
-
-def _send(stored: Ingesting, folder: Path) -> None:
+def _send(ingesting: Ingesting, folder: Path) -> None:
     for path in sorted(folder.glob("*.binpb")):
-        stored.send_bytes(Signal(path.suffixes[-2].removeprefix(".")), path.read_bytes())
+        ingesting.send_bytes(Signal(path.suffixes[-2].removeprefix(".")), path.read_bytes())
 
 
 def _answered(folder: Path) -> list[dict[str, Any]]:
@@ -60,39 +52,41 @@ def _told(call: Call) -> dict[str, Any]:
     }
 
 
-def _calls(stored: Ingesting, folder: Path) -> list[Call]:
+def _calls(ingesting: Ingesting, folder: Path) -> list[Call]:
     views = {view.span_id: view for view in views_of(folder)}
     cache = MessageCache()
-    normal = [normalise(views[span_id], cache) for (span_id,) in stored.all(COUNTED)]
+    normal = [normalise(views[span_id], cache) for (span_id,) in ingesting.all(COUNTED)]
     return [one.call for one in normal if one.call is not None]
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_each_call_of_a_recording_is_counted_once_and_told_as_it_was(
-    stored: Ingesting, folder: Path
+    ingesting: Ingesting, folder: Path
 ) -> None:
-    _send(stored, folder)
+    _send(ingesting, folder)
 
-    assert [_told(call) for call in _calls(stored, folder)] == _answered(folder)
+    assert [_told(call) for call in _calls(ingesting, folder)] == _answered(folder)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_the_totals_of_a_recording_are_the_sums_of_its_calls(
-    stored: Ingesting, folder: Path
+    ingesting: Ingesting, folder: Path
 ) -> None:
-    _send(stored, folder)
+    _send(ingesting, folder)
 
     told = [call["tokens"] for call in _answered(folder)]
     wanted = [sum(tokens[name] or 0 for tokens in told) for name in TOKENS[:3]]
-    embedded = stored.one("SELECT coalesce(sum(tokens_input), 0) FROM span WHERE role='embedding'")
-    assert [total or 0 for total in stored.one(TOTALS)] == [wanted[0] + embedded, *wanted[1:]]
+    embedded = ingesting.one(
+        "SELECT coalesce(sum(tokens_input), 0) FROM span WHERE role='embedding'"
+    )
+    assert [total or 0 for total in ingesting.one(TOTALS)] == [wanted[0] + embedded, *wanted[1:]]
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_a_tool_call_of_a_recording_counts_once_as_asked_for_and_as_ran(
-    stored: Ingesting, folder: Path
+    ingesting: Ingesting, folder: Path
 ) -> None:
-    _send(stored, folder)
+    _send(ingesting, folder)
 
     shown = [normalise(view, MessageCache()).tool for view in views_of(folder)]
     runs = [tool for tool in shown if tool is not None]
@@ -100,5 +94,5 @@ def test_a_tool_call_of_a_recording_counts_once_as_asked_for_and_as_ran(
     assert all(run.name for run in runs)
     # AutoGen tells neither arguments nor results.
     assert all((run.arguments is None) == (run.result is None) for run in runs)
-    steps = stored.one("SELECT count(*) FROM span WHERE role = 'tool' AND NOT flags & 1")
-    assert stored.one("SELECT sum(tool_calls) FROM run") == steps
+    steps = ingesting.one("SELECT count(*) FROM span WHERE role = 'tool' AND NOT flags & 1")
+    assert ingesting.one("SELECT sum(tool_calls) FROM run") == steps

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,26 +22,19 @@ SESSION = {"session.id": "s"}
 CLIENTS = FIXTURES.parent / "clients"
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Ingesting]:
-    made = Ingesting(tmp_path / "data")
-    yield made
-    made.close()
-
-
 def trace(number: int) -> bytes:
     return bytes([number]) * 16
 
 
-def rounds(store: Ingesting, told: Sequence[Mapping[str, Any]]) -> list[str | None]:
+def rounds(ingesting: Ingesting, told: Sequence[Mapping[str, Any]]) -> list[str | None]:
     """Send a trace for each set of attributes; return their groups."""
     for number, attributes in enumerate(told, start=1):
-        store.send(traces([span(1, trace_id=trace(number), attributes=CHAT | attributes)]))
-    return groups(store)
+        ingesting.send(traces([span(1, trace_id=trace(number), attributes=CHAT | attributes)]))
+    return groups(ingesting)
 
 
-def groups(store: Ingesting) -> list[str | None]:
-    return [run.group_id for run in list_runs(store.db, RunFilter(), now_ns=0).items][::-1]
+def groups(ingesting: Ingesting) -> list[str | None]:
+    return [run.group_id for run in list_runs(ingesting.db, RunFilter(), now_ns=0).items][::-1]
 
 
 @pytest.mark.parametrize(
@@ -62,10 +54,10 @@ def groups(store: Ingesting) -> list[str | None]:
     ],
 )
 def test_traces_of_one_session_and_prompt_are_one_group(
-    store: Ingesting, session: str, prompt: str
+    ingesting: Ingesting, session: str, prompt: str
 ) -> None:
     one, same, next_, other = rounds(
-        store,
+        ingesting,
         [
             {session: "s", prompt: "p1"},
             {session: "s", prompt: "p1"},
@@ -79,8 +71,8 @@ def test_traces_of_one_session_and_prompt_are_one_group(
     assert len({one, next_, other}) == 3
 
 
-def test_ids_that_are_numbers_are_ids(store: Ingesting) -> None:
-    one, same, next_ = rounds(store, [SESSION | {"turn_id": n} for n in (1, 1, 2)])
+def test_ids_that_are_numbers_are_ids(ingesting: Ingesting) -> None:
+    one, same, next_ = rounds(ingesting, [SESSION | {"turn_id": n} for n in (1, 1, 2)])
 
     assert one == same != next_
 
@@ -105,35 +97,35 @@ def test_ids_that_are_numbers_are_ids(store: Ingesting) -> None:
     ],
     ids=str,
 )
-def test_nothing_else_makes_a_group(store: Ingesting, told: Mapping[str, Any]) -> None:
-    assert rounds(store, [told, told]) == [None, None]
+def test_nothing_else_makes_a_group(ingesting: Ingesting, told: Mapping[str, Any]) -> None:
+    assert rounds(ingesting, [told, told]) == [None, None]
 
 
-def test_a_trace_of_several_prompts_is_of_no_group(store: Ingesting) -> None:
-    store.send(
+def test_a_trace_of_several_prompts_is_of_no_group(ingesting: Ingesting) -> None:
+    ingesting.send(
         traces(
             span(number, trace_id=trace(9), attributes=CHAT | SESSION | {"prompt.id": f"p{number}"})
             for number in (1, 2)
         )
     )
 
-    assert groups(store) == [None]
+    assert groups(ingesting) == [None]
 
 
-def test_a_sub_agents_prompt_is_the_one_that_it_serves(store: Ingesting) -> None:
+def test_a_sub_agents_prompt_is_the_one_that_it_serves(ingesting: Ingesting) -> None:
     main = SESSION | {"prompt_id": "s########3"}
     helper = SESSION | {"prompt_id": "s########3#helper#1"}
     turn = SESSION | {"turn.id": "t1"}
     sub_agent = SESSION | {"turn.id": "t7", "root.turn.id": "t1"}
 
-    found = rounds(store, [main, helper, turn, sub_agent])
+    found = rounds(ingesting, [main, helper, turn, sub_agent])
 
     assert found[0] == found[1] != found[2] == found[3]
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))), ids=str)
 def test_log_records_name_the_prompt_of_their_trace_in_any_order(
-    store: Ingesting, order: Sequence[int]
+    ingesting: Ingesting, order: Sequence[int]
 ) -> None:
     noted = log(
         1, event_name="acme.note", attributes=SESSION | {"prompt.id": "p"}, trace_id=trace(1)
@@ -144,35 +136,37 @@ def test_log_records_name_the_prompt_of_their_trace_in_any_order(
         traces([span(1, trace_id=trace(2), attributes=CHAT | SESSION | {"prompt.id": "p"})]),
     ]
     for number in order:
-        store.send(sent[number])
+        ingesting.send(sent[number])
 
-    one, other = groups(store)
+    one, other = groups(ingesting)
     assert one == other
     assert one is not None
-    assert verify_derived(store.folder) == []
+    assert verify_derived(ingesting.folder) == []
 
 
-def test_a_late_record_of_another_prompt_takes_a_trace_out_of_its_group(store: Ingesting) -> None:
+def test_a_late_record_of_another_prompt_takes_a_trace_out_of_its_group(
+    ingesting: Ingesting,
+) -> None:
     def noted(prompt: str) -> None:
         told = SESSION | {"prompt.id": prompt}
-        store.send(logs([log(1, event_name="acme.note", attributes=told, trace_id=trace(1))]))
+        ingesting.send(logs([log(1, event_name="acme.note", attributes=told, trace_id=trace(1))]))
 
-    rounds(store, [SESSION])
+    rounds(ingesting, [SESSION])
     noted("p")
-    assert None not in groups(store)
+    assert None not in groups(ingesting)
 
     noted("q")
 
-    assert groups(store) == [None]
-    assert verify_derived(store.folder) == []
+    assert groups(ingesting) == [None]
+    assert verify_derived(ingesting.folder) == []
 
 
 def test_gemini_cli_sends_three_traces_for_a_prompt_and_each_call_counts_once(
-    store: Ingesting,
+    ingesting: Ingesting,
 ) -> None:
-    _send(store, "gemini_cli")
+    _send(ingesting, "gemini_cli")
 
-    asked, failed = list_grouped(store.db, RunFilter(), now_ns=0).items[::-1]
+    asked, failed = list_grouped(ingesting.db, RunFilter(), now_ns=0).items[::-1]
 
     assert isinstance(asked, RunGroup)
     assert not isinstance(failed, RunGroup)
@@ -189,31 +183,31 @@ def test_gemini_cli_sends_three_traces_for_a_prompt_and_each_call_counts_once(
     "client", ["gemini_cli", "codex_traces_and_logs", "claude_code_traces_and_logs"]
 )
 def test_a_coding_agents_prompts_are_groups_that_a_rebuild_makes_again(
-    store: Ingesting, client: str
+    ingesting: Ingesting, client: str
 ) -> None:
-    _send(store, client)
-    before = groups(store)
+    _send(ingesting, client)
+    before = groups(ingesting)
     assert None not in before
 
-    rebuild(store.folder)
+    rebuild(ingesting.folder)
 
-    assert groups(store) == before
-    assert verify_derived(store.folder) == []
+    assert groups(ingesting) == before
+    assert verify_derived(ingesting.folder) == []
 
 
-def _send(store: Ingesting, client: str) -> None:
+def _send(ingesting: Ingesting, client: str) -> None:
     for path in sorted((CLIENTS / client).glob("*.binpb")):
-        store.send_bytes(Signal(path.suffixes[-2].removeprefix(".")), path.read_bytes())
+        ingesting.send_bytes(Signal(path.suffixes[-2].removeprefix(".")), path.read_bytes())
 
 
 def test_a_call_that_spans_tell_in_one_trace_and_records_in_another_counts_once(
-    store: Ingesting,
+    ingesting: Ingesting,
 ) -> None:
     prompt = {"session.id": "s", "prompt.id": "p"}
     usage = {"gen_ai.usage.input_tokens": 30, "gen_ai.usage.output_tokens": 7}
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "ls",
             "gen_ai.tool.call.id": "c1"}  # fmt: skip
-    store.send(
+    ingesting.send(
         traces(
             [
                 span(
@@ -229,7 +223,7 @@ def test_a_call_that_spans_tell_in_one_trace_and_records_in_another_counts_once(
     )
     told = {"model": "m", "input_tokens": 30, "output_tokens": 7, "duration_ms": 2000}
     ran = {"function_name": "ls", "call_id": "c1", "duration_ms": 1500}
-    store.send(
+    ingesting.send(
         logs(
             [
                 note("user_prompt", prompt, at_s=0),
@@ -240,7 +234,7 @@ def test_a_call_that_spans_tell_in_one_trace_and_records_in_another_counts_once(
         )
     )
 
-    [group] = list_grouped(store.db, RunFilter(), now_ns=0).items
+    [group] = list_grouped(ingesting.db, RunFilter(), now_ns=0).items
 
     assert isinstance(group, RunGroup)
     assert [run.model_calls for run in group.members] == [1, 1]
@@ -256,12 +250,12 @@ def note(event: str, told: Mapping[str, Any], *, at_s: float) -> LogRecord:
     return made
 
 
-def test_rounds_that_run_at_once_are_calls_of_their_own(store: Ingesting) -> None:
+def test_rounds_that_run_at_once_are_calls_of_their_own(ingesting: Ingesting) -> None:
     prompt = {"session.id": "s", "prompt.id": "p"}
     usage = {"gen_ai.usage.input_tokens": 30, "gen_ai.usage.output_tokens": 7}
-    rounds(store, [prompt | usage, prompt | usage])
+    rounds(ingesting, [prompt | usage, prompt | usage])
 
-    [group] = list_grouped(store.db, RunFilter(), now_ns=0).items
+    [group] = list_grouped(ingesting.db, RunFilter(), now_ns=0).items
 
     assert isinstance(group, RunGroup)
     assert group.whole.model_calls == 2

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -19,18 +18,11 @@ HTTP = {"http.request.method": "GET", "http.route": "/health"}
 CHAT = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 3}
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Ingesting]:
-    made = Ingesting(tmp_path / "data")
-    yield made
-    made.close()
-
-
-def kinds(store: Ingesting) -> list[str]:
+def kinds(ingesting: Ingesting) -> list[str]:
     """Return the kinds of all runs, as lists of each kind find them."""
-    found = list_runs(store.db, RunFilter(), now_ns=0).items
+    found = list_runs(ingesting.db, RunFilter(), now_ns=0).items
     for kind in ("agent", "other"):
-        of_kind = list_runs(store.db, RunFilter(kind=kind), now_ns=0).items
+        of_kind = list_runs(ingesting.db, RunFilter(kind=kind), now_ns=0).items
         assert of_kind == [run for run in found if run.kind == kind]
     return [run.kind for run in found]
 
@@ -60,56 +52,56 @@ def kinds(store: Ingesting) -> list[str]:
     ids=str,
 )
 def test_what_a_run_does_says_its_kind(
-    store: Ingesting, attributes: Mapping[str, Any], kind: str
+    ingesting: Ingesting, attributes: Mapping[str, Any], kind: str
 ) -> None:
-    store.send(traces([span(1, attributes=HTTP), span(2, 1, attributes=attributes)]))
+    ingesting.send(traces([span(1, attributes=HTTP), span(2, 1, attributes=attributes)]))
 
-    assert kinds(store) == [kind]
-
-
-def test_a_step_that_comes_late_makes_a_run_an_agents(store: Ingesting) -> None:
-    store.send(traces([span(1, attributes=HTTP)]))
-    assert kinds(store) == ["other"]
-
-    store.send(traces([span(2, 1, attributes=CHAT)]))
-
-    assert kinds(store) == ["agent"]
+    assert kinds(ingesting) == [kind]
 
 
-def test_a_richer_report_of_its_only_step_may_change_a_runs_kind(store: Ingesting) -> None:
-    store.send(traces([span(1, duration_s=None, attributes=CHAT)]))
-    assert kinds(store) == ["agent"]
+def test_a_step_that_comes_late_makes_a_run_an_agents(ingesting: Ingesting) -> None:
+    ingesting.send(traces([span(1, attributes=HTTP)]))
+    assert kinds(ingesting) == ["other"]
 
-    store.send(traces([span(1, attributes=HTTP)]))
-    assert kinds(store) == ["other"]
+    ingesting.send(traces([span(2, 1, attributes=CHAT)]))
 
-    store.send(traces([span(1, duration_s=2, attributes=CHAT)]))
-    assert kinds(store) == ["agent"]
+    assert kinds(ingesting) == ["agent"]
 
 
-def test_log_records_alone_make_a_run_of_an_agent(store: Ingesting) -> None:
+def test_a_richer_report_of_its_only_step_may_change_a_runs_kind(ingesting: Ingesting) -> None:
+    ingesting.send(traces([span(1, duration_s=None, attributes=CHAT)]))
+    assert kinds(ingesting) == ["agent"]
+
+    ingesting.send(traces([span(1, attributes=HTTP)]))
+    assert kinds(ingesting) == ["other"]
+
+    ingesting.send(traces([span(1, duration_s=2, attributes=CHAT)]))
+    assert kinds(ingesting) == ["agent"]
+
+
+def test_log_records_alone_make_a_run_of_an_agent(ingesting: Ingesting) -> None:
     of_session = {"session.id": "s", "prompt.id": "p"}
     told = {"input_tokens": 3, "output_tokens": 2, "model": "m", "request_id": "r"}
     noted = [("my_agent.user_prompt", {}), ("my_agent.api_response", told)]
-    store.send(
+    ingesting.send(
         logs(
             log(event_name=name, attributes={**of_session, **more}, trace_id=b"")
             for name, more in noted
         )
     )
 
-    assert kinds(store) == ["agent"]
+    assert kinds(ingesting) == ["agent"]
 
 
-def test_kinds_are_derived_again_as_they_were(store: Ingesting) -> None:
-    store.send(traces([span(1, attributes=HTTP)]))
-    store.send(traces([span(2, trace_id=b"2" * 16, attributes=CHAT)]))
-    assert verify_derived(store.folder) == []
+def test_kinds_are_derived_again_as_they_were(ingesting: Ingesting) -> None:
+    ingesting.send(traces([span(1, attributes=HTTP)]))
+    ingesting.send(traces([span(2, trace_id=b"2" * 16, attributes=CHAT)]))
+    assert verify_derived(ingesting.folder) == []
 
-    rebuild(store.folder)
+    rebuild(ingesting.folder)
 
-    assert kinds(store) == ["agent", "other"]
-    connection = open_for_maintenance(store.folder)
+    assert kinds(ingesting) == ["agent", "other"]
+    connection = open_for_maintenance(ingesting.folder)
     connection.execute("UPDATE run SET work_count = 0")
     connection.close()
-    assert [one.row for one in verify_derived(store.folder)] == ["2"]
+    assert [one.row for one in verify_derived(ingesting.folder)] == ["2"]

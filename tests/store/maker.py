@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import apsw
 from opentelemetry.proto.common.v1.common_pb2 import (
@@ -52,6 +53,7 @@ def call(
     output: Sequence[Message] = (),
     model: str = "gpt-4o",
     usage: Usage = Usage(),  # noqa: B008 - frozen
+    response_id: str | None = None,
 ) -> CallProjection:
     return CallProjection(
         usage=usage,
@@ -60,13 +62,23 @@ def call(
         provider="openai",
         request_model=model,
         response_model=model,
-        response_id=None,
+        response_id=response_id,
         finish_reason="stop",
         input=tuple(input),
         output=tuple(output),
         input_is_delta=False,
         cost_source=None,
         first_token_ms=None,
+    )
+
+
+def model_step(
+    usage: Usage, *, model: str | None = None, response_id: str | None = None, **fields: Any
+) -> SpanProjection:
+    """Return a step with one model call; `fields` are those of the projection."""
+    made = call(model=model or "gpt-4o", usage=usage, response_id=response_id)
+    return SpanProjection(
+        role="llm", dialect="gen_ai", model=model, usage=usage, call=made, **fields
     )
 
 

@@ -11,18 +11,15 @@ from hypothesis import strategies as st
 from hansard_compiler.errors import NotFoundError
 from hansard_store.conversation_queries import get_conversation, list_conversations
 from hansard_store.figures import TokenSums
-from hansard_store.projections import SpanProjection, Usage
-from tests.store.maker import StoreMaker, call
+from hansard_store.projections import Usage
+from tests.store.maker import StoreMaker, model_step
 from tests.store.plans import QueryPlans
 
 
 def talk(store: StoreMaker, run: str, conversation: str | None, *, at_s: float = 0) -> None:
     usage = Usage(10, 1, cost_usd_nano=5)
-    made = SpanProjection(
-        role="llm",
-        dialect="x",
-        usage=usage,
-        call=call(usage=usage),
+    made = model_step(
+        usage,
         conversation_id=conversation,
         agent_name="planner",
         first_input=f"ask {run}",

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hansard_store.database import open_for_maintenance
 from hansard_store.deletion import delete_run
-from hansard_store.projections import SpanProjection, Usage
+from hansard_store.projections import Usage
 from hansard_store.run_filters import RUN_SORTS, RunFilter, RunSort
 from hansard_store.run_groups import MOST_MEMBERS, RunGroup, get_groups, list_grouped
 from hansard_store.run_queries import RunItem, list_runs
-from tests.store.maker import NOW, StoreMaker, call, trace_id
+from tests.store.maker import NOW, StoreMaker, model_step, trace_id
 from tests.store.plans import QueryPlans
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[StoreMaker]:
-    made = StoreMaker(tmp_path)
-    yield made
-    made.close()
 
 
 def add(
@@ -41,11 +31,9 @@ def add(
     scope: str = "",
 ) -> None:
     """Store a run with one model call, of a prompt of one session."""
-    made = SpanProjection(
-        role="llm",
-        dialect="gen_ai",
-        usage=usage,
-        call=call(usage=usage)._replace(response_id=response_id),
+    made = model_step(
+        usage,
+        response_id=response_id,
         conversation_id="s",
         prompt_id=prompt,
         first_input=words and f"{words}?",

@@ -6,9 +6,9 @@ import pytest
 
 from hansard_store.errors import BadQueryError
 from hansard_store.figures import TokenSums
-from hansard_store.projections import SpanProjection, Usage
+from hansard_store.projections import Usage
 from hansard_store.usage_queries import USAGE_GROUPS, UsageRow, list_usage, run_usage
-from tests.store.maker import NOW, SECOND, StoreMaker, call
+from tests.store.maker import NOW, SECOND, StoreMaker, model_step
 from tests.store.plans import QueryPlans
 
 DAY_S = 86_400
@@ -24,15 +24,7 @@ def spend(
     agent: str | None = None,
     conversation: str | None = None,
 ) -> None:
-    made = SpanProjection(
-        role="llm",
-        dialect="x",
-        usage=usage,
-        model=model,
-        agent_name=agent,
-        conversation_id=conversation,
-        call=call(model=model, usage=usage),
-    )
+    made = model_step(usage, model=model, agent_name=agent, conversation_id=conversation)
     store.span(f"{run} {model}", run=run, start_s=-day * DAY_S, projection=made)
 
 

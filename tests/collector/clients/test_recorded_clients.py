@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,26 +13,19 @@ from tests.collector.ingesting import Ingesting
 FOLDERS = sorted(folder for folder in CLIENTS.iterdir() if folder.is_dir())
 
 
-@pytest.fixture
-def stored(tmp_path: Path) -> Iterator[Ingesting]:
-    made = Ingesting(tmp_path)
-    yield made
-    made.close()
-
-
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_every_fact_that_a_client_tells_is_shown(stored: Ingesting, folder: Path) -> None:
-    send(stored, folder)
+def test_every_fact_that_a_client_tells_is_shown(ingesting: Ingesting, folder: Path) -> None:
+    send(ingesting, folder)
 
-    wrong = [fact for fact in facts(stored, folder) if not fact.is_right]
+    wrong = [fact for fact in facts(ingesting, folder) if not fact.is_right]
     assert wrong == []
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_requests_in_another_order_show_the_same(
-    stored: Ingesting, tmp_path: Path, folder: Path
+    ingesting: Ingesting, tmp_path: Path, folder: Path
 ) -> None:
-    send(stored, folder)
+    send(ingesting, folder)
     backwards = Ingesting(tmp_path / "backwards")
     for path in sorted(folder.glob("*.binpb"), reverse=True):
         backwards.send_bytes(Signal(path.suffixes[-2].removeprefix(".")), path.read_bytes())

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import permutations
-from pathlib import Path
 
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -21,25 +19,18 @@ CHAT = {
 SHOWN = "SELECT role, model, tokens_input, end_ns IS NULL FROM span"
 
 
-@pytest.fixture
-def stored(tmp_path: Path) -> Iterator[Ingesting]:
-    made = Ingesting(tmp_path)
-    yield made
-    made.close()
-
-
 @pytest.mark.parametrize("duration_s", [0.5, 1, 30])
 @pytest.mark.parametrize("order", list(permutations(range(2))))
 def test_whatever_the_bare_report_ends_the_one_with_attributes_is_shown(
-    stored: Ingesting, duration_s: float, order: tuple[int, int]
+    ingesting: Ingesting, duration_s: float, order: tuple[int, int]
 ) -> None:
     reports = [span(1, attributes=CHAT), span(1, duration_s=duration_s, status=1)]
     for index in order:
-        stored.send(traces([reports[index]]))
+        ingesting.send(traces([reports[index]]))
 
-    assert stored.all(SHOWN) == [("llm", "gpt-4o-mini", 5, 0)]
-    assert stored.one("SELECT model_calls, tokens_input FROM run") == (1, 5)
-    assert stored.one("SELECT count(*) FROM span_loser") == 1
+    assert ingesting.all(SHOWN) == [("llm", "gpt-4o-mini", 5, 0)]
+    assert ingesting.one("SELECT model_calls, tokens_input FROM run") == (1, 5)
+    assert ingesting.one("SELECT count(*) FROM span_loser") == 1
 
 
 def bare_end() -> Span:
@@ -47,21 +38,21 @@ def bare_end() -> Span:
 
 
 def test_an_end_without_attributes_closes_the_step_with_what_its_start_told(
-    stored: Ingesting,
+    ingesting: Ingesting,
 ) -> None:
-    stored.send(traces([span(1, duration_s=None, attributes=CHAT)]))
-    stored.send(traces([bare_end()]))
+    ingesting.send(traces([span(1, duration_s=None, attributes=CHAT)]))
+    ingesting.send(traces([bare_end()]))
 
-    assert stored.all(SHOWN) == [("llm", "gpt-4o-mini", 5, 0)]
-    assert stored.one("SELECT status, model_calls FROM run") == ("error", 1)
-    rebuild(stored.folder)
-    assert stored.all(SHOWN) == [("llm", "gpt-4o-mini", 5, 0)]
+    assert ingesting.all(SHOWN) == [("llm", "gpt-4o-mini", 5, 0)]
+    assert ingesting.one("SELECT status, model_calls FROM run") == ("error", 1)
+    rebuild(ingesting.folder)
+    assert ingesting.all(SHOWN) == [("llm", "gpt-4o-mini", 5, 0)]
 
 
-def test_the_same_end_again_is_a_duplicate(stored: Ingesting) -> None:
-    stored.send(traces([span(1, duration_s=None, attributes=CHAT)]))
+def test_the_same_end_again_is_a_duplicate(ingesting: Ingesting) -> None:
+    ingesting.send(traces([span(1, duration_s=None, attributes=CHAT)]))
     for _ in range(2):
-        stored.send(traces([bare_end()]))
+        ingesting.send(traces([bare_end()]))
 
-    assert stored.all(SHOWN) == [("llm", "gpt-4o-mini", 5, 0)]
-    assert stored.ledger()["duplicate"] == 1
+    assert ingesting.all(SHOWN) == [("llm", "gpt-4o-mini", 5, 0)]
+    assert ingesting.ledger()["duplicate"] == 1

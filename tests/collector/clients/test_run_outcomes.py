@@ -1,27 +1,20 @@
-"""How a run ended whose root says `ok` whatever happened, in whatever order its spans came."""
+"""The status of a run whose root span is always `ok`, in any order in which its spans arrive."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import permutations
-from pathlib import Path
 
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.rebuild import rebuild
+from tests.collector.clients.maker import send
 from tests.collector.ingesting import Ingesting, span, traces
 
 AGENTS = "openinference.instrumentation.openai_agents"
 OK, FAILED = 1, 2
 MODEL = {"llm.model_name": "gpt-4o-mini", "llm.token_count.prompt": 10}
-
-
-@pytest.fixture
-def stored(tmp_path: Path) -> Iterator[Ingesting]:
-    made = Ingesting(tmp_path)
-    yield made
-    made.close()
 
 
 def step(
@@ -43,18 +36,17 @@ def workflow() -> Span:
     return step(1, 0, "AGENT", start_s=0, duration_s=20)
 
 
-def status(stored: Ingesting, spans: Sequence[Span], *, scope: str = AGENTS) -> str:
-    for one in spans:
-        stored.send(traces([one], scope=scope))
-    found: str = stored.one("SELECT status FROM run")
-    rebuild(stored.folder)
-    assert stored.one("SELECT status FROM run") == found
+def status(ingesting: Ingesting, spans: Sequence[Span], *, scope: str = AGENTS) -> str:
+    send(ingesting, [(scope, one) for one in spans])
+    found: str = ingesting.one("SELECT status FROM run")
+    rebuild(ingesting.folder)
+    assert ingesting.one("SELECT status FROM run") == found
     return found
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 def test_a_workflow_whose_only_call_failed_has_failed(
-    stored: Ingesting, order: Sequence[int]
+    ingesting: Ingesting, order: Sequence[int]
 ) -> None:
     spans = [
         workflow(),
@@ -62,70 +54,70 @@ def test_a_workflow_whose_only_call_failed_has_failed(
         step(3, 2, "LLM", status=FAILED),
     ]
 
-    assert status(stored, [spans[index] for index in order]) == "error"
+    assert status(ingesting, [spans[index] for index in order]) == "error"
 
 
-def test_an_agent_that_tries_a_failed_call_again_has_not_failed(stored: Ingesting) -> None:
+def test_an_agent_that_tries_a_failed_call_again_has_not_failed(ingesting: Ingesting) -> None:
     spans = [workflow(), step(2, 1, "AGENT", duration_s=5)]
     spans += [step(3, 2, "LLM", status=FAILED), step(4, 2, "LLM")]
 
-    assert status(stored, spans) == "ok"
+    assert status(ingesting, spans) == "ok"
 
 
 def test_an_agent_that_answers_without_the_call_that_failed_has_not_failed(
-    stored: Ingesting,
+    ingesting: Ingesting,
 ) -> None:
     spans = [workflow(), step(2, 1, "AGENT", duration_s=5), step(3, 2, "LLM", status=FAILED)]
 
-    assert status(stored, spans) == "ok"
+    assert status(ingesting, spans) == "ok"
 
 
-def test_an_agent_after_the_one_that_failed_decides(stored: Ingesting) -> None:
+def test_an_agent_after_the_one_that_failed_decides(ingesting: Ingesting) -> None:
     spans = [workflow(), step(2, 1, "AGENT", status=FAILED), step(3, 1, "AGENT", start_s=6)]
 
-    assert status(stored, spans) == "ok"
+    assert status(ingesting, spans) == "ok"
 
 
-def test_an_agent_that_is_used_as_a_tool_does_not_decide(stored: Ingesting) -> None:
+def test_an_agent_that_is_used_as_a_tool_does_not_decide(ingesting: Ingesting) -> None:
     spans = [workflow(), step(2, 1, "AGENT", duration_s=9)]
     spans += [step(3, 2, "TOOL", duration_s=3), step(4, 3, "AGENT", status=FAILED)]
 
-    assert status(stored, spans) == "ok"
+    assert status(ingesting, spans) == "ok"
 
 
 def test_a_workflow_that_ended_by_a_guardrail_has_failed_though_its_calls_have_not(
-    stored: Ingesting,
+    ingesting: Ingesting,
 ) -> None:
     spans = [workflow(), step(2, 1, "AGENT", status=FAILED, duration_s=5), step(3, 2, "LLM")]
 
-    assert status(stored, spans) == "error"
+    assert status(ingesting, spans) == "error"
 
 
-def test_roots_of_others_know_how_they_ended(stored: Ingesting) -> None:
+def test_the_status_of_another_librarys_root_counts(ingesting: Ingesting) -> None:
     spans = [workflow(), step(2, 1, "AGENT", status=FAILED, duration_s=3)]
 
-    assert status(stored, spans, scope="openinference.instrumentation.crewai") == "ok"
+    assert status(ingesting, spans, scope="openinference.instrumentation.crewai") == "ok"
 
 
-def test_a_model_that_the_response_names_is_not_shown_as_asked_for(stored: Ingesting) -> None:
+def test_a_model_that_the_response_names_is_not_shown_as_asked_for(ingesting: Ingesting) -> None:
     served = {
         "openinference.span.kind": "LLM",
         "llm.model_name": "gemini-2.5-flash-001",
         "input.value": '{"contents": [{"parts": [{"text": "Hi"}]}]}',
         "output.value": '{"candidates": [], "model_version": "gemini-2.5-flash-001"}',
     }
-    stored.send(traces([span(1, attributes=served)], scope="openinference"))
+    ingesting.send(traces([span(1, attributes=served)], scope="openinference"))
 
-    row = stored.one("SELECT request_model, response_model FROM call")
+    row = ingesting.one("SELECT request_model, response_model FROM call")
     assert row == (None, "gemini-2.5-flash-001")
 
 
-def test_a_span_whose_sender_dropped_attributes_says_so_once(stored: Ingesting) -> None:
+def test_dropped_attributes_of_a_span_are_noted_once(ingesting: Ingesting) -> None:
     cut = step(1, 0, "LLM")
     cut.dropped_attributes_count = 3
-    stored.send(traces([cut], scope=AGENTS))
+    ingesting.send(traces([cut], scope=AGENTS))
 
-    notes = stored.one("SELECT notes FROM span").split("\n")
+    notes = ingesting.one("SELECT notes FROM span").split("\n")
 
     [note] = [note for note in notes if "dropped" in note]
     assert note.startswith("3 attributes were dropped by the sender's SDK")
