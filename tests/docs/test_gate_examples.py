@@ -76,11 +76,11 @@ assert rows() == before
 
 @pytest.mark.covers("CG-26")
 def test_of_the_thirteen_tools_of_the_crm_nine_run_and_four_ask(tmp_path: Path) -> None:
-    told = run(sys.executable, "-c", _EVERY_TOOL, str(EXAMPLES), folder=tmp_path).splitlines()
+    printed = run(sys.executable, "-c", _EVERY_TOOL, str(EXAMPLES), folder=tmp_path).splitlines()
 
-    asking = {line.removeprefix("asks ") for line in told if line.startswith("asks ")}
+    asking = {line.removeprefix("asks ") for line in printed if line.startswith("asks ")}
     assert asking == {"create_contact", "create_deal", "create_task", "log_activity"}
-    assert sum(line.startswith("runs ") for line in told) == 9
+    assert sum(line.startswith("runs ") for line in printed) == 9
 
 
 @pytest.mark.covers("CG-26", "CF-32")

@@ -178,11 +178,11 @@ def test_what_an_approved_tool_returned_is_written_as_its_output(place: DataFold
     asked = read_ci("main")["approval_id"]  # type: ignore[call-overload]
     approvals.approve(asked, by="ana", token=add_token(place, "ana"))
     result = approvals.run(asked).result
-    told = {"writer": "approved_tool_output", "approval_id": asked}
+    cited = {"writer": "approved_tool_output", "approval_id": asked}
 
     with pytest.raises(MemoryRefused) as refused:
-        remember({**result, "python": "2.7"}, **told)
-    written = remember(result, **told)
+        remember({**result, "python": "2.7"}, **cited)
+    written = remember(result, **cited)
 
     assert refused.value.code == "writer_refused"
     assert (written.content, written.told["approval_id"]) == (result, asked)

@@ -62,12 +62,12 @@ class Story:
         )
         try:
             with urllib.request.urlopen(request, timeout=10) as response:
-                told = json.load(response)["refusal"]
-                return None if told is None else str(told["reason"])
+                refused = json.load(response)["refusal"]
+                return None if refused is None else str(refused["reason"])
         except urllib.error.HTTPError as error:
-            told = json.load(error)["error"]
-            assert told["code"] == "not_replayable"
-            return str(told["details"]["reason"])
+            answer = json.load(error)["error"]
+            assert answer["code"] == "not_replayable"
+            return str(answer["details"]["reason"])
 
     def call(self, run_id: str, turn: int) -> str:
         """The model call of one turn."""

@@ -26,9 +26,19 @@ import hansard
 def square(number):
     return number * number
 
+def announce(name):
+    open(name + ".ready", "w").close()
+
+def await_ready(*names):
+    deadline = time.monotonic() + 40
+    while not all(os.path.exists(name + ".ready") for name in names):
+        assert time.monotonic() < deadline, names
+        time.sleep(0.02)
+
 @hansard.tool
 def wait_long(number):
     square(number)
+    announce(f"{sys.argv[2]}.{number}")
     time.sleep(60)
 
 def square_with_own_init(number):
@@ -38,6 +48,7 @@ def square_with_own_init(number):
 def die_alone(path):
     hansard.init()
     square(7)
+    announce(path)
     time.sleep(60)
 
 def own_handler(path):
@@ -47,6 +58,7 @@ def own_handler(path):
     signal.signal(signal.SIGTERM, note)
     hansard.init()
     square(7)
+    announce(path)
     time.sleep(60)
 
 def started_a_program(path):
@@ -55,11 +67,12 @@ def started_a_program(path):
     child = subprocess.Popen(["sleep", "60"])
     child.terminate()
     open(path, "w").write(str(child.wait(10)))
+    announce(path)
 
 def ends_of(context, target, path):
     process = context.Process(target=target, args=(path,))
     process.start()
-    time.sleep(3)
+    await_ready(path)
     started = time.monotonic()
     process.terminate()
     process.join(30)
@@ -91,7 +104,7 @@ IN_THE_MIDDLE = """
 def main(context):
     pool = context.Pool(2, initializer=hansard.worker())
     pool.map_async(wait_long, range(2), chunksize=1)
-    time.sleep(4)
+    await_ready(*(f"{sys.argv[2]}.{number}" for number in range(2)))
     started = time.monotonic()
     pool.terminate()
     pool.join()
@@ -169,7 +182,7 @@ def test_what_workers_recorded_that_only_call_init_arrives(
 def test_a_worker_that_is_ended_in_a_task_keeps_the_steps_before(
     server: Serving, tmp_path: Path, method: str
 ) -> None:
-    took, run_id = ran(IN_THE_MIDDLE, tmp_path, server, method)
+    took, run_id = ran(IN_THE_MIDDLE, tmp_path, server, method, str(tmp_path / "task"))
 
     assert squares(server, run_id=run_id) == 2
     assert took < 10

@@ -46,12 +46,12 @@ def test_a_summary_is_written_when_a_person_approved_exactly_it(
     memory: MemoryMaker, desk: Accountability
 ) -> None:
     proposed = propose(desk)
-    told = {**SUMMARY, "writer": "human_approved_summary"}
+    record = {**SUMMARY, "writer": "human_approved_summary"}
     approval_id = proposed.approval.approval_id
 
     def refused(**more: Any) -> str:
         with pytest.raises(WriterRefused) as error:
-            memory.write(**{**told, **more})
+            memory.write(**{**record, **more})
         return str(error.value)
 
     assert "needs an approval" in refused()
@@ -61,7 +61,7 @@ def test_a_summary_is_written_when_a_person_approved_exactly_it(
     desk.approve(approval_id, by="noor")
     assert "was approved" in refused(approval_id=approval_id, content="CI runs anything.")
 
-    written = memory.write(**told, approval_id=approval_id)["memory"]
+    written = memory.write(**record, approval_id=approval_id)["memory"]
 
     assert (written["approval_id"], written["confidence"]) == (approval_id, 0.9)
     rejected = propose(desk, subject="x", content="y").approval.approval_id
@@ -75,21 +75,21 @@ def test_the_output_of_a_tool_is_written_when_its_call_was_approved_and_ran(
 ) -> None:
     proposed = propose(desk, "read_ci", branch="main")
     approval_id = proposed.approval.approval_id
-    told = {"writer": "approved_tool_output", "approval_id": approval_id}
+    record = {"writer": "approved_tool_output", "approval_id": approval_id}
 
     with pytest.raises(WriterRefused):
-        memory.write(**told)
+        memory.write(**record)
     desk.approve(approval_id, by="noor")
     with pytest.raises(WriterRefused, match="none"):
-        memory.write(**told)
+        memory.write(**record)
     claim = desk.claim(approval_id, {"branch": "main"}, proposal_key=proposed.proposal_key)
     with pytest.raises(WriterRefused, match="claimed"):
-        memory.write(**told)
+        memory.write(**record)
     desk.finish(claim, ok=True, result_digest=content_digest("Money is Decimal inside."))
     with pytest.raises(WriterRefused, match="not what the approved call returned"):
-        memory.write("Money is a float.", **told)
+        memory.write("Money is a float.", **record)
 
-    assert memory.write(**told)["memory"]["writer"] == "approved_tool_output"
+    assert memory.write(**record)["memory"]["writer"] == "approved_tool_output"
 
 
 def test_an_output_that_was_not_recorded_is_no_approved_one(
@@ -117,16 +117,16 @@ def test_an_approval_entitles_to_one_record(
 ) -> None:
     digest = content_digest(SUMMARY["content"])
     approval_id = ran(desk, "remember", result_digest=digest)
-    told = {**SUMMARY, "writer": writer, "approval_id": approval_id}
+    record = {**SUMMARY, "writer": writer, "approval_id": approval_id}
 
-    first = memory.write(**told)
-    again = memory.write(**told)
+    first = memory.write(**record)
+    again = memory.write(**record)
     for other in ({"namespace": {"project": "other"}}, {"confidence": 0.65}):
         with pytest.raises(WriterRefused, match="one approval entitles to one record"):
-            memory.write(**told, **other)
+            memory.write(**record, **other)
     memory.invalidate(first["memory"]["memory_id"])
     with pytest.raises(WriterRefused, match="one approval entitles to one record"):
-        memory.write(**told)
+        memory.write(**record)
 
     assert (again["outcome"], again["memory"]["memory_id"]) == (
         "repeat", first["memory"]["memory_id"],
@@ -156,14 +156,14 @@ def test_what_was_approved_beside_the_content_is_written_too(
     }  # fmt: skip
     proposed = propose(desk, "hansard.remember_fact", **fact)
     desk.approve(proposed.approval.approval_id, by="noor")
-    told = {
+    record = {
         **fact, "writer": "human_approved_summary", "approval_id": proposed.approval.approval_id,
     }  # fmt: skip
 
     with pytest.raises(WriterRefused, match=next(iter(other))):
-        memory.write(**{**told, **other})
+        memory.write(**{**record, **other})
 
-    assert memory.write(**told)["memory"]["confidence"] == 0.6
+    assert memory.write(**record)["memory"]["confidence"] == 0.6
 
 
 @pytest.mark.parametrize("asker", [Principal("bot", frozenset(), "token"), None])
@@ -171,16 +171,16 @@ def test_an_approval_of_another_program_entitles_to_nothing(
     memory: MemoryMaker, desk: Accountability, asker: Principal | None
 ) -> None:
     approval_id = ran(desk, "remember", asker=asker)
-    told = {
+    record = {
         **SUMMARY, "writer": "human_approved_summary", "approval_id": approval_id,
         "memory_type": "fact", "namespace": {"project": "quillbook"},
     }  # fmt: skip
     other = memory.book.acting(Principal("other", frozenset(), "token"))
 
     with pytest.raises(WriterRefused, match="requested by another program"):
-        other.write_json(told)
+        other.write_json(record)
 
-    assert memory.book.acting(asker).write_json(told)["outcome"] == "current"
+    assert memory.book.acting(asker).write_json(record)["outcome"] == "current"
 
 
 @pytest.mark.covers("ME-14")
@@ -194,27 +194,41 @@ def test_a_summarizer_names_its_step_and_is_trusted_less(memory: MemoryMaker) ->
     assert written["confidence"] == 0.5
 
 
-@pytest.mark.parametrize("approved", [(), ("subject",), ("subject", "attribute")])
-def test_a_summary_supersedes_only_what_the_person_saw_that_it_would(
-    memory: MemoryMaker, desk: Accountability, approved: tuple[str, ...]
-) -> None:
-    place = {
-        "memory_type": "constraint", "namespace": {"project": "ops"}, "subject": "deploys",
-        "attribute": "window",
-    }  # fmt: skip
-    before = memory.write(**place, content="Never on Friday.", writer="app", confidence=0.5)
-    told = {**place, "content": "Whenever you like.", "writer": "human_approved_summary"}
-    seen = {name: told[name] for name in ("content", *approved)}
-    approval_id = propose(desk, **seen).approval.approval_id
-    desk.approve(approval_id, by="noor")
+DEPLOYS = {
+    "memory_type": "constraint", "namespace": {"project": "ops"}, "subject": "deploys",
+    "attribute": "window",
+}  # fmt: skip
 
-    if len(approved) == 2:
-        assert memory.write(**told, approval_id=approval_id)["superseded"] == [
-            before["memory"]["memory_id"]
-        ]
-        return
+
+def approved_summary(desk: Accountability, *shown: str) -> dict[str, Any]:
+    """Return a summary about deploys of which a person approved the content and what is named."""
+    summary = {**DEPLOYS, "content": "Whenever you like.", "writer": "human_approved_summary"}
+    arguments = {name: summary[name] for name in ("content", *shown)}
+    approval_id = propose(desk, **arguments).approval.approval_id
+    desk.approve(approval_id, by="noor")
+    return {**summary, "approval_id": approval_id}
+
+
+def test_a_summary_supersedes_a_record_whose_subject_and_attribute_were_approved(
+    memory: MemoryMaker, desk: Accountability
+) -> None:
+    before = memory.write(**DEPLOYS, content="Never on Friday.", writer="app", confidence=0.5)
+
+    written = memory.write(**approved_summary(desk, "subject", "attribute"))
+
+    assert written["superseded"] == [before["memory"]["memory_id"]]
+
+
+@pytest.mark.parametrize("shown", [(), ("subject",)])
+def test_a_summary_does_not_supersede_a_record_that_the_approver_did_not_see(
+    memory: MemoryMaker, desk: Accountability, shown: tuple[str, ...]
+) -> None:
+    memory.write(**DEPLOYS, content="Never on Friday.", writer="app", confidence=0.5)
+    summary = approved_summary(desk, *shown)
+
     with pytest.raises(WriterRefused, match=r"name no .*attribute"):
-        memory.write(**told, approval_id=approval_id)
+        memory.write(**summary)
+
     assert memory.rows("SELECT state FROM memory") == [("current",)]
 
 

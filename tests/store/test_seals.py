@@ -188,17 +188,12 @@ def test_a_change_stays_named_after_hansard_changed_the_row_itself(
     first, last = _schema()[table][0], _schema()[table][-1]
     types = _types(open_reader(store), table)
     key = _value(types[first], number)
-    if first == last:
-        return  # a table of one column has nothing else to change
     altered = f'UPDATE "{table}" SET "{last}" = ? WHERE "{first}" = ?'
     assert _alter(store, altered, _value(types[last], 9), key)
 
     connection = _own(store)
     for _ in range(2):
-        try:
-            connection.execute(altered, (_value(types[last], 8), key))
-        except apsw.ConstraintError:
-            break  # Hansard never changes rows of this table
+        connection.execute(altered, (_value(types[last], 8), key))
         assert {name for name, _, _ in found(store)[0]} == {table}
         seal(connection, store.key())
     connection.close()
@@ -218,6 +213,20 @@ def test_a_row_of_ingest_below_the_last_sealed_one_cannot_be_added(store: DataFo
 
 
 # ---- rows that something else altered, before Hansard itself changed or removed them
+
+
+def _removable() -> list[Any]:
+    """Return tables with the number of a sealed row, and of one that is not sealed yet.
+
+    Alterations of rows that ingest adds are found from their first seal on.
+    """
+    tables = sorted(_schema().keys() - APPEND_ONLY)
+    sealed = [pytest.param(table, 1, id=f"{table}, sealed") for table in tables]
+    return sealed + [
+        pytest.param(table, _ROWS, id=f"{table}, not sealed yet")
+        for table in tables
+        if table not in NUMBERED
+    ]
 
 
 @pytest.mark.covers("RC-30")
@@ -241,27 +250,19 @@ def test_a_change_of_ingest_stays_named_after_hansard_changed_the_row_itself(
 
 
 @pytest.mark.covers("RC-30")
-@pytest.mark.parametrize("number", [1, _ROWS], ids=["sealed", "not sealed yet"])
-@pytest.mark.parametrize("table", sorted(_schema().keys() - APPEND_ONLY))
+@pytest.mark.parametrize(("table", "number"), _removable())
 def test_a_change_stays_named_after_hansard_removed_the_row(
     store: DataFolder, table: str, number: int
 ) -> None:
-    if table in NUMBERED and number == _ROWS:
-        return  # what ingest adds is known from its first seal on
     first, last = _schema()[table][0], _schema()[table][-1]
     types = _types(open_reader(store), table)
     first = NUMBERED[table].id if table in NUMBERED else first
     key = _value(types[first], number)
-    if first == last:
-        return
     altered = f'UPDATE "{table}" SET "{last}" = ? WHERE "{first}" = ?'
     assert _alter(store, altered, _value(types[last], 9), key)
 
     connection = _own(store)
-    try:
-        connection.execute(f'DELETE FROM "{table}" WHERE "{first}" = ?', (key,))
-    except apsw.ConstraintError:
-        return  # Hansard never removes rows of this table
+    connection.execute(f'DELETE FROM "{table}" WHERE "{first}" = ?', (key,))
     assert {name for name, _, _ in found(store)[0]} == {table}
     seal(connection, store.key())
     assert {name for name, _, _ in found(store)[0]} == {table}

@@ -18,10 +18,9 @@ PHONE = 390
 RUN = "d" * 32
 LONG = "orchestrator_of_" + "x" * 150
 
-# Pairs of cells of one row whose words lie on each other.
+# Texts of the rows whose title runs into the next cell.
 OVERPRINTED = """() => [...document.querySelectorAll('#rows > [role=row]')].flatMap(row => {
   const title = row.querySelector('.tg-title').getBoundingClientRect();
-  const cell = row.querySelector('.tg-name').nextElementSibling;
   const cells = [...row.children].slice(1).filter(one => one.getBoundingClientRect().width);
   return title.right > cells[0].getBoundingClientRect().left + 1 ? [row.innerText] : [];
 })"""
@@ -123,5 +122,10 @@ def test_a_message_s_headings_stand_below_those_of_the_page(page: Page, pipeline
 
     page.goto(f"/runs/{RUN}?view=conversation")
 
-    expect(page.get_by_text("Answer", exact=True)).to_be_visible()
+    headings = page.locator("main").get_by_role("heading")
+    expect(headings.filter(has_text="Answer")).to_be_visible()
+    levels = headings.evaluate_all("all => all.map(one => [one.textContent.trim(), one.tagName])")
+    below = [tag for text, tag in levels if text in {"Title", "Part", "Answer"}]
     expect(page.locator("h1")).to_have_count(1)
+    assert len(below) == 3, levels
+    assert min(below) > "H1", levels

@@ -29,7 +29,7 @@ def calls(pipeline: Pipeline, *arguments: dict[str, Any], tool: str = TOOL, **mo
 
 
 def shown(client: TestClient, number: int) -> str:
-    """What the panel of a step says of its gate, "" where it says nothing."""
+    """Return the text about the gate in the panel of a step, "" where there is none."""
     page = parse(client.get(f"/runs/{RUN}?span={number:016x}").text)
     gate = client.get(f"/v1/steps/{RUN}-{number:016x}").json()["gate"]
     found = page.all("div", class_="gated")

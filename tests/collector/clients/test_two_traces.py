@@ -144,7 +144,9 @@ def test_what_is_deleted_counts_no_more_and_the_other_trace_does(ingesting: Inge
 
 
 def test_a_rebuild_and_a_deep_verification_derive_the_same(ingesting: Ingesting) -> None:
-    send(ingesting, [recorded(B, 2), invoked(A, 1), reported(A, 3, 1), reported(C, 4, scope="other")])
+    send(
+        ingesting, [recorded(B, 2), invoked(A, 1), reported(A, 3, 1), reported(C, 4, scope="other")]
+    )
     before = ingesting.all("SELECT trace_id, model_calls, tokens_input FROM run ORDER BY 1")
 
     found = verify_derived(ingesting.folder)

@@ -159,7 +159,6 @@ def test_the_call_is_shown_with_its_messages_and_its_tokens(name: str, journey: 
     shown = eventually(call)
 
     assert shown["tokens"]["input"] == 100
-    # OpenAI's Responses do not say why an answer ended, unless it is not whole.
     assert shown["finish_reason"] == "tool_call"
     assert LONG in json.dumps(shown["input"])
     assert {"type": "text", "text": "Grüße!"} in shown["output"][0]["parts"]

@@ -85,19 +85,19 @@ def test_the_columns_of_the_span_are_what_each_receipt_says() -> None:
     with running() as (spans, run):
         compiled = run.compile_step(given, policy=[DENY_ORDERS], **options())
 
-    told = columns(spans)
+    in_span = columns(spans)
     receipts = {one["item_id"]: one for one in compiled.context.plain()["decisions"]}
-    assert list(told) == list(receipts)
+    assert list(in_span) == list(receipts)
     assert len({one["pass_name"] for one in receipts.values()}) >= 3
     assert len({one["decision"] for one in receipts.values()}) >= 3
     for name, receipt in receipts.items():
         score = (receipt["score_breakdown"] or {}).get("score")
-        assert {key: told[name][key] for key in _OF_RECEIPTS} == {
+        assert {key: in_span[name][key] for key in _OF_RECEIPTS} == {
             key: receipt[of] for key, of in _OF_RECEIPTS.items()
         }
-        told_score = told[name]["scores"]
-        assert (Decimal(told_score) * 10**9 if told_score else None) == score
-        assert told[name]["rule_ids"] == ",".join(receipt["rule_ids"])
+        score_in_span = in_span[name]["scores"]
+        assert (Decimal(score_in_span) * 10**9 if score_in_span else None) == score
+        assert in_span[name]["rule_ids"] == ",".join(receipt["rule_ids"])
 
 
 _OF_RECEIPTS = {

@@ -81,12 +81,12 @@ def test_invented_numbers_and_parts_of_lists_are_marked_as_texts_are(
     lines = [{"order": 7741}, {"order": 7742}]
     with hansard.gate(tools=[pay], decisions=decisions) as gate:
         gate.note(asked)
-        told = {"to": "Noor Said", "amount": 1200, "lines": lines, "urgent": True}
-        true: Any = gate.call("pay", told)
-        wrong = {**told, "amount": 1300, "lines": [lines[0], {"order": 9999}]}
+        arguments = {"to": "Noor Said", "amount": 1200, "lines": lines, "urgent": True}
+        as_asked: Any = gate.call("pay", arguments)
+        wrong = {**arguments, "amount": 1300, "lines": [lines[0], {"order": 9999}]}
         invented: Any = gate.call("pay", wrong)
 
-    assert on_the_page(server, true["approval_id"]) == {}
+    assert on_the_page(server, as_asked["approval_id"]) == {}
     assert sorted(on_the_page(server, invented["approval_id"])) == ["amount", "lines"]
 
 

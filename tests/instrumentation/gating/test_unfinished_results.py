@@ -179,31 +179,51 @@ def test_a_call_whose_result_holds_what_has_not_run_is_never_executed(
         assert state_of(gate, one.approval_id) == ("approved", "unknown")
 
 
-@pytest.mark.parametrize("is_async", [False, True])
-def test_a_context_manager_cannot_be_gated_and_its_function_never_counts_as_run(
-    store: Desk, *, is_async: bool
-) -> None:
-    manager = contextlib.asynccontextmanager(apieces) if is_async else None
-    made = manager or contextlib.contextmanager(pieces)
+MANAGERS: dict[str, Callable[[], Any]] = {
+    "plain": contextlib.contextmanager(pieces),
+    "async": contextlib.asynccontextmanager(apieces),
+}
 
+
+@pytest.mark.parametrize("kind", MANAGERS)
+def test_a_function_that_makes_a_context_manager_cannot_be_gated(kind: str) -> None:
     with pytest.raises(NotDecoratable, match="a generator runs in pieces"):
-        hansard.tool(effect="write", name="send")(made)
-    gate = store.gate(hansard.tool(effect="write", name="send")(lambda: made()))
+        hansard.tool(effect="write", name="send")(MANAGERS[kind])
+
+
+@pytest.mark.parametrize("kind", MANAGERS)
+def test_a_tool_that_returns_a_context_manager_is_never_executed(store: Desk, kind: str) -> None:
+    gate = store.gate(hansard.tool(effect="write", name="send")(lambda: MANAGERS[kind]()))
     answer = gate.call("send", {})
+
     with pytest.raises(UnfinishedResult, match="ContextManager") as raised:
         gate.run(store.approve(answer))
 
     assert raised.value.where == ""
     assert state_of(gate, answer["approval_id"]) == ("approved", "unknown")
-    with made() if not is_async else contextlib.nullcontext() as entered:
+    assert RAN == []
+
+
+def test_a_context_manager_is_a_value_once_it_was_left() -> None:
+    manager = MANAGERS["plain"]()
+    with manager as entered:
+        during = find_unfinished([manager])
         assert find_unfinished(entered) is None
+    after = find_unfinished([manager])
     RAN.clear()
 
+    assert during is not None
+    assert after is None
 
-def test_a_context_manager_that_was_left_is_a_value() -> None:
-    manager = contextlib.contextmanager(pieces)()
-    with manager:
-        during = find_unfinished([manager])
+
+def test_an_async_context_manager_is_a_value_once_it_was_left() -> None:
+    manager = MANAGERS["async"]()
+
+    async def use() -> object:
+        async with manager:
+            return find_unfinished([manager])
+
+    during = asyncio.run(use())
     after = find_unfinished([manager])
     RAN.clear()
 

@@ -107,7 +107,7 @@ def test_a_decision_on_a_draft_that_was_replaced_is_refused(api: TestClient) -> 
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "revision_changed")
 
 
-def test_a_later_draft_is_not_approved_by_who_does_not_say_which(api: TestClient) -> None:
+def test_a_later_draft_is_not_approved_without_its_revision(api: TestClient) -> None:
     made = propose(api)
     post(api, made, "revise", note="again")
     post(api, made, "repropose", arguments={"to": "eve@evil.example"})

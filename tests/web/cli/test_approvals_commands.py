@@ -224,8 +224,9 @@ def test_a_batch_is_approved_and_what_ran_is_undone(run: Cli, desk: Accountabili
     assert never.exit_code == 1
 
 
-def redrafted(desk: Accountability, **told: Any) -> str:
-    made = desk.propose(Proposal("mail", {"to": "ann@acme.com"}, **told)).approval.approval_id
+def redrafted(desk: Accountability, **fields: Any) -> str:
+    """Propose an action, send it back and draft it anew; return its id."""
+    made = desk.propose(Proposal("mail", {"to": "ann@acme.com"}, **fields)).approval.approval_id
     desk.revise(made, note="warmer")
     desk.repropose(made, {"to": "eve@evil.example"})
     return made

@@ -92,7 +92,7 @@ def test_purging_leaves_no_byte(on: Cli, store: Path) -> None:
 
 @pytest.mark.covers("RC-29")
 @pytest.mark.parametrize(("how", "reason"), [((), "by hand"), (("--purge",), "purge")])
-def test_page_api_and_command_say_when_a_run_was_deleted_by_whom_and_why(
+def test_page_api_and_command_report_when_a_run_was_deleted_by_whom_and_why(
     on: Cli, store: Path, how: tuple[str, ...], reason: str
 ) -> None:
     gone, *_ = json.loads(on("runs", "list", "--json").stdout)["items"]
@@ -108,19 +108,19 @@ def test_page_api_and_command_say_when_a_run_was_deleted_by_whom_and_why(
         )
         of_step = _refused(f"{server.http}/steps/{step['step_id']}")
     error = json.loads(body)["error"]
-    told = error["details"]
+    details = error["details"]
     assert error["code"] == "run_deleted"
-    assert (told["run_id"], told["reason"]) == (gone["run_id"], reason)
-    assert (told["span_count"], told["deleted_by"]) == (gone["span_count"], getpass.getuser())
-    deleted = datetime.fromtimestamp(int(told["deleted_ns"]) / 1e9, UTC)
+    assert (details["run_id"], details["reason"]) == (gone["run_id"], reason)
+    assert (details["span_count"], details["deleted_by"]) == (gone["span_count"], getpass.getuser())
+    deleted = datetime.fromtimestamp(int(details["deleted_ns"]) / 1e9, UTC)
     assert begun <= deleted <= datetime.now(UTC)
-    assert re.fullmatch(r"sha256:[0-9a-f]{64}", told["digest"])
+    assert re.fullmatch(r"sha256:[0-9a-f]{64}", details["digest"])
     assert shown.exit_code == 1
     for text in (page, of_step, shown.stderr):
         assert gone["run_id"] in text
         assert f"deleted at {deleted:%Y-%m-%d %H:%M:%S} UTC by {getpass.getuser()}" in text
         assert ("purged" in text) == (reason == "purge")
-        assert told["digest"] in text
+        assert details["digest"] in text
     assert on("verify").exit_code == 0
 
 
@@ -131,7 +131,7 @@ def _refused(address: str) -> str:
     return refused.value.read().decode()
 
 
-def test_a_run_that_a_setting_deleted_says_which(on: Cli) -> None:
+def test_a_run_that_a_setting_deleted_names_the_setting(on: Cli) -> None:
     first, *_ = _runs(on)
 
     assert on("gc", "--max-disk", "1KB").exit_code == 0

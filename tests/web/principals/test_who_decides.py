@@ -154,15 +154,15 @@ def test_who_approved_a_proposal_does_not_request_it_afterwards(agent: TestClien
     assert agent.get(path).json()["requested_by"] == []
 
 
-def note(client: TestClient, told: dict[str, Any], **headers: str) -> tuple[int, dict[str, Any]]:
+def note(client: TestClient, event: dict[str, Any], **headers: str) -> tuple[int, dict[str, Any]]:
     """Send an event; return its status, and the event as it is listed then."""
-    answer = client.post("/v1/events", json=told, headers=headers)
+    answer = client.post("/v1/events", json=event, headers=headers)
     [last] = client.get("/v1/events", params={"limit": 1}).json()["items"] or [{}]
     return answer.status_code, last
 
 
 @pytest.mark.parametrize(
-    "told",
+    "event",
     [
         {"type": "failure", "action": "pay", "error": "x", "actor": "system"},
         {"type": "failure", "action": "pay", "error": "x", "agent": "hansard"},
@@ -171,10 +171,10 @@ def note(client: TestClient, told: dict[str, Any], **headers: str) -> tuple[int,
         {"type": "tool.called", "tool": "pay", "actor": "me"},
     ],
 )
-def test_a_program_does_not_speak_as_hansard_or_as_a_person_who_acts(
-    agent: TestClient, told: dict[str, Any]
+def test_a_program_cannot_report_events_as_hansard_or_as_a_person(
+    agent: TestClient, event: dict[str, Any]
 ) -> None:
-    status, last = note(agent, told)
+    status, last = note(agent, event)
 
     assert (status, last) == (400, {})
 
@@ -185,13 +185,14 @@ def test_names_that_programs_give_with_events_are_claimed_and_shown_so(agent: Te
     failure = {"type": "failure", "action": "pay", "error": "boom"}
     called = {"type": "tool.called", "tool": "pay", "agent": "bot"}
 
-    _, said = note(agent, inbound)
+    _, received = note(agent, inbound)
     _, failed = note(agent, failure)
     _, forged = note(agent, called)
     _, proved = note(agent, called, **bot)
     page = agent.get("/events").text
 
-    assert (said["who"], said["is_claimed"], said["body"]["auth_method"]) == ("ana", True, "none")
+    assert (received["who"], received["is_claimed"]) == ("ana", True)
+    assert received["body"]["auth_method"] == "none"
     assert (failed["actor"], failed["is_claimed"]) == ("agent", True)
     assert (forged["is_claimed"], proved["is_claimed"]) == (True, False)
     assert proved["body"]["principal"] == "bot"
@@ -214,12 +215,12 @@ def test_memory_is_not_written_as_the_approved_output_of_another_programs_action
     assert agent.post(f"{path}/result", json=ended, headers=bearer(bot)).status_code == 200
 
     def write(content: str, secret: str, subject: str = "payment") -> tuple[int, str]:
-        told = {
+        record = {
             "writer": "approved_tool_output", "approval_id": asked["approval_id"],
             "memory_type": "fact", "subject": subject, "namespace": {"project": "shop"},
             "content": content,
         }  # fmt: skip
-        answer = agent.post("/v1/memory/write", json=told, headers=bearer(secret))
+        answer = agent.post("/v1/memory/write", json=record, headers=bearer(secret))
         return answer.status_code, answer.json().get("error", {}).get("code", "")
 
     assert write(output, other) == (403, "writer_refused")
