@@ -34,6 +34,7 @@ _COMPRESS: Final[dict[str, Callable[[bytes], bytes]]] = {
     "deflate": zlib.compress,
 }
 _INTERRUPTED: Final = Answer(Outcome.LATER, "it did not answer while the program forked")
+_CLOSED: Final = Answer(Outcome.LATER, "the program ended before it was sent")
 
 
 class Sender(Protocol):
@@ -72,6 +73,8 @@ class HttpSender:
             "timeout": settings.timeout_s,
             "compression": Compression(settings.compression),
         }
+        # Written by the thread that closes, read by the one that sends.
+        self._is_closed = False
         self._spans = OTLPSpanExporter(
             endpoint=settings.traces_endpoint, session=self._span_session, **options
         )
@@ -96,9 +99,11 @@ class HttpSender:
                 exporter.export(batch)
             except Exception as error:  # exporting must never end the sender's thread
                 return Answer(Outcome.REFUSED, f"{type(error).__name__}: {error}")
-        return session.answer or BROKEN
+        # A closed exporter sends nothing and does not say why.
+        return session.answer or (_CLOSED if self._is_closed else BROKEN)
 
     def close(self) -> None:
+        self._is_closed = True
         _close_all(self._spans, self._logs)
 
 
@@ -127,6 +132,7 @@ class GrpcSender:
             Kind.LOGS: partial(OTLPLogExporter, endpoint=logs, insecure=_is_plain(logs), **options),
         }
         self._made: dict[Kind, Any] = {}
+        self._is_closed = False  # written by the thread that closes, read by the one that sends
 
     def send_spans(self, spans: Sequence[ReadableSpan]) -> Answer:
         return self._send(Kind.TRACES, spans)
@@ -146,6 +152,8 @@ class GrpcSender:
                 return Answer(Outcome.REFUSED, f"{type(error).__name__}: {error}"[:200])
         if result.name == "SUCCESS":
             return ACCEPTED
+        if self._is_closed:
+            return _CLOSED
         return _told(lines) if kind in self._made else _INTERRUPTED
 
     def _hang_up(self) -> None:
@@ -154,6 +162,7 @@ class GrpcSender:
         _close_all(*made.values())
 
     def close(self) -> None:
+        self._is_closed = True
         _close_all(*self._made.values())
 
 

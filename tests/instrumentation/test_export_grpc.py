@@ -14,7 +14,8 @@ import pytest
 
 from hansard.answers import Outcome
 from hansard.config import load_settings
-from hansard.sender import GrpcSender
+from hansard.sender import GrpcSender, make_sender
+from tests.instrumentation.faulty import closed_port
 from tests.journeys.processes import spans
 
 
@@ -98,3 +99,17 @@ def test_lines_of_the_programs_own_exporters_pass(
         logging.getLogger("opentelemetry.exporter.otlp.proto.grpc.exporter").error("of its own")
 
     assert caplog.messages == ["of its own"]
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
+def test_a_batch_that_comes_after_the_sender_was_closed_is_sent_later(
+    tmp_path: Path, protocol: str
+) -> None:
+    """A busy program ends while its thread still sends: that is no fault of the batch."""
+    endpoint = f"http://127.0.0.1:{closed_port()}"
+    settings = {"data": tmp_path, "endpoint": endpoint, "protocol": protocol}
+    sender = make_sender(load_settings(settings, {}))
+    sender.send_spans(spans(1))
+    sender.close()
+
+    assert sender.send_spans(spans(1)).outcome is Outcome.LATER

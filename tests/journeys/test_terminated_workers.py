@@ -133,7 +133,9 @@ def ran(main: str, where: Path, server: Serving, *arguments: str) -> tuple[Any, 
     """Run a program, and another that sends what a busy machine left in the spool."""
     variables = environment(HANSARD_ENDPOINT=server.http, HANSARD_DATA=str(where / "data"))
     ended = run_file(PROGRAM + main + MAIN, where, variables, *arguments)
-    assert (ended.status, ended.errors) == (0, [])
+    # A worker that had no time to send what it recorded says so, and the next program sends it.
+    errors = [line for line in ended.errors if "until it can, spans are kept in" not in line]
+    assert (ended.status, errors) == (0, [])
     flush(where, variables)
     printed, run_id = json.loads(ended.output)
     return printed, run_id
