@@ -54,6 +54,7 @@ def test_a_name_with_a_dot_is_an_attribute() -> None:
             "cost>much",
             ("“cost>much” has no value that cost can have: its text was searched for",),
         ),
+        ("a:b " * 500, ("“a” is no filter: “a:b” was searched for as text",)),
         ('"colour:red" http://a.b localhost:8080 12:30 note: a', ()),
     ],
 )

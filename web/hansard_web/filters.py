@@ -243,7 +243,7 @@ def _is_amount(text: str) -> bool:
 def _not_filters(words: str) -> Iterator[str]:
     """Say of what looks like a condition, and is none, that its text was searched for."""
     _, rest = parse_words(words)
-    for word in rest:
+    for word in dict.fromkeys(rest):
         named = _NAMED_VALUE.fullmatch(word)
         if named is None:
             continue

@@ -194,11 +194,13 @@ class Renderer:
 
 
 @cache
-def _is_default(folder: Path) -> bool:
+def _folder_for_commands(folder: Path) -> Path | None:
+    """Return the data folder as a command in any directory needs it; None for the default."""
+    named = folder.absolute()
     try:
-        return folder == default_data_folder()
+        return None if named == default_data_folder() else named
     except ConfigError:  # a user without a home has no default
-        return False
+        return named
 
 
 def shell_of(request: Request) -> Shell:
@@ -217,6 +219,6 @@ def shell_of(request: Request) -> Shell:
         now_ns=time.time_ns(),
         badge=lambda: read_badge(site.readers),
         may_decide=principal is None or principal.allows(Scope.DECIDE),
-        data=None if _is_default(site.folder.path) else site.folder.path,
+        data=_folder_for_commands(site.folder.path),
         keeps_text=site.settings.retention != RetentionMode.METADATA_ONLY,
     )

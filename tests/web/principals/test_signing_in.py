@@ -14,7 +14,9 @@ from hansard_store.principals.errors import BadTokenName, TokenExists, UnknownTo
 from hansard_store.principals.model import CLAIMED, Scope
 from hansard_store.principals.service import Principals
 from hansard_web.cli.user import user_name
+from hansard_web.config import Config
 from hansard_web.principals.attempts import MOST_ADDRESSES, Attempts
+from hansard_web.server import running
 from tests.journeys.processes import hansard as run_command
 from tests.journeys.processes import hosting
 from tests.signing import add_token, bearer
@@ -55,6 +57,16 @@ def test_the_printed_link_opens_signed_in_at_a_clean_address_until_the_server_st
     assert late.status_code == 422
     assert "hansard open" in late.text
     assert "Sign out" in kept.text  # the session is the store's, and outlives the server
+
+
+def test_the_shown_command_names_a_relative_folder_so_that_it_works_in_any_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with running(Config(data=Path("data"), http_port=0, grpc_port=0)) as server, browser() as one:
+        page = one.get(f"{server.doors.http}/signin").text
+
+    assert f"hansard open --data {tmp_path / 'data'}" in page
 
 
 @pytest.mark.parametrize("is_used", [False, True], ids=["unused", "used"])

@@ -117,7 +117,7 @@ def _play(config: Config, golden: Settings, *, is_temporary: bool, exits: bool) 
             click.echo("\nThe server ends here, and its pages with it; without --exit they stay.")
             return
         click.echo("\nThe same in another terminal:")
-        click.echo(f"  export HANSARD_DATA={shlex.quote(str(doors.data))}")
+        click.echo(f"  export HANSARD_DATA={shlex.quote(str(doors.data.absolute()))}")
         click.echo(f"  {shlex.quote(sys.argv[0])} runs list")
         click.echo(f"\nOpen {rosa.link}  signed in as rosa (Ctrl+C ends the demo)")
         stop.wait()
