@@ -27,7 +27,9 @@ def finish_reason_of(response: Mapping[str, Any]) -> str | None:
         return reason
     match response.get("status"):
         case "completed":
-            asks = any(item.get("type") in _CALLS for item in mappings(response.get("output")))
+            asks = any(
+                text(item.get("type")) in _CALLS for item in mappings(response.get("output"))
+            )
             return "tool_calls" if asks else "stop"
         case "failed":
             return "error"

@@ -76,11 +76,12 @@ def _input(value: object) -> list[Message]:
 def _item(item: Body, *, role: str) -> Message:
     """One item of a list; one of a kind that is not known is carried whole."""
     kind = item.get("type")
-    if kind in _CALLS:
+    named = text(kind)  # what is no text cannot be looked up
+    if named in _CALLS:
         arguments = item.get("arguments", item.get("input"))
         part = call_part(call_id=item.get("call_id"), name=item.get("name"), arguments=arguments)
         return {"role": "assistant", "parts": [part]}
-    if kind in _RESULTS:
+    if named in _RESULTS:
         result = result_part(call_id=item.get("call_id"), response=_result(item.get("output")))
         return {"role": "tool", "parts": [result]}
     if kind == "reasoning":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hansard.clients import wire_anthropic, wire_openai_chat, wire_openai_responses
@@ -143,6 +143,8 @@ def test_comments_and_several_data_lines_are_read_as_the_standard_says() -> None
 
 
 @given(hostile)
+@example({"status": "completed", "output": [{"type": ["function_call"]}]})
+@example({"input": [{"type": {}, "role": "user", "content": "a"}]})
 def test_no_body_of_a_request_or_response_makes_a_reader_raise(body: Any) -> None:
     read = body if isinstance(body, dict) else {}
 
