@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from hansard_collector.dialects import chat, wire
+from hansard_collector.dialects import chat, haystack, wire
 from hansard_collector.dialects.parts import arguments_of
 from hansard_collector.dialects.reading import Reading
 from hansard_collector.dialects.values import first, opened, printed, text
@@ -43,10 +43,14 @@ def complete_output(reading: Reading, messages: tuple[Message, ...]) -> tuple[Me
         messages = (*messages, *_told_beside(reading))
     if not _lacks_ids(messages):
         return messages
-    ids = _recorded_ids(reading, messages, wire.RESPONSES, chat.response_messages)
+    ids = _recorded_ids(reading, messages, wire.RESPONSES, _answers_in)
     if ids == [None]:  # OpenLIT tells a single call's id on the span
         ids = [text(reading.view.attributes.get("gen_ai.tool.call.id"))]
     return _with_ids(messages, ids)
+
+
+def _answers_in(response: Any) -> tuple[Message, ...]:
+    return haystack.printed_replies(response) or chat.response_messages(response)
 
 
 def _asks(messages: Iterable[Message]) -> bool:

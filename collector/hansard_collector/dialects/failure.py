@@ -12,6 +12,7 @@ from hansard_compiler.calls import CallError
 
 _ERROR_STATUS = 2
 _EXCEPTIONS = ("exception", "gen_ai.client.operation.exception")
+_LEFT = "GeneratorExit"
 _LOGS = ("api_error", "claude_code.api_error", "gemini_cli.api_error")
 EVENTS = frozenset({*_EXCEPTIONS, *_LOGS})
 _HTTP_IN_TEXT = re.compile(
@@ -30,6 +31,8 @@ def error_of(reading: Reading, found: Mapping[str, Any]) -> CallError | None:
     view = reading.view
     if view.status_code != _ERROR_STATUS and not found.get("failed"):
         return None
+    if was_left(reading):
+        return None
     exception = _last(reading.records(*_EXCEPTIONS))
     log = _last(reading.records(*_LOGS))
     message = (
@@ -47,6 +50,17 @@ def error_of(reading: Reading, found: Mapping[str, Any]) -> CallError | None:
         message=message,
         http_status=_http_status(found, log=log, sent_type=sent_type, message=message),
     )
+
+
+def was_left(reading: Reading, _: str = "") -> bool | None:
+    """Whether a stream's reader left it before its end: Python closes the generator with this.
+
+    Instrumentors that look for any exception call it a failure; nothing failed.
+    """
+    if reading.view.status_code != _ERROR_STATUS:
+        return None
+    named = text(_last(reading.records(*_EXCEPTIONS)).get("exception.type")) or ""
+    return named.rpartition(".")[2] == _LEFT or None
 
 
 def error_of_reason(

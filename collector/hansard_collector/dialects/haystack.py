@@ -8,7 +8,7 @@ from typing import Any
 from hansard_collector.dialects import chat
 from hansard_collector.dialects.gen_ai import document
 from hansard_collector.dialects.reading import Reading
-from hansard_collector.dialects.values import first, mapping, opened, text
+from hansard_collector.dialects.values import first, mapping, opened, printed, sequence, text
 from hansard_collector.normalised import Document
 from hansard_compiler.calls import Message
 
@@ -56,6 +56,12 @@ def output_messages(reading: Reading, key: str) -> tuple[Message, ...] | None:
     return _messages(chat.response_messages, replies) or None
 
 
+def printed_replies(sent: Any) -> tuple[Message, ...]:
+    """The answers of a component's output whose messages stand in it as Python prints them."""
+    replies = [printed(reply) for reply in sequence(mapping(opened(sent)).get("replies"))]
+    return chat.response_messages(_plain([reply for reply in replies if isinstance(reply, dict)]))
+
+
 def _messages(read: Callable[[Any], tuple[Message, ...]], sent: Any) -> tuple[Message, ...]:
     return read(_plain(sent))
 
@@ -83,7 +89,9 @@ def _plain(value: Any) -> Any:
             "name": origin.get("tool_name"),
             "response": result.get("result"),
         }
-    if "_role" in value:  # serialised by versions before 2.9
+    if "tool_name" in value and "arguments" in value:  # printed, without the class's name
+        return _plain({"tool_call": value})
+    if "_role" in value:  # serialised by versions before 2.9, or printed
         value = {"role": value["_role"], "content": value.get("_content")}
     return {
         key: _plain(child) if key in ("messages", "content", "replies") else child

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from hansard_collector.dialects import (
     claude_code,
+    failure,
     gen_ai,
     google_adk,
     haystack,
@@ -222,7 +223,10 @@ _EVERY: Rows = {
         others.logged("codex.user_prompt", "prompt", needs="codex"),
     ),
     "answered": (Source("hansard.output", own.words),),
-    "cancelled": flags_of("hansard.cancelled"),
+    "cancelled": (
+        *flags_of("hansard.cancelled"),
+        Source("event exception", failure.was_left),
+    ),
     "workflow_name": (
         *texts_of("gen_ai.workflow.name", "traceloop.workflow.name", "workflow.name"),
         *texts_of("langfuse.trace.name", "langsmith.trace.name"),

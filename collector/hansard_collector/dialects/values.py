@@ -149,15 +149,27 @@ def mapping(value: Any) -> dict[str, Any]:
 def printed(value: Any) -> Any:
     """Return what a Python object's printed form holds: plain values, of an object its fields.
 
-    `{'a': 1, 'b': None}` and `Usage(a=1, b=None)` are both a mapping. Nothing of it is run. A text
-    that is none, or a long one, stays as it is.
+    `{'a': 1, 'b': None}` and `Usage(a=1, b=None)` are both a mapping, and a member of an
+    enumeration (`<Role.USER: 'user'>`) is its value. Nothing of it is run. A text that is none, or
+    a long one, stays as it is.
     """
     if not isinstance(value, str) or len(value) > _LONGEST_REPR:
         return value
+    source = _LITERAL_OR_MEMBER.sub(_without_class, value) if "<" in value else value
     try:
-        return _plain(ast.parse(value.strip(), mode="eval").body)
+        return _plain(ast.parse(source.strip(), mode="eval").body)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return value
+
+
+# A text in quotes, which is left as it is, or a member of an enumeration around its value. One
+# without an end goes to the end of all, so that none is looked through twice.
+_QUOTED = r"""'(?:[^'\\]|\\.)*+(?:'|\\?\Z)|"(?:[^"\\]|\\.)*+(?:"|\\?\Z)"""
+_LITERAL_OR_MEMBER = re.compile(rf"({_QUOTED})|<[A-Za-z_][\w.]*+: ({_QUOTED}|-?\d+)>", re.DOTALL)
+
+
+def _without_class(found: re.Match[str]) -> str:
+    return found[1] or found[2]
 
 
 def _plain(node: ast.expr) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 from hansard_collector.dialects import tool_lists
 from hansard_collector.dialects.reading import Reading
 from hansard_collector.dialects.sources import Source
-from hansard_collector.dialects.values import count, first, flag, opened, printed, text
+from hansard_collector.dialects.values import count, first, flag, mapping, opened, printed, text
 from hansard_compiler.calls import Json
 
 _LARGEST_REQUEST = 16 * 1024  # characters; of a larger one only the head is looked at
@@ -79,7 +79,13 @@ def serving_model(reading: Reading, key: str) -> str | None:
 
 
 def finish_reason(reading: Reading, key: str) -> str | None:
-    return _told(reading, key, _FINISH)
+    return _told(reading, key, _FINISH) or _cut_short(reading, key)
+
+
+def _cut_short(reading: Reading, key: str) -> str | None:
+    """Why a response of OpenAI's Responses API is incomplete; a complete one names nothing."""
+    whole = (part for part in _parts(reading, key) if part.get("object") == "response")
+    return text(mapping(next(whole, {}).get("incomplete_details")).get("reason"))
 
 
 def response_id(reading: Reading, key: str) -> str | None:

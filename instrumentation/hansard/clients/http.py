@@ -13,15 +13,16 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, TypeVar
 
 from opentelemetry import trace
+from opentelemetry.trace import Span
 
 from hansard._state import active
-from hansard.clients import langchain, names
+from hansard.clients import langchain, llama_index, names
 from hansard.clients.call import RecordedCall, current_call, is_told, outside_of_calls
 from hansard.clients.exchange import Exchange
 from hansard.clients.guard import observing, tell
-from hansard.clients.quiet_tracer import QuietTracer
 from hansard.clients.routes import ROUTES, provider_of, route_of
 from hansard.clients.streams import watch
+from hansard.clients.tracers import QuietTracer
 from hansard.clients.wire import Attributes
 from hansard.trouble import warn_once
 from hansard_compiler.providers.loose import integer, mapping, text
@@ -33,7 +34,8 @@ _COPIES: Final = ("copy", "with_options")
 # Where anthropic keeps the tracer of its own spans.
 _OWN_TRACER: Final = "_lazy_tracer"
 # What an instrumentor's span says when it describes a call of a model.
-_CALL_OPERATIONS: Final = ("chat", "embeddings", "text_completion", "generate_content")
+_ANSWERED_OPERATIONS: Final = ("chat", "text_completion", "generate_content")
+_CALL_OPERATIONS: Final = (*_ANSWERED_OPERATIONS, "embeddings")
 _CALL_KINDS: Final = ("LLM", "EMBEDDING")
 
 
@@ -202,11 +204,7 @@ def _begin(
     route = route_of(library, method=options.method, url=options.url)
     if route is None:
         return None
-    outer = langchain.model_span() if route.operation in _CALL_OPERATIONS else None
-    if outer is None:
-        _mark_outer_span()
-    else:  # it gets its attributes when it ends; all that is known now is that it is this call
-        outer.set_attribute(names.DUPLICATE, True)
+    outer = _step_of_call(route.operation)
     # What is sent may say more (`extra_body`); then the span is told so before it is sent.
     model = text(mapping(options.json_data).get("model"))
     found = _server(client, library)
@@ -224,23 +222,44 @@ def _server(client: Any, library: str) -> Attributes:
     return found | {names.SERVER_PORT: port}
 
 
-@observing
-def _mark_outer_span() -> None:
-    """An instrumentor's span around this call describes the same call: it says so.
+def _step_of_call(operation: str) -> Span | None:
+    """Return the span of a framework's step that is this call, and that is not current.
 
-    Ours has the exact bytes, so it is the one that counts.
+    It gets its attributes when it ends; all that is known now is that it is this call. Ours has the
+    exact bytes, so it is the one that counts.
+    """
+    outer = langchain.model_span() if operation in _CALL_OPERATIONS else None
+    if outer is not None:
+        outer.set_attribute(names.DUPLICATE, True)
+        return outer
+    stream = llama_index.stream_span() if operation in _ANSWERED_OPERATIONS else None
+    if stream is not None:
+        llama_index.repeat(stream)
+    is_inside_of_client = _mark_outer_span()
+    if stream is None or is_inside_of_client or not llama_index.is_below(stream):
+        return None
+    return stream
+
+
+@observing
+def _mark_outer_span() -> bool:
+    """Mark the current span where it describes this call, as an instrumentor of the client's does.
+
+    Returns whether it does.
     """
     outer = trace.get_current_span()
     told = getattr(outer, "attributes", None)
     if not told or not outer.is_recording():
-        return
+        return False
     kind = str(told.get("openinference.span.kind", "")).upper()
-    if (
+    is_call = (
         told.get("gen_ai.operation.name") in _CALL_OPERATIONS
         or kind in _CALL_KINDS
         or "llm.request.type" in told
-    ):
+    )
+    if is_call:
         outer.set_attribute(names.DUPLICATE, True)
+    return is_call
 
 
 # ---- one try

@@ -15,7 +15,6 @@ from importlib import import_module
 from typing import Any, Final
 
 from opentelemetry import trace
-from opentelemetry.context import Context
 from opentelemetry.trace import Span
 
 from hansard import place
@@ -61,7 +60,7 @@ def follow(instrumentor: Any) -> None:
         handler = _handler()
         import_module("langchain_core.tracers.context").register_configure_hook(_followed, True)
         _followed.handler = handler
-        place.inside_of(_step_span)
+        place.inside_of(step_span)
     _followed.instrumentor = instrumentor
 
 
@@ -92,7 +91,7 @@ def _model_span() -> Span | None:
 
 
 @observing
-def _step_span() -> Span | None:
+def step_span() -> Span | None:
     """Return the span of the chain or tool that runs this code, unless it began another since."""
     if _followed.instrumentor is None:
         return None
@@ -142,43 +141,3 @@ def _handler() -> Any:
             """LangGraph gives its own events to every handler."""
 
     return ModelsAsked()
-
-
-# ---- instrumentors of clients
-
-
-class PlacedProvider:
-    """A tracer provider whose spans, begun inside of a model step of LangChain, are its children.
-
-    For the instrumentors of models' clients: each span of theirs is a call.
-    """
-
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-
-    def get_tracer(self, *args: Any, **kwargs: Any) -> Any:
-        return _PlacedTracer(self._inner.get_tracer(*args, **kwargs))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-
-class _PlacedTracer:
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-
-    def start_span(self, name: str, context: Context | None = None, *args: Any, **kw: Any) -> Any:
-        return self._inner.start_span(name, context or _call_context(), *args, **kw)
-
-    def start_as_current_span(
-        self, name: str, context: Context | None = None, *args: Any, **kw: Any
-    ) -> Any:
-        return self._inner.start_as_current_span(name, context or _call_context(), *args, **kw)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-
-def _call_context() -> Context | None:
-    outer = model_span() or _step_span()
-    return None if outer is None else trace.set_span_in_context(outer)

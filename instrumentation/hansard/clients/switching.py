@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import logging
 import sys
@@ -12,10 +13,11 @@ from typing import Any, Final
 
 from hansard._state import active
 from hansard.clients import found as installed_packages
-from hansard.clients import http_fallback, langchain
+from hansard.clients import http_fallback, langchain, llama_index
 from hansard.clients.content_hook import ContentHook
 from hansard.clients.found import Found, installed, is_of_models, package_for
 from hansard.clients.guard import tell
+from hansard.clients.tracers import PlacedProvider
 
 _log = logging.getLogger("hansard")
 
@@ -57,6 +59,9 @@ anthropic bedrock cohere google_genai google_generativeai groq litellm mistralai
 openai_v2 together vertexai
 """
 _CLIENTS: Final = frozenset(_CLIENT_NAMES.split())
+# Instrumentors that watch only the classes which are declared when they are switched on, and the
+# module of the class whose call is a run.
+_DECLARED_IN: Final = {"haystack": "haystack.components.agents.agent"}
 # Those that we switched on; only these are switched off again.
 _switched_on: dict[str, Found] = {}
 
@@ -181,10 +186,11 @@ def _record_no_more(library: str) -> Instrumentation:
 
 
 def _switch_on(chosen: Found, several: list[Found], provider: Any) -> Instrumentation:
+    _declare(chosen.library)
     try:
         instrumentor = chosen.entry.load()()
         if chosen.library in _CLIENTS:
-            provider = langchain.PlacedProvider(provider)
+            provider = PlacedProvider(provider)
         instrumentor.instrument(tracer_provider=provider, completion_hook=ContentHook())
         is_on = instrumentor.is_instrumented_by_opentelemetry
         # One that refuses has logged why: a version of the library that it does not know.
@@ -198,12 +204,25 @@ def _switch_on(chosen: Found, several: list[Found], provider: Any) -> Instrument
     return _told(chosen, State.ON, several)
 
 
+def _declare(library: str) -> None:
+    """Import what an instrumentor has to find, before it looks for it."""
+    module = _DECLARED_IN.get(library)
+    if module is None:
+        return
+    try:
+        importlib.import_module(module)
+    except Exception as error:  # whatever importing a package of somebody else raises
+        _log.debug("%s cannot be imported: %s", module, type(error).__name__)
+
+
 def _follow(one: Found) -> None:
     if one.library in langchain.LIBRARIES:
         try:
             langchain.follow(one.entry.load()())
         except Exception as error:
             tell(f"follow {one.library}", error)
+    if one.library in llama_index.LIBRARIES:
+        llama_index.follow()
 
 
 def _needs(instrumentor: Any) -> str:
@@ -231,6 +250,8 @@ def _uninstrument(one: Found) -> Instrumentation:
             instrumentor.uninstrument()
         if one.library in langchain.LIBRARIES:
             langchain.follow_no_more()
+        if one.library in llama_index.LIBRARIES:
+            llama_index.follow_no_more()
     except Exception as error:
         tell(f"uninstrument {one.library}", error)
         return _told(one, State.FAILED, [one], detail=type(error).__name__)

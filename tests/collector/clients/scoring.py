@@ -86,6 +86,8 @@ def _of_call(wanted: dict[str, Any], call: Call) -> Iterator[Fact]:
     yield Fact("text", wanted["text"], said)
     shown = [{"name": part.name, "arguments": part.arguments} for part in asked]
     yield Fact("tool asked for", wanted["tool"], shown[0] if len(shown) == 1 else shown or None)
+    if "finish" in wanted:
+        yield Fact("finish reason", wanted["finish"], call.finish_reason)
     yield Fact("question", True, any(message.role == "user" for message in call.input) or None)
 
 

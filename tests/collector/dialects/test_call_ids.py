@@ -104,3 +104,22 @@ def test_the_only_call_of_an_answer_has_the_id_that_its_span_tells() -> None:
 
     assert _ids(call_of(told).output) == ["fc_1"]
     assert _ids(call_of({**told, "gen_ai.tool.call.id": "call_1"}).output) == ["call_1"]
+
+
+def test_ids_of_an_answer_are_taken_from_messages_that_haystack_prints() -> None:
+    flat = "llm.output_messages.0.message.tool_calls.0.tool_call.function"
+    said = "TextContent(text=\"<ChatRole.TOOL: 'x'>, id='c8'\")"
+    asked = "ToolCall(tool_name='get_weather', arguments={'city': 'Paris'}, id='c7', extra=None)"
+    reply = f"ChatMessage(_role=<ChatRole.ASSISTANT: 'assistant'>, _content=[{said}, {asked}])"
+
+    call = call_of(
+        {
+            "openinference.span.kind": "LLM",
+            "llm.output_messages.0.message.role": "assistant",
+            f"{flat}.name": "get_weather",
+            f"{flat}.arguments": '{"city": "Paris"}',
+            "output.value": json.dumps({"replies": [reply]}),
+        }
+    )
+
+    assert _ids(call.output) == ["c7"]

@@ -139,3 +139,22 @@ def test_a_number_in_front_of_a_message_is_its_http_status(
 
     assert error is not None
     assert error.http_status == status
+
+
+@pytest.mark.parametrize("named", ["GeneratorExit", "builtins.GeneratorExit"])
+def test_a_stream_that_its_reader_left_was_cancelled_and_did_not_fail(named: str) -> None:
+    left = event("exception", {"exception.type": named, "exception.message": ""})
+
+    step = read(_CHAT, status=2, message="GeneratorExit: ", events=[left])
+
+    assert step.cancelled
+    assert step.error is None
+
+
+def test_a_failure_after_a_stream_was_left_is_one() -> None:
+    left = event("exception", {"exception.type": "GeneratorExit"})
+
+    step = read(_CHAT, status=2, events=[left, _EXCEPTION])
+
+    assert step.error is not None
+    assert not step.cancelled

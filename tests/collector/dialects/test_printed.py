@@ -48,6 +48,10 @@ def test_a_providers_object_that_a_library_prints_tells_what_the_library_leaves_
     [
         ("{'a': -1, 'b': [1.5, 'x', None, True]}", {"a": -1, "b": [1.5, "x", None, True]}),
         ("Usage(a=1, b=Inner(c='x'))", {"a": 1, "b": {"c": "x"}}),
+        ("M(role=<Role.USER: 'user'>, of=<Kind.B: 2>)", {"role": "user", "of": 2}),
+        ("M(text=\"<Role.USER: 'user'>\")", {"text": "<Role.USER: 'user'>"}),
+        ("M(text='it\\'s <Role.USER: 1>')", {"text": "it's <Role.USER: 1>"}),
+        ("<object at 0x7f>", "<object at 0x7f>"),
         ("(1, 2)", [1, 2]),
         ("__import__('os').system('true')", {}),
         ("[x for x in (1, 2)]", "[x for x in (1, 2)]"),

@@ -220,3 +220,22 @@ def test_the_id_of_a_response_is_found_inside_langchains_own(kwargs: dict[str, A
     call = call_of({"openinference.span.kind": "LLM", "output.value": json.dumps(output)})
 
     assert call.response_id == "chatcmpl-1"
+
+
+@pytest.mark.parametrize(
+    ("tells", "reason"),
+    [
+        ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, "length"),
+        ({"incomplete_details": {"reason": "content_filter"}}, "content_filter"),
+        ({"status": "completed", "incomplete_details": None}, None),  # a status is no reason
+        ({"status": "in_progress", "incomplete_details": "?"}, None),
+    ],
+)
+def test_a_recorded_response_of_the_responses_api_tells_why_it_was_cut_short(
+    tells: dict[str, Any], reason: str | None
+) -> None:
+    response = {"object": "response", "model": "gpt-4o-mini", "output": [], **tells}
+
+    call = call_of({"openinference.span.kind": "LLM", "output.value": json.dumps(response)})
+
+    assert call.finish_reason == reason

@@ -191,6 +191,60 @@ def test_the_next_best_is_taken_where_the_preferred_one_does_not_work(
     assert "opentelemetry-instrumentation-genai-marqo cannot be switched on" in caplog.text
 
 
+ASKS = WORKS.replace(
+    "self.kwargs = kwargs",
+    "self.tracer = kwargs['tracer_provider'].get_tracer('google_genai')",
+)
+
+
+def test_the_model_that_was_asked_stays_where_an_instrumentor_names_the_one_that_served(
+    recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    name = "openinference-instrumentation-google-genai"
+    package(tmp_path, name, entry="inst_asks", code=ASKS, library="google_genai")
+    hansard.instrument("google_genai")
+
+    tracer = sys.modules["inst_asks"].Instrumentor().tracer
+    span = tracer.start_span("GenerateContent", attributes={"llm.model_name": "flash-latest"})
+    span.set_attribute("llm.model_name", "flash-001")
+    span.end()
+    later = tracer.start_span("GenerateContent")
+    later.set_attribute("llm.model_name", "flash-001")
+    later.end()
+
+    told = [dict(span.attributes or {}) for span in recorded.spans]
+    assert [one.get("gen_ai.request.model") for one in told] == ["flash-latest", None]
+    assert [one["llm.model_name"] for one in told] == ["flash-001", "flash-001"]
+
+
+DECLARED = WORKS.replace(
+    "self.kwargs = kwargs", "from haystack.core import registry; self.found = list(registry)"
+)
+
+
+@pytest.mark.parametrize("agent", ["registry.append('Agent')", "raise RuntimeError('no torch')"])
+def test_haystacks_agent_is_declared_before_its_instrumentor_looks_for_it(
+    agent: str, recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    entry = f"inst_declared_{len(agent)}"
+    name = "openinference-instrumentation-haystack"
+    package(tmp_path, name, entry=entry, code=DECLARED, library="haystack")
+    agents = tmp_path / "haystack" / "components" / "agents"
+    agents.mkdir(parents=True)
+    (tmp_path / "haystack" / "core.py").write_text("registry = []\n")
+    (agents / "agent.py").write_text(f"from haystack.core import registry\n{agent}\n")
+
+    [found] = hansard.instrument("haystack")
+    declared = sys.modules[entry].Instrumentor().found
+    for module in [one for one in sys.modules if one.partition(".")[0] == "haystack"]:
+        del sys.modules[module]
+
+    assert found.state is State.ON
+    assert declared == (["Agent"] if "append" in agent else [])
+
+
 def test_one_that_fails_is_told_and_reaches_no_program(
     recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
