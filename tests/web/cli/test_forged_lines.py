@@ -130,17 +130,19 @@ def test_an_error_that_names_recorded_text_is_one_line(anywhere: Cli, store: Ing
     assert forged(re.split(r"[\n\r]", ended.stderr)) == []
 
 
-def on_a_terminal(*arguments: str) -> str:
-    """Return what a command prints on a terminal."""
+def on_a_terminal(*arguments: str, exits: int = 0, **environment: str) -> str:
+    """Return what a command prints on a terminal, errors too."""
     ours, theirs = os.openpty()
     told = bytearray()
-    with subprocess.Popen([HANSARD, *arguments], stdout=theirs) as process:
+    with subprocess.Popen(
+        [HANSARD, *arguments], stdout=theirs, stderr=theirs, env={**os.environ, **environment}
+    ) as process:
         os.close(theirs)
         with suppress(OSError):  # the other end is closed
             while chunk := os.read(ours, 65_536):
                 told += chunk
     os.close(ours)
-    assert process.returncode == 0
+    assert process.returncode == exits, told
     return told.decode()
 
 
@@ -161,3 +163,35 @@ def test_an_export_on_a_terminal_has_no_control_characters(
     assert "\\u0085" in told or command[0] == "events"
     for line in told.splitlines():
         json.loads(line)
+
+
+@pytest.mark.parametrize("width", [40, 61, 80])
+def test_no_text_that_is_folded_begins_a_line(tmp_path: Path, width: int) -> None:
+    """A terminal breaks a long line wherever its edge is: a text chooses what stands there."""
+    text = f"pay {FORGED} " * 60
+    made = Ingesting(tmp_path / "data")
+    message = json.dumps([{"role": "user", "content": f"needle {text}"}])
+    call = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": message}
+    made.send(traces([span(1, name="chat", attributes=call)]))
+    made.close()
+    with Accountability(made.folder) as desk:
+        identity = desk.propose(Proposal("send", {"to": text}, agent="clerk")).approval.approval_id
+    altered = tmp_path / f"{text[:80].strip()}.json"
+    altered.write_text("{")
+
+    printed = {
+        command: on_a_terminal(
+            command, *more, "--data", str(made.folder.path), exits=exits,
+            COLUMNS=str(width), TERM="dumb",
+        )
+        for command, exits, more in (
+            ("search", 0, ["needle"]), ("approvals", 0, ["approve", identity]),
+            ("import", 1, [str(altered)]), ("diff", 2, [text, text]),
+        )
+    }  # fmt: skip
+
+    for command, told in printed.items():
+        lines = told.splitlines()
+        assert "ffff" in told
+        assert forged(lines) == [], command
+        assert [one for one in lines if len(one) > width] == [], command

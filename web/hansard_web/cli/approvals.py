@@ -216,10 +216,10 @@ def _show(found: Sequence[Approval]) -> None:
     """Print actions that are to be approved to stderr, with the arguments as the page has them."""
     for one in found:
         draft = f", draft {one.revision}" if one.revision > 1 else ""
-        click.echo(f"{one.approval_id[:8]} {printable(one.tool)}{draft}", err=True)
+        print_lines([f"{one.approval_id[:8]} {one.tool}{draft}"], err=True)
         for field in one.fields:
             flag = f"  ({field.flag}: {field.why})" if field.flag else ""
-            click.echo(printable(f"  {field.name}: {field.value}{flag}"), err=True)
+            print_lines([printable(f"  {field.name}: {field.value}{flag}")], err=True)
 
 
 @approvals.command()

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import apsw
 import click
@@ -28,6 +28,13 @@ class _Ended(click.ClickException):
     def format_message(self) -> str:
         return printable(self.message)
 
+    def show(self, file: IO[Any] | None = None) -> None:
+        from hansard_web.cli.tables import (
+            print_lines,  # Rich: only what fails or prints pays for it
+        )
+
+        print_lines([f"Error: {self.format_message()}"], err=True)
+
 
 class Failed(_Ended):
     """The command was understood and could not be done."""
@@ -43,6 +50,13 @@ class Misused(_Ended):
 
 class Command(click.Command):
     """A command whose own errors are one line: exit 2 for wrong use, 1 for what failed."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.message = printable(error.message)
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         log_to_stderr()

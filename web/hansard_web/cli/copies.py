@@ -23,6 +23,7 @@ from hansard_web.cli.base import (
 )
 from hansard_web.cli.progress import progress_of
 from hansard_web.cli.store import find_store, open_store
+from hansard_web.cli.tables import print_lines
 from hansard_web.config import data_folder
 
 
@@ -74,4 +75,6 @@ def _report(made: Backup, done: str, *, as_json: bool) -> None:
     held = [fmt.plural(made.spans, "span"), fmt.plural(made.blobs, "large payload")]
     if not made.has_key:
         held.append("no key")
-    click.echo(f"{done}: {', '.join(held)}, as of {fmt.day_time(made.created_ns)} UTC")
+    print_lines(
+        [fmt.printable(f"{done}: {', '.join(held)}, as of {fmt.day_time(made.created_ns)} UTC")]
+    )

@@ -24,7 +24,7 @@ from hansard_web.cli.base import (
     write_bytes,
 )
 from hansard_web.cli.store import reading
-from hansard_web.cli.tables import Column, console, plain, print_lines, print_table
+from hansard_web.cli.tables import Column, plain, print_lines, print_table
 from hansard_web.comparing.bodies import run_diff_body, step_diff_body
 from hansard_web.comparing.finding import are_steps
 from hansard_web.comparing.runs import RunDiff, compare_focus, compare_runs
@@ -247,7 +247,7 @@ def _print_words(ops: Sequence[TextOp]) -> None:
         piece = plain({"del": f"[-{said}-]", "ins": f"{{+{said}+}}", "same": said}[op.kind])
         piece.stylize({"del": "yellow strike", "ins": "blue", "same": "dim"}[op.kind])
         text.append_text(piece)
-    console().print(text, overflow="fold")
+    print_lines([text])
 
 
 def _shortened(text: str) -> str:

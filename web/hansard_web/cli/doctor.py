@@ -37,7 +37,7 @@ from hansard_web.cli.checks import (
     check_transcripts,
     check_versions,
 )
-from hansard_web.cli.tables import console, plain
+from hansard_web.cli.tables import plain, print_lines
 from hansard_web.config import Config
 from hansard_web.presence import Doors, find_server
 
@@ -95,7 +95,7 @@ def _examine(
 
 def _print(finding: Finding) -> None:
     level = Text(f"{finding.level:<5}", style=_STYLES[finding.level])
-    console().print(level.append_text(plain(f"{finding.what:<12} {finding.text}")))
+    print_lines([level.append_text(plain(f"{finding.what:<12} {finding.text}"))])
 
 
 # ---- a span to each door

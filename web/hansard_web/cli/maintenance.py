@@ -24,7 +24,7 @@ from hansard_web.cli.base import (
 )
 from hansard_web.cli.progress import progress, progress_of
 from hansard_web.cli.store import find_store, maintaining, open_store, reading
-from hansard_web.cli.tables import print_facts
+from hansard_web.cli.tables import print_facts, print_lines
 from hansard_web.janitor import Cleaned, Limits, clean
 from hansard_web.recompiling import Recompiled, Verdict, recompile
 
@@ -88,9 +88,9 @@ def _verify_store(
         )
     else:
         for note in report.notes:
-            click.echo(fmt.printable(f"note: {note}"))
+            print_lines([fmt.printable(f"note: {note}")])
         for one in report.findings:
-            click.echo(fmt.printable(f"{one.check}: {one.table} {one.row}: {one.message}"))
+            print_lines([fmt.printable(f"{one.check}: {one.table} {one.row}: {one.message}")])
     if not report.is_sound:
         raise Failed(
             f"{fmt.plural(len(report.findings), 'finding')}; restore a backup, "
@@ -192,7 +192,7 @@ def repair(*, data: str | None, as_json: bool) -> None:
         print_json({"mended": [str(one) for one in made.mended], "kept_as": made.kept_as})
         return
     for one in made.mended:
-        click.echo(fmt.printable(f"mended: {one}"))
+        print_lines([fmt.printable(f"mended: {one}")])
     if made.kept_as is None:
         click.echo("nothing to mend: the schema is Hansard's")
     else:

@@ -50,7 +50,11 @@ async def _url_api(url: str, token: str | None) -> AsyncIterator[Api]:
 
     told = token or os.environ.get("HANSARD_TOKEN")
     authorization = f"Bearer {parse_token(told).secret}" if told else ""
-    async with httpx2.AsyncClient(base_url=url.rstrip("/"), timeout=TIMEOUT_S) as client:
+    try:
+        made = httpx2.AsyncClient(base_url=url.rstrip("/"), timeout=TIMEOUT_S)
+    except httpx2.InvalidURL as error:
+        raise Misused(f"--url {url!r} is no address: {error}") from None
+    async with made as client:
         # A key of this process: proposals of an earlier one cannot be taken up again.
         yield Api(client, secrets.token_bytes(32), authorization)
 

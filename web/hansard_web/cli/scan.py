@@ -34,7 +34,7 @@ from hansard_web.cli.base import (
 from hansard_web.cli.books import opened_book
 from hansard_web.cli.progress import progress_of
 from hansard_web.cli.store import find_store, reading
-from hansard_web.cli.tables import Column, print_table
+from hansard_web.cli.tables import Column, print_lines, print_table
 from hansard_web.config import Config
 
 _STORY = (
@@ -151,7 +151,7 @@ def _print_result(result: ScanResult, *, is_dry: bool) -> None:
         print_table(_STORY, [_cells(one) for one in accepted])
     for one in result.stories:
         if one.error is not None:
-            click.echo(fmt.printable(f"{one.story_id}: {one.error}"), err=True)
+            print_lines([fmt.printable(f"{one.story_id}: {one.error}")], err=True)
 
 
 def _cells(one: Scanned) -> Sequence[str]:

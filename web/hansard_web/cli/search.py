@@ -13,7 +13,7 @@ from hansard_web.api.asked import limit_of
 from hansard_web.api.bodies import hit_body
 from hansard_web.cli.base import Command, json_option, print_json, setting_options
 from hansard_web.cli.store import reading
-from hansard_web.cli.tables import console, plain
+from hansard_web.cli.tables import plain, print_lines
 
 
 @click.command(cls=Command)
@@ -52,12 +52,12 @@ def search(
         print_json({"items": items, "next_cursor": page.next_cursor})
         return
     for hit in page.items:
-        console().print(_hit_text(hit))
+        print_lines(_hit_lines(hit))
     if page.next_cursor:
         click.echo(f"more: --cursor {page.next_cursor}", err=True)
 
 
-def _hit_text(hit: SearchHit) -> Text:
+def _hit_lines(hit: SearchHit) -> tuple[Text, Text]:
     """Return two lines: where it was said, and the words around what was found."""
     place = f"{hit.step.step_id}  {hit.step.name}  {hit.role or hit.field}"
     if hit.uses > 1:
@@ -65,4 +65,4 @@ def _hit_text(hit: SearchHit) -> Text:
     snippet = plain(hit.snippet.text.replace("\n", " "))
     for start, end in hit.snippet.highlights:
         snippet.stylize("bold yellow", start, end)
-    return Text.assemble(plain(place), "\n  ", snippet)
+    return plain(place), Text("  ") + snippet

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TextIO
 
 from rich.console import Console, JustifyMethod
 from rich.table import Table
@@ -34,10 +35,14 @@ class Column:
     may_cut: bool = False
 
 
-def console() -> Console:
+def console(*, err: bool = False) -> Console:
     """Return where results go. Recorded text is printed as it is: it never becomes markup."""
-    width = None if sys.stdout.isatty() else _PIPE_WIDTH
-    return Console(width=width, markup=False, highlight=False, soft_wrap=False)
+    width = None if _stream(err=err).isatty() else _PIPE_WIDTH
+    return Console(width=width, markup=False, highlight=False, soft_wrap=False, stderr=err)
+
+
+def _stream(*, err: bool) -> TextIO:
+    return sys.stderr if err else sys.stdout
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> None:
@@ -90,24 +95,24 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
     print_lines(f"{name:<{width}}  {value}" for name, value in shown)
 
 
-def print_lines(lines: Iterable[str]) -> None:
+def print_lines(lines: Iterable[str | Text], *, err: bool = False) -> None:
     """Print recorded text, folded at the width of the terminal and never cut.
 
     What goes on in a further line, by a line break of its own or folded, is set off by a bar: no
     recorded text begins a line that could pass for one of the command's own.
     """
-    out = console()
+    out = console(err=err)
     for line in lines:
-        first, *rest = _folded(out, line)
+        first, *rest = _folded(out, line, is_terminal=_stream(err=err).isatty())
         out.print(first, soft_wrap=True)
         for one in rest:
             out.print(Text(_BAR) + one, soft_wrap=True)
 
 
-def _folded(out: Console, line: str) -> list[Text]:
+def _folded(out: Console, line: str | Text, *, is_terminal: bool) -> list[Text]:
     """Return a line in pieces; for a pipe, which has no width, at its line breaks alone."""
-    pieces = [plain(one) for one in line.split("\n")]
-    if not sys.stdout.isatty():
+    pieces = [line] if isinstance(line, Text) else [plain(one) for one in line.split("\n")]
+    if not is_terminal:
         return pieces
     width = max(out.width - len(_BAR), _NARROWEST)
     return [part for one in pieces for part in one.wrap(out, width, overflow="fold") or [one]]

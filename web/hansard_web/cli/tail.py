@@ -18,7 +18,7 @@ from hansard_web.api.bodies import run_body
 from hansard_web.cli.base import Command, setting_options
 from hansard_web.cli.runs import cost_text, duration_text, tokens_text
 from hansard_web.cli.store import reading
-from hansard_web.cli.tables import console, plain, status_text
+from hansard_web.cli.tables import plain, print_lines, status_text
 
 _POLL_S = 0.25
 _MOST = 500  # changes read at once
@@ -73,4 +73,4 @@ def _print_run(run: RunItem, *, as_json: bool) -> None:
         f"{tokens_text(run.tokens)} tokens",
         cost_text(run.cost_usd_nano),
     )
-    console().print(plain("  ".join((*facts, ""))).append_text(status_text(run.status)))
+    print_lines([plain("  ".join((*facts, ""))).append_text(status_text(run.status))])

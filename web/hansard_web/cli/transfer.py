@@ -26,6 +26,7 @@ from hansard_web.cli.base import (
 )
 from hansard_web.cli.progress import progress_of
 from hansard_web.cli.store import find_store, open_store, reading
+from hansard_web.cli.tables import print_lines
 from hansard_web.config import Config
 from hansard_web.replaying.carried import recipe_file
 
@@ -52,7 +53,7 @@ def import_(*, files: tuple[Path, ...], as_json: bool, **arguments: str) -> None
         items = " and ".join(filter(None, (fmt.plural(imported.accepted, "item"), also)))
         click.echo(f"{items} from {fmt.plural(len(files), 'file')}")
     for problem in imported.problems:
-        click.echo(fmt.printable(f"{problem.where}: {problem.message}"), err=True)
+        print_lines([fmt.printable(f"{problem.where}: {problem.message}")], err=True)
     if imported.problems:
         raise Failed(f"{fmt.plural(len(imported.problems), 'part')} could not be imported")
 
