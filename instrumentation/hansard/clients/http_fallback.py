@@ -35,6 +35,11 @@ class _Replaced:
 _replaced: dict[str, list[_Replaced]] = {}
 
 
+def needs_no_instrumentor(library: str) -> bool:
+    """Whether the library is one whose HTTP client can be recorded, once it is installed."""
+    return library in _CLIENTS
+
+
 def can_record(library: str) -> bool:
     """Whether the library is one whose HTTP client can be recorded, and is installed."""
     if library not in _CLIENTS:

@@ -80,8 +80,8 @@ def instrument(*libraries: str) -> list[Instrumentation]:
     wanted = [installed_packages.named(one) for one in libraries] or _of_models(there)
     if not wanted:
         _log.warning(
-            "hansard.instrument() found nothing to record: no instrumentor is installed, "
-            "and neither is openai nor anthropic"
+            "hansard.instrument() found nothing to record: no instrumentor is installed, and "
+            "neither is openai nor anthropic: pip install one of these two, and it is recorded"
         )
     return [_instrument(library, there.get(library, [])) for library in dict.fromkeys(wanted)]
 
@@ -147,28 +147,35 @@ def _instrument(library: str, several: list[Found]) -> Instrumentation:
 
 def _record_clients(library: str, failed: list[Instrumentation]) -> Instrumentation:
     """Record the library's own clients, where no instrumentor of it works."""
-    outcome, detail = "it is not recorded", ""
+    detail = ""
     if http_fallback.can_record(library):
         try:
             http_fallback.switch_on(library)
         except Exception as error:
             detail = f"{type(error).__name__}: {error}"
-        else:
-            outcome = "its HTTP clients are recorded instead"
     for one in failed:
         _log.warning("%s cannot be switched on: %s", one.package, one.detail)
     package = package_for(library)
-    if failed and package not in {one.package for one in failed}:
-        _log.warning("%s: %s; one that works: pip install %s", library, outcome, package)
+    is_other = package not in {one.package for one in failed}
+    works = f"; one that works: pip install {package}" if is_other else ""
     if http_fallback.is_on(library):
+        if failed:
+            _log.warning("%s: its HTTP clients are recorded instead%s", library, works)
         return _over_http(library)
-    if failed:
-        return failed[0]
     if detail:
         _log.warning("the clients of %s cannot be recorded: %s", library, detail)
-        return Instrumentation(library, State.FAILED, package, detail=detail)
-    _log.warning("no instrumentor for %r is installed: pip install %s", library, package)
-    return Instrumentation(library, State.NOT_INSTALLED, package)
+    elif http_fallback.needs_no_instrumentor(library):
+        _log.warning(
+            "%s is not installed: pip install %s; its calls are recorded then", library, library
+        )
+    elif failed:
+        _log.warning("%s: it is not recorded%s", library, works)
+    else:
+        _log.warning("no instrumentor for %r is installed: pip install %s", library, package)
+    if failed:
+        return failed[0]
+    state = State.FAILED if detail else State.NOT_INSTALLED
+    return Instrumentation(library, state, package, detail=detail)
 
 
 def _over_http(library: str, state: State = State.ON_HTTP) -> Instrumentation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.metadata
+import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoints
 from pathlib import Path
@@ -164,16 +165,21 @@ def _refusal() -> Any:
     return json_reply({"error": {"message": "slow down"}}, status=429)
 
 
+GENAI = "opentelemetry-instrumentation-genai-openai"
+V2 = "opentelemetry-instrumentation-openai-v2"
+
+
+@pytest.mark.parametrize("name", [V2, GENAI])
 @pytest.mark.parametrize("code", [REFUSES, BROKEN, RAISES], ids=["refuses", "broken", "raises"])
 def test_an_instrumentor_that_does_not_work_is_named_beside_one_that_does(
     code: str,
+    name: str,
     recorded: Recorded,
     provider: Provider,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    name = "opentelemetry-instrumentation-openai-v2"
-    entry = f"inst_openai_{len(code)}"
+    entry = f"inst_openai_{len(code)}_{len(name)}"
     package(tmp_path / "instrumentors", name, entry=entry, code=code, library="openai")
 
     [found] = hansard.instrument("openai")
@@ -183,8 +189,28 @@ def test_an_instrumentor_that_does_not_work_is_named_beside_one_that_does(
     assert found.state is State.ON_HTTP
     assert f"{name} cannot be switched on" in caplog.text
     assert "its HTTP clients are recorded instead" in caplog.text
-    assert "pip install opentelemetry-instrumentation-genai-openai" in caplog.text
+    assert (f"one that works: pip install {GENAI}" in caplog.text) == (name != GENAI)
     assert names(recorded) == [CHATS[1]]
+
+
+@pytest.mark.parametrize("with_instrumentor", [True, False])
+def test_a_client_that_is_not_installed_is_what_is_to_be_installed(
+    with_instrumentor: bool,
+    recorded: Recorded,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No instrumentor would help: the hint named one, and the next hint the same again."""
+    monkeypatch.setitem(sys.modules, "openai", None)  # as Python finds what is not there
+    if with_instrumentor:
+        package(tmp_path / "instrumentors", V2, entry="inst_alone", code=BROKEN, library="openai")
+
+    [found] = hansard.instrument("openai")
+
+    assert found.state is (State.FAILED if with_instrumentor else State.NOT_INSTALLED)
+    assert "openai is not installed: pip install openai" in caplog.text
+    assert "pip install opentelemetry" not in caplog.text
 
 
 def test_nothing_is_said_where_the_clients_are_recorded_without_trouble(
