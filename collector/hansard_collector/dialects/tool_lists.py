@@ -1,4 +1,4 @@
-"""Tool definitions, normalised to {type, name, description?, parameters?} and provider settings."""
+"""Tool definitions: {type, name, description?, parameters?, strict?} and provider settings."""
 
 from __future__ import annotations
 
@@ -51,6 +51,8 @@ def _tool(item: Mapping[str, Any]) -> tuple[Json, ...]:
     schema = opened(first(item, _SCHEMAS))
     if isinstance(schema, dict):
         tool["parameters"] = schema["json"] if set(schema) == {"json"} else schema
+    if isinstance(item.get("strict"), bool):
+        tool["strict"] = item["strict"]
     if tool["type"] != "function":  # a provider's own tool: its settings are its definition
         tool |= {key: value for key, value in item.items() if key not in _READ}
     return (tool,)

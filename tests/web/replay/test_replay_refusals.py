@@ -162,6 +162,23 @@ def test_a_call_without_bytes_is_rebuilt_whole_and_every_field_that_it_lacks_is_
         assert f" {name}," in note or f": {name}," in note or f" {name};" in note, name
 
 
+@pytest.mark.covers("RP-03")
+def test_a_rebuilt_call_keeps_every_field_of_its_tools(stage: Stage) -> None:
+    tool = {
+        "type": "function", "name": "get", "description": "Finds an order.", "strict": True,
+        "parameters": {
+            "type": "object", "properties": {"k": {"type": "integer"}}, "required": ["k"],
+            "additionalProperties": False,
+        },
+    }  # fmt: skip
+    told = {**FOREIGN, "gen_ai.tool.definitions": json.dumps([tool])}
+    step_id = tell(stage, "5b" * 8, attributes=told)
+
+    stage.replay(step_id, mutations=[{"op": "set_model", "model": "gpt-6-mini"}])
+
+    assert stage.provider.received[-1].json["tools"] == [tool]
+
+
 def test_what_telemetry_has_of_other_fields_is_sent_and_not_called_unknown(stage: Stage) -> None:
     more = {"openai.request.service_tier": "flex", "gen_ai.request.top_k": "4"}
     step_id = tell(stage, "6a" * 8, attributes={**FOREIGN, **more})

@@ -241,13 +241,14 @@ def _by_transcript(agent: Agent) -> None:
 
 
 def _by_compiled_context(agent: Agent) -> None:
+    source = {"source_type": "external_api", "uri": "m"}
     items = [
-        {"id": kind, "kind": kind, "content": ORDER, "source": {"type": "model", "uri": "m"}}
-        for kind in ("memory", "tool_result", "message")
+        {"id": kind, "kind": kind, "content": ORDER, "source_ref": source}
+        for kind in ("memory", "retrieval_doc", "user_msg")
     ]
-    agent.post(
-        "/v1/compile", {"run_id": agent.start(), "items": items, "model": "m", "token_budget": 900}
-    )
+    asked = {"provider": "local", "model": "m", "token_budget": 900, "context_items": items}
+    made = agent.tell("/v1/compile", {"run_id": agent.start(), **asked})
+    assert "include" in {one["decision"] for one in made["compiled"]["decisions"]}
 
 
 def _by_approval_and_event(agent: Agent) -> None:
