@@ -390,6 +390,19 @@ def test_a_future_that_nobody_begins_does_not_hold_a_run_for_ever(
     assert made.cancelled()
 
 
+def begun_in(pool: ThreadPoolExecutor) -> Future[None]:
+    """Return the future of work that has begun, and goes on for longer than a future may stand."""
+    has_begun = threading.Event()
+
+    def work() -> None:
+        has_begun.set()
+        time.sleep(0.3)
+
+    future = pool.submit(work)
+    assert has_begun.wait(30)
+    return future
+
+
 def test_a_future_whose_work_has_begun_is_waited_for_as_long_as_it_takes(
     store: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -401,7 +414,7 @@ def test_a_future_whose_work_has_begun_is_waited_for_as_long_as_it_takes(
     try:
         with ThreadPoolExecutor(1) as pool:
             works: list[Callable[[], Future[Any]]] = [
-                partial(pool.submit, time.sleep, 0.3),
+                partial(begun_in, pool),
                 lambda: asyncio.run_coroutine_threadsafe(asyncio.sleep(0.3, "said"), loop),
             ]
             for work in works:

@@ -312,3 +312,23 @@ def test_the_door_can_be_closed(office: Office) -> None:
         answer = client.post("/mcp", json=INITIALIZE, headers=ACCEPT)
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "mcp_off")
+
+
+def test_true_and_false_are_no_numbers_of_a_tool(office: Office) -> None:
+    async def look(client: Any) -> list[Any]:
+        found: list[Any] = (await client.list_tools()).tools
+        return found
+
+    numbers = [
+        (tool.name, name)
+        for tool in office.agent.run(look)
+        for name, schema in tool.input_schema["properties"].items()
+        for kind in (schema, *schema.get("anyOf", ()))
+        if kind.get("type") in ("integer", "number")
+    ]
+
+    told = {one: office.agent.call(one[0], **{one[1]: True}) for one in numbers}
+
+    assert len(numbers) > 8
+    taken = [one for one, answer in told.items() if "not true or false" not in answer.text]
+    assert taken == []
