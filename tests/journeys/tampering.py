@@ -64,7 +64,7 @@ TAMPERINGS: Final = [
         ("when it happened", "UPDATE event SET time_ns = 1 WHERE seq = 2"),
         ("an event removed", "DELETE FROM event_content WHERE event = 2; DELETE FROM event WHERE seq = 2"),
         ("the end of the log cut off", f"DELETE FROM event_content WHERE event > {_LAST_CHAINED} - 3; DELETE FROM event WHERE seq > {_LAST_CHAINED} - 3"),
-        ("an event added", "INSERT INTO event SELECT seq + 1, time_ns, 0, 'failure', actor, who, action, source, subject, NULL, NULL, NULL, '{}', hash, zeroblob(32) FROM event ORDER BY seq DESC LIMIT 1"),
+        ("an event added, with a hash that does not fit", "INSERT INTO event SELECT seq + 1, time_ns, 0, 'failure', actor, who, action, source, subject, NULL, NULL, NULL, '{}', hash, zeroblob(32) FROM event ORDER BY seq DESC LIMIT 1"),
         ("two events exchanged", "UPDATE event SET seq = -1 WHERE seq = 3; UPDATE event SET seq = 3 WHERE seq = 2; UPDATE event SET seq = 2 WHERE seq = -1"),
         ("a draft in the log", "UPDATE event_content SET body = '{}' WHERE name = 'draft'"),
         ("a note in the log removed", "DELETE FROM event_content WHERE name = 'reason'"),

@@ -15,8 +15,11 @@ from google.protobuf.message import Message
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Gauge, Metric, NumberDataPoint
 
 from hansard_collector.verification.derived import verify_derived
+from hansard_store.approval_errors import ApprovalConflict
 from hansard_store.approval_records import Proposal
 from hansard_store.database import DataFolder, open_for_maintenance
+from hansard_store.event_chain import chained_row
+from hansard_store.event_types import Actor, Event, EventType, Head
 from hansard_store.facade import Accountability, open_accountability
 from hansard_store.verify import Finding, verify_store
 from tests.collector.ingesting import log, logs, metrics, span, traces
@@ -160,6 +163,41 @@ def test_what_was_altered_is_named(store: DataFolder, one: Tampering) -> None:
 
     assert one.table in {finding.table for finding in found}
     assert all(finding.row for finding in found if finding.table == one.table)
+
+
+def _append_approval(plain: sqlite3.Connection, approval_id: bytes) -> None:
+    """Append an approval that nobody gave, with a hash that continues the chain."""
+    last = plain.execute("SELECT seq, hash FROM event ORDER BY seq DESC LIMIT 1").fetchone()
+    [text] = plain.execute(
+        "SELECT body FROM event WHERE approval_id = ? AND type = 'action.created'", (approval_id,)
+    ).fetchone()
+    body = {"arguments": json.loads(text)["arguments"], "revision": 1, "auth_method": "token"}
+    event = Event(
+        type=EventType.ACTION_APPROVED, actor=Actor.ME, who="ana", action="waits", source="api",
+        subject=f"approval:{approval_id.hex()}", approval_id=approval_id, time_ns=1, body=body,
+    )  # fmt: skip
+    row = chained_row(event, Head(*last))
+    plain.execute(f"INSERT INTO event VALUES ({', '.join('?' * len(row))})", row)
+
+
+@pytest.mark.parametrize("with_row", [False, True])
+def test_an_approval_that_continues_the_chain_is_named_and_runs_nothing(
+    store: DataFolder, with_row: bool
+) -> None:
+    plain = sqlite3.connect(store.database)
+    [found] = plain.execute("SELECT approval_id FROM approval WHERE tool = 'waits'").fetchone()
+    _append_approval(plain, found)
+    if with_row:
+        changed = (
+            "status = 'approved', decided_by = 'ana', decided_method = 'token', decided_ns = 1"
+        )
+        plain.execute(f"UPDATE approval SET {changed} WHERE approval_id = ?", (found,))
+    plain.commit()
+    plain.close()
+
+    assert "approval" in {one.table for one in _found(store, is_deep=False)}
+    with open_accountability(store.path) as desk, pytest.raises(ApprovalConflict):
+        desk.claim(found.hex())
 
 
 def test_the_command_names_the_row_and_ends_with_1(store: DataFolder) -> None:
