@@ -26,6 +26,7 @@ from hansard_store.approval_records import (
     PolicyNote,
 )
 from hansard_store.approval_states import PENDING, Status
+from hansard_store.audit import seal_marks
 from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import BadQueryError
 from hansard_store.prefixes import find_row
@@ -149,6 +150,17 @@ def get(connection: apsw.Connection, approval_id: str) -> Approval:
     """
     row: Any = connection.execute(_ONE, (find_id(connection, approval_id),)).fetchone()
     return _approval(row)
+
+
+def is_altered(connection: apsw.Connection, approval: Approval) -> bool:
+    """Return whether an approval or its claim is not as Hansard wrote it.
+
+    Its connection is one that marks changes.
+    """
+    return any(
+        seal_marks.is_altered(connection, table, "approval_id", approval.key)
+        for table in ("approval", "approval_claim")
+    )
 
 
 def version_of(connection: apsw.Connection, approval_id: str) -> int | None:

@@ -24,7 +24,6 @@ from hansard_store.approval_claims import find_claim
 from hansard_store.approval_records import Approval
 from hansard_store.approval_states import Status
 from hansard_store.argument_keeping import Keeper
-from hansard_store.audit.seal_marks import is_altered
 from hansard_store.event_types import Actor, EventFilter, EventType, StoredEvent
 from hansard_store.events import read_events
 from hansard_store.memory_errors import NotApproved, WriterRefused
@@ -113,9 +112,8 @@ def _approved(connection: apsw.Connection, asked: WriteMemory, principal: Princi
         raise WriterRefused(asked.writer, str(error)) from None
     if approval.status is not Status.APPROVED:
         raise WriterRefused(asked.writer, f"the approval is {approval.status}")
-    for table in ("approval", "approval_claim"):
-        if is_altered(connection, table, "approval_id", approval.key):
-            raise WriterRefused(asked.writer, "the approval is not as Hansard wrote it")
+    if approvals.is_altered(connection, approval):
+        raise WriterRefused(asked.writer, "the approval is not as Hansard wrote it")
     if principal.method == CLAIMED.method:
         return approval  # a program with the data folder at hand
     own = [one for one in approval.requested_by if is_same(one, principal.name)]
@@ -223,6 +221,8 @@ def check_end(connection: apsw.Connection, asked: EndApprovedMemory, keeper: Kee
     if claim is None or claim.approval_id != asked.approval_id:
         raise NotApproved("there is no such claim of this approval")
     approval = approvals.get(connection, asked.approval_id)
+    if approvals.is_altered(connection, approval):
+        raise NotApproved("the approval is not as Hansard wrote it")
     if approval.tool != INVALIDATE_TOOL:
         raise NotApproved(f"the approved action is {approval.tool}")
     if approval.status is not Status.APPROVED or claim.state != "claimed":

@@ -35,7 +35,6 @@ from hansard_store.approval_records import (
 )
 from hansard_store.approval_states import Status, is_legal
 from hansard_store.argument_keeping import Keeper, Kept
-from hansard_store.audit.seal_marks import is_altered
 from hansard_store.event_types import Actor, Content, EventType
 from hansard_store.policy_port import APPROVAL, DENY, RECEIPT, PolicyQuestion
 from hansard_store.principals.model import is_same, read_as
@@ -44,12 +43,11 @@ from hansard_store.principals.model import is_same, read_as
 def unaltered(work: Work, approval_id: str) -> Approval:
     """Return an approval for a decision about it; raises RecordAltered."""
     found = approvals.get(work.connection, approval_id)
-    for table in ("approval", "approval_claim"):
-        if is_altered(work.connection, table, "approval_id", found.key):
-            raise RecordAltered(
-                f"approval {found.approval_id[:8]} is not as Hansard wrote it: nothing is decided "
-                "by it, and nothing runs; look at `hansard verify`"
-            )
+    if approvals.is_altered(work.connection, found):
+        raise RecordAltered(
+            f"approval {found.approval_id[:8]} is not as Hansard wrote it: nothing is decided "
+            "by it, and nothing runs; look at `hansard verify`"
+        )
     return found
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from hansard_compiler.canonical import content_digest
+from hansard_compiler.memory_models import EndApprovedMemory
 from hansard_store.approval_records import Proposal, Proposed
 from hansard_store.facade import Accountability
-from hansard_store.memory_errors import WriterRefused
+from hansard_store.memory_errors import NotApproved, WriterRefused
 from hansard_store.principals.model import CLAIMED, Principal
+from tests.store.by_hand import triggers_dropped
 from tests.store.memory_maker import RUN, STEP, MemoryMaker
 
 SUMMARY = {"subject": "CI", "content": "CI runs Python 3.12."}
@@ -268,3 +272,22 @@ def test_true_is_not_the_one_that_was_approved(
         memory.write(**{**told, name: {"checks": [{"retries": True, "share": 1.0}]}})
 
     assert memory.write(**{**told, name: {"checks": [{"retries": 1, "share": 1}]}})
+
+
+@pytest.mark.parametrize("altered", ["decided_by = 'ana'", "note = 'yes'"])
+def test_an_approval_that_was_altered_by_hand_ends_no_memory(
+    memory: MemoryMaker, desk: Accountability, altered: str
+) -> None:
+    memory_id = memory.write(writer="app")["memory"]["memory_id"]
+    arguments = {"memory_id": memory_id, "reason": "we moved"}
+    approval_id = propose(desk, "hansard.invalidate_memory", **arguments).approval.approval_id
+    desk.approve(approval_id, by="noor")
+    claim = desk.claim(approval_id)
+    end = EndApprovedMemory(**arguments, approval_id=approval_id, claim_id=claim.claim_id)
+    with closing(apsw.Connection(str(memory.folder.database))) as plain, triggers_dropped(plain):
+        plain.execute(f"UPDATE approval SET {altered}")
+
+    with pytest.raises(NotApproved, match="not as Hansard wrote it"):
+        memory.book.invalidate_approved(end)
+
+    assert memory.rows("SELECT state FROM memory") == [("current",)]
