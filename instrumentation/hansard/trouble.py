@@ -8,19 +8,21 @@ from hansard_compiler.terminal import printable
 
 _log = logging.getLogger("hansard")
 # Without a lock, which the child of a fork could inherit locked: one call of a dict is atomic.
-_told: dict[str, object] = {}
+_warned: dict[str, object] = {}
 
 
 def warn_once(kind: str, message: str, *args: object) -> None:
-    """Log a warning unless this kind of trouble was told before. Never raises."""
+    """Log a warning unless one of this kind was logged before. Never raises."""
     mine = object()
-    if _told.setdefault(kind, mine) is mine:
-        _log.warning(message + " (told once)", *map(_escaped, args))
+    if _warned.setdefault(kind, mine) is mine:
+        _log.warning(
+            message + " (further warnings of this kind are suppressed)", *map(_escaped, args)
+        )
 
 
 def recovered(kind: str, message: str, *args: object) -> None:
-    """Log that a trouble which was told is over, so that it may be told again."""
-    if _told.pop(kind, None) is not None:
+    """Log that trouble of a kind is over, if it was logged, so that it may be logged again."""
+    if _warned.pop(kind, None) is not None:
         _log.warning(message, *map(_escaped, args))
 
 

@@ -70,7 +70,7 @@ class Program:
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[MakeProgram]:
     """Makes programs on one data folder; all of them end."""
-    trouble._told.clear()
+    trouble._warned.clear()
     with contextlib.ExitStack() as ends:
 
         def make(endpoint: str, **more: Any) -> Program:

@@ -324,7 +324,7 @@ def test_a_collector_in_between_is_sent_large_ones_as_records(make_agent: MakeAg
 def test_what_no_door_takes_is_counted_and_the_setting_is_named(
     make_agent: MakeAgent, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trouble, "_told", type(trouble._told)())  # nobody was told before
+    monkeypatch.setattr(trouble, "_warned", type(trouble._warned)())  # as in a new process
     with other_end(OtherEnd()) as end:
         agent = make_agent(endpoint=end.url)
         agent.put(b"x" * (17 << 20), b"small enough")
