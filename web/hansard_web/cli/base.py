@@ -55,7 +55,7 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            error.message = printable(error.message)
+            error.message = printable(error.message)  # type: ignore[misc]  # Final for click alone
             raise
 
     def invoke(self, ctx: click.Context) -> Any:
