@@ -195,3 +195,11 @@ def test_no_text_that_is_folded_begins_a_line(tmp_path: Path, width: int) -> Non
         assert "ffff" in told
         assert forged(lines) == [], command
         assert [one for one in lines if len(one) > width] == [], command
+
+
+def test_an_argument_too_many_is_named_in_one_line(anywhere: Cli) -> None:
+    ended = anywhere("runs", "show", "1" * 32, f"two\n{FORGED}\x1b[2J")
+
+    assert ended.exit_code == 2
+    assert forged(re.split(r"[\n\r]", ended.stderr)) == []
+    assert "unexpected extra argument" in ended.stderr

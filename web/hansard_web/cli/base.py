@@ -55,8 +55,9 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            error.message = printable(error.message)  # type: ignore[misc]  # Final for click alone
-            raise
+            if type(error) is not click.UsageError:
+                raise  # these name what was given as Python writes it
+            raise click.UsageError(printable(error.message), ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         log_to_stderr()
