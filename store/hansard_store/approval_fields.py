@@ -14,7 +14,12 @@ from typing import Any, Final
 
 from hansard_compiler.canonical import canonical_json
 from hansard_store.approval_records import Field, Flag
-from hansard_store.lookalikes import has_stacked_marks, imitating_word, skeleton
+from hansard_store.lookalikes import (
+    has_stacked_marks,
+    imitating_separator,
+    imitating_word,
+    skeleton,
+)
 
 MAX_SHOWN: Final = 4_000  # characters of one value
 _IN_DESCRIPTION: Final = 60  # characters of a value that a description must show
@@ -105,6 +110,8 @@ def _findings(
         found.append(
             ("hidden", f"{_short(mixed)} looks like plain letters, and mixes two alphabets")
         )
+    if parted := next(filter(None, map(imitating_separator, _texts(value))), None):
+        found.append(("hidden", f"{_short(parted)} holds a sign that looks like a plain one"))
     if any(map(has_stacked_marks, _texts({name: value}))):
         found.append(("hidden", "marks are piled up on its letters"))
     if any(_RECORD_LINE.search(text) for text in _texts(value)):

@@ -123,6 +123,28 @@ def test_a_value_whose_words_mix_alphabets_is_flagged(value: Any) -> None:
 @pytest.mark.parametrize(
     "value",
     [
+        "google\u2024com", "http:\u2215\u2215bank.example", "https\ua789//bank.example",
+        "pay to bank.example\u2044@evil", "C\u2236\\users", "etc\u29f8passwd",
+    ],
+)  # fmt: skip
+def test_a_sign_that_passes_for_one_that_parts_an_address_is_flagged(value: str) -> None:
+    (shown,) = show({"to": value})
+
+    assert (shown.flag, "looks like a plain one" in str(shown.why)) == ("hidden", True)
+
+
+@pytest.mark.parametrize(
+    "value", ["1\u20442 cup", "3\u22361", "订单ID：7", "10–20", "“a”", "a·b", "…", "Größe∕2é"]
+)
+def test_signs_that_are_what_they_seem_are_not_flagged(value: str) -> None:
+    (shown,) = show({"to": value})
+
+    assert shown.flag is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
         "größe",
         "тема",
         "宛先 to",

@@ -1,4 +1,4 @@
-"""Characters that look like plain letters and digits, by Unicode's table of confusables.
+"""Characters that look like plain letters, digits and signs, by Unicode's table of confusables.
 
 The table is that of Unicode Technical Standard #39, as the package `confusable-homoglyphs` ships
 it. It is read on the first text that is not ASCII (0.1 s, once a process).
@@ -11,11 +11,12 @@ import re
 import unicodedata
 from functools import cache
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 
 _WORD: Final = re.compile(r"\w+")
 _TOKEN: Final = re.compile(r"\S+")
 _MARKS: Final = 4  # combining marks on one letter; no script needs so many
+_PARTING: Final = frozenset("./:\\")
 _FORMS: Final = ("<font>", "<wide>")  # of letters and digits, in Unicode's data
 # Letters of Latin alphabets are what they are, also where the table finds them alike: a dotless ı.
 _LATIN_LETTERS: Final = range(0x00C0, 0x0250)
@@ -37,6 +38,22 @@ def imitating_word(text: str) -> str | None:
         for word in _WORD.findall(token):
             if not word.isascii() and _imitates(word, has_plain=has_plain):
                 return str(word)
+    return None
+
+
+def imitating_separator(text: str) -> str | None:
+    """Return the first word with a sign that passes for `.`, `/`, `:` or a backslash.
+
+    All else in the word is plain, as in `http` before two division slashes. Fractions and ratios of
+    digits, and the wide signs of texts that are written so, are what they seem.
+    """
+    if text.isascii():
+        return None
+    for token in _TOKEN.findall(text):
+        if token.isascii() or not any(one.isascii() and one.isalpha() for one in token):
+            continue
+        if "".join(_separators().get(one, one) for one in token).isascii():
+            return str(token)
     return None
 
 
@@ -75,12 +92,30 @@ def _imitates(word: str, *, has_plain: bool) -> bool:
 
 
 @cache
-def _table() -> dict[str, str]:
-    """Return the look-alikes of single plain letters and digits."""
-    data = files("confusable_homoglyphs").joinpath("confusables.json").read_bytes()
+def _data() -> dict[str, Any]:
+    made = json.loads(files("confusable_homoglyphs").joinpath("confusables.json").read_bytes())
+    return dict(made)
+
+
+@cache
+def _separators() -> dict[str, str]:
+    """Return the look-alikes of signs that part an address."""
     return {
         source: plain
-        for source, alike in json.loads(data).items()
+        for source, alike in _data().items()
+        if len(source) == 1 and not source.isascii() and not source.isalnum()
+        if unicodedata.east_asian_width(source) not in "FW"
+        for plain in [next((one["c"] for one in alike if one["c"] in _PARTING), "")]
+        if plain
+    }
+
+
+@cache
+def _table() -> dict[str, str]:
+    """Return the look-alikes of single plain letters and digits."""
+    return {
+        source: plain
+        for source, alike in _data().items()
         if len(source) == 1 and not source.isascii() and ord(source) not in _LATIN_LETTERS
         if source.isalnum()
         for plain in [next((one["c"] for one in alike if _is_plain(one["c"])), "")]
