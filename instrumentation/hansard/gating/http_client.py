@@ -73,6 +73,7 @@ class HttpClient:
         self._timeout_s = timeout_s
         self._idle: list[http.client.HTTPConnection] = []  # single operations, so no lock
         self._pid = os.getpid()
+        self._most_idle = _MOST_IDLE
 
     @classmethod
     def of(cls, settings: Settings) -> HttpClient:
@@ -120,7 +121,8 @@ class HttpClient:
         )
 
     def close(self) -> None:
-        """Close the connections that nobody uses now."""
+        """Close the connections that nobody uses now, and keep none from here on."""
+        self._most_idle = 0
         while self._idle:
             self._idle.pop().close()
 
@@ -176,7 +178,7 @@ class HttpClient:
         return made, False
 
     def _give_back(self, connection: http.client.HTTPConnection) -> None:
-        if connection.sock is None or len(self._idle) >= _MOST_IDLE:
+        if connection.sock is None or len(self._idle) >= self._most_idle:
             connection.close()
         else:
             self._idle.append(connection)

@@ -31,7 +31,7 @@ from hansard.gating.flow import Flow, Step, can_wait, ending
 from hansard.gating.judging import Judgement, judged
 from hansard.gating.mirror import Mirror
 from hansard.gating.pending import Proposed
-from hansard.gating.port import checked, execution_of
+from hansard.gating.port import Decisions, checked, execution_of
 from hansard.gating.told import approvers
 from hansard.gating.tools import GatedTool, gated
 from hansard.gating.veil import is_veiled
@@ -152,7 +152,7 @@ def run_approved(
     claim = yield Step(
         lambda: decisions.claim(identity, {"arguments": arguments, "proposal_key": key}),
         is_slow,
-        if_late=lambda late: _tell(gate, identity, _not_begun(late)),
+        if_late=lambda late: _tell(decisions, identity, _not_begun(late)),
     )
     # From here on it counts as begun.
     if begun is not None:
@@ -160,7 +160,7 @@ def run_approved(
     mirror.approval(approval)
     by = approvers(approval) or str(approval.get("decided_by") or "")
     mirror.event(semconv.EVENT_APPROVAL_CLAIMED, approval_id=identity, tool=tool.name, by=by)
-    claimed = _Claimed(gate, tool, arguments, identity, str(claim["claim_id"]), mirror)
+    claimed = _Claimed(gate, decisions, tool, arguments, identity, str(claim["claim_id"]), mirror)
     result = yield from claimed.run()
     changes = _changes(approval, known, arguments)
     told = str(approval.get("description") or tool.name)
@@ -172,6 +172,7 @@ class _Claimed:
     """A call that counts as begun: whatever happens now, its end is recorded."""
 
     gate: Gate
+    decisions: Decisions  # of the claim: its end goes there, after `shutdown` too
     tool: GatedTool
     arguments: Json
     identity: str
@@ -200,7 +201,7 @@ class _Claimed:
 
     @property
     def _is_slow(self) -> bool:
-        return not self.gate.decisions.is_local
+        return not self.decisions.is_local
 
     def _ends(self, raised: BaseException, /, **told: Any) -> Flow[None]:
         yield from ending(raised, lambda: self._record(**told), is_slow=self._is_slow)
@@ -208,7 +209,7 @@ class _Claimed:
     def _record(self, **told: Any) -> None:
         if os.getpid() != self.pid:
             return  # the end of a process that the tool forked is not the end of the call
-        _tell(self.gate, self.identity, {"claim_id": self.claim_id, **told})
+        _tell(self.decisions, self.identity, {"claim_id": self.claim_id, **told})
 
 
 def _digest_of(result: Any) -> str | None:
@@ -289,17 +290,18 @@ def _arguments_of(approval: Json, known: Proposed | None) -> Json:
     return arguments
 
 
-def _tell(gate: Gate, identity: str, body: Json) -> None:
+def _tell(decisions: Decisions, identity: str, body: Json) -> None:
     """Tell what became of the call. It ran: that the store is gone changes nothing for the caller.
 
     There the outcome is unknown, and is shown so.
     """
     try:
-        gate.decisions.tell_result(identity, body)
+        decisions.tell_result(identity, body)
     except GateError as error:
         warn_once(
             "gate result",
-            "approval %s ran, and its result could not be kept: %s; it is shown as unknown",
+            "the call of approval %s ended, and its result could not be kept: %s; "
+            "its outcome is shown as unknown",
             identity,
             error,
         )

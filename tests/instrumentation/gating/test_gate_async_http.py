@@ -233,3 +233,21 @@ def _told(one: Run) -> None:
         if one.approval().execution.state != "claimed":
             return
         look.wait(0.01)
+
+
+def test_an_end_after_the_shutdown_is_reported_where_the_call_was_claimed(
+    server: Serving, people: Accountability, tmp_path: Path
+) -> None:
+    def leave(to: str) -> str:
+        hansard.shutdown()
+        return f"sent to {to}"
+
+    hansard.init(endpoint=server.http, data=tmp_path)
+    gate = Gate(tools=[hansard.tool(leave, effect="write")], channel="leaves")
+    asked = gate.call("leave", {"to": "Maria"})["approval_id"]
+    people.approve(asked, by="ana")
+
+    assert gate.run(asked).result == "sent to Maria"
+
+    [one] = people.approvals(ApprovalFilter(channel="leaves"))
+    assert one.execution.state == "done"
