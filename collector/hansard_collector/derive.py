@@ -25,6 +25,7 @@ from hansard_store.projections import (
     ToolProjection,
     Usage,
 )
+from hansard_store.runs import MAX_FACET_CHARS
 
 # Raise it when a dialect reads more than before: `hansard rebuild` then makes old rows again.
 DERIVED_VERSION = 10
@@ -35,7 +36,6 @@ _CONTEXT_TAG = re.compile(r"<([a-z]+[_-]context|system-reminder)>")
 _SUMMARY_CHARS = 120
 _PREVIEW_CHARS = 300
 _GOAL_CHARS = 16_384
-_MAX_FACET_CHARS = 200
 _USD_NANO = 1_000_000_000
 # Whose input and output people search. A chain's are dumps of state that repeat its messages.
 _IO_ROLES = ("agent", "workflow", "task", "retriever", "rerank", "memory", "guardrail", "evaluator")
@@ -231,7 +231,7 @@ def _facets(
     )
     for kind, value in found:
         if isinstance(value, str) and value:
-            yield kind, value[:_MAX_FACET_CHARS]
+            yield kind, value[:MAX_FACET_CHARS]
 
 
 def _annotations(view: SpanView, normal: Normalised) -> tuple[SpanAnnotation, ...]:
@@ -368,7 +368,7 @@ def _clip(text: str | None, limit: int) -> str | None:
 
 
 def _short(text: str | None) -> str | None:
-    return text[:_MAX_FACET_CHARS] if text else None
+    return text[:MAX_FACET_CHARS] if text else None
 
 
 def plain_text(value: Any) -> str:

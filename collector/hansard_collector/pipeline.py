@@ -426,6 +426,7 @@ class Pipeline:
                 tally.outcomes[items.write(item)] += 1
                 tally.dialect = dialect_of(item) or tally.dialect
             items.join_logs()
+            items.derive_stale()
             for tally in tallies.values():
                 tally.count_in(batch.ledger)
             refusals.write(batch.ledger)

@@ -31,11 +31,13 @@ from hansard_collector.sessions.again import settle_again
 from hansard_store import rebuilding
 from hansard_store.database import DataFolder, open_for_ingest, transaction
 from hansard_store.errors import RebuildRunningError
+from hansard_store.runs import RunState
 from hansard_store.slices import Pace
 from hansard_store.writer import Batch, IngestWriter
 
 # Shorter than for deletion: the index rows of a slice are written at its end, on top.
 _PACE = Pace(hold_s=0.005)
+MOST_SPANS_AT_ONCE = 256  # derived again inside of one transaction of ingest: a tenth of a second
 _LOCK_FOLDER = "rebuilding"  # in the data folder; locked by the process that rebuilds
 _RETRY_S = 60.0
 _log = logging.getLogger("hansard.rebuild")
@@ -128,6 +130,25 @@ def rebuild(
         return _Rebuild(writer, pace or _PACE, progress).run(only_old=only_old)
 
 
+def derive_again(
+    connection: apsw.Connection, batch: Batch, run: RunState, *, messages: MessageCache
+) -> None:
+    """Derive one run again inside the caller's transaction; its records must be written."""
+    spans = rebuilding.spans_of(connection, run.trace_id)
+    for span in spans:
+        batch.spans.retract(span, run)
+    batch.runs.blank(run)
+    for span in spans:
+        rederive_stored(connection, batch, read_span(connection, span), messages=messages)
+
+
+def derive_later(connection: apsw.Connection, run: RunState) -> None:
+    """Leave a run to the rebuild beside ingest; until it ends, the store reports one as due."""
+    rebuilding.set_older(connection, run.trace_id, DERIVED_VERSION - 1)
+    if rebuilding.read_progress(connection) is None:
+        rebuilding.write_progress(connection, _State(only_old=True).text())
+
+
 class RebuildContinuation:
     """Finishes a rebuild that was interrupted, in a thread of its own beside ingest."""
 
@@ -138,7 +159,7 @@ class RebuildContinuation:
             self._look,
             every_s=_RETRY_S,
             log=_log,
-            put_off="the interrupted rebuild is put off",
+            put_off="the unfinished rebuild is put off",
         )
         self.working = background.working  # looks now, and every minute while the block lasts
 
@@ -146,11 +167,11 @@ class RebuildContinuation:
         with contextlib.closing(open_for_ingest(self._folder)) as connection:
             if rebuilding.read_progress(connection) is None:
                 return
-        _log.warning("a rebuild was interrupted; it is continued beside ingest")
+        _log.warning("an unfinished rebuild is continued beside ingest")
         # Where another process rebuilds, that one finishes it, or leaves it to the next look.
         with contextlib.suppress(RebuildRunningError):
             rebuilt = rebuild(self._folder, pace=Pace(hold_s=_PACE.hold_s, stop=stop))
-            _log.warning("the interrupted rebuild is finished: %d runs", rebuilt.runs)
+            _log.warning("the unfinished rebuild is finished: %d runs", rebuilt.runs)
 
 
 @contextmanager
@@ -170,6 +191,7 @@ class _Rebuild:
         self._progress = progress
         self._messages = MessageCache()
         self._spans = 0
+        self._runs_made = 0
         self._until = 0.0  # when the lock is to be left to others, at the latest
         self._state = _State(only_old=False)
 
@@ -185,10 +207,13 @@ class _Rebuild:
                 self._take_back(trace_id)
             self._make(trace_id)
         self._place_logs()
-        with self._batch():
-            rebuilding.drop_progress(self._connection)
         self._progress(len(wanted), len(wanted))
-        return Rebuilt(len(wanted), self._spans)
+        with self._batch():
+            if not rebuilding.is_older(self._connection, DERIVED_VERSION):
+                rebuilding.drop_progress(self._connection)
+                return Rebuilt(self._runs_made, self._spans)
+            self._write(_State(only_old=True))  # runs that ingest left to this one meanwhile
+        return self.run(only_old=True)
 
     def _runs(self) -> list[bytes]:
         state = self._state
@@ -238,6 +263,7 @@ class _Rebuild:
                     after = self._state.after if run is None else max(self._state.after, run.id)
                     self._write(replace(self._state, after=after, making=""))
                     made = True
+        self._runs_made += 1
 
     def _slice(self, spans: deque[int]) -> Iterator[int]:
         """Take the next spans off, some milliseconds' worth."""

@@ -13,6 +13,7 @@ from hansard_collector.payload_joining import PayloadJoiner
 from hansard_collector.prepare import Envelope, PreparedSpan, Preparer
 from hansard_collector.prepare_logs import PreparedLog, PreparedPoint
 from hansard_collector.presence import PreparedLoss, PreparedPulse
+from hansard_collector.rebuild import MOST_SPANS_AT_ONCE, derive_again, derive_later
 from hansard_collector.rederive import MOST_LOGS, read_span, rederive_span
 from hansard_collector.requests import Prepared
 from hansard_collector.sessions.marks import SessionEvent
@@ -203,6 +204,22 @@ class ItemWriter:
                 self._logged[trace_id] |= not_marked_as_logged(connection, trace_id, span_ids)
         for trace_id, span_ids in self._logged.items():
             self._rederive(connection, trace_id, sorted(span_ids))
+
+    def derive_stale(self) -> None:
+        """Derive runs again of which a report was replaced by one that holds less of the run.
+
+        The first few hundred spans here; a larger run is left to the rebuild beside ingest.
+        """
+        left = MOST_SPANS_AT_ONCE
+        for run in self._batch.runs.changed():
+            if not run.is_stale:
+                continue
+            left -= run.span_count
+            if left >= 0:
+                self._batch.write_held()
+                derive_again(self._writer.connection, self._batch, run, messages=self._messages)
+            else:
+                derive_later(self._writer.connection, run)
 
     def _rederive(
         self, connection: apsw.Connection, trace_id: bytes, span_ids: Sequence[bytes]

@@ -17,6 +17,10 @@ _SPANS = "SELECT id FROM span WHERE trace_id = ? ORDER BY id"
 _DERIVED = "SELECT id FROM span WHERE trace_id = ? AND derived_version <> 0"
 _IS_BARE = "SELECT 1 FROM span WHERE id = ? AND derived_version = 0"
 _IS_DUE = "SELECT 1 FROM span WHERE derived_version < ? LIMIT 1"
+_SET_OLDER = """
+UPDATE span SET derived_version = ?2
+WHERE id = (SELECT id FROM span WHERE trace_id = ?1 AND derived_version > ?2 LIMIT 1)
+"""
 _LOGS = "SELECT id FROM log_record WHERE id > ? ORDER BY id LIMIT 100"
 _READ_STATE = "SELECT value FROM setting WHERE name = 'rebuild'"
 _WRITE_STATE = """
@@ -57,6 +61,11 @@ def is_bare(connection: apsw.Connection, span: int) -> bool:
 def is_older(connection: apsw.Connection, version: int) -> bool:
     """Return whether an older version derived anything here, or took it back."""
     return connection.execute(_IS_DUE, (version,)).get is not None
+
+
+def set_older(connection: apsw.Connection, trace_id: bytes, version: int) -> None:
+    """Mark a run as one that an older version derived, so that a rebuild of those takes it."""
+    connection.execute(_SET_OLDER, (trace_id, version))
 
 
 def read_progress(connection: apsw.Connection) -> str | None:

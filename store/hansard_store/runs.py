@@ -86,13 +86,15 @@ class RunState:
     user_goal_span: int | None
     # Not stored: when the root and those who told a fact started, read with them, as are the root's
     # flags that concern the run; whether there is anything to write; of a run that began in
-    # this transaction, its steps; and the response ids of calls that this transaction changed.
+    # this transaction, its steps; the response ids of calls that this transaction changed; and
+    # whether what it holds of a replaced report may be more than its spans report now.
     root_sort_ns: int = 0
     root_flags: int = 0
     told_ns: dict[str, int] = field(default_factory=dict)
     changed: bool = False
     fresh: FreshRun | None = None
     responses: set[str] = field(default_factory=set)
+    is_stale: bool = False
 
     def ask_tables(self, connection: apsw.Connection) -> None:
         """Write what is held of a fresh run; from now on it is one like any other."""
@@ -155,6 +157,16 @@ class RunState:
         """Return the facts that some span told."""
         return {fact for fact, by in _TOLD_BY.items() if getattr(self, by) is not None}
 
+    def facts_of(self, span: int) -> dict[Fact, int]:
+        """Return the facts that a span reported, with the times they are ordered by."""
+        return {
+            fact: self.told_ns[fact] for fact, by in _TOLD_BY.items() if getattr(self, by) == span
+        }
+
+    def holds(self, fact: Fact, span: int, *, at_ns: int) -> bool:
+        """Return whether a fact is that of a span, which reports it no later than a time."""
+        return getattr(self, _TOLD_BY[fact]) == span and self.told_ns[fact] <= at_ns
+
     def forget_told(self, span: int) -> None:
         """Forget what a span told: its report is about to be replaced."""
         for fact, by in _TOLD_BY.items():
@@ -183,7 +195,7 @@ USAGE_COLUMNS = (
     "tokens_reasoning",
     "cost_usd_nano",
 )
-_UNSTORED = ("root_sort_ns", "root_flags", "told_ns", "changed", "fresh", "responses")
+_UNSTORED = ("root_sort_ns", "root_flags", "told_ns", "changed", "fresh", "responses", "is_stale")
 _COLUMNS = [column.name for column in fields(RunState) if column.name not in _UNSTORED]
 _LIST = ", ".join(_COLUMNS)
 # A run that is being deleted, slice by slice, has its tombstone already: nothing is added to it.
@@ -243,6 +255,21 @@ _FACETS = """
 INSERT OR IGNORE INTO run_facet (kind, value, run)
 SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)
 """
+_OF_FACETS = {
+    "agent": "span.agent_name",
+    "model": "span.model",
+    "tool": "span.tool_name",
+    "service": "(SELECT service_name FROM resource WHERE resource.id = span.resource)",
+}
+MAX_FACET_CHARS = 200
+_DROP_FACET = {
+    kind: f"""
+DELETE FROM run_facet WHERE kind = :kind AND value = :value AND run = :run AND NOT EXISTS (
+  SELECT 1 FROM span
+  WHERE trace_id = :trace_id AND substr({value}, 1, {MAX_FACET_CHARS}) = :value)
+"""
+    for kind, value in _OF_FACETS.items()
+}
 _USE_PAYLOAD = "INSERT OR IGNORE INTO payload_use (payload, run) VALUES (?, ?)"
 
 
@@ -255,6 +282,7 @@ class RunWriter:
         self._now_ns = now_ns
         self._touched: dict[bytes, RunState | None] = {}
         self._facets: set[tuple[str, str, int]] = set()
+        self._lost_facets: dict[tuple[str, str, int], bytes] = {}  # -> trace id
         self._payloads: set[tuple[bytes, int]] = set()
         self._last_id = 0
 
@@ -314,7 +342,7 @@ class RunWriter:
         for sql in _DROP:
             self._execute(sql, (run.id,))
         self._execute(_DROP_MARKS, (run.trace_id,))
-        self._facets = {facet for facet in self._facets if facet[2] != run.id}
+        self._forget_facets(run)
         self._touched.pop(run.trace_id, None)
 
     def blank(self, run: RunState) -> None:
@@ -323,12 +351,18 @@ class RunWriter:
         for sql in _DROP_DERIVED:
             self._execute(sql, (run.id,))
         self._execute(_DROP_MARKS, (run.trace_id,))
+        self._forget_facets(run)
         new = _new_run(run.id, run.trace_id, start_ns=run.started_ns, synthetic=False)
         for column in _COLUMNS:
             if column not in _NOT_DERIVED:
                 setattr(run, column, getattr(new, column))
         run.root_sort_ns, run.root_flags, run.changed = 0, 0, True
+        run.is_stale = False
         run.told_ns.clear()
+
+    def _forget_facets(self, run: RunState) -> None:
+        self._facets = {facet for facet in self._facets if facet[2] != run.id}
+        self._lost_facets = {k: v for k, v in self._lost_facets.items() if k[2] != run.id}
 
     def uses_payload(self, run: int, digest: bytes) -> None:
         """Note that a run names a payload, stored or not."""
@@ -337,6 +371,10 @@ class RunWriter:
     def facet(self, run: int, kind: str, value: str) -> None:
         """Note a value that a list of runs can be narrowed by."""
         self._facets.add((kind, value, run))
+
+    def may_lose_facet(self, run: RunState, kind: str, value: str) -> None:
+        """Remove a value at the end of the transaction if no span of the run has it any more."""
+        self._lost_facets[kind, value[:MAX_FACET_CHARS], run.id] = run.trace_id
 
     def flush(self) -> int | None:
         """Write all changed runs; return the last change_seq given, None when there was none."""
@@ -353,6 +391,9 @@ class RunWriter:
             values = [getattr(run, column) for column in _COLUMNS[2:]]
             self._execute(_UPDATE, (*values, run.id))
         self._execute(_FACETS, (as_json(sorted(self._facets)),))
+        for (kind, value, number), trace_id in self._lost_facets.items():
+            lost = {"kind": kind, "value": value, "run": number, "trace_id": trace_id}
+            self._execute(_DROP_FACET[kind], lost)
         for payload in self._payloads:
             self._execute(_USE_PAYLOAD, payload)
         return change

@@ -16,6 +16,7 @@ from hansard_store.indexing import IndexWriter
 from hansard_store.projections import CallProjection, SpanProjection, Usage
 from hansard_store.received import Outcome, Placed, ReceivedSpan
 from hansard_store.records import pack_record, record_of
+from hansard_store.replaced_reports import rank_of_times, read_replaced, settle_replaced
 from hansard_store.runs import NO_ROOT, ROOT_FLAGS, RunState, RunWriter
 from hansard_store.settling import Place, judge_again, place_of, settle, uncounted_near
 from hansard_store.span_records import SpanRecordWriter
@@ -156,7 +157,9 @@ class SpanWriter:
             return Placed(Outcome.DUPLICATE, number, is_shown=False)
         if not was_open:
             self._execute(_KEEP_LOSER, (number,))
+        old = read_replaced(self._connection, run, number)
         self.replace(number, span, projection, run)
+        settle_replaced(self._connection, self._runs, run, old=old, new=span)
         outcome = Outcome.OPENED if was_open else Outcome.DUPLICATE
         return Placed(outcome, number, is_shown=True)
 
@@ -389,7 +392,7 @@ def _tell_run(run: RunState, number: int, span: ReceivedSpan, made: SpanProjecti
 
 def _tell_times(run: RunState, span: ReceivedSpan) -> None:
     """Widen the run's time; odd times count only while there are no sane ones."""
-    rank = 1 if span.flags & SpanFlag.TIME_ODD else 0
+    rank = rank_of_times(span.flags)
     end_ns = max(span.end_ns or 0, span.sort_ns)
     if rank < run.times_rank:
         run.times_rank, run.started_ns, run.ended_ns = rank, span.sort_ns, end_ns

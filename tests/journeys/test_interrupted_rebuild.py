@@ -73,15 +73,15 @@ def test_the_next_server_finishes_a_rebuild_that_was_killed(tmp_path: Path, paus
     assert killed.returncode == -signal.SIGKILL
 
     with serving(tmp_path, command="web", ports=["http"]) as web:  # which receives nothing
-        assert "A rebuild was interrupted" in web.get("/health").decode()
+        assert "A rebuild is unfinished" in web.get("/health").decode()
         told = hansard("doctor", "--data", str(tmp_path)).stdout
-        assert "interrupted: " in told
+        assert "unfinished: " in told
     with hosting(tmp_path) as server:
         page = until_finished("/health", server.get)
 
     assert "rebuild" not in page
     assert verify_store(DataFolder(tmp_path)).findings == []
-    assert "interrupted" not in hansard("doctor", "--data", str(tmp_path)).stdout
+    assert "unfinished" not in hansard("doctor", "--data", str(tmp_path)).stdout
 
 
 def test_two_rebuilds_at_once_are_refused(tmp_path: Path) -> None:

@@ -227,7 +227,7 @@ def check_rebuild(folder: DataFolder) -> Iterator[Finding]:
         yield Finding(Level.WARN, "rebuild", f"in progress: {left}")
     else:
         advice = "`hansard serve` or `hansard rebuild` continues it"
-        yield Finding(Level.WARN, "rebuild", f"interrupted: {left}; {advice}")
+        yield Finding(Level.WARN, "rebuild", f"unfinished: {left}; {advice}")
 
 
 def check_transcripts(folder: DataFolder) -> Iterator[Finding]:
