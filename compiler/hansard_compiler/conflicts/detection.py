@@ -251,7 +251,9 @@ def _standing(
         for one in (a, b)
     )
     is_named = bool(first.frame.identity or a.subject)
-    return are_short and about[0] == about[1] and about_one and (is_named or are_of_one_place(a, b))
+    is_correction = first.corrects or second.corrects
+    of_one = is_named or are_of_one_place(a, b, is_correction=is_correction)
+    return are_short and about[0] == about[1] and about_one and of_one
 
 
 def _about(a: Item, b: Item) -> bool | None:

@@ -30,9 +30,12 @@ _NAME: Final = re.compile(r"[^\W\d_]{2}")  # times and plain numbers in a text a
 _WHOLE: Final = frozenset({"memory", "constraint", "policy"})
 
 
-def are_of_one_place(a: Item, b: Item) -> bool:
-    """Say whether nothing that stands beside two texts tells them apart."""
-    are_parts = not _WHOLE & {a.kind, b.kind}
+def are_of_one_place(a: Item, b: Item, *, is_correction: bool) -> bool:
+    """Say whether nothing that stands beside two texts tells them apart.
+
+    A correction is written in another document than what it corrects: of one folder is enough.
+    """
+    are_parts = not is_correction and not _WHOLE & {a.kind, b.kind}
     return _place(a, are_parts) == _place(b, are_parts)
 
 

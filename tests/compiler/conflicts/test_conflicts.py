@@ -219,3 +219,29 @@ def test_two_chunks_of_one_document_tell_of_one_setting(kind: str) -> None:
     ]
 
     assert reasons(compiled(items)) == {"a": "conflict_lost", "b": "within_budget"}
+
+
+@pytest.mark.parametrize(
+    ("uri", "reason"),
+    [
+        ("services/gateway/CHANGES.md", "superseded"),
+        ("services/mailer/CHANGES.md", "within_budget"),
+    ],
+)
+def test_a_correction_without_a_name_corrects_the_documents_beside_it(
+    uri: str, reason: str
+) -> None:
+    old = {"uri": "services/gateway/README.md"}
+    said = "The request timeout is 30 seconds."
+    items = [
+        _chunk("a", said, "retrieval_doc", source=old, created_at=_OLD),
+        _chunk(
+            "b",
+            "Correction: the request timeout is 60 seconds.",
+            "retrieval_doc",
+            source={"uri": uri},
+            created_at=_NEW,
+        ),
+    ]
+
+    assert reasons(compiled(items)) == {"a": reason, "b": "within_budget"}
