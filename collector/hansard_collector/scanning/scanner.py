@@ -14,7 +14,7 @@ from typing import Final, Literal, get_args
 from hansard.locks import try_lock
 from hansard_collector.scanning.errors import BadVerdict, NoInterests, ScanUnderWay, SourceDown
 from hansard_collector.scanning.sources import StorySource
-from hansard_compiler.classifying import Classifier, WordOverlap
+from hansard_compiler.classifier import Classifier, Question, WordOverlap
 from hansard_compiler.errors import HansardError
 from hansard_store.database import DataFolder
 from hansard_store.memory_types import Memory
@@ -116,7 +116,7 @@ class Scanner:
                 yield Scanned(story_id, "failed", story, error=error)
 
     def _one(self, story: Story, labels: Mapping[str, Memory]) -> Scanned:
-        verdict = self.classifier(story.title, tuple(labels))
+        verdict = self.classifier(Question("topic", story.title, tuple(labels)))
         if verdict.label not in (None, *labels) or not 0 <= verdict.score <= 1:
             raise BadVerdict(self.classifier.name)
         interest = labels[verdict.label] if verdict.label is not None else None

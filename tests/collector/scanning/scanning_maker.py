@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import apsw
 from hansard_collector.scanning.hackernews import HackerNews
 from hansard_collector.scanning.scanner import Scanner, ScanResult
 from hansard_compiler.calls import Json
-from hansard_compiler.classifying import Classifier, Verdict, WordOverlap
+from hansard_compiler.classifier import Classifier, Question, Verdict, WordOverlap
 from hansard_compiler.retention import RetentionMode
 from hansard_store.memory_book import MemoryBook
 from hansard_store.story_book import StoryBook
@@ -29,9 +28,9 @@ class Counting:
     name: str = "counting/1"
     asked: list[str] = field(default_factory=list)
 
-    def __call__(self, text: str, labels: Sequence[str]) -> Verdict:
-        self.asked.append(text)
-        return WordOverlap()(text, labels)
+    def __call__(self, question: Question) -> Verdict:
+        self.asked.append(question.text)
+        return WordOverlap()(question)
 
 
 class Scanning:

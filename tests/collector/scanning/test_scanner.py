@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 
 from hansard_collector.scanning.errors import BadVerdict, NoInterests, ScanUnderWay
 from hansard_collector.scanning.scanner import Scanner, scanning_alone
-from hansard_compiler.classifying import Verdict
+from hansard_compiler.classifier import Question, Verdict
 from hansard_compiler.memory_models import EndMemory
 from hansard_compiler.retention import RetentionMode
 from hansard_compiler.scoring import TERMS
@@ -37,7 +36,7 @@ from hansard_store.story_book import StoryBook
 
 class Killing:
     name = "killing/1"
-    def __call__(self, text, labels):
+    def __call__(self, question):
         os.kill(os.getpid(), signal.SIGKILL)
 
 data, address = sys.argv[1:]
@@ -222,7 +221,7 @@ class Answering:
     verdict: Verdict
     name: str = "answering/1"
 
-    def __call__(self, text: str, labels: Sequence[str]) -> Verdict:
+    def __call__(self, question: Question) -> Verdict:
         return self.verdict
 
 
