@@ -91,6 +91,11 @@ class DataFolder:
         return self.path / "scanning"
 
     @property
+    def heartbeat(self) -> Path:
+        """The lock of the process that runs a cycle (hansard_collector.heartbeat)."""
+        return self.path / "heartbeat"
+
+    @property
     def key_file(self) -> Path:
         return self.path / "key"
 

@@ -1,0 +1,1 @@
+"""The heartbeat: a periodic cycle that checks what is recorded, and changes no agent's work."""
