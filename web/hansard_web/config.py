@@ -30,6 +30,7 @@ _DURATION: Final = re.compile(r"(\d+)\s*(s|m|h|d|w)")
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _NANOSECONDS: Final = 1_000_000_000
+_LEAST_INTERVAL_NS: Final = 60 * _NANOSECONDS
 _MOST_PORT: Final = 65_535
 
 
@@ -81,6 +82,8 @@ class Config:
     max_disk: int | None = None  # bytes
     max_attributes: int = USUAL_LIMITS.attributes
     heads_copy: str | None = None  # a folder, or off
+    heartbeat: int | None = None  # nanoseconds between two cycles; None: off
+    heartbeat_window: int = 24 * 3_600 * 10**9  # nanoseconds
 
     @property
     def is_local(self) -> bool:
@@ -133,6 +136,15 @@ def _parse_path(text: str) -> Path:
     if not text:
         raise ValueError("a path")
     return Path(text).expanduser()
+
+
+def _parse_interval(text: str) -> int | None:
+    if text == "off":
+        return None
+    interval_ns = parse_duration_ns(text)
+    if interval_ns < _LEAST_INTERVAL_NS:
+        raise ValueError("off, or a minute or more, such as 15m")
+    return interval_ns
 
 
 def _parse_heads_copy(text: str) -> str:
@@ -319,6 +331,20 @@ SETTINGS: Final = (
         "path | off",
         "Folder for second copies of the audit log's head, a small file per store; "
         "programs with a gate of their own take it from the environment.",
+    ),
+    Setting(
+        "heartbeat",
+        _parse_interval,
+        "off",
+        "duration | off",
+        "How often a server runs a cycle of the heartbeat, such as 15m.",
+    ),
+    Setting(
+        "heartbeat_window",
+        parse_duration_ns,
+        "24h",
+        "duration",
+        "How far back a cycle of the heartbeat compares claims with what happened.",
     ),
 )
 _BY_NAME: Final = {setting.name: setting for setting in SETTINGS}

@@ -55,6 +55,7 @@ from hansard_web.cli.user import user_name
 from hansard_web.config import Config
 from hansard_web.connections import DESCRIPTORS, BoundedConnection, allow_many_descriptors
 from hansard_web.heap import HeapKeeper, bound_arenas, settle_heap
+from hansard_web.heartbeat import HeartbeatProcesses
 from hansard_web.janitor import Janitor, Limits
 from hansard_web.presence import Doors, announce, withdraw
 from hansard_web.principals.attempts import Attempts
@@ -187,6 +188,9 @@ class Server:
             opened.enter_context(RebuildContinuation(folder).working())
             limits = Limits(config.keep, config.max_disk)
             opened.enter_context(Janitor(folder, limits).working())
+            if config.heartbeat is not None:
+                beats = HeartbeatProcesses(config, every_s=config.heartbeat / 1e9)
+                opened.enter_context(beats.working())
         keep_reserve(folder)
         self.doors = self._doors()
         shows = self._half is not Half.COLLECTOR

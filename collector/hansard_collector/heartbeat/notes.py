@@ -38,7 +38,7 @@ class PhaseNotes:
             self._memory.close()
 
     def write(self, record: PhaseRecord) -> None:
-        """Write what a phase found; the note before it is superseded, and stays."""
+        """Write what a phase found. An equal note is confirmed, another one is superseded."""
         if self._memory is None or record.status == "skipped":
             return
         prefix = _PREFIXES.get(record.name, f"[{record.name.replace('_', '-')}]")
@@ -54,6 +54,6 @@ class PhaseNotes:
                 content=f"{prefix} {record.status}: {record.summary}",
                 namespace=Namespace(agent=AGENT),
                 tags=[DIAGNOSTIC],
-                metadata={"origin": DIAGNOSTIC, "phase": record.name, "cycle": record.cycle_id},
+                metadata={"origin": DIAGNOSTIC, "phase": record.name},
             )
         )

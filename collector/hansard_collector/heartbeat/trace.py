@@ -83,6 +83,8 @@ class CycleTrace:
         """End the trace: an error where phases failed."""
         if failed:
             self._root.set_status(Status(StatusCode.ERROR, f"failed: {', '.join(failed)}"))
+        else:
+            self._root.set_status(Status(StatusCode.OK))
         self._root.end()
         self.store()
 
@@ -99,8 +101,8 @@ def set_outcome(span: Span, *, status: str, summary: str, figures: Mapping[str, 
     for name, value in figures.items():
         if isinstance(value, bool | int | float | str):
             span.set_attribute(f"hansard.heartbeat.{name}", value)
-    if status == "failed":
-        span.set_status(Status(StatusCode.ERROR, summary))
+    is_failed = status == "failed"
+    span.set_status(Status(StatusCode.ERROR, summary) if is_failed else Status(StatusCode.OK))
 
 
 class _Ended(SpanExporter):

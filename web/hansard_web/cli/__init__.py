@@ -60,6 +60,11 @@ COMMANDS: Final = (
     ),
     Entry("detect", "detect", "Look for what goes wrong again and again; open tasks for review."),
     Entry("tasks", "tasks", "Tasks for review: list, show, approve, dismiss, done."),
+    Entry(
+        "heartbeat",
+        "heartbeat",
+        "Compare claims with the record, maintain memory, look for patterns, report.",
+    ),
     Entry("tokens", "tokens", "Tokens: add, list, revoke."),
     Entry("events", "events", "Events: the audit log: list, head, verify, export."),
     Entry(

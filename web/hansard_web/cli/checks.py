@@ -8,7 +8,9 @@ import shutil
 import socket
 import stat
 import sys
+import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.metadata import version
@@ -25,6 +27,7 @@ from hansard_store.audit.anchors import copy_folder, store_id
 from hansard_store.audit.schema import alterations
 from hansard_store.database import DataFolder
 from hansard_store.errors import StoreError
+from hansard_store.heartbeat.cycles import list_cycles
 from hansard_store.ledger_queries import ledger_totals, list_refusals
 from hansard_store.policies import policy_problem
 from hansard_store.transcript_queries import decode_all
@@ -228,6 +231,32 @@ def check_rebuild(folder: DataFolder) -> Iterator[Finding]:
     else:
         advice = "`hansard serve` or `hansard rebuild` continues it"
         yield Finding(Level.WARN, "rebuild", f"unfinished: {left}; {advice}")
+
+
+def check_heartbeat(folder: DataFolder, interval_ns: int | None) -> Iterator[Finding]:
+    """When the last cycle of the heartbeat ran, and what of it failed."""
+    if not folder.database.exists():
+        return
+    try:
+        connection = open_store(folder)
+    except HansardError:
+        return  # reported by check_store
+    with closing(connection):
+        cycles = list_cycles(connection, limit=1)
+    every = "off" if interval_ns is None else f"every {fmt.duration(interval_ns)}"
+    if not cycles:
+        yield Finding(Level.OK, "heartbeat", f"{every} on servers; no cycle has run")
+        return
+    (last,) = cycles
+    age_ns = time.time_ns() - last.started_ns
+    text = f"{every} on servers; the last cycle began {fmt.duration(age_ns)} ago"
+    if last.failed:
+        names = ", ".join(one.name for one in last.phases if one.status == "failed")
+        yield Finding(Level.WARN, "heartbeat", f"{text}; failed: {names}")
+    elif interval_ns is not None and age_ns > 3 * interval_ns:
+        yield Finding(Level.WARN, "heartbeat", f"{text}: more than three intervals")
+    else:
+        yield Finding(Level.OK, "heartbeat", text)
 
 
 def check_transcripts(folder: DataFolder) -> Iterator[Finding]:

@@ -27,6 +27,7 @@ from hansard_web.cli.checks import (
     check_doors,
     check_folder,
     check_heads,
+    check_heartbeat,
     check_instrumentors,
     check_offline,
     check_policy,
@@ -82,6 +83,7 @@ def _examine(
     yield from check_policy(folder)
     yield from check_rebuild(folder)
     yield from check_heads(folder, config.heads_copy)
+    yield from check_heartbeat(folder, config.heartbeat)
     yield from check_transcripts(folder)
     yield from check_doors(config, doors)
     yield from check_principals(config)

@@ -33,7 +33,9 @@ _HTTP = (
     "allow_host",
 )
 _SHOWN = ("policy", "mcp", "heads_copy", "decide")
-_INGEST = ("grpc_port", "retention", "durability", "keep", "max_disk")
+_INGEST = (
+    "grpc_port", "retention", "durability", "keep", "max_disk", "heartbeat", "heartbeat_window",
+)  # fmt: skip
 
 
 @click.command(cls=Command)

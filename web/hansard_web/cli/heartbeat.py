@@ -1,0 +1,181 @@
+"""`hansard heartbeat`: one cycle over the store, or one every so often."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from hansard_collector.heartbeat.cycle import CycleResult, Heartbeat
+from hansard_collector.heartbeat.errors import HeartbeatUnderWay
+from hansard_collector.heartbeat.phase import HeartbeatSettings
+from hansard_collector.judges import Judges
+from hansard_compiler.calls import Json
+from hansard_compiler.retention import RetentionMode
+from hansard_store.heartbeat.cycles import CycleRecord, Origin, PhaseRecord, list_cycles
+from hansard_store.times import time_text
+from hansard_web import format as fmt
+from hansard_web.cli.base import (
+    Command,
+    Failed,
+    Misused,
+    json_option,
+    print_json,
+    read_config,
+    setting_options,
+)
+from hansard_web.cli.store import find_store, open_store, reading
+from hansard_web.cli.tables import Column, print_table
+from hansard_web.config import Config, parse_duration_ns
+
+_COLUMNS = (
+    Column("PHASE"),
+    Column("STATUS"),
+    Column("TIME", is_figure=True),
+    Column("RESULT", may_cut=True),
+)
+
+
+@click.command(cls=Command)
+@setting_options("data", "config", "retention", "outbound", "heartbeat_window")
+@click.option("--once", is_flag=True, help="Run one cycle and end. This is the default.")
+@click.option("--every", metavar="DURATION", help="Run a cycle every so often, such as 15m.")
+@click.option("--history", is_flag=True, help="Show the last cycles; run none.")
+@click.option("--origin", type=click.Choice(["command", "server"]), default="command", hidden=True)
+@json_option
+def heartbeat(
+    *,
+    once: bool,
+    every: str | None,
+    history: bool,
+    origin: Origin,
+    as_json: bool,
+    **arguments: str,
+) -> None:
+    """Compare claims with the record, maintain memory, look for patterns, report.
+
+    A cycle runs each phase once; one that fails does not stop the others. Runs by hand, by cron or
+    beside a server (`hansard serve --heartbeat 15m`). Ends with 1 if a phase failed.
+
+    Example: hansard heartbeat --once
+    """
+    if history:
+        _print_history(arguments.get("data"), as_json=as_json)
+        return
+    interval_s = _interval_s(every, once=once)
+    config = read_config(**arguments)
+    open_store(find_store(str(config.data))).close()  # of this version, or refused
+    if interval_s is None:
+        result = _run(config, origin=origin, as_json=as_json)
+        if result.failed:
+            raise Failed(f"{fmt.plural(len(result.failed), 'phase')} failed")
+        return
+    while True:
+        begun = time.monotonic()
+        try:
+            _run(config, origin=origin, as_json=as_json)
+        except HeartbeatUnderWay as error:
+            click.echo(str(error), err=True)
+        # From the beginning of the last one: missed ones do not pile up.
+        time.sleep(max(0.0, begun + interval_s - time.monotonic()))
+
+
+def heartbeat_of(config: Config, *, origin: Origin) -> Heartbeat:
+    """Return the heartbeat of a store, as its settings say."""
+    settings = HeartbeatSettings(
+        window_ns=config.heartbeat_window, outbound=config.outbound == "on"
+    )
+    return Heartbeat(
+        find_store(str(config.data)),
+        Judges(),
+        RetentionMode(config.retention),
+        settings=settings,
+        origin=origin,
+    )
+
+
+def _interval_s(every: str | None, *, once: bool) -> float | None:
+    if every is None:
+        return None
+    if once:
+        raise Misused("--once and --every do not go together")
+    try:
+        return parse_duration_ns(every) / 1e9
+    except ValueError as error:
+        raise Misused(f"--every is {every!r}; write {error}") from None
+
+
+def _run(config: Config, *, origin: Origin, as_json: bool) -> CycleResult:
+    result = heartbeat_of(config, origin=origin).run()
+    if as_json:
+        print_json(_result_json(result))
+    else:
+        print_table(_COLUMNS, [_cells(one) for one in result.phases])
+        click.echo(f"run: {result.cycle_id}", err=True)
+    return result
+
+
+def _cells(one: PhaseRecord) -> tuple[str, ...]:
+    return one.name, one.status, fmt.duration(one.duration_ns), one.summary
+
+
+def _result_json(result: CycleResult) -> Json:
+    return {
+        "run_id": result.cycle_id,
+        "started_at": time_text(result.started_ns),
+        "ended_at": time_text(result.ended_ns),
+        "failed": list(result.failed),
+        "phases": [phase_json(one) for one in result.phases],
+    }
+
+
+def phase_json(one: PhaseRecord) -> Json:
+    """Return a phase's result as programs get it."""
+    return {
+        "name": one.name,
+        "status": one.status,
+        "step_id": one.step_id,
+        "started_at": time_text(one.started_ns),
+        "duration_ns": str(one.duration_ns),
+        "summary": one.summary,
+        "figures": dict(one.figures),
+    }
+
+
+# ---- past cycles
+
+
+def _print_history(data: str | None, *, as_json: bool) -> None:
+    with reading(data) as connection:
+        cycles = list_cycles(connection)
+    if as_json:
+        print_json({"items": [cycle_json(one) for one in cycles]})
+        return
+    columns = (
+        Column("BEGAN (UTC)"), Column("RUN"), Column("FROM"), Column("PHASES", is_figure=True),
+        Column("FAILED"),
+    )  # fmt: skip
+    print_table(
+        columns,
+        (
+            (
+                fmt.day_time(one.started_ns),
+                one.cycle_id,
+                one.origin,
+                str(len(one.phases)),
+                ", ".join(phase.name for phase in one.phases if phase.status == "failed"),
+            )
+            for one in cycles
+        ),
+    )
+
+
+def cycle_json(one: CycleRecord) -> Json:
+    """Return a cycle as programs get it."""
+    return {
+        "run_id": one.cycle_id,
+        "origin": one.origin,
+        "started_at": time_text(one.started_ns),
+        "ended_at": time_text(one.ended_ns),
+        "phases": [phase_json(phase) for phase in one.phases],
+    }
