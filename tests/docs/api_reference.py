@@ -38,6 +38,7 @@ TITLES: Final = {
     "approvals": "Approvals",
     "events": "Audit log",
     "tasks": "Tasks for review",
+    "heartbeat": "Heartbeat and diagnostics",
     "memory": "Memory",
     "policy": "Policy",
     "transcripts": "Transcripts",

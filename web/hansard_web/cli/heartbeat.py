@@ -12,7 +12,8 @@ from hansard_collector.heartbeat.phase import HeartbeatSettings
 from hansard_collector.judges import Judges
 from hansard_compiler.calls import Json
 from hansard_compiler.retention import RetentionMode
-from hansard_store.heartbeat.cycles import CycleRecord, Origin, PhaseRecord, list_cycles
+from hansard_store.heartbeat.cycles import Origin, PhaseRecord, list_cycles
+from hansard_store.heartbeat.json import cycle_json, phase_json
 from hansard_store.times import time_text
 from hansard_web import format as fmt
 from hansard_web.cli.base import (
@@ -129,19 +130,6 @@ def _result_json(result: CycleResult) -> Json:
     }
 
 
-def phase_json(one: PhaseRecord) -> Json:
-    """Return a phase's result as programs get it."""
-    return {
-        "name": one.name,
-        "status": one.status,
-        "step_id": one.step_id,
-        "started_at": time_text(one.started_ns),
-        "duration_ns": str(one.duration_ns),
-        "summary": one.summary,
-        "figures": dict(one.figures),
-    }
-
-
 # ---- past cycles
 
 
@@ -168,14 +156,3 @@ def _print_history(data: str | None, *, as_json: bool) -> None:
             for one in cycles
         ),
     )
-
-
-def cycle_json(one: CycleRecord) -> Json:
-    """Return a cycle as programs get it."""
-    return {
-        "run_id": one.cycle_id,
-        "origin": one.origin,
-        "started_at": time_text(one.started_ns),
-        "ended_at": time_text(one.ended_ns),
-        "phases": [phase_json(phase) for phase in one.phases],
-    }
