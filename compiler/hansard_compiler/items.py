@@ -53,6 +53,12 @@ class Item(NamedTuple):
     calls: tuple[str, ...] = ()  # ids of tool calls made in it
     answers: tuple[str, ...] = ()  # ids of tool calls answered in it
     is_reasoning: bool = False  # nothing but reasoning: belongs to what follows it
+    also: tuple[str, ...] = ()  # where else exactly this was found, as its header names it
+
+    @property
+    def where(self) -> str | None:
+        """What its header names: the title or the address of its source."""
+        return (self.source.title or self.source.uri) if self.source else None
 
     @property
     def subject(self) -> str | None:

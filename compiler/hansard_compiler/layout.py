@@ -35,6 +35,7 @@ _KIND_ORDER = (
 _ORDER = {kind: number for number, kind in enumerate(_KIND_ORDER)}
 _ROLE = {"user_msg": "user", "assistant_msg": "assistant", "tool_result": "tool"}
 _FRAME_TOKENS = 4
+_MOST_PLACES = 8  # that a header names beside the first
 
 
 def section_of(item: Item, *, since_us: tuple[int, int] | None) -> str:
@@ -118,10 +119,14 @@ def shown_tokens(state: State, item_id: str) -> int:
 
 
 def header(item: Item) -> str:
-    """Return the line that tells a reader of the prompt what stands below it."""
-    source = item.source
-    where = (source.title or source.uri) if source else None
-    return f"[{item.kind}: {where}]" if where else f"[{item.kind}]"
+    """Return the line that tells a reader of the prompt what stands below it, and where else.
+
+    `PASS` of two tests is sent once and says of which: `[file: login.txt; refund.txt]`.
+    """
+    places = [item.where, *item.also[:_MOST_PLACES]] if item.where else [*item.also[:_MOST_PLACES]]
+    if more := len(item.also) - _MOST_PLACES:
+        places += [f"{more} more"] * (more > 0)
+    return f"[{item.kind}: {'; '.join(map(str, places))}]" if places else f"[{item.kind}]"
 
 
 def frame_tokens(item: Item) -> int:

@@ -119,7 +119,7 @@ def test_the_same_input_has_the_same_result_in_every_process() -> None:
 
 # Made once and written down: another day, platform or Python must give it too. A change of any pass
 # that changes what a compile means changes it on purpose, with a new `compiler_version`.
-_HASH = "sha256:5351e2171074dacf69244a202acde9df803afd0070eea6a5bec4c085017944da"
+_HASH = "sha256:4053fe9ab9251784b7ae4bebd75aec6ca32c73717b16c4b811e6a190b88c57a6"
 _OF_0_1 = {"compiler_version": 1, "relevance": {"scorer": "bm25"}}
 _HASH_OF_0_1 = "sha256:919bec01f5485438f56dfecf770ad0d90eed0301355b9ac767500b5741d3fb88"
 
@@ -138,10 +138,10 @@ _OF_A_CROWD = frozenset(
     invalidated required_kind required_group compressed_to_fit kept_stable latest_user_request
     review_pending superseded""".split()  # noqa: SIM905  # a list of words reads best as words
 )
-_CROWD_HASH = "sha256:4ff600c8686df39541a074cae6a5791c33d15269f5175ee6d43552eaaac90f06"
+_CROWD_HASH = "sha256:a0dc00b5b7011bcc3dc0e2e605d6f209eab4127404bce4d9d4f06179616df15b"
 _CROWD_HASH_OF_0_1 = "sha256:1c5d5b9e6d5ecb91927b7cc7c8ade913bb3271e93315ffd6251d07a6afb01e6e"
 # Of all that a compile of 771 items says: receipts, scores, references, layout, columns, payloads.
-_CROWD_DIGEST = "ff7c4abe2496980dd73ab3dddacc5095339e5b71fe422500790a509a7715ad80"
+_CROWD_DIGEST = "9e4cfa4e147452d8e78e7bb983df1d6cf77f97859449e091ef57c49f5ab659f3"
 
 
 @pytest.mark.covers("CP-52")

@@ -263,10 +263,47 @@ def test_what_depends_on_a_dropped_copy_depends_on_the_kept_one() -> None:
         item("needs", content="x", dependencies=["gone"], tags=["pinned"]),
     ]
 
-    result = compiled(items, budget=80)
+    result = compiled(items, budget=84)
 
     assert result.state.needs == {"needs": ("kept",)}
     assert reasons(result)["kept"] == "dependency"
+
+
+def _from(item_id: str, kind: str, content: Any, **source: Any) -> Any:
+    source = {"source_type": "file", "uri": f"results/{item_id}", **source}
+    return item(item_id, kind, content, source_ref=source)
+
+
+@pytest.mark.covers("CP-06")
+@pytest.mark.parametrize("kind", ["file", "memory", "artifact", "retrieval_doc", "constraint"])
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        ("PASS", ({"uri": "results/test_login"}, {"uri": "results/test_refund"})),
+        ("Paid.", ({"title": "Invoice 1"}, {"title": "Invoice 2"})),
+        ('{"status":"paid"}', ({"uri": "inv/1.json"}, {"uri": "inv/2.json"})),
+    ],
+)
+def test_a_copy_of_another_place_is_sent_once_and_names_both(
+    kind: str, content: str, names: tuple[dict[str, str], ...]
+) -> None:
+    items = [_from(name, kind, content, **one) for name, one in zip("ab", names, strict=True)]
+
+    result = compiled(items)
+
+    assert reasons(result) == {"a": "within_budget", "b": "duplicate"} or kind == "constraint"
+    sent = str(result.context().plain()["rendered_payload"])
+    assert all(value in sent for one in names for value in one.values())
+    assert sent.count(content if content != '{"status":"paid"}' else "paid") == 1
+
+
+def test_a_header_names_eight_further_places_and_counts_the_rest() -> None:
+    items = [_from(f"n{number:02}", "file", "PASS") for number in range(12)]
+
+    sent = str(compiled(items).context().plain()["rendered_payload"])
+
+    assert sent.count("results/n") == 9
+    assert "; 3 more]" in sent
 
 
 @pytest.mark.covers("TS-02")

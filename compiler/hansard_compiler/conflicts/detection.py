@@ -24,7 +24,7 @@ from typing import Final
 from hansard_compiler.conflicts.claims import SORT, claims_of
 from hansard_compiler.conflicts.facts import Fact, attribute_of, differ, fact_of, plain
 from hansard_compiler.conflicts.lexicon import TELLING
-from hansard_compiler.conflicts.places import are_of_one_place
+from hansard_compiler.conflicts.places import are_labelled_alike, are_of_one_place
 from hansard_compiler.conflicts.records import Record, differences, record_of
 from hansard_compiler.conflicts.sentences import read_sentence
 from hansard_compiler.conflicts.settling import Contradiction, belief
@@ -75,19 +75,24 @@ def contradictions(items: Sequence[Item], texts: Mapping[str, str]) -> list[Cont
 
 
 def _of_facts(items: Sequence[Item], facts: Mapping[str, Fact]) -> Iterator[Contradiction]:
-    """Yield pairs of facts of one key: each value against the most believed others."""
-    of_key: dict[tuple[str, str], list[Item]] = defaultdict(list)
+    """Yield pairs of facts of one key: each value against the most believed others.
+
+    More than two values are a list: none of them is certain.
+    """
+    of_key: dict[tuple[str, str, str], list[Item]] = defaultdict(list)
     for item in items:
         if item.id in facts:
             of_key[facts[item.id].key].append(item)
-    for (_, attribute), stated in of_key.items():
+    for stated in of_key.values():
         best: dict[str, Item] = {}
+        is_list = len({facts[item.id].value for item in stated}) > 2
         for item in sorted(stated, key=lambda one: belief(one, False)):
             fact = facts[item.id]
             for rival in best.values():
                 how = differ(facts[rival.id], fact)
                 if how is not False:
-                    sure = how is True and bool(attribute)
+                    sure = how is True and not is_list and fact.is_certain
+                    sure = sure and facts[rival.id].is_certain and are_labelled_alike(rival, item)
                     yield _pair(rival, item, "value", is_certain=sure)
             if len(best) < _RIVAL_VALUES:
                 best.setdefault(fact.value, item)

@@ -3,8 +3,9 @@
     {"subject": "staging", "attribute": "port", "value": 8080}
 
 in the content or in the metadata. Subject and attribute are compared whole, but for case, spaces
-and a leading article: a number or a name in them says which record is meant. A fact without an
-attribute says too little to be sure.
+and a leading article: a number or a name in them says which record is meant. So do further fields
+of the content (`environment`, `tenant`, `valid_from`). A fact is certain only if it has an
+attribute of which a thing has one and keeps it, and a subject that is named.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from hansard_compiler.canonical import canonical_json
+from hansard_compiler.conflicts import lexicon as words
 from hansard_compiler.conflicts.lexicon import ARTICLES, UNITS
 from hansard_compiler.conflicts.tokens import may_be_one, read
 from hansard_compiler.items import Item
 
+_OF_FACT: Final = frozenset({"subject", "attribute", "predicate", "value"})
+_FLAGS: Final = frozenset({"true", "false", "yes", "no"})
 _ALIKE = 6  # letters that two names begin with where they may be one name
 
 
@@ -30,10 +34,37 @@ class Fact:
     subject: str
     attribute: str  # empty: it does not say
     value: str
+    others: str = ""  # further fields of the content, as JSON: which record it is
+    is_named: bool = True  # False: `the patient` may be two
 
     @property
-    def key(self) -> tuple[str, str]:
-        return self.subject, self.attribute
+    def key(self) -> tuple[str, str, str]:
+        return self.subject, self.attribute, self.others
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether its subject has one value of the attribute, whenever it is asked for."""
+        noun = self.attribute.rpartition(" ")[2]
+        is_setting = noun in words.CONFIGURED
+        if not self.attribute or not (self.is_named or is_setting):
+            return False
+        return is_single(self.attribute, is_flag=self.value in _FLAGS)
+
+
+def is_single(attribute: str, *, is_flag: bool = False) -> bool:
+    """Say whether a thing has one of an attribute that its owner names, and keeps it.
+
+    Of a flag a thing has one whatever it is of: a penicillin allergy, yes or no.
+    """
+    *before, noun = attribute.split()
+    pair = (before[-1] if before else "", noun)
+    if pair in words.SETTING or pair in words.CONFIGURED_PAIRS or pair[0] in words.SINGLING:
+        return True
+    if is_flag:
+        return noun not in words.MEASURED | words.TRANSIENT
+    is_plural = noun.endswith("s") and not noun.endswith(("ss", "us", "is"))
+    is_plural = is_plural or noun in words.PLURALS
+    return not is_plural and noun not in words.SEVERAL | words.MEASURED
 
 
 def fact_of(item: Item) -> Fact | None:
@@ -44,8 +75,23 @@ def fact_of(item: Item) -> Fact | None:
         subject = holder.get("subject", item.metadata.get("subject"))
         attribute = _attribute(holder) or _attribute(item.metadata)
         if isinstance(subject, str) and subject.strip():
-            return Fact(item.id, plain(subject), attribute, _value(holder["value"]))
+            return Fact(
+                item.id,
+                plain(subject),
+                attribute,
+                _value(holder["value"]),
+                _others(item.content),
+                subject.split()[0].casefold() not in ARTICLES,
+            )
     return None
+
+
+def _others(content: object) -> str:
+    """Return the fields of a content that stand beside a fact, as JSON; of a text none."""
+    if not isinstance(content, Mapping):
+        return ""
+    found = {name: one for name, one in content.items() if name not in _OF_FACT}
+    return canonical_json(found) if found else ""
 
 
 def plain(text: str) -> str:

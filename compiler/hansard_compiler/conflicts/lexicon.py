@@ -126,6 +126,13 @@ SHARED: Final = _set(
     frontend orchestrator scheduler broker registry brand country class method domain room conductor
     publisher illustrator architect contractor carrier"""
 )
+# Of these a structured fact states one of several. Of the rest of SHARED its owner states the one.
+SEVERAL: Final = SHARED - _set(
+    """engine framework compiler backend frontend orchestrator scheduler broker registry encoding
+    method provider username password"""
+) | _set("tag member medication child sibling friend skill hobby interest alias")
+# With one of these before it an attribute is one of its sort: `favourite colour`.
+SINGLING: Final = _set("favourite favorite preferred default primary main only")
 # Settings of the one system that is spoken of, which is not named.
 CONFIGURED: Final = _set(
     """branch region timeout port retention threshold encoding timezone runtime schema protocol
@@ -342,13 +349,14 @@ ORDINALS: Final = _set(
     eastern western old new primary secondary main spare"""
 )
 FIRST_PERSON: Final = _set("i my me mine we us")
+PLURALS: Final = {"children": "child", "people": "person", "men": "man", "women": "woman"}
 IRREGULAR: Final = {
     "paid": "pay", "sent": "send", "held": "hold", "kept": "keep", "built": "build",
     "bought": "buy", "sold": "sell", "taken": "take", "took": "take", "given": "give",
     "gave": "give", "written": "write", "wrote": "write", "chosen": "choose", "led": "lead",
     "made": "make", "found": "find", "ran": "run", "known": "know", "begun": "begin",
     "driven": "drive", "spoken": "speak", "worn": "wear", "met": "meet", "left": "leave",
-    "children": "child", "people": "person", "men": "man", "women": "woman",
+    **PLURALS,
 }  # fmt: skip
 # Words that say at which moment or in which sense an amount holds.
 CIRCUMSTANCES: Final = _set(

@@ -39,21 +39,31 @@ def are_of_one_place(a: Item, b: Item, *, is_correction: bool) -> bool:
     return _place(a, are_parts) == _place(b, are_parts)
 
 
+def are_labelled_alike(a: Item, b: Item) -> bool:
+    """Say whether metadata, tags and scope of two items are the same, wherever they come from."""
+    return a.scope == b.scope and _labels(a) == _labels(b)
+
+
 def _place(item: Item, is_part: bool) -> tuple[object, ...]:
-    labels = frozenset(tag for tag in item.tags if tag not in _TAGS and ":" not in tag)
     source = item.source
     if source is None:
-        return "", "", {}, _names(item.metadata), labels
+        return "", "", _labels(item)
     uri = "" if source.source_type == "memory" else (source.uri or "").partition("#")[0]
     where = uri if is_part else uri.rpartition("/")[0]
-    return where, plain(source.title or ""), _names(source.metadata), _names(item.metadata), labels
+    return where, plain(source.title or ""), _labels(item)
 
 
-def _names(metadata: Mapping[str, Any]) -> dict[str, str]:
+def _labels(item: Item) -> tuple[object, ...]:
+    tags = frozenset(tag for tag in item.tags if tag not in _TAGS and ":" not in tag)
+    beside = item.source.metadata if item.source is not None else {}
+    return _names(beside), _names(item.metadata), tags
+
+
+def _names(metadata: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
     """Return what metadata name: texts that hold a word, and whole numbers."""
-    return {
-        name: plain(value) if isinstance(value, str) else str(value)
+    return frozenset(
+        (name, plain(value) if isinstance(value, str) else str(value))
         for name, value in metadata.items()
         if name not in _OWN
         and ((isinstance(value, str) and _NAME.search(value)) or type(value) is int)
-    }
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from hansard_compiler.compile_config import SENSITIVITIES
+from hansard_compiler.compile_config import FIRST_VERSION, SENSITIVITIES
 from hansard_compiler.items import Item
 from hansard_compiler.reasons import ReasonCode
 from hansard_compiler.state import State, Told
@@ -17,8 +17,10 @@ _SAID = frozenset({"user_msg", "assistant_msg", "tool_result"})
 def run(state: State) -> State:
     """Drop exact copies; what depends on a dropped one depends on the kept one from here on.
 
-    The kept copy is as sensitive as the most sensitive one, and required when one of them is.
+    The kept copy is as sensitive as the most sensitive one, and required when one of them is. It
+    names where the others come from, as `Paid.` of two invoices is said of each.
     """
+    is_first = state.request.compile_config.compiler_version == FIRST_VERSION
     copies = _copies(state.live)
     if not copies:
         return state.after("dedupe", Told("include", ReasonCode.UNIQUE))
@@ -27,6 +29,8 @@ def run(state: State) -> State:
     for group in copies:
         best = min(group, key=lambda item: (-item.trust, -item.fresh_us, item.position))
         kept[best.id] = _merged(best, group)
+        if not is_first:
+            kept[best.id] = kept[best.id]._replace(also=_elsewhere(best, group))
         for item in group:
             if item is best:
                 continue
@@ -62,3 +66,9 @@ def _merged(best: Item, group: list[Item]) -> Item:
     strictest = max((item.sensitivity for item in group), key=SENSITIVITIES.index)
     tags = frozenset().union(*(item.tags for item in group))
     return best._replace(sensitivity=strictest, tags=tags)
+
+
+def _elsewhere(best: Item, group: list[Item]) -> tuple[str, ...]:
+    """Return the places of the copies beside the kept one, each once, in the request's order."""
+    places = dict.fromkeys(item.where for item in group if item.where)
+    return tuple(one for one in places if one != best.where)

@@ -100,6 +100,70 @@ def test_structured_facts_contradict_by_key() -> None:
     }  # fmt: skip
 
 
+def _fact(item_id: str, value: str, **more: Any) -> Any:
+    stated = {"subject": "gateway", "attribute": "port", "value": value}
+    beside = {name: more.pop(name) for name in ("metadata", "tags", "scope") if name in more}
+    return item(item_id, "memory", {**stated, **more}, **beside)
+
+
+@pytest.mark.covers("CP-08")
+@pytest.mark.parametrize(
+    "attribute",
+    [
+        "author", "authors", "phone", "phones", "temperature", "balance", "dose", "seats", "tag",
+        "allergy", "member", "database", "email", "children", "home phone", "account balance",
+    ],
+)  # fmt: skip
+def test_facts_of_what_a_thing_has_several_of_or_what_is_measured_are_kept(attribute: str) -> None:
+    items = [_fact(name, value, attribute=attribute) for name, value in (("a", "x1"), ("b", "y2"))]
+
+    assert "conflict_lost" not in reasons(compiled(items)).values()
+
+
+@pytest.mark.covers("CP-08")
+@pytest.mark.parametrize("beside", ["content", "metadata", "scope"])
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("environment", ("prod", "dev")), ("tenant", ("acme", "beta")), ("region", ("eu", "us")),
+        ("version", ("one", "two")), ("order", (1, 2)), ("service", ("mailer", "biller")),
+        ("of", ("one thing", "another")), ("id", (17, 18)),
+    ],
+)  # fmt: skip
+def test_facts_of_two_records_are_kept(beside: str, name: str, values: Any) -> None:
+    texts = [str(one) if beside == "scope" else one for one in values]
+    items = [
+        _fact(item_id, value, **({name: one} if beside == "content" else {beside: {name: one}}))
+        for item_id, value, one in zip("ab", ("8080", "9090"), texts, strict=True)
+    ]
+
+    assert "conflict_lost" not in reasons(compiled(items)).values()
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [_fact("a", "8080", tags=["prod"]), _fact("b", "9090", tags=["dev"])],
+        [_fact("a", "8080"), _fact("b", "8081"), _fact("c", "8082")],
+        [
+            _fact(name, value, subject="the patient", attribute="blood group")
+            for name, value in (("a", "A"), ("b", "B"))
+        ],
+    ],
+    ids=["tags", "a list of three", "a subject without a name"],
+)
+def test_doubtful_facts_are_kept_and_marked(items: list[Any]) -> None:
+    result = compiled(items)
+
+    assert "conflict_lost" not in reasons(result).values()
+
+
+def test_the_same_fact_with_two_values_is_settled() -> None:
+    items = [_fact("a", "8080", metadata={"note": "x"}), _fact("b", "9090", metadata={"note": "x"})]
+
+    assert sorted(reasons(compiled(items)).values()) == ["conflict_lost", "within_budget"]
+
+
 @pytest.mark.covers("CP-60")
 def test_a_later_correction_replaces_what_it_corrects_unless_it_is_much_less_trusted() -> None:
     def turn(trust: float, at: str) -> dict[str, str]:

@@ -162,9 +162,7 @@ def test_a_long_document_never_loses_to_one_of_its_sentences() -> None:
     ],
 )
 def test_one_value_in_two_forms_is_no_contradiction(one: Any, other: Any, reason: str) -> None:
-    facts = [
-        {"subject": "the thing", "attribute": "value", "value": value} for value in (one, other)
-    ]
+    facts = [{"subject": "Flux", "attribute": "value", "value": value} for value in (one, other)]
     items = [
         item("a", "memory", "Noted.", metadata=facts[0], trust_score=0.9),
         item("b", "memory", "Noted again.", metadata=facts[1]),
@@ -195,7 +193,7 @@ def test_what_is_settled_in_labelled_pairs_are_contradictions(half: Half, data: 
     found = of_pairs(half, data)
 
     assert found.precision >= 0.97
-    assert found.right >= 14
+    assert found.right >= 12
 
 
 @pytest.mark.covers("CP-60")
