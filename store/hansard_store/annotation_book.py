@@ -35,6 +35,8 @@ from hansard_store.annotation_queries import get_annotation
 from hansard_store.annotation_rows import Annotation, AnnotationRow, Door
 from hansard_store.database import DataFolder, transaction
 from hansard_store.own_connections import OwnConnections
+from hansard_store.principals.errors import reserved_text
+from hansard_store.principals.model import is_own_name
 
 MOST_OF_TARGET: Final = 500  # that stand on one run or step
 
@@ -73,6 +75,7 @@ class AnnotationBook:
         word is not written again. Raises AnnotationRefused, NotFoundError, StoreBusyError.
         """
         now_ns = self._clock()
+        _refuse_own_name(asked.by or by)
         row = self._row(asked, by=asked.by or by, now_ns=now_ns)
         with self._writing(row) as (connection, row):
             find = {"score": rows.find_same_score, "tag": rows.find_same_tag}
@@ -96,6 +99,7 @@ class AnnotationBook:
         """
         now_ns = self._clock()
         reason, _ = self._text(asked.reason)
+        _refuse_own_name(asked.by or by)
         author = self._author(asked.by or by)
         connection = self._connections.get()
         with transaction(connection):
@@ -248,3 +252,9 @@ def _parsed(model: type[Any], told: Json) -> Any:
         return parse(model, told)
     except InvalidInput as error:
         raise BadAnnotation([(one.where, one.what) for one in error.problems]) from None
+
+
+def _refuse_own_name(by: str) -> None:
+    """Raise BadAnnotation where somebody writes in Hansard's own name."""
+    if is_own_name(by):
+        raise BadAnnotation([("by", reserved_text(by))])

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from hansard_compiler.calls import Json
-from hansard_store.accounting import SYSTEM
 from hansard_store.approval_records import Approval, Draft, Execution, Field
 from hansard_store.approval_states import Status
 from hansard_store.event_types import Actor, ChainReport, Head, StoredEvent
@@ -49,7 +48,7 @@ def approval_json(approval: Approval) -> Json:
         "requested_by": list(approval.requested_by),
         "requested_method": approval.requested_method,
         "decided_by": approval.decided_by,
-        "decided_method": decided_method(approval),
+        "decided_method": approval.decider_method,
         "decided_at": time_text(approval.decided_ns),
         "approvers": _approvers(approval),
         "approvals_required": approval.approvals_required,
@@ -61,16 +60,6 @@ def approval_json(approval: Approval) -> Json:
         "policy": _policy(approval),
         "execution": _execution(approval),
     }
-
-
-def decided_method(approval: Approval) -> str | None:
-    """Return how the person who decided is known; None where no person did.
-
-    Nobody was authenticated by what a record from before has: those names were claimed.
-    """
-    if approval.decided_by is None or approval.decided_by == SYSTEM.name:
-        return None
-    return approval.decided_method or CLAIMED.method
 
 
 def progress_text(approval: Approval) -> str:
@@ -99,8 +88,10 @@ def is_claimed(event: StoredEvent) -> bool:
     except ValueError:
         return True
     method = body.get("auth_method") if isinstance(body, dict) else None
-    if method is None or event.actor == Actor.SYSTEM:
+    if event.actor == Actor.SYSTEM:
         return False
+    if method is None:  # a person of an earlier version, or of a command
+        return event.actor == Actor.ME and bool(event.who)
     return method not in AUTHENTICATED or not is_same(str(body.get("principal")), event.who)
 
 
@@ -165,6 +156,7 @@ def _draft(one: Draft) -> Json:
         "at": time_text(one.time_ns),
         "note": one.note,
         "note_by": one.note_by,
+        "note_is_claimed": one.note_is_claimed,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hansard_store.approval_answers import is_claimed
 from hansard_store.approval_records import Approval, Draft
 from hansard_store.event_types import EventFilter, EventLog, EventType, StoredEvent
 
@@ -34,5 +35,10 @@ def drafts_of(log: EventLog, approval: Approval) -> tuple[Draft, ...]:
                 Draft(told["revision"], told["arguments"], told["description"], who, event.time_ns)
             )
         elif event.type == EventType.ACTION_REVISED and drafts:
-            drafts[-1] = replace(drafts[-1], note=event.contents.get("note"), note_by=who)
+            drafts[-1] = replace(
+                drafts[-1],
+                note=event.contents.get("note"),
+                note_by=who,
+                note_is_claimed=is_claimed(event),
+            )
     return tuple(drafts)

@@ -15,6 +15,7 @@ ExecutionState = Literal["none", "claimed", "done", "failed", "unknown", "not_ru
 EXECUTION_STATES: Final[tuple[ExecutionState, ...]] = get_args(ExecutionState)
 Outcome = Literal["ran", "did_not_run"]  # of what nobody knew, as a person found it
 
+SUPERSEDED: Final = "superseded"  # the reason of Hansard's own rejection: a newer proposal
 HOUR_NS = 3600 * 1_000_000_000
 
 
@@ -122,6 +123,7 @@ class Draft:
     time_ns: int
     note: str | None = None
     note_by: str | None = None
+    note_is_claimed: bool = False  # nobody authenticated the name in `note_by`
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +180,20 @@ class Approval:
     @property
     def key(self) -> bytes:
         return bytes.fromhex(self.approval_id)
+
+    @property
+    def decider_method(self) -> str | None:
+        """How the person who decided is known; None where Hansard did, or nobody has yet.
+
+        Every decision of a person has its method on record. Of an earlier version (0.1) none has:
+        those names were claimed, but where time or a newer proposal ended the action.
+        """
+        if self.decided_by is None or self.decided_method is not None:
+            return self.decided_method
+        is_own = self.status is Status.EXPIRED or (
+            self.status is Status.REJECTED and self.reason == SUPERSEDED
+        )
+        return None if is_own else "claimed"
 
     @property
     def grants(self) -> tuple[Grant, ...]:

@@ -40,7 +40,7 @@ from hansard_store.kept_heads import keep_head, read_heads, verify_with_heads
 from hansard_store.own_connections import OwnConnections
 from hansard_store.policy_port import DENY, PolicyQuestion
 from hansard_store.principals.authority import Authority, DecideMode
-from hansard_store.principals.model import Principal
+from hansard_store.principals.model import Principal, check_given
 
 _T = TypeVar("_T")
 OpenLog = Callable[[apsw.Connection], EventLog]
@@ -295,10 +295,11 @@ class AuditDesk:
     # ---- the inside
 
     def _person(self, name: str) -> Who:
-        return Who(Actor.ME, self.keeper.brief(name), self._authority.principal)
+        return Who(Actor.ME, self.keeper.brief(check_given(name)), self._authority.principal)
 
     def _agent(self, name: str | None) -> Who:
-        return Who(Actor.AGENT, self.keeper.brief(name or ""), self._authority.principal)
+        name = check_given(name or "")
+        return Who(Actor.AGENT, self.keeper.brief(name), self._authority.principal)
 
     def _requester(self, name: str | None) -> Who:
         return self._authority.requester(self.keeper.brief(name or ""))

@@ -263,7 +263,7 @@ def _refusal(
         return Refusal(
             AlreadyDecided(
                 f"approval {approval.approval_id[:8]} is {approval.status} already, by "
-                f"{person_text(approval.decided_by, approval.decided_method)}",
+                f"{person_text(approval.decided_by, approval.decider_method)}",
                 decision=decision_of(approval),
             )
         )
@@ -360,7 +360,7 @@ def decision_of(approval: Approval) -> dict[str, Any]:
     return {
         "status": str(approval.status),
         "decided_by": approval.decided_by,
-        "decided_method": approval.decided_method,
+        "decided_method": approval.decider_method,
         "decided_ns": None if approval.decided_ns is None else str(approval.decided_ns),
         "approved_by": [one.name for one in approval.grants],
         "revision": approval.revision,

@@ -54,7 +54,8 @@ from hansard_store.memory_types import (
 )
 from hansard_store.own_connections import OwnConnections
 from hansard_store.principals.authority import Authority, DecideMode
-from hansard_store.principals.model import Principal
+from hansard_store.principals.errors import reserved_text
+from hansard_store.principals.model import Principal, check_given, is_own_name
 
 _AT_ONCE = 200
 _ENDED = ("invalidated", "purged")
@@ -134,6 +135,7 @@ class MemoryBook:
 
         `along` writes what must stand or fall with it, in the same transaction.
         """
+        _refuse_own_names(asked.by, asked.agent)
         now_ns = self._clock()
         new = self._keeper.new(asked, now_ns=now_ns)
         with self._transaction() as connection:
@@ -182,8 +184,8 @@ class MemoryBook:
 
     def purge(self, asked: EndMemory) -> Memory:
         """Remove a record's content for good; that it was there, who and why stay."""
-        principal = self._authority.principal
-        by = Who(Actor.ME, principal.name or self._keeper.clean_text(asked.by), principal)
+        principal, stated = self._authority.principal, check_given(asked.by)
+        by = Who(Actor.ME, principal.name or self._keeper.clean_text(stated), principal)
         return self._end("purge", asked, lambda _: _Permit(by), memories.purge, ("purged",))
 
     def expire_due(self) -> int:
@@ -384,6 +386,13 @@ def _held_back(
             memories.hold_back(connection, made.id, against=against)
             return replace(made, outcome="review", stands=against)
     return made
+
+
+def _refuse_own_names(by: str | None, agent: str | None) -> None:
+    """Raise BadMemory where a program writes in Hansard's own name."""
+    for where, name in (("by", by), ("agent", agent)):
+        if name is not None and is_own_name(name):
+            raise BadMemory([(where, reserved_text(name))])
 
 
 def read_answer(asked: ReadMemory, found: Sequence[Memory]) -> Json:

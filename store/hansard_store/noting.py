@@ -8,7 +8,8 @@ from typing import Any, Final
 from hansard_store.approval_errors import BadProposal
 from hansard_store.event_types import Actor, EventType
 from hansard_store.facade import Accountability
-from hansard_store.principals.model import looks_like
+from hansard_store.principals.errors import reserved_text
+from hansard_store.principals.model import is_own_name
 
 # Of the approvals' own events none may be told: they are written with what they tell of.
 TOLD_TYPES: Final = (
@@ -21,7 +22,7 @@ TOLD_TYPES: Final = (
     EventType.FAILURE,
 )
 RESERVED_ACTORS: Final = (Actor.SYSTEM, Actor.ME)
-_RESERVED_NAMES: Final = ("hansard", "system")
+_NAMES: Final = ("agent", "by", "tool")  # of whoever acts
 _OF_RUN: Final = ("run_id", "step_id")
 
 
@@ -69,9 +70,9 @@ def _refuse_reserved(told: Mapping[str, Any]) -> None:
         raise BadProposal(
             "actor", f"events of the actor {told['actor']!r} are written by Hansard alone"
         )
-    for name in ("agent", "by"):
-        if any(looks_like(_name(told, name), one) for one in _RESERVED_NAMES):
-            raise BadProposal(name, f"{_name(told, name)[:80]!r} is a name of Hansard's own")
+    for name in _NAMES:
+        if is_own_name(_name(told, name)):
+            raise BadProposal(name, reserved_text(_name(told, name)))
 
 
 def _given(told: Mapping[str, Any], *names: str) -> dict[str, Any]:

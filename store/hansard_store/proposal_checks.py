@@ -11,7 +11,8 @@ from hansard_store.approval_errors import BadProposal
 from hansard_store.approval_records import Approver, PolicyNote, Proposal
 from hansard_store.argument_keeping import Keeper
 from hansard_store.policy_port import FACTS, PolicyQuestion
-from hansard_store.principals.model import distinct, read_as
+from hansard_store.principals.errors import reserved_text
+from hansard_store.principals.model import distinct, is_own_name, read_as
 
 _HEX_ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _STEP_ID: Final = re.compile(r"([0-9a-f]{32})-[0-9a-f]{16}", re.ASCII)
@@ -41,6 +42,8 @@ def checked(proposal: Proposal, keeper: Keeper) -> Proposal:
     for what in ("tool", "agent", "channel"):
         if (given := getattr(proposal, what)) is not None:
             _check_name(what, given, keeper)
+            if what != "channel":
+                _check_own(what, given)
     for fact in proposal.facts.values():
         _check_name("fact", fact, keeper)
     if proposal.effect not in ("read", "write"):
@@ -53,6 +56,7 @@ def checked(proposal: Proposal, keeper: Keeper) -> Proposal:
         raise BadProposal("approvers", f"at most {MOST_APPROVERS} people can be asked")
     for one in proposal.approvers:
         _check_name("approver", one.name, keeper)
+        _check_own("approvers", one.name)
     _check_required(proposal)
     if proposal.batch_id is not None and not _HEX_ID.fullmatch(proposal.batch_id):
         raise BadProposal("batch_id", "the batch is 32 lower-case hex digits")
@@ -87,6 +91,11 @@ def _check_required(proposal: Proposal) -> None:
 def _check_name(what: str, given: str, keeper: Keeper) -> None:
     if (kept := keeper.name(what, given)) != given:
         raise BadProposal(what, f"the {what} {kept!r} looks like a secret")
+
+
+def _check_own(what: str, given: str) -> None:
+    if is_own_name(given):
+        raise BadProposal(what, reserved_text(given))
 
 
 def _clean(told: PolicyNote | None, keeper: Keeper) -> PolicyNote | None:

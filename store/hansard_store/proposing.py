@@ -26,6 +26,7 @@ from hansard_store.approval_errors import (
 )
 from hansard_store.approval_fields import describe, show
 from hansard_store.approval_records import (
+    SUPERSEDED,
     Action,
     Approval,
     Approver,
@@ -433,7 +434,7 @@ def _replace_pending(work: Work, proposal: Proposal) -> list[str]:
     # What is proposed together stays together.
     ended = [one for one in earlier if one.batch_id is None or one.batch_id != proposal.batch_id]
     for approval in ended:
-        end(work, approval, Status.REJECTED, who=SYSTEM, reason="superseded")
+        end(work, approval, Status.REJECTED, who=SYSTEM, reason=SUPERSEDED)
     return [one.approval_id for one in ended]
 
 

@@ -32,7 +32,7 @@ from hansard_store.event_types import Event, EventType
 from hansard_store.events import append
 from hansard_store.own_connections import OwnConnections
 from hansard_store.principals.authority import Authority, DecideMode
-from hansard_store.principals.model import CLAIMED, Principal
+from hansard_store.principals.model import CLAIMED, Principal, person_text
 from hansard_store.task_errors import BadDecision, NoteNotKept, TaskDecided, TaskNotApproved
 from hansard_store.tasks import Decided, Door, Evidence, State, Task, get_task
 
@@ -249,7 +249,8 @@ def decision_of(task: Task) -> Json | None:
 
 
 def _decided_already(task: Task) -> TaskDecided:
-    who = f" by {task.decided_by}" if task.decided_by else ""
+    method = task.decided_method or CLAIMED.method
+    who = f" by {person_text(task.decided_by, method)}" if task.decided_by else ""
     return TaskDecided(
         f"task {task.task_id[:8]} was {task.state} already{who}",
         state=task.state,

@@ -64,6 +64,7 @@ _PRINCIPALS: Final = (
     (principal_errors.CredentialNeeded, HTTPStatus.UNAUTHORIZED),
     (principal_errors.OwnRequest, HTTPStatus.FORBIDDEN),
     (principal_errors.ScopeMissing, HTTPStatus.FORBIDDEN),
+    (principal_errors.NameReserved, HTTPStatus.BAD_REQUEST),
 )
 # The first class that fits an error counts.
 _STATUSES: Final = (

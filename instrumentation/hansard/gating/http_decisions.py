@@ -113,7 +113,7 @@ class HttpDecisions:
         headers = credential(body.get("token"))
         answer = self._http.post(address, _given(told), headers=headers, own=False)
         code, message, details = error_of(answer)
-        if answer.status in (401, 403) and code != "blocked":
+        if code == "name_reserved" or (answer.status in (401, 403) and code != "blocked"):
             raise DecisionRefused(code, message, details)
         return _taken(answer)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hansard.config import Settings
 
 GROUP: Final = "hansard.accountability"
-_OF_PEOPLE: Final = frozenset({"not_asked", "own_request", "credential_needed"})
+_OF_PEOPLE: Final = frozenset({"not_asked", "own_request", "credential_needed", "name_reserved"})
 _T = TypeVar("_T")
 
 

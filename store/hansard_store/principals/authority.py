@@ -8,7 +8,7 @@ from typing import Final, Literal
 from hansard_store.accounting import Who
 from hansard_store.event_types import Actor
 from hansard_store.principals.errors import CredentialNeeded
-from hansard_store.principals.model import CLAIMED, NOBODY, Principal
+from hansard_store.principals.model import CLAIMED, NOBODY, Principal, check_given
 
 ME: Final = "me"  # a person without a name
 DecideMode = Literal["claimed", "principals", "anyone"]
@@ -40,14 +40,16 @@ class Authority:
         return replace(self, principal=principal or NOBODY)
 
     def requester(self, agent: str) -> Who:
-        """Return who requests an action: an agent by name, as a principal."""
-        return Who(Actor.AGENT, agent, self.principal)
+        """Return who requests an action: an agent by name, as a principal. Raises NameReserved."""
+        return Who(Actor.AGENT, check_given(agent), self.principal)
 
     def decider(self, stated: str) -> Who:
         """Return who decides: the principal, whatever name was given beside it.
 
-        Raises CredentialNeeded where a principal is needed and there is none.
+        Raises CredentialNeeded where a principal is needed and there is none, NameReserved for a
+        name of Hansard's own.
         """
+        check_given(stated)
         principal = self.principal
         if principal.is_authenticated:
             is_other = stated not in ("", ME, principal.name)

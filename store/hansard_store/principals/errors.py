@@ -4,6 +4,7 @@ PrincipalError
 ├── CredentialNeeded    a decision without a credential                          (HTTP 401)
 ├── OwnRequest          the principal that requested an action decides about it  (HTTP 403)
 ├── ScopeMissing        the token may not do this                                (HTTP 403)
+├── NameReserved        a name of Hansard's own, given for somebody else         (HTTP 400)
 ├── BadTokenName        a name that no token may have                            (exit 2)
 ├── TokenExists         a token of this name is in force
 ├── TokenLooksAlike     a token in force has a name that is read as this one
@@ -55,6 +56,21 @@ class ScopeMissing(PrincipalError):
     """The token of a request may not do what it asks for."""
 
     code = "scope_missing"
+
+
+class NameReserved(PrincipalError):
+    """A caller gives a name that the record uses for Hansard itself, or one that is read as it."""
+
+    code = "name_reserved"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(reserved_text(name))
+        self.name = name
+
+
+def reserved_text(name: str) -> str:
+    """Return why a name cannot be given for a person, an agent or a tool."""
+    return f"{name[:80]!r} is a name of Hansard's own: give another one"
 
 
 class BadTokenName(ConfigError):

@@ -7,10 +7,11 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final, Literal, get_args
 
 from hansard_store.lookalikes import imitating_word, skeleton
-from hansard_store.principals.errors import BadTokenName
+from hansard_store.principals.errors import BadTokenName, NameReserved
 
 Method = Literal["token", "session", "claimed", "none"]
 METHODS: Final[tuple[Method, ...]] = get_args(Method)
@@ -20,9 +21,10 @@ _READ_AS: Final = {"1": "l", "|": "l", "0": "o", "rn": "m", "vv": "w"}
 _UNSEEN: Final = re.compile("[\u034f\ufe00-\ufe0f\U000e0100-\U000e01ef]")  # no letter, no space
 _PAIRS: Final = re.compile("|".join(re.escape(one) for one in _READ_AS))
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+OWN_NAMES: Final = ("hansard", "system")  # of what Hansard does by itself
 # Words that the record uses for something else than a person or program with a token.
 _RESERVED: Final = frozenset(
-    {"me", "hansard", "system", "agent", "tool", "none", "claimed", "anyone", "config", "unknown"}
+    {*OWN_NAMES, "me", "agent", "tool", "none", "claimed", "anyone", "config", "unknown"}
 )
 
 
@@ -127,6 +129,19 @@ def _readings(name: str) -> frozenset[str]:
     seen = _seen(name)
     both = (skeleton(seen), skeleton(seen.replace("I", "l")))
     return frozenset(_PAIRS.sub(lambda found: _READ_AS[found[0]], one) for one in both)
+
+
+@lru_cache(maxsize=1_024)
+def is_own_name(name: str) -> bool:
+    """Whether a name is, or is read as, one that the record uses for Hansard itself."""
+    return any(looks_like(name, one) for one in OWN_NAMES)
+
+
+def check_given(name: str) -> str:
+    """Return a name that a caller gives for a person, an agent or a tool; raises NameReserved."""
+    if is_own_name(name):
+        raise NameReserved(name)
+    return name
 
 
 def check_name(name: str) -> str:

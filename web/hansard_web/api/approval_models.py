@@ -31,6 +31,7 @@ class Draft(Body):
     at: str
     note: str | None
     note_by: str | None
+    note_is_claimed: bool = Field(description="nobody authenticated the name in `note_by`")
 
 
 class Action(Body):

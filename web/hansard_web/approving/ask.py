@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hansard_store.approval_answers import decided_method, listed, progress_text
+from hansard_store.approval_answers import listed, progress_text
 from hansard_store.approval_records import (
     EXECUTION_STATES,
     Approval,
@@ -246,7 +246,7 @@ def _approvers(approval: Approval) -> tuple[tuple[str, str], ...]:
 def deciders_text(approval: Approval) -> str:
     """Return who decided, all of them where several approved it."""
     if len(approval.grants) < 2 or approval.status is not Status.APPROVED:
-        return person_text(approval.decided_by, decided_method(approval))
+        return person_text(approval.decided_by, approval.decider_method)
     return listed([person_text(one.name, one.method or "claimed") for one in approval.grants])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -69,11 +68,3 @@ def read_arguments(text: str) -> Json:
     if not isinstance(value, dict):
         raise ConfigError("the arguments are a JSON object: names and values")
     return value
-
-
-def user() -> str:
-    """Return who sits here, as the system knows them."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "me"

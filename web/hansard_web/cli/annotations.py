@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import time
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from hansard_web.cli.base import (
 from hansard_web.cli.books import opened_book
 from hansard_web.cli.store import find_store, open_store, reading
 from hansard_web.cli.tables import Column, print_lines, print_table
+from hansard_web.cli.user import user_name
 from hansard_web.readers import Readers
 
 _SOURCES = click.Choice(["human", "code", "llm"])
@@ -173,7 +173,7 @@ def withdraw(
     Example: hansard annotations withdraw 1f8b2c3d --reason "of another run"
     """
     with opened_book(AnnotationBook, data, retention) as book:
-        told = {"reason": reason, "by": by or getpass.getuser()}
+        told = {"reason": reason, "by": by or user_name()}
         made = book.withdraw_json(annotation_id, told)
     if as_json:
         print_json({"annotation": annotation_json(made)})
@@ -221,7 +221,7 @@ def _write(
         field, whole_id = _target(connection, target)
     said = {name: value for name, value in told.items() if value is not None}
     with opened_book(AnnotationBook, data, retention) as book:
-        made = book.write_json({**said, field: whole_id}, by=by or getpass.getuser())
+        made = book.write_json({**said, field: whole_id}, by=by or user_name())
     if as_json:
         print_json({"annotation": annotation_json(made)})
     else:

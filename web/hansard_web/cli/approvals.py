@@ -13,7 +13,6 @@ from rich.text import Text
 from hansard_compiler.replay.provider_side_effects import TOOL as REPLAY_TOOL
 from hansard_store.approval_answers import (
     approval_json,
-    decided_method,
     event_json,
     is_claimed,
     progress_text,
@@ -32,10 +31,11 @@ from hansard_store.facade import Accountability
 from hansard_store.principals.model import AUTHENTICATED, CLAIMED, person_text
 from hansard_store.run_queries import find_trace_id
 from hansard_web.api.asked import limit_of
-from hansard_web.cli.accounts import SETTINGS, accounting, read_arguments, user
+from hansard_web.cli.accounts import SETTINGS, accounting, read_arguments
 from hansard_web.cli.base import Group, Misused, confirm, json_option, print_json, setting_options
 from hansard_web.cli.store import reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table, status_text
+from hansard_web.cli.user import user_name
 from hansard_web.format import day_time, plural, printable, shorten, status_word
 
 _AT_ONCE = 500
@@ -153,12 +153,12 @@ def approve(
         raise Misused("--batch approves what is listed: it goes with no other draft, nor a note")
     with accounting(told) as desk:
         if batch:
-            _tell(_approve_batch(desk, approval_id, by=by or user(), yes=yes), as_json=as_json)
+            _tell(_approve_batch(desk, approval_id, by=by or user_name(), yes=yes), as_json=as_json)
             return
         if revision is None and given is None:
             revision = _shown_revision(desk.approval(approval_id), yes=yes)
         granted = desk.approve(
-            approval_id, by=by or user(), arguments=given, revision=revision, comment=note
+            approval_id, by=by or user_name(), arguments=given, revision=revision, comment=note
         )
     _tell([granted], as_json=as_json)
 
@@ -238,7 +238,7 @@ def reject(
     Example: hansard approvals reject 70045045 --reason "not this customer"
     """
     with accounting(told) as desk:
-        ended = desk.reject(approval_id, by=by or user(), reason=reason, revision=revision)
+        ended = desk.reject(approval_id, by=by or user_name(), reason=reason, revision=revision)
     _tell([ended], as_json=as_json)
 
 
@@ -257,7 +257,7 @@ def revise(
     Example: hansard approvals revise 70045045 "less formal, add a greeting"
     """
     with accounting(told) as desk:
-        back = desk.revise(approval_id, note=note, by=by or user(), revision=revision)
+        back = desk.revise(approval_id, note=note, by=by or user_name(), revision=revision)
     _tell([back], as_json=as_json)
 
 
@@ -280,7 +280,7 @@ def settle(
     found: Outcome = "ran" if outcome == "ran" else "did_not_run"
     with accounting(told) as desk:
         settled = desk.settle_outcome(
-            approval_id, found, note=note, by=by or user(), result_ref=result_ref
+            approval_id, found, note=note, by=by or user_name(), result_ref=result_ref
         )
     if as_json:
         print_json(approval_json(settled))
@@ -300,7 +300,7 @@ def undo(*, approval_id: str, by: str | None, as_json: bool, **told: Any) -> Non
     Example: hansard approvals undo 70045045
     """
     with accounting(told) as desk:
-        made = desk.undo(approval_id, by=by or user()).approval
+        made = desk.undo(approval_id, by=by or user_name()).approval
     if as_json:
         print_json(approval_json(made))
         return
@@ -352,7 +352,7 @@ def _tell(changed: list[Approval], *, as_json: bool) -> None:
 
 
 def _decided_by(found: Approval) -> str:
-    return _person(found.decided_by, decided_method(found))
+    return _person(found.decided_by, found.decider_method)
 
 
 def _settled_by(found: Approval) -> str:
@@ -426,7 +426,8 @@ def _print(found: Approval, events: list[StoredEvent], memories: list[str]) -> N
     for draft in found.drafts or ():
         print_lines(["", f"draft {draft.revision} by {draft.by}: {draft.description}"])
         if draft.note is not None:
-            print_lines([f"  sent back by {draft.note_by}: {draft.note}"])
+            claimed = " (claimed)" if draft.note_is_claimed else ""
+            print_lines([f"  sent back by {draft.note_by}{claimed}: {draft.note}"])
     print_lines([""])
     for event in events:
         who = f"{event.actor} {event.who}".rstrip() + (" (claimed)" if is_claimed(event) else "")

@@ -13,7 +13,6 @@ from hansard_store.backup import restore as restore_store
 from hansard_store.database import DataFolder
 from hansard_store.facade import Accountability
 from hansard_web import format as fmt
-from hansard_web.cli.accounts import user
 from hansard_web.cli.base import (
     Command,
     json_option,
@@ -24,6 +23,7 @@ from hansard_web.cli.base import (
 from hansard_web.cli.progress import progress_of
 from hansard_web.cli.store import find_store, open_store
 from hansard_web.cli.tables import print_lines
+from hansard_web.cli.user import user_name
 from hansard_web.config import data_folder
 
 
@@ -64,7 +64,7 @@ def restore(*, source: Path, data: str | None, heads_copy: str | None, as_json: 
     config = read_config(data=str(folder.path), heads_copy=heads_copy)
     open_store(folder).close()
     with Accountability(folder, source="cli", heads_copy=config.heads_copy) as desk:
-        desk.accept_head(by=user(), note="restored from a backup")
+        desk.accept_head(by=user_name(), note="restored from a backup")
     _report(made, f"restored to {folder.path}", as_json=as_json)
 
 

@@ -17,10 +17,11 @@ from hansard_store.facade import Accountability
 from hansard_store.run_queries import find_trace_id
 from hansard_web.api.asked import limit_of
 from hansard_web.api.values import dump
-from hansard_web.cli.accounts import SETTINGS, accounting, user
+from hansard_web.cli.accounts import SETTINGS, accounting
 from hansard_web.cli.base import Group, json_option, print_json, setting_options, write_bytes
 from hansard_web.cli.store import reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
+from hansard_web.cli.user import user_name
 from hansard_web.event_filters import event_filter, read_anchor
 from hansard_web.format import day_time, plural
 
@@ -141,7 +142,7 @@ def accept_head(*, note: str, by: str | None, as_json: bool, **told: Any) -> Non
     Example: hansard events accept-head --note "the disk died; this is Friday's backup"
     """
     with accounting(told) as desk:
-        given_up = desk.accept_head(by=by or user(), note=note)
+        given_up = desk.accept_head(by=by or user_name(), note=note)
         found = desk.head()
     if as_json:
         gone = [{"head": one.head.text, "kept_in": str(one.place)} for one in given_up]

@@ -12,7 +12,6 @@ from hansard_store.audit.repair import repair_schema
 from hansard_store.gc import purge as purge_store
 from hansard_store.verify import Report, verify_store
 from hansard_web import format as fmt
-from hansard_web.cli.accounts import user
 from hansard_web.cli.base import (
     Command,
     Failed,
@@ -25,6 +24,7 @@ from hansard_web.cli.base import (
 from hansard_web.cli.progress import progress, progress_of
 from hansard_web.cli.store import find_store, maintaining, open_store, reading
 from hansard_web.cli.tables import print_facts, print_lines
+from hansard_web.cli.user import user_name
 from hansard_web.janitor import Cleaned, Limits, clean
 from hansard_web.recompiling import Recompiled, Verdict, recompile
 
@@ -187,7 +187,7 @@ def repair(*, data: str | None, as_json: bool) -> None:
 
     Example: hansard repair
     """
-    made = repair_schema(find_store(data), by=user())
+    made = repair_schema(find_store(data), by=user_name())
     if as_json:
         print_json({"mended": [str(one) for one in made.mended], "kept_as": made.kept_as})
         return

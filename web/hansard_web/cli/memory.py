@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import time
 from typing import Any
@@ -38,6 +37,7 @@ from hansard_web.cli.memory_text import (
 )
 from hansard_web.cli.store import find_store, maintaining, reading
 from hansard_web.cli.tables import print_facts, print_lines, print_table
+from hansard_web.cli.user import user_name
 
 _FILTERS = (
     ("q", "Words that it says."),
@@ -193,7 +193,7 @@ def write(
             "tags": list(told["tags"]),
             "content": _structured(content) if structured else content,
             "namespace": {key: value for key, value in named.items() if value},
-            "by": by or getpass.getuser(),
+            "by": by or user_name(),
         },
     )
     with opened_book(MemoryBook, data, retention) as book:
@@ -222,7 +222,7 @@ def invalidate(
     Example: hansard memory invalidate 1f8b2c3d --reason 'CI moved'
     """
     with opened_book(MemoryBook, data) as book:
-        asked = EndMemory(memory_id=memory_id, reason=reason, by=by or getpass.getuser())
+        asked = EndMemory(memory_id=memory_id, reason=reason, by=by or user_name())
         print_changed(memory_json(book.invalidate(asked)), as_json=as_json)
 
 
@@ -237,7 +237,7 @@ def accept(*, memory_id: str, by: str | None, data: str | None, as_json: bool) -
     Example: hansard memory accept 1f8b2c3d
     """
     with opened_book(MemoryBook, data) as book:
-        asked = AcceptMemory(memory_id=memory_id, by=by or getpass.getuser())
+        asked = AcceptMemory(memory_id=memory_id, by=by or user_name())
         print_changed(memory_json(book.accept(asked)), as_json=as_json)
 
 
@@ -259,7 +259,7 @@ def purge(
     """
     confirm(f"Remove the content of memory {memory_id} for good?", yes=yes)
     with opened_book(MemoryBook, data) as book:
-        asked = EndMemory(memory_id=memory_id, reason=reason, by=by or getpass.getuser())
+        asked = EndMemory(memory_id=memory_id, reason=reason, by=by or user_name())
         told = memory_json(book.purge(asked))
     with maintaining(find_store(data), secure=True) as connection:
         purge_store(connection)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
 import time
@@ -31,6 +30,7 @@ from hansard_web.cli.base import (
 from hansard_web.cli.replay_changes import change_options, changes_from
 from hansard_web.cli.replay_shown import print_preview, print_replay
 from hansard_web.cli.store import find_store, open_store
+from hansard_web.cli.user import user_name
 from hansard_web.config import data_folder
 from hansard_web.format import printable
 from hansard_web.readers import Readers
@@ -173,15 +173,8 @@ def _go_on(
         model = printable(str(guess.get("model", "the model")))
         click.echo(f"the next turn asks {model}, {cost}", err=True)
         confirm("Go on live?", yes=False)
-    replays.go_on(row.replay_id, asked, by=_person())
+    replays.go_on(row.replay_id, asked, by=user_name())
     return _ended(replays, readers, row.replay_id, told, as_json=as_json)
-
-
-def _person() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a process without a name
-        return "the command line"
 
 
 def _result(text: str) -> GivenResult:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from typing import Any
 
 import click
@@ -20,6 +19,7 @@ from hansard_web.cli.base import Group, json_option, print_json, setting_options
 from hansard_web.cli.books import opened_book
 from hansard_web.cli.store import reading
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table
+from hansard_web.cli.user import user_name
 from hansard_web.reviewing import words
 
 
@@ -150,7 +150,7 @@ def _decide(
     decision: Decision, *, task_id: str, note: str | None, by: str | None, data: str | None,
     retention: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    told = {"decision": decision, "note": note, "by": by or getpass.getuser()}
+    told = {"decision": decision, "note": note, "by": by or user_name()}
     with opened_book(TaskBook, data, retention) as book:
         made = book.decide_json(task_id, told)
     if not as_json:
