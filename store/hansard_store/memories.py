@@ -42,8 +42,9 @@ _ADD = f"""
 INSERT INTO memory (
   id, memory_id, key, line, version, memory_type, project, user, agent, trace_id, chain, slot,
   state, confidence, freshness_ns, expires_ns, created_ns, writer, written_by, source_trace,
-  source_steps, approval_id, superseded_by, contests, content_hmac, reads, last_read_ns
-) VALUES ({", ".join("?" * 25)}, 0, 0)
+  source_steps, approval_id, superseded_by, contests, content_hmac, written_method,
+  written_principal, reads, last_read_ns
+) VALUES ({", ".join("?" * 27)}, 0, 0)
 """
 _ADD_BODY = """
 INSERT INTO memory_body (memory, subject, attribute, content, scope, metadata, removed)
@@ -285,7 +286,8 @@ def _add(
             new.trace_id, new.chain, new.slot, state, new.confidence, fresh_ns, new.expires_ns,
             now_ns, new.writer, new.written_by, new.source_trace, _json(list(new.source_steps)),
             new.approval_id, against if state == "superseded" else None,
-            against if state == "review" else None, new.kept.hmac,
+            against if state == "review" else None, new.kept.hmac, new.written_method,
+            new.written_principal,
         ),
     )  # fmt: skip
     _add_body(connection, number, new)

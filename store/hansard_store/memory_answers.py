@@ -35,6 +35,8 @@ def memory_json(one: Memory) -> Json:
         "metadata": dict(one.metadata),
         "writer": one.writer,
         "written_by": one.written_by,
+        "written_method": one.written_method,
+        "written_principal": one.written_principal,
         "source_run_id": one.source_run_id,
         "source_step_ids": list(one.source_steps),
         "source_is_gone": one.source_is_gone,

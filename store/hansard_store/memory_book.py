@@ -40,7 +40,7 @@ from hansard_store.memory_access import record
 from hansard_store.memory_answers import candidate_json, memory_json
 from hansard_store.memory_errors import BadMemory, NotCurrent
 from hansard_store.memory_keeping import MemoryKeeper
-from hansard_store.memory_permits import check_end, check_permit, decider_of
+from hansard_store.memory_permits import check_end, check_permit, decider_of, written_method
 from hansard_store.memory_reads import get_memory, memories_by_number
 from hansard_store.memory_recall import contradicted_by, read_durable, read_working
 from hansard_store.memory_types import (
@@ -244,8 +244,13 @@ class MemoryBook:
         permit = check_permit(
             connection, asked, new, principal=self._authority.principal, keeper=self._arguments
         )
-        if permit is not None:
-            new = replace(new, approval_id=permit.approval.approval_id)
+        principal = self._authority.principal
+        new = replace(
+            new,
+            approval_id=new.approval_id if permit is None else permit.approval.approval_id,
+            written_method=written_method(new, permit, principal),
+            written_principal=principal.name if principal.is_authenticated else None,
+        )
         if asked.replaces is not None:
             new = replace(new, replaces=self._found(connection, asked.replaces).memory_id)
         made = memories.write(connection, new, now_ns=now_ns)

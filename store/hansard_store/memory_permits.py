@@ -28,7 +28,14 @@ from hansard_store.event_types import Actor, EventFilter, EventType, StoredEvent
 from hansard_store.events import read_events
 from hansard_store.memory_errors import NotApproved, WriterRefused
 from hansard_store.memory_types import NewMemory
-from hansard_store.principals.model import CLAIMED, METHODS, Method, Principal, is_same
+from hansard_store.principals.model import (
+    AUTHENTICATED,
+    CLAIMED,
+    METHODS,
+    Method,
+    Principal,
+    is_same,
+)
 from hansard_store.stored_json import json_of
 
 INVALIDATE_TOOL: Final = "hansard.invalidate_memory"  # an action of this name ends memory
@@ -210,6 +217,23 @@ def _events(
     return read_events(
         connection, EventFilter(type=type, approval_id=approval.key), limit=_MOST_EVENTS
     )
+
+
+def written_method(new: NewMemory, permit: Permit | None, principal: Principal) -> str | None:
+    """Return how the name of a writer is known; None where no name is given.
+
+    It is authenticated where it is the principal's that sends the write, and in a summary that a
+    person approved where it is an approver's, who was. Any other name is what the sender says.
+    """
+    if new.written_by is None:
+        return None
+    if principal.is_authenticated and is_same(principal.name, new.written_by):
+        return principal.method
+    if permit is not None and new.writer == "human_approved_summary":
+        for one in permit.approval.grants:
+            if one.method in AUTHENTICATED and is_same(one.name, new.written_by):
+                return one.method
+    return CLAIMED.method
 
 
 def check_end(connection: apsw.Connection, asked: EndApprovedMemory, keeper: Keeper) -> Approval:

@@ -10,6 +10,7 @@ import orjson
 
 from hansard_store.memory_types import Ended, Memory
 from hansard_store.prefixes import find_row
+from hansard_store.principals.model import CLAIMED
 
 COLUMNS: Final = """
 memory.id, memory.memory_id, memory.line, memory.version, memory.memory_type, memory.project,
@@ -17,7 +18,8 @@ memory.user, memory.agent, memory.trace_id, memory.chain, memory.slot, memory.st
 memory.confidence, memory.freshness_ns, memory.expires_ns, memory.created_ns, memory.writer,
 memory.written_by, memory.source_trace, memory.source_steps, memory.approval_id,
 memory.superseded_by, memory.contests, memory.ended_ns, memory.ended_by, memory.ended_reason,
-memory.content_hmac, memory.reads, memory.last_read_ns, memory.ended_method
+memory.content_hmac, memory.reads, memory.last_read_ns, memory.ended_method, memory.written_method,
+memory.written_principal
 """
 _BY_NUMBER = f"SELECT {COLUMNS} FROM memory WHERE id IN (SELECT value FROM json_each(?))"
 _BODIES = """
@@ -147,6 +149,9 @@ def _memory(
         metadata=orjson.loads(metadata),
         removed=tuple(orjson.loads(removed)),
         tags=tuple(tags),
+        # Nobody was authenticated by what a record from before has.
+        written_method=None if row[17] is None else row[30] or CLAIMED.method,
+        written_principal=row[31],
     )
 
 

@@ -55,6 +55,8 @@ class NewMemory:
     approval_id: str | None
     replaces: bytes | None
     kept: Kept
+    written_method: str | None = None  # how `written_by` is known: token session claimed
+    written_principal: str | None = None  # that sent it; None: not authenticated
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,8 @@ class Memory:
     metadata: Mapping[str, Any]
     removed: tuple[str, ...]
     tags: tuple[str, ...]
+    written_method: str | None = None  # how `written_by` is known; None: no name
+    written_principal: str | None = None  # that sent it; None: not authenticated, or not on record
 
     @property
     def is_working(self) -> bool:

@@ -154,7 +154,12 @@ def test_an_action_is_listed_shown_and_decided(run: Cli, desk: Accountability) -
     assert made[:8] in listed.stdout
     assert [one["approval_id"] for one in whole["items"]] == [made]
     assert (revised["status"], revised["note"]) == ("revised", "warmer")
-    for text in ("sent back by me:ann (claimed): warmer", "draft 2", "changed", "action.reproposed by agent"):
+    for text in (
+        "sent back by me:ann (claimed): warmer",
+        "draft 2",
+        "changed",
+        "action.reproposed by agent",
+    ):
         assert text in shown.stdout
     assert "is approved by ann" in granted.stdout
     assert "not run yet" in granted.stdout

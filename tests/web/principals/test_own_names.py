@@ -63,7 +63,7 @@ def test_a_program_cannot_decide_in_hansards_name(
             memory.write("80", writer="app", type="fact", subject="port", project="p", by=name)
         with (
             hansard.gate(tools=[wire], agent=name) as gate,
-            pytest.raises(BadArguments, match="agent|Hansard"),
+            pytest.raises(BadArguments, match=r"agent|Hansard"),
         ):
             gate.call("wire", {"to": "acme"})
     finally:

@@ -45,7 +45,13 @@ class Memory(Body):
     tags: list[str]
     metadata: dict[str, Any]
     writer: Writer
-    written_by: str | None
+    written_by: str | None = Field(description="who wrote it, in the words of the sender")
+    written_method: Literal["token", "session", "claimed"] | None = Field(
+        description="how `written_by` is known; null without a name"
+    )
+    written_principal: str | None = Field(
+        description="the authenticated principal that sent it; null where there was none"
+    )
     source_run_id: str | None
     source_step_ids: list[str]
     source_is_gone: bool = Field(description="the run it comes from was deleted")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hansard_store.principals.model import person_text
+from hansard_store.principals.model import is_same, person_text
 from hansard_web.api.values import Body
 from hansard_web.cli.base import print_json
 from hansard_web.cli.tables import Column, print_facts
@@ -44,7 +44,11 @@ def _place(one: Body) -> str:
 
 
 def writer_of(one: Body) -> str:
-    return f"{one['writer']} ({one['written_by']})" if one["written_by"] else str(one["writer"])
+    """Return as what it was written, the name that was given, and which principal sent it."""
+    name, sender = one["written_by"], one["written_principal"]
+    said = f"{one['writer']}: {person_text(name, one['written_method'])}" if name else one["writer"]
+    is_told = sender is None or is_same(sender, name)
+    return str(said) if is_told else f"{said}, sent by {sender}"
 
 
 def _source(one: Body) -> str:

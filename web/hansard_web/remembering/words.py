@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hansard_compiler.memory_models import SLOTS
 from hansard_store.memory_types import Ended, Memory
-from hansard_store.principals.model import CLAIMED, person_text
+from hansard_store.principals.model import CLAIMED, is_same, person_text
 from hansard_web.format import WAITS, day_time
 
 STATES: Final = {
@@ -37,9 +37,13 @@ def type_words(memory_type: str) -> str:
 
 
 def writer_words(one: Memory) -> str:
-    """Say who wrote it: the name that was told, and as what."""
+    """Say who wrote it: the name that was given, as what, and which principal sent it."""
     as_what = WRITERS.get(one.writer, one.writer)
-    return f"{one.written_by}, {as_what}" if one.written_by else as_what
+    if one.written_by:
+        as_what = f"{person_text(one.written_by, one.written_method)}, {as_what}"
+    sender = one.written_principal
+    is_told = sender is None or is_same(sender, one.written_by)
+    return as_what if is_told else f"{as_what}, sent by {sender}"
 
 
 def slot_words(slot: str) -> str:
