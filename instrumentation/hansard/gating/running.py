@@ -7,12 +7,12 @@ timeout: it is shown as that, and the call is never run again.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from subprocess import TimeoutExpired
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from hansard import plans, semconv
 from hansard.gating.arguments import Json, plain_copy
@@ -22,12 +22,12 @@ from hansard.gating.errors import (
     MustAwait,
     NotApproved,
     OutcomeUnknown,
-    PendingResult,
     PolicyDenied,
     RunsFailed,
     UnknownTool,
 )
 from hansard.gating.flow import Flow, Step, can_wait, ending
+from hansard.gating.interruption import may_have_run
 from hansard.gating.judging import Judgement, judged
 from hansard.gating.mirror import Mirror
 from hansard.gating.pending import Proposed
@@ -35,17 +35,11 @@ from hansard.gating.port import Decisions, checked, execution_of
 from hansard.gating.told import approvers
 from hansard.gating.tools import GatedTool, gated
 from hansard.gating.veil import is_veiled
-from hansard.observation import is_cancellation, is_named, leaves
 from hansard.trouble import warn_once
 from hansard_compiler.canonical import content_digest
 
 if TYPE_CHECKING:
     from hansard.gating.gate import Gate
-
-# Timeouts of packages that are no TimeoutError: package and class.
-_TIMEOUTS: Final = frozenset(
-    {("trio", "TooSlowError"), ("httpx", "TimeoutException"), ("requests", "Timeout")}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +177,12 @@ class _Claimed:
     def run(self) -> Flow[Any]:
         """Run it to its end, and record that end once it is there."""
         self.gate.waiting.forget(self.identity)
+        handled = sys.exc_info()[1]
         try:
             result = yield from self.tool.run(self.arguments, within=self.mirror)
         except BaseException as error:
-            yield from self._ends(error, ok=_ok_of(error), error=type(error).__name__)
+            ok = None if may_have_run(error, handled=handled) else False
+            yield from self._ends(error, ok=ok, error=type(error).__name__)
             raise
         try:
             undo = yield from _undo_of(self.tool, self.arguments, result)
@@ -221,20 +217,6 @@ def _digest_of(result: Any) -> str | None:
         return content_digest(result) if type(result) in (str, dict) else None
     except Exception:  # of a value's own class; the call has run, and its end is to be recorded
         return None
-
-
-def _ok_of(error: BaseException) -> bool | None:
-    """Return False for a call that failed; None where nobody knows what it had done by then.
-
-    Cut off is not failed: the mail may be out, and the answer to it not yet here. Nor is a group of
-    which one part was cut off.
-    """
-    return None if any(_is_cut_off(one) for one in leaves(error)) else False
-
-
-def _is_cut_off(error: BaseException) -> bool:
-    known = isinstance(error, TimeoutError | TimeoutExpired | SystemExit | PendingResult)
-    return known or is_cancellation(error) or is_named(error, _TIMEOUTS)
 
 
 def _not_begun(claim: Json) -> Json:
