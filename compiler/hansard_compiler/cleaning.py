@@ -6,6 +6,7 @@ tomorrow is covered. The collector and the SDK clean with the same code.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -28,6 +29,8 @@ METRIC_LEVELS = ("resource_metrics", "scope_metrics", "metrics")
 _ID_BYTES = 16  # a trace or span id: too short for a secret, and replaced it would be no id
 _LABEL_CHARS = 120
 _MAX_PLAIN_NAMES = 10_000
+_NAME = re.compile(r"[A-Za-z0-9_.\-]{1,100}")
+_VALUE = re.compile(r"(?:[A-Za-z\-]{3,20} )?\S*")
 
 
 def _announces_secret(key: str) -> bool:
@@ -162,10 +165,13 @@ class _Walk:
             for index, (item, item_key) in enumerate(_with_flags(value.array_value.values, key)):
                 self._value(item, f"{name}[{index}]", key=item_key)
         elif kind == "kvlist_value":
+            said = _name_in(value.kvlist_value.values)
             for pair in value.kvlist_value.values:
                 own = pair.key
                 pair.key = self._clean(own, f"{name}.key")
                 inner = own if _announces_secret(own) else key
+                if said and own.lower() == "value":
+                    inner = said
                 self._value(pair.value, f"{name}.{pair.key[:_LABEL_CHARS]}", key=inner)
 
     def _clean(self, text: Any, name: str, *, key: str = "") -> Any:
@@ -185,12 +191,30 @@ class _Walk:
 
 
 def _with_flags(values: Any, key: str) -> Iterator[tuple[Any, str]]:
-    """Yield each element with the name it stands under: `["--api-key", "…"]` names its second."""
+    """Yield each element with the name it stands under: `["x-api-key", "…"]` names its second.
+
+    A name is one word, and so is what it names, but for the scheme of a header (`Token …`).
+    """
     previous = ""
     for value in values:
-        is_flag = previous.startswith("--") and _announces_secret(previous)
-        yield value, previous if is_flag else key
+        is_named = bool(previous) and _is_one_value(value.string_value)
+        yield value, previous if is_named else key
         previous = value.string_value
+        if not (_NAME.fullmatch(previous) and _announces_secret(previous)):
+            previous = ""
+
+
+def _name_in(pairs: Any) -> str:
+    """Return the telling name that a map of a name and a value holds: `{"name": …, "value": …}`."""
+    for pair in pairs:
+        if pair.key.lower() in ("name", "key"):
+            said: str = pair.value.string_value
+            return said if _NAME.fullmatch(said) and _announces_secret(said) else ""
+    return ""
+
+
+def _is_one_value(text: str) -> bool:
+    return _VALUE.fullmatch(text) is not None
 
 
 def clean_items(message: Any, levels: Sequence[str], part: CleanPart) -> dict[int, Removed]:

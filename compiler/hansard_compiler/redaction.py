@@ -52,6 +52,10 @@ _MARKER_START = "‹".encode()
 _AROUND_SECRETS = b"\"'`@,;<>()[]{}&\\ \t\r\n"
 _JSON_STARTS = (b"{", b"[", b'"')
 _STRING = re2.compile(rb'"((?:[^"\\]|\\(?s:.))*)"', options=latin1())
+_ELEMENT = re2.compile(
+    rb"""["]((?:[^"\\\s\x00]|\\[^\s\x00]){8,})"|['`]([^"'`\\\s\x00]{8,})['`]""",
+    options=latin1(),
+)
 _BEFORE_QUOTE = re2.compile(rb'(?:[^"\\]|\\(?s:.))*', options=latin1())
 
 
@@ -119,7 +123,7 @@ class Redactor:
         self._guard = guard_for(self._rules)
         self._base64_guard = base64_guard_for(self._rules)
         self._matchers = matchers_for(self._rules)
-        self._patterns = [_Pattern(rule.pattern) for rule in self._rules]
+        self._patterns = [_Pattern(rule.pattern, is_list=rule.is_list) for rule in self._rules]
 
     def with_rules(self, rules: Sequence[Rule]) -> Redactor:
         """Return a redactor of other rules under the same key: equal finds, equal fingerprints."""
@@ -324,9 +328,10 @@ class _Pattern:
     200. Of a very long match only the head is searched for them.
     """
 
-    __slots__ = ("_capture", "_find", "_has_groups", "_key_group")
+    __slots__ = ("_capture", "_find", "_has_groups", "_is_list", "_key_group")
 
-    def __init__(self, pattern: bytes) -> None:
+    def __init__(self, pattern: bytes, *, is_list: bool = False) -> None:
+        self._is_list = is_list
         without_groups = latin1()
         without_groups.never_capture = True
         self._find = re2.compile(pattern, options=without_groups)
@@ -338,7 +343,9 @@ class _Pattern:
         """Return where each secret stands, and the name it stands under (or nothing)."""
         for found in self._find.finditer(text):
             start, end = found.span()
-            if not self._has_groups:
+            if self._is_list:
+                yield from self._elements(text, start, min(end, start + _LONG_MATCH_BYTES))
+            elif not self._has_groups:
                 yield start, end, b""
             elif end - start <= _LONG_MATCH_BYTES:
                 yield self._group(text, start, end) or (start, end, b"")
@@ -348,6 +355,12 @@ class _Pattern:
                 # What ends the match may be a quote or the like, which is not the secret's.
                 secret_end = secret_start + len(text[secret_start:end].rstrip(_AROUND_SECRETS))
                 yield secret_start, secret_end, key
+
+    def _elements(self, text: bytes, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
+        """Return the strings of a list; of a very long one, those in its head."""
+        start, end, key = self._group(text, start, end) or (start, end, b"")
+        for found in _ELEMENT.finditer(text, start, end):
+            yield *found.span(1 if found.start(1) >= 0 else 2), key
 
     def _group(self, text: bytes, start: int, end: int) -> tuple[int, int, bytes] | None:
         found = self._capture.match(text, start, end)

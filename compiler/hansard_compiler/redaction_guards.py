@@ -48,15 +48,15 @@ _SPELLING_CHARS = 6
 
 # Characters a rule may need, escaped although no encoder we know of escapes them (but .NET's `+`
 # and Gson's `=`, which therefore cost their senders the closer look).
-HIDDEN = (
-    rb"\\u00(?:0[9aAdD]|2[0bBdDeEfF]|3[0-9aAdD]|4[0-9a-fA-F]|5[0-9a-fA-F]|6[1-9a-fA-F]|7[0-9aAeE])"
-)
+HIDDEN = rb"\\u00(?:0[9aAdD]|2[0bBcCdDeEfF]|3[0-9aAdD]|[45][0-9a-fA-F]|6[1-9a-fA-F]|7[0-9aAbBeE])"
 # Eight characters on the next line: of the shortest secret cut at its worst, `:` | `//:pwd@`, six
 # bytes are left, and a protobuf tag that reads as a line feed is rarely followed by as many.
 _IN_BASE64 = rb"(?:[A-Za-z0-9+_\-]|\\*/)"
 WRAPPED = _IN_BASE64 + rb"{40,}(?:(?:\\+[nr])+|[\r\n]+)(?:[ \t]|\\+t)*" + _IN_BASE64 + rb"{8}"
 # A key, then KeyValue.value (tag 0x12, length), then a text, array, map or bytes.
 _ATTRIBUTE_KEY = KEYWORD + rb"\x12[\x80-\xff]{0,4}[\x00-\x7f][\x0a\x2a\x32\x3a]"
+# An element of a list, or of a map's value, and a text or key in the one that follows it.
+_ELEMENT = KEYWORD + rb"\x0a[\x80-\xff]{0,4}[\x00-\x7f]\x0a"
 # No secret is shorter than twelve characters with the name it stands under.
 WIDE = rb"(?:[\t\n\r\x20-\x7e]\x00){11}[\t\n\r\x20-\x7e]"
 _ESCAPE_SHAPE: Shape = tuple(frozenset((byte,)) for byte in b"\\u00")
@@ -140,19 +140,19 @@ def guard_for(rules: tuple[Rule, ...]) -> Any:
     return pattern_set(
         (
             *(rule.guard for rule in rules),
-            *(_ATTRIBUTE_KEY, WIDE, HIDDEN, WRAPPED, _spellings(rules)),
+            *(_ATTRIBUTE_KEY, _ELEMENT, WIDE, HIDDEN, WRAPPED, _spellings(rules)),
         )
     )
 
 
 def suggests_base64(fired: Sequence[int], rules: tuple[Rule, ...]) -> bool:
     """Say whether patterns of the guard fired that only matter inside base64."""
-    return max(fired) >= len(rules) + 3
+    return max(fired) >= len(rules) + 4
 
 
 def suggests_wide(fired: Sequence[int], rules: tuple[Rule, ...]) -> bool:
     """Return whether bytes may hold UTF-16, by the patterns of the guard that fired."""
-    return len(rules) + 1 in fired
+    return len(rules) + 2 in fired
 
 
 @lru_cache(maxsize=8)

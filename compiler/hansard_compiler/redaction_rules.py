@@ -42,6 +42,7 @@ class Rule:
     guard: bytes
     shapes: tuple[Shape, ...]
     check: Check | None = None
+    is_list: bool = False  # the group is a list: each string in it may be a secret
 
 
 # --- The rules, most telling first: where two overlap, the first names the marker ---------------
@@ -61,10 +62,19 @@ _NAME_SHAPES = tuple(
 )
 # `credentials` has one letter more than the shape that stands for both.
 _NAME_SHAPES = (*_NAME_SHAPES, (*any_case(b"credentials"), _AFTER_NAME))
+_NAMES_SHAPES = tuple((*one[:-1], frozenset(b"sS"), _AFTER_NAME) for one in _NAME_SHAPES)
 
 # Between a name and its separator, and around it: quotes and white space, escaped to any depth.
 _GAP = rb"""(?:[\s"'`\\]|\\[nrt]|\\u00[0-9a-fA-F]{2})*"""
+_QUOTE = rb"""\\*(?:["'`]|u00(?:22|27|60))"""
 _VALUE = rb"[A-Za-z0-9_\-./+=~!@#$%^*:?|]"  # no `&`: it ends a value in a query string
+
+# A quoted value, the scheme of a header before it left out; `b` as Python writes bytes.
+_SCHEME = rb"(?:[A-Za-z\-]{3,20}[ \t]+)?"
+_SCHEME_AND_VALUE = (
+    rb"""[bB]?(?:["]""" + _SCHEME + rb"""((?:[^"\\\s\x00]|\\[^\s\x00]){8,})"|['`]"""
+    + _SCHEME + rb"""([^"'`\\\s\x00]{8,})['`])"""
+)  # fmt: skip
 
 SECRET_RULES: tuple[Rule, ...] = (
     Rule(
@@ -353,12 +363,43 @@ SECRET_RULES: tuple[Rule, ...] = (
         is_assigned_secret,
     ),
     Rule(
+        "curl-user",
+        "the password in `curl -u user:…`",
+        rb"""\bcurl\b[^\n\x00]*?[\s"',](?:-u|--user|-U|--proxy-user)(?:[ \t=]+|["']\s*,\s*)["']?"""
+        rb"""[^\s:"'\\\x00]*:([^\s"'\\<>`,\x00]{3,})""",
+        rb"""-(?:u|-user|U|-proxy-user)(?:[\s"'=,\\]|\\[nrt]|\\u00[0-9a-fA-F]{2})+[^\s:"'\\\x00]*:""",
+        literals(b"curl"),
+        is_password_in_url,
+    ),
+    Rule(
+        "header-pair",
+        'a value beside its name: `["x-api-key", "…"]`, `{"name": "x-api-key", "value": "…"}`',
+        rb"""["'`](?P<key>[A-Za-z0-9_.\-]*"""
+        + KEYWORD
+        + rb""")["'`]\s*(?:,\s*(?:["'`]value["'`]\s*:\s*)?|:\s*\{\s*["'`]value["'`]\s*:\s*)"""
+        + _SCHEME_AND_VALUE,
+        KEYWORD + _QUOTE + _GAP + rb"(?:,|:" + _GAP + rb"\{)",
+        _NAME_SHAPES,
+        is_assigned_secret,
+    ),
+    Rule(
+        "named-list",
+        'the values of a list under a telling name (`"api_keys": ["…", "…"]`)',
+        rb"(?P<key>[A-Za-z0-9_.\-]*"
+        + KEYWORD
+        + rb""")(?i:s)?["'`]?\s*(?:=>|[=:])\s*(\[[^\[\]{}]*)""",
+        KEYWORD + rb"(?i:s)?" + _GAP + rb"(?:[:=>\\]|u003[adeADE])+" + _GAP + rb"\[",
+        (*_NAME_SHAPES, *_NAMES_SHAPES),
+        is_assigned_secret,
+        is_list=True,
+    ),
+    Rule(
         "assignment",
         'values under a telling name (`api_key=…`, `"password": "…"`, `DB_SECRET: …`)',
         rb"(?P<key>[A-Za-z0-9_.\-]*"
         + KEYWORD
         + rb""")["'`]?\s*(?::=|=>|=|:|>)\s*"""
-        + rb"""(?:"((?:[^"\\\s\x00]|\\[^\s\x00]){8,})"|['`]([^"'`\\\s\x00]{8,})['`]|("""
+        + rb"""(?:"((?:[^"\\\s\x00]|\\[^\s\x00]){8,})"|[bBuU]?['`]([^"'`\\\s\x00]{8,})['`]|("""
         + _VALUE
         + rb"{8,})(?:[^("
         + _VALUE[1:]

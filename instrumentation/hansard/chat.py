@@ -29,11 +29,11 @@ from hansard.gating.errors import (
     DecisionRefused,
     GateError,
     MustAwait,
-    PendingResult,
     RunsFailed,
 )
 from hansard.gating.flow import Flow, Step, adrive, can_wait, drive, may_be_async
 from hansard.gating.gate import Gate, Tools
+from hansard.gating.interruption import may_have_run
 from hansard.gating.running import Executed, run, run_decided
 from hansard.gating.told import progress
 from hansard.gating.turns import Evaluation, Turn, evaluate, note_failure
@@ -337,8 +337,7 @@ class ChatGate:
 
     def _tell_failure(self, approval: Json, error: Exception) -> Flow[None]:
         """Tell how a call ended that did not return what it was to."""
-        is_unknown = isinstance(error, TimeoutError | PendingResult)
-        how = "may have run, nobody knows" if is_unknown else "failed"
+        how = "may have run, nobody knows" if may_have_run(error) else "failed"
         why = f"{type(error).__name__}: {safe_str(error)}"
         yield from self._say(f"{_line(approval)} {how}: {why}")
 

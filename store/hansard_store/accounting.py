@@ -85,7 +85,7 @@ class Work:
         step_id: str | None = None,
         time_ns: int | None = None,
     ) -> int:
-        """Append an event, and return its number."""
+        """Append an event, and return its number; one of a later time than now happened now."""
         if approval is not None:
             run_id, step_id = approval.run_id, approval.step_id
         span = step_id.partition("-")[2] if step_id else ""
@@ -98,7 +98,7 @@ class Work:
                 action=action,
                 source=self.source,
                 subject=subject,
-                time_ns=self.now_ns if time_ns is None else time_ns,
+                time_ns=self.now_ns if time_ns is None else min(time_ns, self.now_ns),
                 late=is_late,
                 approval_id=approval_id if approval is None else approval.key,
                 trace_id=bytes.fromhex(run_id) if run_id else None,

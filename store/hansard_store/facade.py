@@ -19,7 +19,7 @@ from hansard_compiler.retention import RetentionMode
 from hansard_store import approvals, deciding, proposal_checks, proposing, running
 from hansard_store.accounting import Refusal, Who, Work, new_id
 from hansard_store.approval_claims import lost_claims
-from hansard_store.approval_errors import ActionBlocked, ClaimRefused
+from hansard_store.approval_errors import ActionBlocked, BadProposal, ClaimRefused
 from hansard_store.approval_history import drafts_of, history_of
 from hansard_store.approval_records import (
     Action,
@@ -159,12 +159,19 @@ class Accountability(AuditDesk):
     ) -> list[Approval]:
         """Grant everything of a batch that still awaits this person's decision, or nothing of it.
 
-        `revisions`: the drafts that were looked at, by approval id; no others are granted.
+        `revisions`: the drafts that were looked at, by approval id; no others are granted. Raises
+        BadProposal where they name none, or one of another batch.
         """
 
         def do(work: Work) -> list[Approval]:
             granted, who = [], self._decider(by)
-            for approval_id in approvals.ids_of_batch(work.connection, batch_id):
+            of_batch = approvals.ids_of_batch(work.connection, batch_id)
+            if revisions is not None and (not revisions or set(revisions) - set(of_batch)):
+                raise BadProposal(
+                    "seen",
+                    "say which drafts of this batch you looked at: {approval_id: revision}",
+                )
+            for approval_id in of_batch:
                 found = approvals.get(work.connection, approval_id)
                 if deciding.settle(work, found).status is not Status.AWAITING:
                     continue

@@ -23,12 +23,15 @@ TOLD_TYPES: Final = (
 )
 RESERVED_ACTORS: Final = (Actor.SYSTEM, Actor.ME)
 _NAMES: Final = ("agent", "by", "tool")  # of whoever acts
+_AHEAD_S: Final = 300  # by which the clock of a program may be ahead
+MOST_AHEAD_NS: Final = _AHEAD_S * 1_000_000_000
 _OF_RUN: Final = ("run_id", "step_id")
 
 
 def note_event(desk: Accountability, told: Mapping[str, Any]) -> int:
     """Append an event and return its number; it is on disk then. Raises BadProposal."""
     _refuse_reserved(told)
+    _refuse_future(desk, told.get("time_ns"))
     match told.get("type"):
         case EventType.TOOL_CALLED:
             more = _given(told, "agent", "call_id", "effect", "approval_id", "time_ns", *_OF_RUN)
@@ -73,6 +76,15 @@ def _refuse_reserved(told: Mapping[str, Any]) -> None:
     for name in _NAMES:
         if is_own_name(_name(told, name)):
             raise BadProposal(name, reserved_text(_name(told, name)))
+
+
+def _refuse_future(desk: Accountability, time_ns: Any) -> None:
+    """Raise BadProposal for a time that no clock of another machine has yet."""
+    if isinstance(time_ns, int) and time_ns > desk.now_ns() + MOST_AHEAD_NS:
+        raise BadProposal(
+            "time_ns",
+            f"the event is dated over {_AHEAD_S} s later than now, by the clock here",
+        )
 
 
 def _given(told: Mapping[str, Any], *names: str) -> dict[str, Any]:

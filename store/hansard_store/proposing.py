@@ -100,7 +100,7 @@ def propose(
         ):
             raise ProposalKeyReused("this proposal key stands for another proposal")
         return Proposed(_requested_again(work, known, who), key)
-    replaced = _replace_pending(work, proposal)
+    replaced = _replace_pending(work, proposal, who)
     note = joined(note, proposal.told)
     made = _new(work, proposal, note, key=key, who=who)
     approval = approvals.add(work.connection, made)
@@ -426,16 +426,34 @@ def next_escalation(approvers: Sequence[Approver], asked: int, since_ns: int) ->
     return None if within_ns is None else since_ns + within_ns
 
 
-def _replace_pending(work: Work, proposal: Proposal) -> list[str]:
+def _replace_pending(work: Work, proposal: Proposal, who: Who) -> list[str]:
+    """End what the same requester has pending in the channel; nobody ends what another requested.
+
+    All requests without a credential are of one requester.
+    """
     if not proposal.one_per_channel or proposal.channel is None:
         return []
     pending = approvals.pending_of_channel(work.connection, proposal.channel)
     earlier = [approvals.get(work.connection, one) for one in pending]
     # What is proposed together stays together.
-    ended = [one for one in earlier if one.batch_id is None or one.batch_id != proposal.batch_id]
+    ended = [
+        one
+        for one in earlier
+        if (one.batch_id is None or one.batch_id != proposal.batch_id) and _is_of(one, who)
+    ]
+    proof = who.proof
+    cause = {"caused_by": who.text, "caused_by_principal": proof.get("principal")}
     for approval in ended:
-        end(work, approval, Status.REJECTED, who=SYSTEM, reason=SUPERSEDED)
+        end(work, approval, Status.REJECTED, who=SYSTEM, reason=SUPERSEDED, cause=cause)
     return [one.approval_id for one in ended]
+
+
+def _is_of(approval: Approval, who: Who) -> bool:
+    """Whether somebody is among the principals that requested an action."""
+    principal = who.principal
+    if principal is None or not principal.is_authenticated:
+        return not approval.requested_by
+    return any(is_same(one, principal.name) for one in approval.requested_by)
 
 
 def end(
@@ -445,8 +463,9 @@ def end(
     *,
     who: Who,
     reason: str | None,
+    cause: Mapping[str, Any] = {},
 ) -> Approval:
-    """Reject or expire a pending action."""
+    """Reject or expire a pending action; the event has who caused what Hansard does, in `cause`."""
     require(approval, status)
     changed = approvals.change(
         work.connection,
@@ -462,7 +481,7 @@ def end(
     is_expired = status is Status.EXPIRED
     type = EventType.ACTION_EXPIRED if is_expired else EventType.ACTION_REJECTED
     contents = [work.keeper.content("reason", reason)] if reason and not is_expired else []
-    work.tell_of(type, who, changed, contents=contents)
+    work.tell_of(type, who, changed, body=cause, contents=contents)
     return changed
 
 

@@ -195,6 +195,9 @@ def settle_outcome(
         raise BadProposal("note", "say how you know: what you looked at, and what was there")
     ref = None if result_ref is None else work.keeper.name("result_ref", result_ref)
     approval = unaltered(work, approval_id)
+    if approval.execution.state == "claimed":  # maybe its lease is over, and nobody has looked
+        recover(work)
+        approval = unaltered(work, approval.approval_id)
     require_other(work, approval, who)
     if refusal := refuse_not_asked(approval, who):
         return refusal

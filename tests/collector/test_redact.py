@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.common.v1.common_pb2 import (
+    AnyValue,
+    ArrayValue,
+    KeyValue,
+    KeyValueList,
+)
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.ingest import Signal
@@ -195,6 +200,42 @@ def test_an_argument_that_follows_a_telling_flag_is_a_secret() -> None:
     kept = [v.string_value for v in only_span(request).attributes[0].value.array_value.values]
     assert kept[2].startswith("‹redacted:assignment:")
     assert kept[:2] + kept[3:] == ["agent", "--api-key", "--verbose", "k3Jd92mXq7Lp04vTyy"]
+
+
+def pairs(**said: str) -> AnyValue:
+    values = [KeyValue(key=key, value=AnyValue(string_value=text)) for key, text in said.items()]
+    return AnyValue(kvlist_value=KeyValueList(values=values))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        array("x-api-key", OPAQUE, "accept", "*/*"),
+        array("Authorization", f"Token {OPAQUE}"),
+        AnyValue(array_value=ArrayValue(values=[array("x-api-key", OPAQUE), array("a", "b")])),
+        AnyValue(array_value=ArrayValue(values=[pairs(name="x-api-key", value=OPAQUE)])),
+        pairs(key="Authorization", value=f"Token {OPAQUE}"),
+    ],
+    ids=["flat", "scheme", "pairs", "name and value", "key and value"],
+)
+def test_headers_in_lists_lose_their_secrets(value: AnyValue) -> None:
+    request = spans(span())
+    only_span(request).attributes.add(key="headers", value=value)
+
+    REDACTED.apply(Signal.TRACES, request)
+
+    assert OPAQUE.encode() not in request.SerializeToString()
+
+
+def test_texts_that_follow_a_word_for_a_secret_stay() -> None:
+    said = ["What is my password", f"It is {OPAQUE}", "token", "settings.api_key_v2"]
+    request = spans(span())
+    attributes = only_span(request).attributes
+    attributes.add(key="said", value=array(*said))
+
+    REDACTED.apply(Signal.TRACES, request)
+
+    assert [one.string_value for one in attributes[-1].value.array_value.values] == said
 
 
 def test_fields_in_an_unusual_order_hide_nothing() -> None:

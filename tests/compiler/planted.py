@@ -173,6 +173,30 @@ SECRETS: dict[str, st.SearchStrategy[Planted]] = {
     "flag": _within(
         "flag", _random(), "run --api-key @@ --fast", "run --db-password '@@'", "x --auth-token\t@@"
     ),
+    "curl-user": _within(
+        "curl-user",
+        _random(),
+        "curl -u me:@@ https://x",
+        "curl -X POST --user 'me:@@' https://x",
+        '["curl", "-s", "-u", "me:@@"]',
+    ),
+    "header-pair": _within(
+        "header-pair",
+        _random(),
+        '[["x-api-key", "@@"], ["accept", "x"]]',
+        '[{"name": "x-api-key", "value": "@@"}]',
+        '[{"key":"Authorization","value":"Token @@"}]',
+        '["x-api-key","@@","accept","*/*"]',
+        "[(b'x-api-key', b'@@')]",
+        '{"api_key": {"value": "@@"}}',
+    ),
+    "named-list": _within(
+        "named-list",
+        _random(),
+        '{"api_keys": ["@@"]}',
+        '{"password":["a","@@","b"]}',
+        "tokens = ['@@']",
+    ),
     "assignment": _within(
         "assignment",
         _random(),
@@ -180,6 +204,7 @@ SECRETS: dict[str, st.SearchStrategy[Planted]] = {
         "api_key: @@",
         'password = "@@"',
         "{'client_secret': '@@'}",
+        "{b'x-api-key': b'@@'}",
         '{"access_token":"@@","n":1}',
         "<Password>@@</Password>",
         "aws_secret_access_key = @@",

@@ -52,6 +52,23 @@ def test_a_person_settles_what_nobody_knew_with_a_word_of_how_they_know(
     assert desk.verify().is_sound
 
 
+def test_an_outcome_is_unknown_once_the_lease_is_over_whoever_has_looked(
+    desk: Accountability, clock: Clock
+) -> None:
+    made = desk.propose(proposal()).approval.approval_id
+    desk.approve(made, by="ann")
+    desk.claim(made, lease_s=1)
+    with pytest.raises(OutcomeKnown):
+        desk.settle_outcome(made, "ran", by="bob", note=NOTE)
+    clock.advance(SECOND)
+
+    settled = desk.settle_outcome(made, "ran", by="bob", note=NOTE)
+
+    assert settled.execution.state == "done"
+    types = [one.type for one in desk.history(made)[-2:]]
+    assert types == ["action.unknown", "action.settled"]
+
+
 def test_only_approvers_settle_what_they_were_asked_about(
     desk: Accountability, clock: Clock
 ) -> None:

@@ -46,6 +46,8 @@ _CALLING: Final = (
     map, filter, itertools.starmap, itertools.takewhile, itertools.dropwhile,
     itertools.filterfalse, itertools.accumulate, itertools.groupby, type(iter(int, 1)),
 )  # fmt: skip
+# What a `tee` reads from stands in a type without a public name.
+_TEED: Final = tuple(map(type, gc.get_referents(itertools.tee([None])[0])))
 # What these are made of the collector of garbage knows; none of them runs code of the program.
 _ITERATORS: Final[tuple[type, ...]] = (
     zip, enumerate, reversed, itertools.chain, itertools.islice, itertools.zip_longest,
@@ -53,7 +55,7 @@ _ITERATORS: Final[tuple[type, ...]] = (
     itertools.combinations, itertools.permutations, itertools.combinations_with_replacement,
     type(iter([])), type(iter(())), type(iter({})), type(iter({}.values())), type(iter({}.items())),
     type(iter(set())), type(iter(deque())), type(reversed([])), type(itertools.tee(())[0]),
-    type({}.keys()), type({}.values()), type({}.items()),
+    type({}.keys()), type({}.values()), type({}.items()), *_TEED,
 )  # fmt: skip
 # What a call of a function with `@contextmanager` or `@asynccontextmanager` returns: these have no
 # public name. The generator stands in the attribute `gen`.

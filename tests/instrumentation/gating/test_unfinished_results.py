@@ -102,6 +102,7 @@ HOLDERS: dict[str, Callable[[Any], Any]] = {
     "namespace": lambda work: types.SimpleNamespace(work=work),
     "zip": lambda work: zip([work], [1], strict=True),
     "iterator": lambda work: iter([work]),
+    "tee": lambda work: itertools.tee([work])[0],
     "chain": lambda work: itertools.chain([1], [[work]]),
     "deep": lambda work: {"a": [({"b": (Job("c", [work]),)},)]},
     "late": lambda work: [*range(5_000), {"a": work}],
@@ -114,6 +115,7 @@ LAZY: dict[str, Callable[[], Any]] = {
     "filter": lambda: filter(RAN.append, ["filtered"]),
     "starmap": lambda: itertools.starmap(RAN.append, [("starred",)]),
     "future": Future,
+    "teed generator": lambda: itertools.tee(pieces())[1],
     "context manager": contextlib.contextmanager(pieces),
     "async context manager": contextlib.asynccontextmanager(apieces),
 }

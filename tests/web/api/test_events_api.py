@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -23,6 +25,22 @@ def note(api: TestClient, **told: Any) -> int:
     assert answer.status_code == 201, answer.text
     seq: int = answer.json()["seq"]
     return seq
+
+
+def test_an_event_does_not_happen_later_than_it_is_written(api: TestClient) -> None:
+    told = {"type": "tool.called", "tool": "find"}
+    ahead = time.time_ns() + 60_000_000_000
+
+    refused = api.post("/v1/events", json={**told, "time_ns": ahead + 3_600_000_000_000})
+    seq = note(api, **told, time_ns=ahead)
+
+    assert (refused.status_code, refused.json()["error"]["details"]) == (
+        400,
+        {"parameter": "time_ns"},
+    )
+    (found,) = api.get("/v1/events").json()["items"]
+    assert (found["seq"], found["late"]) == (seq, False)
+    assert found["time"] < datetime.fromtimestamp(ahead / 1e9, UTC).isoformat()
 
 
 @pytest.mark.covers("EV-02", "EV-03", "EV-06", "EV-07", "EV-08", "EV-09")

@@ -176,7 +176,8 @@ class Approve(_Body):
 
     model_config = ConfigDict(
         json_schema_extra=any_of(
-            {"properties": {"batch": {"const": False}}}, given(seen={"minProperties": 1})
+            both({"properties": {"batch": {"const": False}}}, left_out("seen")),
+            both(given(seen={"minProperties": 1}), left_out("arguments", "note", "revision")),
         )
     )
 

@@ -171,10 +171,12 @@ def approve(accounts: AccountsDep, approval_id: str, given: bodies.Approve) -> A
         batch_id = accounts.store.approval(approval_id).batch_id
         if batch_id is None:
             raise BadQueryError("batch", "this approval is of no batch")
-        if given.seen is None:  # its proposer may have added to it since
-            raise BadQueryError("seen", "say which drafts you looked at: {approval_id: revision}")
-        granted = accounts.store.approve_batch(batch_id, by=by, revisions=given.seen)
+        _refuse_of_one(given)
+        # Without them: its proposer may have added to it since.
+        granted = accounts.store.approve_batch(batch_id, by=by, revisions=given.seen or {})
         return Answer({"batch_id": batch_id, "items": [approval_json(one) for one in granted]})
+    if given.seen is not None:
+        raise BadQueryError("seen", "seen is of a batch: set `batch`, or give the `revision`")
     return _told(
         accounts,
         accounts.store.approve(
@@ -312,6 +314,15 @@ def undo(accounts: AccountsDep, approval_id: str, given: bodies.Undo) -> Answer:
     """Propose the action that undoes an executed one; it is approved like any other."""
     made = accounts.store.undo(approval_id, by=given.by or ME)
     return Answer(_proposed(made), status_code=HTTPStatus.CREATED)
+
+
+def _refuse_of_one(given: bodies.Approve) -> None:
+    """Raise BadQueryError where the approval of a batch says what is for one action alone."""
+    for name in ("arguments", "note", "revision"):
+        if getattr(given, name) is not None:
+            raise BadQueryError(
+                name, f"{name} is of one action: approve it alone, or the batch without {name}"
+            )
 
 
 def _told(accounts: Accounts, approval: Approval) -> Answer:

@@ -117,6 +117,8 @@ def _point(event: StoredEvent) -> Entry:
     said, quoted = _SAID[event.type]
     if event.type == EventType.ACTION_EXECUTED and body_of(event).get("ok") is False:
         said = "failed"
+    if cause := body_of(event).get("caused_by"):
+        said = f"ended it for a newer action of {person_of(str(cause))} in its channel"
     if "approvals" in body_of(event):
         said = f"{said}, {body_of(event)['approvals']} of {body_of(event)['approvals_required']}"
     if event.type == EventType.ACTION_SETTLED and body_of(event).get("outcome") != "ran":

@@ -196,6 +196,8 @@ def _approve_batch(desk: Accountability, approval_id: str, *, by: str, yes: bool
                     err=True,
                 )
         found = [one for one in found if one.revision == 1]
+    if not found:
+        return []
     return desk.approve_batch(
         batch_id, by=by, revisions={one.approval_id: one.revision for one in found}
     )

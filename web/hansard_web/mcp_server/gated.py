@@ -20,6 +20,7 @@ from hansard_compiler.calls import Json
 from hansard_web.mcp_server.asking import Api, Refused
 
 _CUT_OFF_S: Final = 5.0
+_NO_ANSWER: Final = frozenset({"unreachable", "no_json", "internal"})  # it may have run
 _KEY: Final = "Hansard-Proposal-Key"
 _CONFIRMATION: Final = re.compile(r"([0-9a-f]{32})\.([0-9a-f]{32})")
 _HOW: Final = (
@@ -118,9 +119,8 @@ async def _run(api: Api, path: str, key: dict[str, str], action: Action, approva
         answer = await action.work({**approval, "claim_id": claim["claim_id"]})
     except Refused as refused:
         error = f"{refused.code}: {refused}"[:2_000]
-        await api.post(
-            f"{path}/result", {"claim_id": claim["claim_id"], "ok": False, "error": error}
-        )
+        ok = None if refused.code in _NO_ANSWER else False
+        await api.post(f"{path}/result", {"claim_id": claim["claim_id"], "ok": ok, "error": error})
         raise
     except (Exception, anyio.get_cancelled_exc_class()) as error:
         # Cut off: what it had done by then nobody knows. Without this the lease says so, later.
