@@ -120,6 +120,11 @@ class AuditDesk:
         with self._reading() as connection:
             return self._log(connection).read(wanted, before=before, limit=limit)
 
+    def count_events(self, wanted: EventFilter, *, at_most: int) -> int:
+        """Return how many events meet a filter; counting ends at `at_most`."""
+        with self._reading() as connection:
+            return self._log(connection).count(wanted, at_most=at_most)
+
     def head(self) -> Head:
         """Return the end of the audit log's chain."""
         with self._reading() as connection:

@@ -185,6 +185,10 @@ class EventLog(Protocol):
         """Return events, the newest first, those below a number."""
         ...
 
+    def count(self, wanted: EventFilter, *, at_most: int) -> int:
+        """Return how many events meet a filter; counting ends at `at_most`."""
+        ...
+
     def walk(self, *, after: int = 0) -> Iterator[StoredEvent]:
         """Yield events in their order."""
         ...

@@ -124,6 +124,14 @@ def read_events(
     return _with_contents(connection, connection.execute(sql, bindings).fetchall())
 
 
+def count_events(connection: apsw.Connection, wanted: EventFilter, *, at_most: int) -> int:
+    """Return how many events meet a filter; counting ends at `at_most`."""
+    sql, given = events_query(wanted)
+    bindings = {**given, "before": _ABOVE_ALL, "limit": at_most}
+    found: int = connection.execute(f"SELECT count(*) FROM ({sql})", bindings).get
+    return found
+
+
 def events_query(wanted: EventFilter) -> tuple[str, dict[str, Any]]:
     """Return the statement of a list of events, and what it is filtered by."""
     given = _given(wanted)
@@ -207,6 +215,9 @@ class SqliteEventLog:
         self, wanted: EventFilter = _ALL, *, before: int | None = None, limit: int = 50
     ) -> Sequence[StoredEvent]:
         return read_events(self._connection, wanted, before=before, limit=limit)
+
+    def count(self, wanted: EventFilter, *, at_most: int) -> int:
+        return count_events(self._connection, wanted, at_most=at_most)
 
     def walk(self, *, after: int = 0) -> Iterator[StoredEvent]:
         return walk_events(self._connection, after=after)

@@ -21,6 +21,7 @@ def event_filter(
     until: str | None,
     type: str | None,
     actor: str | None,
+    with_seals: bool = False,
     **told: str | None,
 ) -> EventFilter:
     """Return a filter; an empty value means that it was not given. Raises BadQueryError."""
@@ -32,6 +33,7 @@ def event_filter(
         trace_id=find_run(run) if run else None,
         since_ns=since_ns,
         until_ns=until_ns,
+        with_seals=with_seals,
         **{name: value or None for name, value in told.items()},  # type: ignore[arg-type]  # texts
     )
 

@@ -46,6 +46,9 @@ def read_event_filter(
     run: Annotated[str | None, Query(description="id of a run, or its beginning")] = None,
     since: Annotated[TimeText | None, Query(description="at or after: RFC 3339 or ns")] = None,
     until: Annotated[TimeText | None, Query(description="before: RFC 3339 or ns")] = None,
+    seals: Annotated[
+        bool, Query(description="seals as well, which are left out unless asked for by type")
+    ] = False,
 ) -> EventFilter:
     """Return the filter of a list of events; an empty value means that it was not given."""
     return event_filter(
@@ -61,6 +64,7 @@ def read_event_filter(
         action=action,
         source=source,
         subject=subject,
+        with_seals=seals,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
@@ -34,8 +34,9 @@ router = APIRouter()
 _ROWS: Final = 100
 _LONGEST: Final = 200
 _FIELDS: Final = (
-    "type", "actor", "who", "action", "subject", "approval", "run", "since", "until",
+    "type", "actor", "who", "action", "subject", "approval", "run", "since", "until", "seals",
 )  # fmt: skip
+_MOST_SEALS: Final = 10_000  # that are counted for a page
 _PILLS: Final = (
     ("approved", "action.approved"),
     ("rejected", "action.rejected"),
@@ -58,6 +59,17 @@ class EventsPage:
     pills: tuple[tuple[str, str, bool], ...]  # label, address, is it on
     verify_href: str
     export_href: str
+    seals: Seals
+
+
+@dataclass(frozen=True, slots=True)
+class Seals:
+    """Sealing events that meet the filter and are not listed: every few seconds there is one."""
+
+    count: int  # 0 where they are listed, or none is left out
+    is_more: bool  # counting ended there
+    show_href: str
+    hide_href: str | None  # where they are listed because a reader wanted them
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,25 +96,28 @@ def events(
     query = request.query_params
     wanted = {name: query.get(name, "").strip()[:_LONGEST] for name in _FIELDS}
     given = {name: value for name, value in wanted.items() if value}
-    found, problem = _found(site, accounts.store, given, before=_before(query.get("before", "")))
+    found, seals, problem = _found(
+        site, accounts.store, given, before=_before(query.get("before", ""))
+    )
     chain = read_chain(_chains(request), site.readers, accounts.store, verify=bool(verify))
     page = EventsPage(
         wanted=wanted,
         rows=_rows(site, found),
         chain=chain,
         problem=problem,
-        is_asked=bool(given),
+        is_asked=bool(given.keys() - {"seals"}),
         more_href=_address({**given, "before": str(found[-1].seq)})
         if len(found) == _ROWS
         else None,
         types=tuple(EventType),
         actors=tuple(Actor),
         pills=(
-            ("all", "/events", not given),
+            ("all", "/events", not given.keys() - {"seals"}),
             *((label, _address({"type": type}), given == {"type": type}) for label, type in _PILLS),
         ),
         verify_href=_address({**given, "verify": "1"}),
         export_href=f"/v1/events?{urlencode({**given, 'limit': '500'})}",
+        seals=seals,
     )
     return site.renderer.page(request, "events.html", here="events", page=page)
 
@@ -129,7 +144,7 @@ class ChainPart:
 @router.get("/events/{seq}")
 def event(request: Request, site: SiteDep, accounts: AccountsDep, seq: str) -> Response:
     number = int(seq) if seq.isascii() and seq.isdecimal() and len(seq) < 19 else 0
-    found = accounts.store.events(before=number + 1, limit=1)
+    found = accounts.store.events(EventFilter(with_seals=True), before=number + 1, limit=1)
     if not found or found[0].seq != number:
         raise NotFoundError("event", seq)
     page = _event_page(site, found[0], last_seq=accounts.store.head().seq)
@@ -138,12 +153,28 @@ def event(request: Request, site: SiteDep, accounts: AccountsDep, seq: str) -> R
 
 def _found(
     site: Site, store: Accountability, given: Mapping[str, str], *, before: int | None
-) -> tuple[list[StoredEvent], str]:
+) -> tuple[list[StoredEvent], Seals, str]:
     try:
         wanted = _filter(site, store, given)
     except (NotFoundError, AmbiguousIdError, BadQueryError) as error:
-        return [], str(error)
-    return list(store.events(wanted, before=before, limit=_ROWS)), ""
+        return [], Seals(0, is_more=False, show_href="", hide_href=None), str(error)
+    found = list(store.events(wanted, before=before, limit=_ROWS))
+    return found, _seals(store, wanted, given), ""
+
+
+def _seals(store: Accountability, wanted: EventFilter, given: Mapping[str, str]) -> Seals:
+    """Return how many seals a list leaves out: their numbers are missing in it."""
+    hidden = 0
+    if wanted.type is None and not wanted.with_seals:
+        only = replace(wanted, type=EventType.RECORD_SEALED)
+        hidden = store.count_events(only, at_most=_MOST_SEALS + 1)
+    without = {name: value for name, value in given.items() if name != "seals"}
+    return Seals(
+        count=min(hidden, _MOST_SEALS),
+        is_more=hidden > _MOST_SEALS,
+        show_href=_address({**given, "seals": "1"}),
+        hide_href=_address(without) if wanted.with_seals else None,
+    )
 
 
 def _filter(site: Site, store: Accountability, given: Mapping[str, str]) -> EventFilter:
@@ -157,6 +188,7 @@ def _filter(site: Site, store: Accountability, given: Mapping[str, str]) -> Even
         trace_id=bytes.fromhex(run_id_of(site, given["run"])) if "run" in given else None,
         since_ns=since_ns,
         until_ns=until_ns,
+        with_seals="seals" in given,
     )
 
 
