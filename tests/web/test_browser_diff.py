@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+import hansard_web
+from hansard_store.facade import Accountability
+from tests.web.approvals import ask
 from tests.web.comparisons import LEFT, RIGHT, TALK, World, step
 from tests.web.conftest import Served
 
@@ -95,3 +99,31 @@ def test_a_saved_file_opens_offline_without_script(
         assert said == []
     finally:
         context.close()
+
+
+LINED = """() => [...document.querySelectorAll('.wdiff :is(ins, del), .draft-change :is(ins, del)')].map(one => {
+  const style = getComputedStyle(one);
+  return [one.tagName, style.textDecorationLine, style.borderTopStyle, style.borderLeftStyle];
+})"""
+FRAMED = {("INS", "none", "solid", "solid"), ("DEL", "none", "dashed", "dashed")}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_line_of_a_word_diff_hides_what_code_is_written_with(
+    page: Page, served: Served, scheme: Literal["light", "dark"]
+) -> None:
+    store = Accountability(served.app.state.site.folder, source="api")
+    asked = ask(store, arguments={"amount": "-0.0035", "name": scheme})
+    store.revise(asked.approval_id, note="Once.", by="Noor")
+    store.repropose(asked.approval_id, {"amount": "round_cents(x)", "name": scheme})
+    page.emulate_media(color_scheme=scheme, media="print" if scheme == "light" else "screen")
+
+    for address in (f"/approvals/{asked.approval_id}", f"/diff/{LEFT}/{RIGHT}"):
+        page.goto(f"{served.url}{address}")
+        found = {tuple(one) for one in page.evaluate(LINED)}
+        assert found == FRAMED, address
+
+
+def test_no_stylesheet_strikes_recorded_text_through() -> None:
+    css = Path(hansard_web.__file__).with_name("static") / "css"
+    assert [one.name for one in css.glob("*.css") if "line-through" in one.read_text()] == []

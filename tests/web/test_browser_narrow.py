@@ -9,7 +9,13 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from hansard_collector.pipeline import Pipeline
+from hansard_compiler.redaction import Redactor
+from hansard_compiler.retention import RetentionMode
+from hansard_store.facade import Accountability
+from hansard_store.transcripts import SqliteTranscripts
+from tests.instrumentation.transcript_maker import assistant, say, user
 from tests.signing import session_of
+from tests.web.approvals import DEAL, ask
 from tests.web.conftest import Served
 from tests.web.makers import RunMaker
 from tests.web.traces import Trace, said
@@ -117,7 +123,8 @@ def test_the_table_follows_the_facets_of_a_phone(phone: Page, runs: RunMaker) ->
 def test_a_message_s_headings_stand_below_those_of_the_page(page: Page, pipeline: Pipeline) -> None:
     trace = Trace(RUN)
     trace.agent(1)
-    trace.chat(2, 1, [said("user", "# Title\n\n## Part")], said("assistant", "# Answer"))
+    trace.chat(2, 1, [said("user", "What?")], said("assistant", "# Title\n\n## Part"))
+    trace.chat(3, 1, [said("user", "And?")], said("assistant", "# Answer"))
     trace.send(pipeline)
 
     page.goto(f"/runs/{RUN}?view=conversation")
@@ -129,3 +136,103 @@ def test_a_message_s_headings_stand_below_those_of_the_page(page: Page, pipeline
     expect(page.locator("h1")).to_have_count(1)
     assert len(below) == 3, levels
     assert min(below) > "H1", levels
+
+
+# Links to what a row is about that are too narrow to be read or hit.
+THIN = """() => [...document.querySelectorAll('main .rowlink, main .hits-head a')].flatMap(link => {
+  const box = (link.closest('td, th') ?? link).getBoundingClientRect();
+  return box.width < 80 ? [`${link.innerText}: ${box.width}`] : [];
+})"""
+# Texts that nothing cuts and that stand out of the window.
+RUN_OFF = """() => [...document.querySelectorAll('main :is(h1, h2, p, b, a, span)')].flatMap(one => {
+  const box = one.getBoundingClientRect();
+  const clips = one.closest('.cut, h2') ?? document.body;
+  const right = Math.min(box.right, clips.getBoundingClientRect().right);
+  return box.width && right > innerWidth + 1 ? [one.innerText.slice(0, 60)] : [];
+})"""
+
+
+def fill(served: Served, pipeline: Pipeline) -> None:
+    """One of everything that has a list: a failed run with long words, events, a transcript."""
+    folder = served.app.state.site.folder
+    long_names(pipeline)
+    trace = Trace("e" * 32)
+    trace.agent(1, name=LONG, failed=f"needle {'/very/long/path' * 20}")
+    trace.chat(2, 1, [said("user", "needle")], None, failed="needle " + "z" * 300)
+    trace.send(pipeline)
+    store = Accountability(folder, source="api")
+    ask(store)
+    store.tool_called("get_quote", {"id": 1}, agent="mender")
+    transcripts = SqliteTranscripts(
+        folder, RetentionMode.REDACTED_PAYLOADS, Redactor(folder.key())
+    )
+    made = transcripts.ensure("support-42").id
+    say(transcripts, made, user("I am Ada. Fix it."), assistant("Done."))
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["/", "/conversations", "/transcripts", "/events", "/receipts", "/tasks", "/memory",
+     "/usage", "/health", "/search?q=needle"],
+)  # fmt: skip
+def test_every_list_of_a_phone_shows_what_its_rows_are_of(
+    phone: Page, served: Served, pipeline: Pipeline, address: str
+) -> None:
+    fill(served, pipeline)
+    phone.goto(address)
+
+    assert phone.evaluate(SIDEWAYS) <= 1
+    assert phone.evaluate(THIN) == []
+
+
+@pytest.mark.parametrize("width", [PHONE, 1440])
+def test_hits_of_long_words_stay_in_the_window(
+    page: Page, served: Served, pipeline: Pipeline, width: int
+) -> None:
+    fill(served, pipeline)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto("/search?q=needle")
+
+    expect(page.locator(".hit")).not_to_have_count(0)
+    assert page.evaluate(SIDEWAYS) <= 1
+    assert page.evaluate(RUN_OFF) == []
+
+
+def test_an_approval_on_a_phone_shows_its_arguments_first(
+    phone: Page, served: Served, pipeline: Pipeline
+) -> None:
+    store = Accountability(served.app.state.site.folder, source="api")
+    for number in range(4):
+        asked = ask(store, arguments={**DEAL, "amount": number}, description="Open a deal. " * 40)
+
+    for address in (f"/approvals/{asked.approval_id}", "/approvals"):
+        phone.goto(address)
+        values = phone.locator(".arg-text")
+        bar = phone.locator(".ask-bar").bounding_box()
+        assert bar
+        tops = {box["y"] for one in phone.locator(".ask-actions > *").all() if (box := one.bounding_box())}
+        assert len(tops) == 1
+        for at in (0, 1):
+            value = values.nth(at).bounding_box()
+            assert value
+            assert value["y"] + value["height"] <= bar["y"]
+        expect(phone.locator(".inbox-item").first).not_to_be_in_viewport()
+        phone.get_by_role("link", name="All approvals").click()
+        expect(phone.locator(".inbox-item").first).to_be_in_viewport()
+
+
+def test_an_event_on_a_phone_says_what_it_is_and_breaks_no_word(
+    phone: Page, served: Served, pipeline: Pipeline
+) -> None:
+    fill(served, pipeline)
+    phone.goto("/events")
+
+    row = phone.locator(".evs tbody tr", has_text="tool.called")
+    expect(row.locator(".ev-say")).to_have_text("get_quote")
+    expect(row.locator(".ev-say")).to_be_visible()
+    row.get_by_role("link", name="tool.called").click()
+    heading = phone.locator("h1")
+    expect(heading).to_have_text("tool.called")
+    box = heading.bounding_box()
+    assert box
+    assert box["height"] < 40

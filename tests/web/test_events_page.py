@@ -152,3 +152,58 @@ def test_an_event_of_memory_leads_to_the_record(client: TestClient, runs: RunMak
     hrefs = [one["href"] for one in read(client, "/events/1").one("main").all("a")]
 
     assert f"/memory/{memory_id}" in hrefs
+
+
+def test_a_list_says_how_many_seals_it_leaves_out_and_shows_them(client: TestClient) -> None:
+    fill(client)
+    store = store_of(client)
+    store.seal()
+    ask(store, arguments={"title": "Other"})
+    store.seal()
+    last = store.head().seq
+
+    page = read(client, "/events").one("main")
+
+    listed = [int(one["href"].rpartition("/")[2]) for one in page.all("a", class_="rowlink")]
+    seals = page.one("p", id="seals")
+    assert seals.text.startswith("2 sealing events (record.sealed) are not listed")
+    assert len(listed) + 2 == last
+    shown = read(client, seals.one("a")["href"]).one("main")
+    assert len(shown.all("a", class_="rowlink")) == last
+    assert shown.one("p", id="seals").one("a")["href"] == "/events"
+    assert "2 sealing events" in read(client, "/events?actor=system").one("p", id="seals").text
+    assert not read(client, "/events?type=record.sealed").all("p", id="seals")
+    assert not read(client, "/events?type=action.created").all("p", id="seals")
+
+
+def test_every_number_up_to_the_head_has_a_page(client: TestClient) -> None:
+    fill(client)
+    store = store_of(client)
+    store.seal()
+
+    for number in range(1, store.head().seq + 1):
+        read(client, f"/events/{number}")
+    assert "record.sealed" in read(client, f"/events/{store.head().seq}").one("h1").text
+
+
+def test_a_store_with_nothing_but_a_seal_does_not_say_that_nothing_is_on_record(
+    client: TestClient, runs: RunMaker
+) -> None:
+    runs.run("fix")
+    store_of(client).seal()
+
+    page = read(client, "/events").one("main")
+
+    assert page.one("h2").text == "Nothing but seals is on record yet"
+    assert page.one("p", id="seals").text.startswith("1 sealing event (record.sealed) is not listed")
+
+
+def test_the_api_lists_seals_where_it_is_asked_to(client: TestClient) -> None:
+    fill(client)
+    store = store_of(client)
+    store.seal()
+
+    answer = client.get("/v1/events?seals=1").json()["items"]
+
+    assert [one["seq"] for one in answer] == list(range(store.head().seq, 0, -1))
+    assert len(client.get("/v1/events").json()["items"]) == len(answer) - 1

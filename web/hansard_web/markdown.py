@@ -1,4 +1,4 @@
-"""Markdown of recorded messages as safe HTML. Recorded text is hostile: see `to_html`.
+"""Recorded messages as they were said, or their markdown as safe HTML. Recorded text is hostile.
 
 Parser and sanitiser come with the first message: 3 MB that a server which only receives is spared.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -42,6 +42,15 @@ def to_html(text: str) -> Markup | None:
         link_rel="noopener noreferrer nofollow",
     )
     return Markup(clean)
+
+
+def verbatim(text: str) -> Markup:
+    """Return a text for the inside of a `<pre>` so that a browser has exactly its characters.
+
+    HTML drops a first line break of a `<pre>` and reads carriage returns as line breaks: one is
+    put in front, the others are written as references.
+    """
+    return Markup("\n") + Markup(str(escape(text)).replace("\r", "&#13;"))
 
 
 @cache

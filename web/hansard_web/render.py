@@ -22,12 +22,14 @@ from hansard_web import format as figures
 from hansard_web.approving.waiting import Badge, read_badge
 from hansard_web.assets import Assets, package_assets
 from hansard_web.config import default_data_folder
-from hansard_web.markdown import to_html
+from hansard_web.markdown import to_html, verbatim
 from hansard_web.principals.requests import principal_of
 from hansard_web.template_cache import TemplateCache
 
 THEMES: Final = ("system", "light", "dark")
 THEME_COOKIE: Final = "hansard_theme"
+MESSAGES: Final = ("markdown", "plain")  # what answers of models are shown as
+MESSAGES_COOKIE: Final = "hansard_messages"
 _MODULE: Final = Markup('<script type="module" src="{}" integrity="{}"></script>')
 _SCRIPT: Final = Markup('<script src="{}" integrity="{}"></script>')
 _TEMPLATES: Final = Path(__file__).with_name("templates")
@@ -72,6 +74,7 @@ class Shell:
     may_decide: bool = True  # whether the reader's token may say something in a person's name
     principal: str = ""  # the name that decisions of this reader are kept under; "" for none
     is_open: bool = False  # anyone may decide, as the setting `decide` says
+    messages: str = "markdown"  # one of MESSAGES
     keeps_text: bool = True  # whether what a person writes is kept
     data: Path | None = None  # the folder that commands need to be given; None for the default
 
@@ -114,6 +117,7 @@ def make_environment(assets: Assets) -> Environment:
         shorten=figures.shorten,
         status_word=figures.status_word,
         tokens=figures.tokens,
+        verbatim=verbatim,
     )
     environment.globals.update(
         asset=assets.url,
@@ -206,11 +210,13 @@ def _folder_for_commands(folder: Path) -> Path | None:
 def shell_of(request: Request) -> Shell:
     """Return the shell for a request: its theme, its address, its form token."""
     theme = request.cookies.get(THEME_COOKIE, "system")
+    messages = request.cookies.get(MESSAGES_COOKIE, "")
     query = f"?{request.url.query}" if request.url.query else ""
     principal = principal_of(request)
     site = request.app.state.site
     return Shell(
         theme=theme if theme in THEMES else "system",
+        messages=messages if messages in MESSAGES else MESSAGES[0],
         here=request.url.path + query,
         csrf=getattr(request.state, "csrf", ""),
         signed_in=getattr(request.state, "signed_in", False),

@@ -35,7 +35,7 @@ WHO = {
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """A text, as markdown where it may be; `rest_href` leads to all of a text that is cut."""
+    """A text; `rest_href` leads to all of one that is cut. Of kind text it can be read as markdown."""
 
     text: str
     characters: int
@@ -46,6 +46,7 @@ class TextBlock:
 @dataclass(frozen=True, slots=True)
 class JsonBlock:
     tree: JsonNode
+    source: TextBlock | None = None  # the text as it was recorded, where it was one
     kind: Literal["json"] = "json"
 
 
@@ -88,6 +89,18 @@ class ShownMessage:
     facts: tuple[str, ...] = ()
     is_folded: bool = False
     peek: str = ""  # what a folded message begins with
+
+    @property
+    def has_text(self) -> bool:
+        """Whether there is a text that can be read as markdown."""
+        return any(block.kind == "text" for block in self.blocks)
+
+    @property
+    def is_markdown(self) -> bool:
+        """Whether its texts are taken for markdown: models write it; what they are sent, people
+        and programs wrote as it stands.
+        """
+        return self.role == "assistant"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +204,8 @@ def value_block(value: Any, *, rest: str | None) -> Block:
     """Return any recorded value: a tree where it is JSON, else a plain text."""
     found = parsed(value)
     if isinstance(found, Mapping | list | tuple):
-        return JsonBlock(json_tree(found))
+        source = text_block(value, rest=rest) if isinstance(value, str) else None
+        return JsonBlock(json_tree(found), source)
     text = found if isinstance(found, str) else json_tree(found).text
     return replace(text_block(text, rest=rest), kind="plain")
 

@@ -1,4 +1,4 @@
-"""The choice of a theme, kept in a cookie so that the server can write it into the page."""
+"""What a reader chose of the pages' look, kept in cookies so that the server can write it into them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from starlette.responses import RedirectResponse
 
 from hansard_web.addresses import way_back
 from hansard_web.forms import OwnForm
-from hansard_web.render import THEME_COOKIE
-from hansard_web.site import SiteDep
+from hansard_web.render import MESSAGES_COOKIE, THEME_COOKIE
+from hansard_web.site import Site, SiteDep
 
 router = APIRouter()
 _A_YEAR_S = 365 * 86_400
@@ -23,10 +23,24 @@ def choose_theme(
     theme: Annotated[Literal["system", "light", "dark"], Form()],
     next: Annotated[str, Form()] = "/",
 ) -> RedirectResponse:
+    return _chosen(site, THEME_COOKIE, theme, next)
+
+
+@router.post("/messages", dependencies=[OwnForm])
+def choose_messages(
+    site: SiteDep,
+    messages: Annotated[Literal["markdown", "plain"], Form()],
+    next: Annotated[str, Form()] = "/",
+) -> RedirectResponse:
+    """Choose what answers of models are shown as, on every page, until it is chosen again."""
+    return _chosen(site, MESSAGES_COOKIE, messages, next)
+
+
+def _chosen(site: Site, cookie: str, value: str, next: str) -> RedirectResponse:
     answer = RedirectResponse(way_back(next), HTTPStatus.SEE_OTHER)
     answer.set_cookie(
-        THEME_COOKIE,
-        theme,
+        cookie,
+        value,
         max_age=_A_YEAR_S,
         secure=site.settings.secure_cookies,
         httponly=True,

@@ -195,7 +195,7 @@ def _window(start: int, rows: Sequence[Row], head: int) -> str:
     last = rows[-1].position
     if (start, last) == (0, head):
         return plural(head + 1, "message")
-    return f"{count(start)} to {count(last)} of {plural(head + 1, 'message')}"
+    return f"{count(start + 1)} to {count(last + 1)} of {plural(head + 1, 'message')}"
 
 
 def _links(address: _Address, fold: Fold | None, start: int, head: int) -> dict[str, str | None]:
@@ -271,7 +271,7 @@ def _entry(one: StoredMessage | UndecodableMessage, address: _Address, mark: Mar
     body = one.body if address.raw else veiled(one.body, mark)
     rest = f"/transcripts/{one.log}/messages/{one.position}{'?raw=1' if address.raw else ''}"
     return Entry(
-        shown=_shown(body, str(one.position), rest),
+        shown=_shown(body, str(one.position + 1), rest),
         position=one.position,
         clips=() if mark and not address.raw else tuple(one.clips),
         mark=mark,

@@ -90,7 +90,7 @@ document.addEventListener("click", (event) => {
   const row = event.target instanceof Element && event.target.closest("#rows > [role=row]");
   if (!link) {
     const said = event.target instanceof Element && event.target.closest("article[data-step-row]");
-    if (said && !event.target.closest("button, summary") && !getSelection().toString()) return void selectKey(said.dataset.stepRow);
+    if (said && !event.target.closest("button, summary, label") && !getSelection().toString()) return void selectKey(said.dataset.stepRow);
     if (row && !row.classList.contains("is-group")) select(current(row.querySelector(".tg-title").href, ["tab"]));
     return;
   }

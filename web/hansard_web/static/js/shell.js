@@ -5,12 +5,14 @@ const RETRY_MS = 2000;
 const LOOK_EVERY_MS = 5000;
 
 document.addEventListener("click", (event) => {
-  const button = event.target instanceof Element && event.target.closest("[data-copy]");
+  const button = event.target instanceof Element && event.target.closest("[data-copy], [data-copy-message]");
   if (!button) return;
   const source = button.dataset.copy
     ? document.getElementById(button.dataset.copy)
     : button.parentElement.querySelector("pre");
-  const text = source.dataset.copyText ?? source.textContent;
+  // Of a message what was said is copied, however it is shown.
+  const said = "copyMessage" in button.dataset && button.closest(".msg").querySelectorAll(".msg-source");
+  const text = said ? [...said].map((one) => one.textContent).join("\n\n") : (source.dataset.copyText ?? source.textContent);
   copy(text).then((isDone) => {
     if (!isDone) return;
     const icon = button.querySelector("use");
@@ -32,6 +34,19 @@ const showCut = ({ target, clientX, clientY }) => {
   } else if (found && !found.closest("[title]")) found.title = found.innerText.trim();
 };
 for (const name of ["pointerover", "pointermove"]) document.addEventListener(name, showCut, { passive: true });
+
+// What answers are shown as: at once for what is on the page, and remembered for all others.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (!form.matches("[data-messages]") || !event.submitter) return;
+  event.preventDefault();
+  const { value } = event.submitter;
+  for (const button of document.querySelectorAll("[data-messages] button")) button.ariaPressed = button.value === value;
+  for (const box of document.querySelectorAll(".msg-as input"))
+    box.checked = value === "markdown" && box.closest(".msg").dataset.speaker === "assistant";
+  fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form, event.submitter)), redirect: "manual" })
+    .catch(() => toast("Hansard does not answer: the choice holds on this page only."));
+});
 
 const isStream = (target) => target instanceof Element && target.hasAttribute("hx-sse:connect");
 
