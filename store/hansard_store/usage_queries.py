@@ -64,6 +64,13 @@ WHERE call.run = :run AND call.counted = 1 AND span.end_ns IS NOT NULL
   AND NOT span.flags & {int(SpanFlag.ERROR)}
   AND NOT EXISTS (SELECT 1 FROM usage_sum WHERE usage_sum.run = :run AND usage_sum.counted = 1)
 """
+_UNPRICED = """
+SELECT count(*)
+FROM run INDEXED BY run_started CROSS JOIN call ON call.run = run.id
+WHERE run.started_ns >= :since AND run.started_ns < :until
+  AND call.counted = 1 AND call.cost_usd_nano IS NULL
+  AND NOT EXISTS (SELECT 1 FROM usage_sum WHERE usage_sum.run = run.id AND usage_sum.counted = 1)
+"""
 _QUERIES = {
     "day": _BY_RUN.format(
         key=f"date((run.started_ns + :offset) / {_DAY_NS} * 86400, 'unixepoch')",
@@ -108,6 +115,14 @@ def list_usage(
         raise BadQueryError("by", f"usage by {by!r} is not known; known are {known}")
     wanted = {"since": since_ns, "until": until_ns, "offset": day_offset_ns, "limit": limit}
     return [_row(row) for row in connection.execute(_QUERIES[by], wanted)]
+
+
+def count_unpriced(
+    connection: apsw.Connection, *, since_ns: int = 0, until_ns: int = _MAX_NS
+) -> int:
+    """Return how many counted calls of the runs of a window have no cost: sums are without them."""
+    found: int = connection.execute(_UNPRICED, {"since": since_ns, "until": until_ns}).get
+    return found
 
 
 def run_usage(connection: apsw.Connection, run: int) -> list[UsageRow]:

@@ -101,7 +101,7 @@ def test_a_saved_file_opens_offline_without_script(
         context.close()
 
 
-LINED = """() => [...document.querySelectorAll('.wdiff :is(ins, del), .draft-change :is(ins, del)')].map(one => {
+LINED = """() => [...document.querySelectorAll('.wdiff :is(ins, del)')].map(one => {
   const style = getComputedStyle(one);
   return [one.tagName, style.textDecorationLine, style.borderTopStyle, style.borderLeftStyle];
 })"""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -13,7 +12,8 @@ from tests.web.conftest import Served
 from tests.web.traces import Trace, said
 
 RUN = "d" * 32
-PROMPT = "\nRead __init__.py and *keep* it:\n\n    def f():\n        return -1\n* not a list\n1) nor this"
+CODE = "    def f():\n        return -1"
+PROMPT = f"\nRead __init__.py and *keep* it:\n\n{CODE}\n* not a list\n1) nor this"
 RULES = "# Rules\nNever touch __main__.py"
 ANSWER = "Done: **bold** and `code`.\n\n- one\n- two"
 
@@ -29,9 +29,8 @@ def conversation(pipeline: Pipeline) -> str:
 
 
 @pytest.fixture(autouse=True)
-def clipboard(page: Page, served: Served) -> Iterator[None]:
+def clipboard(page: Page, served: Served) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=served.url)
-    yield
 
 
 def message(page: Page, speaker: str) -> Locator:

@@ -144,7 +144,7 @@ THIN = """() => [...document.querySelectorAll('main .rowlink, main .hits-head a'
   return box.width < 80 ? [`${link.innerText}: ${box.width}`] : [];
 })"""
 # Texts that nothing cuts and that stand out of the window.
-RUN_OFF = """() => [...document.querySelectorAll('main :is(h1, h2, p, b, a, span)')].flatMap(one => {
+RUN_OFF = """() => [...document.querySelectorAll('main :is(h2, p, b, a, span)')].flatMap(one => {
   const box = one.getBoundingClientRect();
   const clips = one.closest('.cut, h2') ?? document.body;
   const right = Math.min(box.right, clips.getBoundingClientRect().right);
@@ -163,9 +163,7 @@ def fill(served: Served, pipeline: Pipeline) -> None:
     store = Accountability(folder, source="api")
     ask(store)
     store.tool_called("get_quote", {"id": 1}, agent="mender")
-    transcripts = SqliteTranscripts(
-        folder, RetentionMode.REDACTED_PAYLOADS, Redactor(folder.key())
-    )
+    transcripts = SqliteTranscripts(folder, RetentionMode.REDACTED_PAYLOADS, Redactor(folder.key()))
     made = transcripts.ensure("support-42").id
     say(transcripts, made, user("I am Ada. Fix it."), assistant("Done."))
 
@@ -210,7 +208,11 @@ def test_an_approval_on_a_phone_shows_its_arguments_first(
         values = phone.locator(".arg-text")
         bar = phone.locator(".ask-bar").bounding_box()
         assert bar
-        tops = {box["y"] for one in phone.locator(".ask-actions > *").all() if (box := one.bounding_box())}
+        tops = {
+            box["y"]
+            for one in phone.locator(".ask-actions > *").all()
+            if (box := one.bounding_box())
+        }
         assert len(tops) == 1
         for at in (0, 1):
             value = values.nth(at).bounding_box()

@@ -195,7 +195,9 @@ def test_a_store_with_nothing_but_a_seal_does_not_say_that_nothing_is_on_record(
     page = read(client, "/events").one("main")
 
     assert page.one("h2").text == "Nothing but seals is on record yet"
-    assert page.one("p", id="seals").text.startswith("1 sealing event (record.sealed) is not listed")
+    assert page.one("p", id="seals").text.startswith(
+        "1 sealing event (record.sealed) is not listed"
+    )
 
 
 def test_the_api_lists_seals_where_it_is_asked_to(client: TestClient) -> None:

@@ -30,6 +30,7 @@ CHANGES: Final = {
     "POST /replay/{step_id}/preview": "read",
     "POST /replays/{replay_id}/continue": "decide",
     "POST /signin": OPEN,
+    "POST /messages": "read",
     "POST /signout": "read",
     "POST /tasks/{task_id}": "decide",
     "POST /theme": "read",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -45,15 +47,18 @@ class Place:
     label: str
     href: str
     key: str
+    is_minor: bool = False  # left out of a bar that has no room for it; a menu has all
 
 
 PLACES: Final = (
     Place("runs", "Runs", "/", "r"),
     Place("conversations", "Conversations", "/conversations", "c"),
+    Place("transcripts", "Transcripts", "/transcripts", "l", is_minor=True),
     Place("approvals", "Approvals", "/approvals", "a"),
     Place("tasks", "Reviews", "/tasks", "t"),
     Place("memory", "Memory", "/memory", "m"),
     Place("events", "Events", "/events", "e"),
+    Place("receipts", "Receipts", "/receipts", "p", is_minor=True),
     Place("search", "Search", "/search", "s"),
     Place("usage", "Usage", "/usage", "u"),
     Place("health", "Health", "/health", "h"),
@@ -82,7 +87,7 @@ class Shell:
         """Return the command that opens a page of this server signed in, as a shell takes it."""
         folder = () if self.data is None else ("--data", str(self.data))
         page = () if path == "/" else (path,)
-        return shlex.join(("hansard", "open", *page, *folder))
+        return shlex.join((_command(), "open", *page, *folder))
 
 
 @cache
@@ -195,6 +200,15 @@ class Renderer:
             page=page, shell=shell_of(request), here=here
         )
         return HTMLResponse(body, status_code=status, headers=dict(headers or {}))
+
+
+@cache
+def _command() -> str:
+    """Return what a shell calls this program: by name where it finds it, else by its path."""
+    mine = Path(sys.argv[0])
+    if mine.name != "hansard" or shutil.which("hansard"):
+        return "hansard"
+    return str(mine.absolute())
 
 
 @cache

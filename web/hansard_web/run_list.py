@@ -38,7 +38,8 @@ from hansard_web.run_rows import RunRow, member_rows, mixed_rows
 PAGE_ROWS: Final = 50
 MOST_OPENED: Final = 100  # traces of a prompt below its row
 MOST_AUTOMATIC_PAGES: Final = 10  # then people have to click for more
-_FACET_VALUES: Final = 8
+_FACET_VALUES: Final = 8  # that are seen at once
+_MORE_FACET_VALUES: Final = 92
 _FACETS: Final = {
     "tag": "Tag",
     "agent": "Agent",
@@ -93,6 +94,8 @@ class FacetGroup:
     title: str
     key: str
     choices: tuple[Choice, ...]
+    more: tuple[Choice, ...] = ()  # further values, folded away
+    left_out: int = 0  # values beyond those
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,17 +337,23 @@ def _facets(
         known = [status for status in RUN_STATUSES if status in runs] if key == "status" else runs
         values = [*known][:_FACET_VALUES]
         values += [value for value in chosen if value not in values]
-        choices = tuple(
-            Choice(
-                label=value,
-                url=state.toggled(key, value).url,
-                is_on=value in chosen,
-                runs=figures.count(runs.get(value, 0)),
+        others = [value for value in known if value not in values]
+        more = others[:_MORE_FACET_VALUES]
+
+        def choice(value: str, key: str = key, chosen: Sequence[str] = chosen) -> Choice:
+            count = figures.count(runs.get(value, 0))
+            return Choice(value, state.toggled(key, value).url, value in chosen, count)
+
+        if values:
+            groups.append(
+                FacetGroup(
+                    title,
+                    key,
+                    choices=tuple(map(choice, values)),
+                    more=tuple(map(choice, more)),
+                    left_out=len(others) - len(more),
+                )
             )
-            for value in values
-        )
-        if choices:
-            groups.append(FacetGroup(title, key, choices))
     return groups
 
 

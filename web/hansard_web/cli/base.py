@@ -17,7 +17,7 @@ import click
 from hansard_compiler.errors import ConfigError, HansardError
 from hansard_web.cli.log_lines import log_to_stderr
 from hansard_web.config import Config, load_config, setting
-from hansard_web.format import printable
+from hansard_web.format import file_size, printable
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -140,7 +140,7 @@ def _for_terminal(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def write_bytes(chunks: Iterable[bytes], output: Path | None) -> None:
-    """Write to a file, or to stdout where none is named; a terminal gets no control characters."""
+    """Write to a file, and say so on stderr; or to stdout, a terminal without control characters."""
     try:
         if output is None:
             shown = _for_terminal(chunks) if sys.stdout.isatty() else chunks
@@ -149,6 +149,8 @@ def write_bytes(chunks: Iterable[bytes], output: Path | None) -> None:
             return
         with output.open("wb") as file:
             file.writelines(chunks)
+            size_bytes = file.tell()
+        click.echo(f"wrote {output}, {file_size(size_bytes)}", err=True)
     except BrokenPipeError:
         raise  # click ends quietly: whoever read has seen enough
     except OSError as error:

@@ -12,12 +12,13 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from hansard_compiler.errors import HansardError
 from hansard_web.cli.base import Command, setting_options
 from hansard_web.config import Config, load_config
 from hansard_web.demo.coding.settings import PROVIDERS, SCRIPTED, Settings, model_of
@@ -59,7 +60,7 @@ def demo(
     """Watch a coding agent fix a failing test, with everything it knew on record.
 
     A person sends its first patch back, the second one runs; the step that went wrong is replayed,
-    exactly and with more room; a second run remembers. Beside it three small agents export with the
+    exactly and with more room; a second run remembers. Beside it four small agents export with the
     stock OpenTelemetry SDK. Scripted local models answer: no key, no network.
 
     Without --data the store is deleted when the demo ends; without ports it takes 4318 and 4317, or
@@ -105,7 +106,8 @@ def _play(config: Config, golden: Settings, *, is_temporary: bool, exits: bool) 
         found = play(doors, golden, click.echo, token=rosa.token)
         runs = others.result()
         check(doors, runs)
-        click.echo(f"\nBeside it, {plural(len(runs), 'run')} of three agents with the stock SDK:")
+        agents = plural(len({seen.report.agent for seen in runs}), "agent")
+        click.echo(f"\nBeside it, {plural(len(runs), 'run')} of {agents} with the stock SDK:")
         for seen in runs:
             _tell(doors, seen)
         click.echo(
@@ -162,4 +164,16 @@ def _folder(named: str | None) -> Iterator[tuple[Path, bool]]:
     try:
         yield folder, True
     finally:
+        _forget_heads(folder)
         shutil.rmtree(folder)
+
+
+def _forget_heads(folder: Path) -> None:
+    """Delete the second copy of the heads of a store that is deleted: it is kept outside of it."""
+    from hansard_store.audit.anchors import copy_folder, store_id
+    from hansard_store.database import DataFolder
+
+    copies = copy_folder()
+    with suppress(HansardError, OSError):  # a demo that ended before it had a store
+        if copies is not None and (folder / "key").exists():
+            (copies / store_id(DataFolder(folder).key())).unlink(missing_ok=True)

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from hansard_web.format import printable, status_word
 
-_PIPE_WIDTH = 240
+_PIPE_WIDTH = 160
 _GAP = 2  # between columns
 _NARROWEST = 24  # of a column that may be cut
 _BAR = "  │ "  # before what goes on from the line above

@@ -96,7 +96,7 @@ def receipts(request: Request, site: SiteDep) -> Response:
     wanted = {name: query.get(name, "").strip()[:_LONGEST] for name in _FIELDS}
     with site.readers.read() as connection:
         page = _page(connection, wanted, cursor=query.get("cursor", ""))
-    return site.renderer.page(request, "receipts.html", here="runs", page=page)
+    return site.renderer.page(request, "receipts.html", here="receipts", page=page)
 
 
 def _page(connection: apsw.Connection, wanted: Mapping[str, str], *, cursor: str) -> ReceiptsPage:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import apsw
 
@@ -37,6 +37,7 @@ from hansard_web.pages.messages import (
     show_message,
 )
 from hansard_web.pages.run_state import RunState, address_of
+from hansard_web.pages.step_facts import Problem, problem_of
 from hansard_web.trees.pictures import ShownRun
 
 CALLS_A_PAGE = 40
@@ -64,6 +65,7 @@ class Turn:
     span: str
     messages: tuple[ShownMessage, ...]
     is_selected: bool
+    problem: Problem | None  # why the call failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,10 @@ def conversation_view(
     facts = CallFacts(events, results_by_call(said_in_order), held)
     asked = _asked(bodies.values())
     turns = tuple(
-        _turn(one, at, len(talk), bodies, facts, asked, state, path)
+        replace(
+            _turn(one, at, len(talk), bodies, facts, asked, state, path),
+            problem=_problem(connection, one.call),
+        )
         for at, one in enumerate(page, first + 1)
     )
     said = sum(len(one.new) + len(one.answer) for one in talk)
@@ -288,7 +293,15 @@ def _turn(
         span=key,
         messages=tuple(messages),
         is_selected=is_selected,
+        problem=None,
     )
+
+
+def _problem(connection: apsw.Connection, call: CallRow) -> Problem | None:
+    """Return why a call failed; only calls that did are read."""
+    if not call.flags & SpanFlag.ERROR:
+        return None
+    return problem_of(read_step(connection, call.span))
 
 
 def _is_in_a_card(message: Message, asked: set[str]) -> bool:

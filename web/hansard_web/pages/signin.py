@@ -34,10 +34,11 @@ class SignInPage:
 
 
 @router.get("/signin")
-def sign_in_page(request: Request, site: SiteDep, next: Annotated[str, Query()] = "/") -> Response:
-    if request.state.signed_in:
+def sign_in_page(request: Request, site: SiteDep, next: Annotated[str, Query()] = "") -> Response:
+    """Return the form; to who is signed in, where they wanted to go, or else that they are."""
+    if request.state.signed_in and next:
         return RedirectResponse(way_back(next), HTTPStatus.SEE_OTHER)
-    return _page(request, site, way_back(next))
+    return _page(request, site, way_back(next or "/"))
 
 
 @router.post("/signin", dependencies=[OwnForm])

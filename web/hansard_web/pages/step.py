@@ -40,7 +40,7 @@ from hansard_web.pages.step_conversation import (
     unwritten_tab,
 )
 from hansard_web.pages.step_events import EventsTab, RawTab, events_tab, raw_tab
-from hansard_web.pages.step_facts import Among, Figure, among, step_figures
+from hansard_web.pages.step_facts import Among, Figure, Problem, among, problem_of, step_figures
 from hansard_web.pages.step_payloads import PayloadRow, payload_notes, payload_rows
 from hansard_web.pages.step_values import (
     AttributesTab,
@@ -71,14 +71,6 @@ class Tab:
     href: str
     is_current: bool
     count: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Why a step failed."""
-
-    title: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +167,7 @@ def pane_of(
         tabs=_tabs(tab, placed, around, events, talks=talks, compiled=compiled),
         figures=step_figures(step, reading),
         among=among(step, recent_durations(connection, step)),
-        problem=_problem(reading),
+        problem=problem_of(reading),
         notes=_notes(connection, step, reading, named),
         redactions=tuple(list_redactions(connection, step.id)),
         gated=gated(connection, step, reading),
@@ -302,17 +294,6 @@ def _tabs(
         for tab in TABS
         if _possible(tab, talks=talks, knows=knows) == tab
     )
-
-
-def _problem(reading: StepReading) -> Problem | None:
-    error = reading.normal.error or (reading.normal.call.error if reading.normal.call else None)
-    view = reading.view
-    if error is None and view.status_code != 2:
-        return None
-    kind = error.type if error else None
-    status = f", HTTP {error.http_status}" if error and error.http_status else ""
-    text = (error.message if error else None) or view.status_message
-    return Problem((kind or "Error") + status, text or "The sender gave no message.")
 
 
 def _notes(

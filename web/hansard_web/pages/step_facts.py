@@ -149,3 +149,23 @@ def _place(value: int, low: int, high: int) -> float:
     # Durations differ by factors: on a straight scale the longest one would hide all others.
     span = math.log(high + 1) - math.log(low + 1)
     return round(98 * (math.log(value + 1) - math.log(low + 1)) / span, 1) if span else 49.0
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a step failed."""
+
+    title: str
+    text: str
+
+
+def problem_of(reading: StepReading) -> Problem | None:
+    """Return why a step failed, in the words of its sender; None for one that did not."""
+    error = reading.normal.error or (reading.normal.call.error if reading.normal.call else None)
+    view = reading.view
+    if error is None and view.status_code != 2:
+        return None
+    kind = error.type if error else None
+    status = f", HTTP {error.http_status}" if error and error.http_status else ""
+    text = (error.message if error else None) or view.status_message
+    return Problem((kind or "Error") + status, text or "The sender gave no message.")

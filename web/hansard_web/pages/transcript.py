@@ -123,7 +123,7 @@ def transcript(
     kept = transcripts_of(site)
     with site.readers.read() as connection:
         page = _page(connection, kept, address)
-    return site.renderer.page(request, "transcript.html", here="conversations", page=page)
+    return site.renderer.page(request, "transcript.html", here="transcripts", page=page)
 
 
 @router.get("/transcripts/{log_id}/messages/{position}")

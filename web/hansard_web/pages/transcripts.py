@@ -42,7 +42,7 @@ def transcripts(request: Request, site: SiteDep, cursor: Annotated[str, Query()]
         more_href=f"/transcripts?{more}" if more else None,
         is_first=not cursor,
     )
-    return site.renderer.page(request, "transcripts.html", here="conversations", page=page)
+    return site.renderer.page(request, "transcripts.html", here="transcripts", page=page)
 
 
 def _row(item: TranscriptItem) -> TranscriptRow:

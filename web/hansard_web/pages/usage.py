@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hansard_store.figures import TokenSums
-from hansard_store.usage_queries import UsageRow, list_usage
+from hansard_store.usage_queries import UsageRow, count_unpriced, list_usage
 from hansard_web import format as figures
 from hansard_web.pages.conversations import conversation_href
 from hansard_web.site import SiteDep
@@ -87,6 +87,7 @@ class UsagePage:
     periods: tuple[Period, ...]
     period: str
     total: UsageRow
+    unpriced: int  # model calls whose cost is not known
     chart: DayChart | None
     tables: tuple[UsageTable, ...]
 
@@ -119,6 +120,7 @@ def _usage_page(
         periods=tuple(_periods(period)),
         period=f"the last {_PERIODS[period][0]}" if period in _PERIODS else "all time",
         total=_total(by_day),
+        unpriced=count_unpriced(connection, since_ns=since_ns),
         chart=_chart(by_day, first=first, last=now.date()),
         tables=(
             table("By model", "model", runs_with("model")),

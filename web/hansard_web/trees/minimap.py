@@ -69,10 +69,28 @@ class Tick:
 
     at_pct: float
     ns: int  # after the start of the run
+    text: str
 
 
 def ticks(shown: Scale, origin_ns: int) -> tuple[Tick, ...]:
-    """Return five labels, at every fifth of the axis: where the grid lines stand."""
+    """Return five labels, at every fifth of the axis: where the grid lines stand.
+
+    No two have the same text, unless less than five nanoseconds are shown.
+    """
     length = shown.end_ns - shown.start_ns
     first = shown.start_ns - origin_ns
-    return tuple(Tick(part * 20.0, first + length * part // 5) for part in range(5))
+    at = [first + length * part // 5 for part in range(5)]
+    texts = [offset(ns) for ns in at]
+    for digits in (1, 2, 3, 6):
+        if len(set(texts)) == len(texts):
+            break
+        texts = [_finer(ns, digits) for ns in at]
+    return tuple(Tick(part * 20.0, at[part], texts[part]) for part in range(5))
+
+
+def _finer(ns: int, digits: int) -> str:
+    """Return a time after the start of a run with so many digits behind the point."""
+    for unit, size in (("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000)):
+        if abs(ns) >= size:
+            return f"{ns / size:.{digits}f} {unit}"
+    return f"{ns} ns" if ns else "0 s"
