@@ -34,7 +34,7 @@ def event_filter(
         since_ns=since_ns,
         until_ns=until_ns,
         with_seals=with_seals,
-        **{name: value or None for name, value in told.items()},  # type: ignore[arg-type]  # texts
+        **{name: value or None for name, value in told.items()},
     )
 
 

@@ -337,23 +337,21 @@ def _facets(
         known = [status for status in RUN_STATUSES if status in runs] if key == "status" else runs
         values = [*known][:_FACET_VALUES]
         values += [value for value in chosen if value not in values]
-        others = [value for value in known if value not in values]
-        more = others[:_MORE_FACET_VALUES]
-
-        def choice(value: str, key: str = key, chosen: Sequence[str] = chosen) -> Choice:
-            count = figures.count(runs.get(value, 0))
-            return Choice(value, state.toggled(key, value).url, value in chosen, count)
-
-        if values:
-            groups.append(
-                FacetGroup(
-                    title,
-                    key,
-                    choices=tuple(map(choice, values)),
-                    more=tuple(map(choice, more)),
-                    left_out=len(others) - len(more),
+        folded = [value for value in known if value not in values]
+        seen, more = (
+            tuple(
+                Choice(
+                    label=value,
+                    url=state.toggled(key, value).url,
+                    is_on=value in chosen,
+                    runs=figures.count(runs.get(value, 0)),
                 )
+                for value in some
             )
+            for some in (values, folded[:_MORE_FACET_VALUES])
+        )
+        if seen:
+            groups.append(FacetGroup(title, key, seen, more, left_out=len(folded) - len(more)))
     return groups
 
 

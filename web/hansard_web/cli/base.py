@@ -140,7 +140,9 @@ def _for_terminal(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def write_bytes(chunks: Iterable[bytes], output: Path | None) -> None:
-    """Write to a file, and say so on stderr; or to stdout, a terminal without control characters."""
+    """Write to a file, and say so on stderr; or to stdout, where a terminal gets no control
+    characters.
+    """
     try:
         if output is None:
             shown = _for_terminal(chunks) if sys.stdout.isatty() else chunks

@@ -35,7 +35,7 @@ WHO = {
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """A text; `rest_href` leads to all of one that is cut. Of kind text it can be read as markdown."""
+    """A text; `rest_href` leads to all of one that is cut. The kind `text` may be markdown."""
 
     text: str
     characters: int

@@ -1,4 +1,4 @@
-"""What a reader chose of the pages' look, kept in cookies so that the server can write it into them."""
+"""The choice of a theme and of how messages are shown, in cookies: the server writes the pages."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hansard_store.flags import SpanFlag
+from hansard_web.format import offset
 from hansard_web.trees.picture import Picture, Scale
 
 WIDTH = 1000  # of the view box; about the columns of a wide screen
