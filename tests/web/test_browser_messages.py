@@ -104,3 +104,14 @@ def test_copying_a_message_copies_what_was_said(
 
     expect(message(page, speaker).locator("use[href='#i-check']")).to_have_count(1)
     assert page.evaluate("navigator.clipboard.readText()") == text
+
+
+def test_a_failed_call_says_why_in_the_conversation(page: Page, pipeline: Pipeline) -> None:
+    trace = Trace(RUN)
+    trace.agent(1)
+    trace.chat(2, 1, [said("user", "hello")], None, failed="Error code: 400 - no such model")
+    trace.send(pipeline)
+
+    page.goto(f"/runs/{RUN}?view=conversation")
+
+    expect(page.locator(".talk .note")).to_contain_text("Error code: 400 - no such model")

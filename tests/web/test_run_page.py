@@ -13,6 +13,8 @@ from starlette.testclient import TestClient
 from hansard_collector.ingest import Signal
 from hansard_collector.pipeline import Pipeline
 from hansard_web.pages.run_state import LINES, TABS, VIEWS, Folds, RunState, parse_state
+from hansard_web.trees.minimap import ticks
+from hansard_web.trees.picture import Scale
 from tests.web.html import Element, parse
 from tests.web.traces import Trace, submit, tool_loop
 
@@ -468,3 +470,12 @@ def test_a_run_names_what_links_to_it(client: TestClient, pipeline: Pipeline) ->
     link = page.one("ul", class_="run-note").one("a")
     assert link.text == f"follow up of run {'b' * 8}"
     assert link["href"] == f"/steps/{'b' * 32}-{1:016x}"
+
+
+@given(st.integers(0, 10**15), st.integers(5, 10**15))
+def test_no_two_labels_of_a_time_axis_are_the_same(first_ns: int, length_ns: int) -> None:
+    shown = Scale(first_ns, first_ns + length_ns)
+
+    texts = [tick.text for tick in ticks(shown, 0)]
+
+    assert len(set(texts)) == len(texts), texts

@@ -398,3 +398,18 @@ def test_the_openapi_document_states_how_many_filters_a_list_takes(
         "status": 100, "agent": 100, "model": 100, "tool": 100, "service": 100, "attribute": 100,
         "tag": 8, "score": 8,
     }  # fmt: skip
+
+
+def test_facets_beyond_the_first_eight_are_folded_and_not_left_out(
+    client: TestClient, runs: RunMaker
+) -> None:
+    for number in range(14):
+        runs.run(f"run {number}", agent=f"agent-{number:02}")
+
+    facets = parse(client.get("/").text).one("aside", id="facets")
+
+    [more] = facets.all("details", class_="facet-more")
+    assert more.one("summary").text == "6 more…"
+    assert {f"agent-{number:02}" for number in range(14)} <= {
+        one["title"] for one in facets.all("span", class_="cut")
+    }

@@ -82,7 +82,7 @@ def ticks(shown: Scale, origin_ns: int) -> tuple[Tick, ...]:
     first = shown.start_ns - origin_ns
     at = [first + length * part // 5 for part in range(5)]
     texts = [offset(ns) for ns in at]
-    for digits in (1, 2, 3, 6):
+    for digits in (1, 2, 3, 6, 9):
         if len(set(texts)) == len(texts):
             break
         texts = [_finer(ns, digits) for ns in at]
