@@ -24,7 +24,7 @@ from bench import (
 from bench import compile as compiling
 from bench import diff as comparing
 from bench.figures import Figure, print_figures
-from bench.quality import conflicts, recall
+from bench.quality import conflicts, interests, recall
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "start": start.run,
@@ -37,6 +37,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "compile": compiling.run,
     "recall": recall.run,
     "conflicts": conflicts.run,
+    "interests": interests.run,
     "receipts": receipts.run,
     "gate": gate.run,
     "memory": memory.run,

@@ -16,6 +16,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from hansard.config import FILE_TABLE as SDK_TABLE
+from hansard_collector.judges.choices import (
+    OFFLINE,
+    Choice,
+    ClassifierChoice,
+    check_once,
+    parse_choice,
+    parse_classifier,
+    parse_embedder,
+)
 from hansard_collector.validate import LEAST_ATTRIBUTES, MOST_ATTRIBUTES, USUAL_LIMITS
 from hansard_compiler.errors import ConfigError
 from hansard_web.settings import Token, parse_token
@@ -84,6 +93,10 @@ class Config:
     heads_copy: str | None = None  # a folder, or off
     heartbeat: int | None = None  # nanoseconds between two cycles; None: off
     heartbeat_window: int = 24 * 3_600 * 10**9  # nanoseconds
+    scan_url: str | None = None
+    classifier: tuple[ClassifierChoice, ...] = ()
+    embedder: Choice = OFFLINE
+    extractor: Choice = OFFLINE
 
     @property
     def is_local(self) -> bool:
@@ -293,7 +306,8 @@ SETTINGS: Final = (
         _one_of(*SWITCHES),
         "off",
         " | ".join(SWITCHES),
-        "Whether `hansard scan` may ask a source outside; nothing else looks at this.",
+        "Whether `hansard scan` and the heartbeat may ask a source of stories outside; nothing "
+        "else looks at this.",
     ),
     Setting(
         "decide",
@@ -345,6 +359,36 @@ SETTINGS: Final = (
         "24h",
         "duration",
         "How far back a cycle of the heartbeat compares claims with what happened.",
+    ),
+    Setting(
+        "scan_url",
+        _parse_server,
+        "the source's own",
+        "address",
+        "Address of the API that `hansard scan` and the heartbeat ask for stories: a mirror's.",
+    ),
+    Setting(
+        "classifier",
+        parse_classifier,
+        "offline",
+        "[TASK=]offline | off | PROVIDER:MODEL",
+        "What classifies stories, contradictions and commands; behind `TASK=` for one of `topic`, "
+        "`contradiction`, `irreversible` alone.",
+        is_list=True,
+    ),
+    Setting(
+        "embedder",
+        parse_embedder,
+        "offline",
+        "offline | wordllama | off | PROVIDER:MODEL",
+        "What compares texts by meaning; `wordllama` needs the extra `embeddings`.",
+    ),
+    Setting(
+        "extractor",
+        parse_choice,
+        "offline",
+        "offline | off | PROVIDER:MODEL",
+        "What finds the topics of recent memory that become interests.",
     ),
 )
 _BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
@@ -454,6 +498,7 @@ def _read_one(row: Setting, given: Any, *, source: str) -> Any:
 
 
 def _check(config: Config) -> None:
+    check_once(config.classifier)
     if not config.is_local and not config.token:
         raise ConfigError(
             f"--host {config.host} is reached from other machines, so a token is needed: "

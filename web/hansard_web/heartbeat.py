@@ -19,6 +19,7 @@ from typing import Final
 from hansard_collector.background import Background
 from hansard_web.config import Config
 from hansard_web.format import printable
+from hansard_web.judging import judge_arguments
 
 _POLL_S: Final = 0.2
 _END_S: Final = 5.0  # for a cycle to end when the server does
@@ -75,6 +76,10 @@ def _command(config: Config) -> list[str]:
         "--data", str(config.data), "--retention", config.retention, "--outbound", config.outbound,
         "--heartbeat-window", f"{config.heartbeat_window // 10**9}s",
     ]  # fmt: skip
+    for flag, value in judge_arguments(config):
+        named += [flag, value]
+    if config.scan_url is not None:
+        named += ["--scan-url", config.scan_url]
     if config.config is not None:
         named += ["--config", str(config.config)]
     return [sys.executable, "-c", script, "heartbeat", "--once", "--origin", "server", *named]

@@ -135,7 +135,7 @@ class _Cycle:
             cycle_id=self.trace.cycle_id,
             step_id=self.trace.step_id(span),
             settings=self.heartbeat.settings,
-            judges=self.heartbeat.judges,
+            judges=self.heartbeat.judges.recorded_by(self.trace.recorder),
             log=self.log,
             tracer=self.trace.tracer,
             last=self.cycles.last,

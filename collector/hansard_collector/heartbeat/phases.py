@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from hansard_collector.heartbeat import memories, tasks
-from hansard_collector.heartbeat.phase import Phase
+from hansard_collector.heartbeat import interests, memories, scan, tasks
+from hansard_collector.heartbeat.phase import DAY_NS, Phase
 
 PHASES: Final[tuple[Phase, ...]] = (
     Phase("memories", memories.run),
     Phase("tasks", tasks.run),
+    Phase("interests", interests.run),
+    Phase("scan", scan.run, every_ns=DAY_NS),
 )

@@ -29,6 +29,7 @@ from opentelemetry.trace import (
 
 from hansard_collector.embedded import EmbeddedIngest, open_embedded
 from hansard_collector.heartbeat.phase import EvaluationResult
+from hansard_collector.judges.recording import call_recorder
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database import DataFolder
 
@@ -50,6 +51,8 @@ class CycleTrace:
         )
         self._provider.add_span_processor(SimpleSpanProcessor(self._ended))
         self.tracer: Tracer = self._provider.get_tracer(SERVICE)
+        # Of the calls of models that judge something: steps below their phase.
+        self.recorder = call_recorder(folder, mode, self._provider, self.tracer)
         self._ingest: EmbeddedIngest = open_embedded(folder.path, retention=mode, sender=SERVICE)
         self._root = self.tracer.start_span("heartbeat", context=set_span_in_context(INVALID_SPAN))
         self.cycle_id = format(self._root.get_span_context().trace_id, "032x")

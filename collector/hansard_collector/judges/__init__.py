@@ -1,18 +1,27 @@
-"""The classifier and the embedder that the heartbeat's phases share."""
+"""The classifier, the embedder and the extractor of topics that everything shares.
 
-from __future__ import annotations
+Each has an offline default that is deterministic, and may be a model of a provider; each call of a
+model is a recorded step. A missing one is None, with the reason beside it: nothing is guessed.
+"""
 
-from dataclasses import dataclass
+from hansard_collector.judges.choices import Choice, ClassifierChoice, JudgeSettings
+from hansard_collector.judges.errors import BadJudgement, JudgeError, JudgeMissing
+from hansard_collector.judges.judges import Judges
 
-from hansard_compiler.classifier import Classifier
-from hansard_compiler.embedder import Embedder
+__all__ = [
+    "BadJudgement",
+    "Choice",
+    "ClassifierChoice",
+    "JudgeError",
+    "JudgeMissing",
+    "JudgeSettings",
+    "Judges",
+    "judges_from",
+]
 
-__all__ = ["Judges"]
 
+def judges_from(settings: JudgeSettings) -> Judges:
+    """Return the judges that settings name; see `selection.judges_from`."""
+    from hansard_collector.judges import selection  # with the adapters of providers
 
-@dataclass(frozen=True, slots=True)
-class Judges:
-    """What judges texts; None is a missing one: what needs it is skipped, and says so."""
-
-    classifier: Classifier | None = None
-    embedder: Embedder | None = None
+    return selection.judges_from(settings)

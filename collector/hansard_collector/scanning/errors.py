@@ -5,6 +5,7 @@ ScanError
 ├── BadAnswer        what it answered is not what its API says
 ├── BadVerdict       what a classifier answered cannot be meant
 ├── NoInterests      there is nothing to hold stories against
+├── ScanIncomplete   source or classifier went down, or nothing that was listed is of use
 └── ScanUnderWay     another process scans for this store
 """
 
@@ -49,6 +50,18 @@ class NoInterests(ScanError):
         super().__init__(
             "memory holds no interest to scan for; write one: hansard memory write "
             "'SQLite full text search' --type interest --subject search --project NAME --writer app"
+        )
+
+
+class ScanIncomplete(ScanError):
+    """Stories are left for the next scan."""
+
+    code = "scan_incomplete"
+
+    def __init__(self, source: str) -> None:
+        super().__init__(
+            f"{source} or the classifier went down, or answered nothing of use; "
+            "the next scan goes on"
         )
 
 

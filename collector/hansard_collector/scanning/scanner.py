@@ -16,6 +16,7 @@ from hansard_collector.scanning.errors import BadVerdict, NoInterests, ScanUnder
 from hansard_collector.scanning.sources import StorySource
 from hansard_compiler.classifier import Classifier, Question, WordOverlap
 from hansard_compiler.errors import HansardError
+from hansard_compiler.providers.failures import CallFailed
 from hansard_store.database import DataFolder
 from hansard_store.memory_types import Memory
 from hansard_store.stories import AlreadyProcessed, Judged, Story
@@ -24,7 +25,7 @@ from hansard_store.story_book import StoryBook
 LIMIT: Final = 30  # a front page
 THRESHOLD: Final = 0.6  # two of three words, or three of five
 MOST_STORIES: Final = 500
-_MOST_DOWN: Final = 3  # in a row: then the source is down, and not a story
+_MOST_DOWN: Final = 3  # in a row: then the source, or the classifier's provider, is down
 
 Progress = Callable[[str, int, int], None]  # of what, how many by now, and of how many
 Outcome = Literal["accepted", "refused", "failed", "known", "left"]
@@ -63,7 +64,7 @@ class ScanResult:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the source went down, or nothing that it listed is of use.
+        """Whether source or classifier went down, or nothing that was listed is of use.
 
         A story that fails among others is none of its faults: deleted ones stay on lists for days.
         """
@@ -112,7 +113,7 @@ class Scanner:
             except AlreadyProcessed:
                 yield Scanned(story_id, "known")
             except HansardError as error:
-                down = down + 1 if isinstance(error, SourceDown) else 0
+                down = down + 1 if isinstance(error, SourceDown | CallFailed) else 0
                 yield Scanned(story_id, "failed", story, error=error)
 
     def _one(self, story: Story, labels: Mapping[str, Memory]) -> Scanned:

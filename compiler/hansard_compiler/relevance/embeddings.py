@@ -38,6 +38,7 @@ _MOST_PASSAGES: Final = 64
 _MEANING_PCT: Final = 85  # what meaning counts beside words
 _BATCH: Final = 256
 _MOST_OF_QUERY: Final = 2**22
+_MOST_OF_TEXT: Final = 4096  # word pieces of a text that its one vector stands for
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,15 @@ class _Model:
                 found[begin + owner] = max(found[begin + owner], near)
         return found
 
+    def vectors(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the sum of each text's vectors, whole numbers; an empty list where it has none."""
+        found: list[list[int]] = [[] for _ in texts]
+        for begin in range(0, len(texts), _BATCH):
+            owners, sums = self._sums(texts[begin : begin + _BATCH], most=_MOST_OF_TEXT)
+            for owner, vector in zip(owners, sums.astype("int64").tolist(), strict=True):
+                found[begin + owner] = found[begin + owner] or vector
+        return found
+
     def _sums(self, texts: Sequence[str], *, most: int) -> tuple[list[int], Any]:
         """Return the vector of each passage of `most` pieces, and which text it belongs to."""
         import numpy
@@ -108,6 +118,14 @@ class _Model:
         # Whole numbers in floats: exact below 2**53, and quicker to multiply than integers.
         sums = numpy.add.reduceat(rows, begins, axis=0, dtype=numpy.int64)
         return owners, sums.astype(numpy.float64)
+
+
+def text_vectors(texts: Sequence[str]) -> list[list[int]]:
+    """Return one vector of 256 whole numbers for each text, the sum of its pieces'.
+
+    An empty list stands for a text without words. Raises ScorerUnavailable without the extra.
+    """
+    return _model().vectors(texts)
 
 
 def _bounded(vector: Any) -> Any:

@@ -127,7 +127,7 @@ def test_the_history_asks_nobody(scan: Cli, server: HackerNewsServer) -> None:
     shown = scan("--history", "--limit", "1").stdout
 
     assert {one["story_id"]: one["outcome"] for one in items} == {"11": "accepted", "12": "refused"}
-    assert items[0]["classifier"] == "word-overlap/1"
+    assert items[0]["classifier"] == "offline/1"
     assert len(shown.splitlines()) == 2
     assert server.asked == []
     assert scan("--history", "--dry-run").exit_code == 2
@@ -193,3 +193,23 @@ def test_without_interests_it_says_how_to_write_one(
     assert result.exit_code == 1
     assert "hansard memory write" in result.stderr
     assert server.asked == []
+
+
+@pytest.mark.covers("MM-14", "IN-05")
+def test_a_scan_asks_the_classifier_of_the_settings(
+    scan: Cli, server: HackerNewsServer, tmp_path: Path
+) -> None:
+    script = tmp_path / "script.json"
+    verdict = json.dumps({"label": "SQLite full text search", "score": 0.9, "reason": "fake"})
+    script.write_text(json.dumps({"hansard_script": 1, "otherwise": {"say": verdict}}))
+
+    offline = told(scan(*ON, "--dry-run", "--json"))
+    by_model = told(
+        scan(*ON, "--json", "--classifier", "topic=scripted:small", "--script", str(script))
+    )
+    off = scan(*ON, "--classifier", "off")
+
+    assert (offline["classifier"], offline["accepted"]) == ("offline/1", 1)
+    assert (by_model["classifier"], by_model["accepted"]) == ("scripted:small", 2)
+    assert off.exit_code == 1
+    assert "switched off" in off.stderr

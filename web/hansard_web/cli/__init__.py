@@ -92,6 +92,7 @@ COMMANDS: Final = (
     Entry("rebuild", "rebuilding", "Derive everything again from what was received."),
     Entry("repair", "maintenance", "Restore the database's schema where somebody altered it."),
     Entry("gc", "maintenance", "Delete old runs and remove what nothing uses."),
+    Entry("interests", "interests", "Find the topics of recent memory; list the interests."),
 )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import click
 
 from hansard_collector.heartbeat.cycle import CycleResult, Heartbeat
 from hansard_collector.heartbeat.errors import HeartbeatUnderWay
 from hansard_collector.heartbeat.phase import HeartbeatSettings
-from hansard_collector.judges import Judges
 from hansard_compiler.calls import Json
 from hansard_compiler.retention import RetentionMode
 from hansard_store.heartbeat.cycles import Origin, PhaseRecord, list_cycles
@@ -28,6 +28,7 @@ from hansard_web.cli.base import (
 from hansard_web.cli.store import find_store, open_store, reading
 from hansard_web.cli.tables import Column, print_table
 from hansard_web.config import Config, parse_duration_ns
+from hansard_web.judging import JUDGE_SETTINGS, judges_of
 
 _COLUMNS = (
     Column("PHASE"),
@@ -38,7 +39,9 @@ _COLUMNS = (
 
 
 @click.command(cls=Command)
-@setting_options("data", "config", "retention", "outbound", "heartbeat_window")
+@setting_options(
+    "data", "config", "retention", "outbound", "heartbeat_window", "scan_url", *JUDGE_SETTINGS
+)
 @click.option("--once", is_flag=True, help="Run one cycle and end. This is the default.")
 @click.option("--every", metavar="DURATION", help="Run a cycle every so often, such as 15m.")
 @click.option("--history", is_flag=True, help="Show the last cycles; run none.")
@@ -51,7 +54,7 @@ def heartbeat(
     history: bool,
     origin: Origin,
     as_json: bool,
-    **arguments: str,
+    **arguments: Any,
 ) -> None:
     """Compare claims with the record, maintain memory, look for patterns, report.
 
@@ -84,11 +87,13 @@ def heartbeat(
 def heartbeat_of(config: Config, *, origin: Origin) -> Heartbeat:
     """Return the heartbeat of a store, as its settings say."""
     settings = HeartbeatSettings(
-        window_ns=config.heartbeat_window, outbound=config.outbound == "on"
+        window_ns=config.heartbeat_window,
+        outbound=config.outbound == "on",
+        options={"scan_url": config.scan_url},
     )
     return Heartbeat(
         find_store(str(config.data)),
-        Judges(),
+        judges_of(config),
         RetentionMode(config.retention),
         settings=settings,
         origin=origin,

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
+from typing import Any
 
 import click
 
+from hansard_collector.judges.recording import CallTrace
+from hansard_collector.scanning.errors import ScanIncomplete
 from hansard_collector.scanning.scanner import (
     LIMIT,
     MOST_STORIES,
@@ -18,13 +22,13 @@ from hansard_collector.scanning.scanner import (
 from hansard_collector.scanning.sources import SOURCES
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
+from hansard_compiler.retention import RetentionMode
 from hansard_store.stories import ProcessedStory, list_processed
 from hansard_store.story_book import StoryBook
 from hansard_store.times import time_text
 from hansard_web import format as fmt
 from hansard_web.cli.base import (
     Command,
-    Failed,
     Misused,
     json_option,
     print_json,
@@ -36,7 +40,9 @@ from hansard_web.cli.progress import progress_of
 from hansard_web.cli.store import find_store, reading
 from hansard_web.cli.tables import Column, print_lines, print_table
 from hansard_web.config import Config
+from hansard_web.judging import judges_of
 
+_SERVICE = "hansard.scan"
 _STORY = (
     Column("STORY"),
     Column("NEAR", is_figure=True),
@@ -48,7 +54,7 @@ _STORY = (
 
 
 @click.command(cls=Command)
-@setting_options("data", "config", "retention", "outbound")
+@setting_options("data", "config", "retention", "outbound", "classifier", "model_server", "script")
 @click.option("--source", type=click.Choice(list(SOURCES)), default="hackernews", show_default=True,
               help="Where stories come from.")  # fmt: skip
 @click.option("--url", help="Address of the source's API. Default: its own.")
@@ -68,7 +74,7 @@ def scan(
     dry_run: bool,
     history: bool,
     as_json: bool,
-    **arguments: str,
+    **arguments: Any,
 ) -> None:
     """Hold the top stories of an outside source against interests.
 
@@ -85,19 +91,24 @@ def scan(
     config = read_config(**arguments)
     _check_permitted(config)
     folder = find_store(str(config.data))
+    trace = CallTrace(folder, RetentionMode(config.retention), _SERVICE)
     with (
+        closing(judges_of(config)) as judges,
         opened_book(StoryBook, str(config.data), config.retention) as book,
         scanning_alone(folder),
+        trace.span("scan", always=False),
         progress_of() as tell,
     ):
-        scanner = Scanner(SOURCES[source](url), book, threshold=threshold, is_dry=dry_run)
+        classifier = judges.recorded_by(trace.recorder).for_task("topic")
+        stories = SOURCES[source](url or config.scan_url)
+        scanner = Scanner(stories, book, classifier, threshold=threshold, is_dry=dry_run)
         result = scanner.scan(limit=limit, progress=tell)
     if as_json:
         print_json(_result_json(result, is_dry=dry_run))
     else:
         _print_result(result, is_dry=dry_run)
     if result.has_failed:
-        raise Failed(f"{source} went down, or answered nothing of use; the next scan goes on")
+        raise ScanIncomplete(source)
 
 
 def _check_permitted(config: Config) -> None:

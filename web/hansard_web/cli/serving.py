@@ -16,6 +16,7 @@ from hansard_web.cli.base import (
     setting_options,
 )
 from hansard_web.format import printable
+from hansard_web.judging import JUDGE_SETTINGS
 
 if TYPE_CHECKING:
     from hansard_web.presence import Doors
@@ -35,11 +36,12 @@ _HTTP = (
 _SHOWN = ("policy", "mcp", "heads_copy", "decide")
 _INGEST = (
     "grpc_port", "retention", "durability", "keep", "max_disk", "heartbeat", "heartbeat_window",
+    "outbound", "scan_url", *JUDGE_SETTINGS,
 )  # fmt: skip
 
 
 @click.command(cls=Command)
-@setting_options(*_STORE, *_HTTP, *_INGEST, *_SHOWN, "model_server", "script")
+@setting_options(*_STORE, *_HTTP, *_INGEST, *_SHOWN)
 @json_option
 def serve(*, as_json: bool, **arguments: str) -> None:
     """Receive telemetry and show it, in one process.

@@ -1,0 +1,32 @@
+"""What a classifier, an embedder or an extractor can meet.
+
+JudgeError
+├── JudgeMissing     it is switched off, or lacks a package, a key or an address: skip the step
+└── BadJudgement     a model's answer is not what it was asked for; nothing is guessed from it
+"""
+
+from __future__ import annotations
+
+from hansard_compiler.errors import HansardError
+
+
+class JudgeError(HansardError):
+    """No judgement."""
+
+    code = "judge_failed"
+
+
+class JudgeMissing(JudgeError):
+    """There is none for this; the message says why and what would bring it."""
+
+    code = "judge_missing"
+
+
+class BadJudgement(JudgeError):
+    """An answer in another form than was asked for, or about something else."""
+
+    code = "bad_judgement"
+
+    def __init__(self, judge: str, what: str) -> None:
+        super().__init__(f"the answer of {judge!r} cannot be used: {what}")
+        self.judge = judge

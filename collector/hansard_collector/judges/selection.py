@@ -1,0 +1,219 @@
+"""Judges made of settings: each is there, or a sentence says why it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from hansard_collector.interests.phrases import PhraseExtractor
+from hansard_collector.interests.topics import Extractor
+from hansard_collector.judges.calls import CallCounter, ModelCaller
+from hansard_collector.judges.choices import TASKS, Choice, JudgeSettings, check_once
+from hansard_collector.judges.embedders import HashedPieces, WordVectors
+from hansard_collector.judges.errors import JudgeMissing
+from hansard_collector.judges.judges import Judges
+from hansard_collector.judges.model_classifier import ModelClassifier
+from hansard_collector.judges.model_embedder import ModelEmbedder
+from hansard_collector.judges.model_extractor import ModelExtractor
+from hansard_collector.judges.offline import OfflineClassifier
+from hansard_compiler.classifier import Classifier, Question, Task, Verdict
+from hansard_compiler.embedder import Embedder
+from hansard_compiler.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hansard._state import Recorder
+    from hansard_compiler.providers.adapter import Adapter
+    from hansard_compiler.providers.base import Wire
+    from hansard_compiler.providers.official import Connection
+
+_TIMEOUT_S: Final = 60.0
+_MAX_RETRIES: Final = 1  # of a call: the next cycle asks again
+_EXTRA: Final = ("numpy", "safetensors", "tokenizers", "wordllama")
+_KEYS: Final = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+
+
+@dataclass(frozen=True, slots=True)
+class ByTask:
+    """A classifier of several, one for each task."""
+
+    classifiers: Mapping[Task, Classifier]
+
+    @property
+    def name(self) -> str:
+        return " ".join(f"{task}={one.name}" for task, one in self.classifiers.items())
+
+    def __call__(self, question: Question) -> Verdict:
+        """Return the verdict of the task's own. Raises JudgeMissing where it has none."""
+        found = self.classifiers.get(question.task)
+        if found is None:
+            raise JudgeMissing(f"there is no classifier for the task {question.task!r}")
+        return found(question)
+
+    def recorded_by(self, recorder: Recorder) -> ByTask:
+        """Return the same with the calls of each recorded."""
+        return ByTask(
+            {
+                task: one.recorded_by(recorder) if isinstance(one, ModelClassifier) else one
+                for task, one in self.classifiers.items()
+            }
+        )
+
+
+def judges_from(settings: JudgeSettings) -> Judges:
+    """Return the judges that settings name. Raises ConfigError for two of one task.
+
+    One that cannot be (no package, no key, no address) is None, and `missing` has the reason;
+    nothing is sent and nothing is loaded here.
+    """
+    return _Making(settings).judges()
+
+
+class _Making:
+    """Makes judges; what lacks something leaves its reason."""
+
+    def __init__(self, settings: JudgeSettings) -> None:
+        check_once(settings.classifier)
+        self._settings = settings
+        self._counter = CallCounter()
+        self._missing: dict[str, str] = {}
+        self._callers: dict[Choice, ModelCaller] = {}
+
+    def judges(self) -> Judges:
+        by_task = {task: self._classifier(task) for task in TASKS}
+        embedder, extractor = self._embedder(), self._extractor()
+        return Judges(
+            classifier=_common(by_task),
+            embedder=embedder,
+            extractor=extractor,
+            tasks=by_task,
+            missing=self._missing,
+            counter=self._counter,
+        )
+
+    def _classifier(self, task: Task) -> Classifier | None:
+        choice = self._settings.choice_for(task)
+        if choice.kind == "offline":
+            return OfflineClassifier()
+        try:
+            return ModelClassifier(self._caller(choice, f"the classifier for {task}"))
+        except JudgeMissing as reason:
+            self._missing[task] = str(reason)
+            return None
+
+    def _extractor(self) -> Extractor | None:
+        choice = self._settings.extractor
+        if choice.kind == "offline":
+            return PhraseExtractor()
+        try:
+            return ModelExtractor(self._caller(choice, "the extractor of topics"))
+        except JudgeMissing as reason:
+            self._missing["extractor"] = str(reason)
+            return None
+
+    def _embedder(self) -> Embedder | None:
+        choice = self._settings.embedder
+        try:
+            if choice.kind == "offline":
+                return HashedPieces()
+            if choice.kind == "wordllama":
+                return self._word_vectors()
+            wire = self._wire(choice, "the embedder")
+            return ModelEmbedder(wire, choice.provider, choice.model, self._counter)
+        except JudgeMissing as reason:
+            self._missing["embedder"] = str(reason)
+            return None
+
+    def _word_vectors(self) -> WordVectors:
+        lacking = [name for name in _EXTRA if find_spec(name) is None]
+        if lacking:
+            raise JudgeMissing(
+                f"the embedder 'wordllama' needs the extra 'embeddings' ({lacking[0]} is missing): "
+                "pip install 'hansard[embeddings]'"
+            )
+        return WordVectors()
+
+    # ---- models
+
+    def _caller(self, choice: Choice, what: str) -> ModelCaller:
+        """Return what asks a model: one for all that use the same. Raises JudgeMissing."""
+        if choice not in self._callers:
+            adapter = self._adapter(choice, what)
+            self._callers[choice] = ModelCaller(adapter, choice.model, self._counter)
+        return self._callers[choice]
+
+    def _adapter(self, choice: Choice, what: str) -> Adapter:
+        from hansard_compiler.providers.registry import AdapterSettings, adapter_for
+        from hansard_compiler.providers.scripted import read_script
+
+        connection = self._connection(choice, what)
+        script = None
+        if choice.provider == "scripted":
+            assert self._settings.script is not None
+            try:
+                script = read_script(self._settings.script.read_bytes())
+            except OSError as error:
+                told = f"cannot read {str(self._settings.script)!r}: {error.strerror}"
+                raise ConfigError(told) from None
+        settings = AdapterSettings(connection=connection, preflight="off", script=script)
+        return adapter_for(choice.provider, settings)
+
+    def _wire(self, choice: Choice, what: str) -> Wire:
+        from hansard_compiler.providers.official import openai_wire
+
+        connection = self._connection(choice, what)
+        if choice.provider == "scripted":
+            raise JudgeMissing(f"{what} is missing: the scripted model has no embeddings")
+        is_local = choice.provider == "openai_compatible"
+        return openai_wire(
+            connection,
+            provider=choice.provider,
+            needs_key=not is_local,
+            environment={} if is_local else self._settings.environment,
+        )
+
+    def _connection(self, choice: Choice, what: str) -> Connection:
+        """Return how a provider is reached. Raises JudgeMissing where something is lacking."""
+        from hansard_compiler.providers.official import Connection
+
+        if choice.kind == "off":
+            raise JudgeMissing(f"{what} is switched off")
+        lacking = self._lacking(choice)
+        if lacking:
+            raise JudgeMissing(f"{what} is missing: {choice} needs {lacking}")
+        key = self._settings.environment.get(_KEYS.get(choice.provider, ""))
+        return Connection(
+            api_key=key,
+            base_url=self._address(choice),
+            timeout_s=_TIMEOUT_S,
+            max_retries=_MAX_RETRIES,
+        )
+
+    def _address(self, choice: Choice) -> str | None:
+        if choice.provider == "openai_compatible":
+            return self._settings.model_server
+        return self._settings.environment.get(f"{choice.provider.upper()}_BASE_URL") or None
+
+    def _lacking(self, choice: Choice) -> str:
+        """Return what has to be installed or set before a provider can be asked; "" for nothing."""
+        provider = choice.provider
+        if provider == "scripted":
+            return "" if self._settings.script else "the setting `script`"
+        package = "anthropic" if provider == "anthropic" else "openai"
+        if find_spec(package) is None:
+            return f"pip install 'hansard[{package}]'"
+        if provider == "openai_compatible":
+            return "" if self._settings.model_server else "the setting `model_server`"
+        return "" if self._settings.environment.get(_KEYS[provider]) else _KEYS[provider]
+
+
+def _common(by_task: Mapping[Task, Classifier | None]) -> Classifier | None:
+    """Return one classifier for every task: the same for all, or one that dispatches."""
+    there = {task: one for task, one in by_task.items() if one is not None}
+    if not there:
+        return None
+    first, *others = there.values()
+    if len(there) == len(by_task) and all(one == first for one in others):
+        return first
+    return ByTask(there)
