@@ -1,37 +1,22 @@
-"""The `hansard` command: finds its subcommands by entry point, so the SDK stays light."""
+"""The `hansard` command. A hook's event is answered before anything else is imported."""
 
 from __future__ import annotations
 
-import gc
 import sys
-from importlib.metadata import entry_points
-from typing import Final
 
-import click
-
-from hansard import __version__
-
-_GC_OBJECTS: Final = 50_000  # made since the last walk over the youngest; Python's own is 700
-
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="hansard")
-def cli() -> None:
-    """The official record of what your agents saw, decided and did."""
+_EVENTS = frozenset(
+    ("pre-tool-use", "post-tool-use", "session-start", "user-prompt-submit", "stop", "session-end")
+)
+_HELP = frozenset(("-h", "--help"))
 
 
 def main() -> None:
     """Run the command line; a missing extra exits 2 and names it."""
-    # What modules make stays: walks over it for garbage were a third of the time to load a server.
-    gc.set_threshold(_GC_OBJECTS, 20, 20)
-    for entry in entry_points(group="hansard.commands"):
-        try:
-            add_commands = entry.load()
-        except ModuleNotFoundError as missing:
-            sys.stderr.write(
-                f"hansard: the package {missing.name!r} is missing; "
-                "the commands of the server need: pip install 'hansard[server]'\n"
-            )
-            sys.exit(2)
-        add_commands(cli)
-    cli()
+    words = sys.argv[1:]
+    if len(words) > 1 and words[0] == "hook" and words[1] in _EVENTS and _HELP.isdisjoint(words):
+        from hansard.hooks.process import run
+
+        run(words[1:])
+    from hansard._cli import run_command
+
+    run_command()

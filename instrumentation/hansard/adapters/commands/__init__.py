@@ -1,0 +1,63 @@
+"""How hard commands are to undo: rules on shell text, SQL and tools, in a versioned data set.
+
+`classify_command` answers as a classifier of the task `irreversible` does; `score_command` is the
+same without the records of `hansard_compiler`, for a process that has no time to load them.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hansard.adapters.commands.rules import Rules, Score
+    from hansard_compiler.classifier import Question, Verdict
+
+VERSION = 1
+NAME = f"commands/{VERSION}"
+
+_loaded: list[Rules] = []
+
+
+def load_rules() -> Rules:
+    """Return the rules; read from the data set once a process, in about 2 ms."""
+    if not _loaded:
+        import json
+
+        from hansard.adapters.commands.rules import Rules
+
+        path = __file__.rpartition("__init__")[0] + f"commands-{VERSION}.json"
+        with open(path, encoding="utf-8") as file:
+            _loaded.append(Rules(json.load(file)))
+    return _loaded[0]
+
+
+def score_command(text: str) -> Score:
+    """Return how hard a command is to undo, from 0 to 1, with the reason; raises for no text."""
+    return load_rules().score(text)
+
+
+def classify_command(text: str) -> Verdict:
+    """Return the verdict on a command: its label, how hard it is to undo, and the rule's reason.
+
+    The score is the same whatever the label: 0.8 and more cannot be undone. The label is None where
+    no rule knows any of the programs.
+    """
+    from hansard_compiler.classifier import IRREVERSIBLE, REVERSIBLE, Verdict
+
+    found = score_command(text)
+    if not found.is_known:
+        return Verdict(None, found.value, found.reason)
+    return Verdict(IRREVERSIBLE if found.value >= 0.5 else REVERSIBLE, found.value, found.reason)
+
+
+class CommandRules:
+    """The offline classifier of the task `irreversible`."""
+
+    name = NAME
+
+    def __call__(self, question: Question) -> Verdict:
+        """Return the verdict on a command; of other tasks it knows nothing."""
+        from hansard_compiler.classifier import Verdict
+
+        if question.task != "irreversible":
+            return Verdict(None, 0.0, "this classifier knows commands only")
+        return classify_command(question.text)

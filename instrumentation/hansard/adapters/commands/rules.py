@@ -1,0 +1,661 @@
+"""Scores commands by the rules of the data set: how hard is it to undo what they would do.
+
+0 to 1: below 0.25 nothing changes, below 0.5 it is recovered at once, below 0.8 it is hard to undo,
+from there on it cannot be undone by who ran it. Of several commands the worst counts.
+"""
+
+from __future__ import annotations
+
+from hansard.adapters.commands import sql, targets
+from hansard.adapters.commands.shell import (
+    Command,
+    Scope,
+    Word,
+    output_of,
+    program_of,
+    read_commands,
+    short_options,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+_MOST_DEPTH = 5
+_MOST_TEXT = 64 * 1024  # of one text; what comes behind it is not read
+_OPEN_TARGET = "$()"  # read from another command's output
+
+
+class Score:
+    """How hard it is to undo; `is_known` is False when no rule knew any of the commands."""
+
+    __slots__ = ("is_known", "reason", "value")
+
+    def __init__(self, value: float, reason: str, *, is_known: bool = True) -> None:
+        self.value = value
+        self.reason = reason
+        self.is_known = is_known
+
+
+class Rules:
+    """The rules of one version of the data set; they keep nothing of what they scored."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self.version: str = data["version"]
+        self._data = data
+        self._programs: dict[str, Mapping[str, Any]] = {}
+        for name, row in data["programs"].items():
+            self._programs[name] = row
+            for other in row.get("names", ()):
+                self._programs[other] = row
+
+    def score(self, text: str) -> Score:
+        """Return the score of a shell text, or of SQL, whichever it is."""
+        text = text[:_MOST_TEXT]
+        if sql.looks_like_sql(text, self._data["sql"]):
+            return self.score_sql(text)
+        return _Reading(self, self._data, self._programs).text(text)
+
+    def score_sql(self, text: str) -> Score:
+        """Return the score of statements of SQL."""
+        return Score(*sql.score_sql(text[:_MOST_TEXT], self._data["sql"]))
+
+    def score_tool(self, name: str) -> Score | None:
+        """Return the score of a tool by its name, as `delete_repository`; None tells nothing."""
+        words = _words_of(name)
+        for rule in self._data["tools"]:
+            if not words & set(rule["verbs"]):
+                continue
+            if rule["objects"] and not words & set(rule["objects"]):
+                continue
+            return Score(rule["score"], rule["reason"])
+        return None
+
+    def knows(self, program: str) -> bool:
+        """Whether there are rules for a program."""
+        return program in self._programs or program in self._data["sql_programs"]
+
+
+def _words_of(name: str) -> set[str]:
+    """Return the words of a name in snake, kebab or camel case."""
+    found, word = set(), ""
+    for character in name:
+        if character.isupper() and word and not word[-1].isupper():
+            found.add(word.lower())
+            word = ""
+        if character.isalnum():
+            word += character
+        elif word:
+            found.add(word.lower())
+            word = ""
+    return found | {word.lower()}
+
+
+class _Reading:
+    """One text with all that it runs; remembers the folder that it changed to."""
+
+    def __init__(
+        self, rules: Rules, data: Mapping[str, Any], programs: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        self._rules = rules
+        self._data = data
+        self._programs = programs
+        self._scope = Scope()
+        self._folder = ""
+        self._special: dict[str, Callable[[Command, list[Word], int], Score | None]] = {
+            "xargs": self._xargs,
+            "parallel": self._xargs,
+            "find": self._find,
+            "fd": self._find,
+            "eval": self._eval,
+            "ssh": self._ssh,
+            "su": self._su,
+            "runuser": self._su,
+            "dd": self._dd,
+            "ansible": self._ansible,
+            "tee": self._plain,
+        }
+
+    def text(self, text: str, depth: int = 0) -> Score:
+        """Return the worst score of what a text runs."""
+        if depth > _MOST_DEPTH:
+            return self._row(self._data["shell"]["unread"])
+        best: Score | None = None
+        for command in read_commands(text, self._scope, depth):
+            found = self.command(command, depth)
+            if best is None or found.value > best.value:
+                found.is_known = found.is_known or (best is not None and best.is_known)
+                best = found
+            if best.value >= 1:
+                break
+        return best or Score(0.0, "runs nothing")
+
+    def command(self, command: Command, depth: int) -> Score:
+        """Return the score of one simple command with its redirects."""
+        found = self._redirected(command)
+        words = self._without_prefixes(command.words)
+        if not words:
+            return found or Score(0.05, "changes only this shell")
+        program = self._program(command, words, depth)
+        if found is None or program.value >= found.value:
+            return program
+        return found
+
+    def _row(self, row: Mapping[str, Any], *, is_known: bool = True) -> Score:
+        return Score(row["score"], row["reason"], is_known=is_known)
+
+    # ---- what stands before a program
+
+    def _without_prefixes(self, words: Sequence[Word]) -> list[Word]:
+        prefixes: Mapping[str, Sequence[str]] = self._data["prefixes"]
+        rest = list(words)
+        while rest:
+            first = rest[0]
+            if " " in first.text and not first.is_quoted:  # made of ${IFS}
+                rest = [*map(Word, first.text.split()), *rest[1:]]
+                continue
+            name, equals, _ = first.text.partition("=")
+            if equals and name.isidentifier():
+                rest.pop(0)
+                continue
+            program = program_of(first.text)
+            takes = prefixes.get(program)
+            if takes is None or len(rest) == 1:
+                return rest
+            if program == "command" and rest[1].text in ("-v", "-V"):
+                return [Word("which")]
+            rest = _behind_options(rest[1:], takes)
+            rest = rest[self._data["prefix_arguments"].get(program, 0) :]
+            if program == "watch" and len(rest) == 1:
+                return [Word("eval"), *rest]
+        return rest
+
+    # ---- redirects
+
+    def _redirected(self, command: Command) -> Score | None:
+        """Return the score of what is written over; None where nothing is."""
+        program = program_of(command.words[0].text) if command.words else ""
+        is_empty = not command.words or program in (":", "true") or _prints_nothing(command)
+        best: Score | None = None
+        for redirect in command.redirects:
+            if redirect.op == ">>":
+                found = Score(0.12, "adds to a file")
+            elif redirect.op in (">", ">|"):
+                found = self._target("empty" if is_empty else "overwrite", [redirect.target.text])
+            else:
+                continue
+            if best is None or found.value > best.value:
+                best = found
+        return best
+
+    def _target(self, action: str, paths: Sequence[str]) -> Score:
+        """Return the score of an action on paths: that of the worst of them."""
+        row = self._data["actions"][action]
+        known = self._data["paths"]
+        classes = [
+            targets.class_of(one, known, folder=self._folder)
+            for path in paths
+            for one in (path.split() if " " in path and not path.startswith(("/", "~")) else [path])
+        ]
+        if not classes:
+            return Score(0.1, "names no file")
+        found = targets.worst(classes)
+        return Score(row["scores"][found], f"{row['reason']}: {_CLASS_WORDS[found]}")
+
+    # ---- programs
+
+    def _program(self, command: Command, words: list[Word], depth: int) -> Score:
+        name = program_of(words[0].text).removesuffix(".exe")
+        rest = words[1:]
+        if words[0].is_open and not name.strip("$()"):
+            return Score(0.3, "runs a program that the text does not name", is_known=False)
+        if name == "cd" or name == "pushd":
+            self._change_folder(rest)
+        if name in self._data["shells"]:
+            return self._shell(command, rest, depth)
+        special = self._special.get(name)
+        if special is not None:
+            found = special(command, words, depth)
+            if found is not None:
+                return found
+        if name in ("docker", "podman", "nerdctl", "kubectl", "oc", "docker-compose", "k"):
+            inner = self._contained(name, rest, depth)
+            if inner is not None:
+                return inner
+        if name in self._data["sql_programs"]:
+            found = self._sql_program(name, command, rest)
+            if found is not None:
+                return found
+        code = self._data["code"]["programs"].get(_without_version(name))
+        if code is not None:
+            found = self._code(command, rest, code.split("|"), depth)
+            if found is not None:
+                return found
+        if rest and program_of(rest[0].text) in ("manage.py", "artisan"):
+            name, rest = program_of(rest[0].text), rest[1:]
+        if name == "bundle" and len(rest) > 1 and rest[0].text == "exec":
+            name, rest = program_of(rest[1].text), rest[2:]
+        row = self._programs.get(name)
+        if row is None:
+            if name.startswith("mkfs."):
+                row = self._programs["mkfs"]
+            elif _is_fork_bomb(words):
+                return Score(0.95, "fills the machine with processes")
+            else:
+                return self._row(self._data["unknown"], is_known=False)
+        return self._by_rules(row, rest)
+
+    def _plain(self, command: Command, words: list[Word], depth: int) -> Score | None:
+        return None
+
+    def _by_rules(self, row: Mapping[str, Any], rest: list[Word]) -> Score:
+        """Return the score of the first rule of a program that fits its words."""
+        options, arguments = _apart(rest, row)
+        for rule in row.get("rules", ()):
+            behind = _fits(rule, options, arguments)
+            if behind is None:
+                continue
+            action = rule.get("action")
+            if action is None:
+                return Score(rule["score"], rule["reason"])
+            skip = rule.get("skip", 0)
+            paths = behind[skip:] if skip >= 0 else behind[-1:]
+            return self._target(action, paths)
+        return Score(row["score"], row.get("reason", "changes something"))
+
+    def _change_folder(self, rest: Sequence[Word]) -> None:
+        paths = [word.text for word in rest if not word.text.startswith("-")]
+        path = paths[0] if paths else "~"
+        if path.startswith(("/", "~", "$")) or not self._folder:
+            self._folder = path
+        else:
+            self._folder = f"{self._folder}/{path}"
+
+    def _shell(self, command: Command, rest: list[Word], depth: int) -> Score:
+        """Score what a shell is given to run: by -c, a heredoc, a pipe or a file."""
+        shell = self._data["shell"]
+        for at, word in enumerate(rest):
+            letters = word.text[1:] if word.text[:1] == "-" and word.text[:2] != "--" else ""
+            if letters == "n":
+                return Score(0.05, "only checks a script")
+            if "c" in letters and at + 1 < len(rest):
+                if rest[at + 1].is_open and rest[at + 1].text.strip() in ("$()", ""):
+                    return self._row(shell["download"])
+                return self.text(rest[at + 1].text, depth + 1)
+            if word.text in ("--version", "--help"):
+                return Score(0.02, "only prints")
+        for redirect in command.redirects:
+            if redirect.op in ("<<", "<<<"):
+                return self.text(redirect.target.text, depth + 1)
+        if command.source is not None:
+            told = output_of(command.source)
+            if told is not None:
+                return self.text(told, depth + 1)
+            return self._row(shell["download" if self._is_download(command.source) else "unread"])
+        scripts = [word for word in rest if not word.text.startswith("-")]
+        if scripts and scripts[0].text.startswith("/dev/fd/"):
+            return self._row(shell["download"])
+        return self._row(shell["unread"], is_known=False) if scripts else Score(0.1, "opens a shell")
+
+    def _is_download(self, source: Command) -> bool:
+        while source is not None:
+            words = self._without_prefixes(source.words)
+            if words and program_of(words[0].text) in self._data["from_network"]:
+                return True
+            if source.source is None:
+                return False
+            source = source.source
+        return False
+
+    def _eval(self, command: Command, words: list[Word], depth: int) -> Score:
+        return self.text(" ".join(word.text for word in words[1:]), depth + 1)
+
+    def _xargs(self, command: Command, words: list[Word], depth: int) -> Score | None:
+        """The program behind xargs, on what it reads: names that the text tells, or any."""
+        takes = ("-n", "-I", "-P", "-L", "-d", "-a", "-s", "-E", "-j")
+        rest = self._without_prefixes(_behind_options(words[1:], takes))
+        if not rest:
+            return Score(0.05, "only prints")
+        told = output_of(command.source)
+        if ":::" in [word.text for word in rest]:
+            return self._run(rest, depth)
+        names = told.split() if told is not None else self._found_by(command.source)
+        placed = [word for word in rest if "{}" in word.text]
+        if placed:
+            texts = [w.text.replace("{}", n) for w in placed for n in names[:50]]
+            kept = [word for word in rest if "{}" not in word.text]
+            return self._run([*kept, *map(Word, texts)], depth)
+        return self._run([*rest, *map(Word, names)], depth)
+
+    def _run(self, words: list[Word], depth: int) -> Score:
+        inner = Command()
+        inner.words = words
+        if depth > _MOST_DEPTH:
+            return self._row(self._data["shell"]["unread"])
+        return self.command(inner, depth + 1)
+
+    def _found_by(self, source: Command | None) -> list[str]:
+        """Return what a `find` or `git ls-files` upstream would name, as patterns."""
+        while source is not None and source.words:
+            words = self._without_prefixes(source.words)
+            name = program_of(words[0].text) if words else ""
+            if name in ("find", "fd"):
+                return _found_paths(words)
+            if name == "git":
+                return ["src"]  # sources, as `git ls-files` names them
+            source = source.source
+        return [f"{_OPEN_TARGET}/*"]
+
+    def _find(self, command: Command, words: list[Word], depth: int) -> Score:
+        texts = [word.text for word in words]
+        paths = _found_paths(words)
+        best = Score(0.05, "only lists")
+        if "-delete" in texts:
+            best = self._target("tree" if "-type" not in texts else "file", paths)
+        for at, text in enumerate(texts):
+            if text not in ("-exec", "-execdir", "-ok", "-x", "-X"):
+                continue
+            inner = []
+            for word in words[at + 1 :]:
+                if word.text in (";", "+"):
+                    break
+                inner.append(word)
+            filled = [w for w in inner if "{}" not in w.text]
+            found = self._run([*filled, *map(Word, paths)], depth)
+            if len(filled) < len(inner) and any("{}" in w.text and " " in w.text for w in inner):
+                found = self._run([Word(w.text.replace("{}", paths[0])) for w in inner], depth)
+            best = max(best, found, key=lambda one: one.value)
+        return best
+
+    def _ssh(self, command: Command, words: list[Word], depth: int) -> Score | None:
+        takes = ("-i", "-p", "-l", "-o", "-F", "-J", "-L", "-R", "-D", "-b", "-c", "-E", "-W")
+        rest = _behind_options(words[1:], takes)[1:]
+        if not rest:
+            for redirect in command.redirects:
+                if redirect.op in ("<<", "<<<"):
+                    return self.text(redirect.target.text, depth + 1)
+            return Score(0.1, "opens a shell")
+        return self.text(" ".join(word.text for word in rest), depth + 1)
+
+    def _su(self, command: Command, words: list[Word], depth: int) -> Score | None:
+        for at, word in enumerate(words):
+            if word.text in ("-c", "--command") and at + 1 < len(words):
+                return self.text(words[at + 1].text, depth + 1)
+        return Score(0.1, "opens a shell")
+
+    def _dd(self, command: Command, words: list[Word], depth: int) -> Score | None:
+        outputs = [word.text[3:] for word in words if word.text.startswith("of=")]
+        return self._target("overwrite", outputs) if outputs else None
+
+    def _ansible(self, command: Command, words: list[Word], depth: int) -> Score | None:
+        for at, word in enumerate(words):
+            if word.text in ("-a", "--args") and at + 1 < len(words):
+                return self.text(words[at + 1].text, depth + 1)
+        return None
+
+    def _contained(self, name: str, rest: list[Word], depth: int) -> Score | None:
+        """The command that runs in a container: `docker exec`, `docker run`, `kubectl exec --`."""
+        texts = [word.text for word in rest]
+        verb = next((text for text in texts if text in ("exec", "run")), None)
+        if verb is None:
+            return None
+        begin = texts.index(verb) + 1
+        if any(not text.startswith("-") and text != "compose" for text in texts[: begin - 1]):
+            if name not in ("kubectl", "oc", "k"):
+                return None
+        if "--" in texts[begin:]:
+            inner = rest[texts.index("--", begin) + 1 :]
+        elif name in ("kubectl", "oc", "k"):
+            return None
+        else:
+            takes = ("-u", "-w", "-e", "-v", "--name", "--network", "-p", "--env", "--volume",
+                     "--user", "--workdir", "--entrypoint", "--mount", "--env-file")  # fmt: skip
+            inner = _behind_options(rest[begin:], takes)[1:]
+        return self._run(inner, depth) if inner else None
+
+    # ---- SQL and short programs
+
+    def _sql_program(self, name: str, command: Command, rest: list[Word]) -> Score | None:
+        row = self._data["sql_programs"][name]
+        texts, files, arguments = [], [], []
+        at = 0
+        while at < len(rest):
+            text = rest[at].text
+            option, equals, value = text.partition("=")
+            if option in row["text"] or option in row["file"]:
+                into = texts if option in row["text"] else files
+                if equals:
+                    into.append(value)
+                elif at + 1 < len(rest):
+                    at += 1
+                    into.append(rest[at].text)
+            elif text[:2] in row["text"] and len(text) > 2 and text[1] != "-":
+                texts.append(text[2:])
+            elif option in row["values"] and not equals:
+                at += 1
+            elif not text.startswith("-"):
+                arguments.append(text)
+            at += 1
+        if "word" in row:
+            if not arguments or arguments[0] != row["word"]:
+                return None
+            texts += arguments[1:]
+        texts += arguments[row["argument"] :] if "argument" in row else []
+        texts += [one.target.text for one in command.redirects if one.op in ("<<", "<<<")]
+        told = output_of(command.source)
+        texts += [told] if told is not None else []
+        files += [one.target.text for one in command.redirects if one.op == "<"]
+        is_memory = arguments[:1] == [":memory:"]
+        found = [Score(*sql.score_sql(text, self._data["sql"])) for text in texts if text]
+        if files or (command.source is not None and told is None):
+            found.append(self._row(self._data["sql"]["file"]))
+        best = max(found, key=lambda one: one.value, default=None)
+        if best is None:
+            return Score(0.08, "opens a database")
+        if is_memory:
+            return Score(min(best.value, 0.26), "a database in memory")
+        if arguments and targets.class_of(arguments[0], self._data["paths"]) == targets.TEMPORARY:
+            return Score(min(best.value, 0.5), f"{best.reason}, in a temporary file")
+        return best
+
+    def _code(
+        self, command: Command, rest: list[Word], options: Sequence[str], depth: int
+    ) -> Score | None:
+        texts = []
+        for at, word in enumerate(rest):
+            option, equals, value = word.text.partition("=")
+            if option in options and equals:
+                texts.append(value)
+            elif word.text in options and at + 1 < len(rest):
+                texts.append(rest[at + 1].text)
+        if not texts:
+            texts = [one.target.text for one in command.redirects if one.op in ("<<", "<<<")]
+        told = output_of(command.source) if not texts and not rest else None
+        texts += [told] if told is not None else []
+        if not texts:
+            return None
+        return max((self._short_program(text, depth) for text in texts), key=lambda s: s.value)
+
+    def _short_program(self, text: str, depth: int) -> Score:
+        """Score a program of another language by the calls that delete or run something."""
+        code = self._data["code"]
+        best = self._row(code["other"], is_known=False)
+        for kind, names in code["calls"].items():
+            for name in names:
+                at = text.find(name)
+                while at >= 0:
+                    literals = _literals(text[at + len(name) :])
+                    found = self._called(kind, literals, depth)
+                    best = max(best, found, key=lambda one: one.value)
+                    at = text.find(name, at + 1)
+        flat = "".join(text.lower().split())
+        for phrase in code["phrases"]:
+            if phrase["text"] in flat and phrase["score"] > best.value:
+                best = self._row(phrase)
+        return best
+
+    def _called(self, kind: str, literals: Sequence[str], depth: int) -> Score:
+        if kind == "shell":
+            text = literals[0] if len(literals) == 1 else " ".join(map(_quoted, literals))
+            return self.text(text, depth + 1) if literals else Score(0.3, "runs a command")
+        if kind == "sql":
+            return max(
+                (Score(*sql.score_sql(one, self._data["sql"])) for one in literals[:1]),
+                key=lambda one: one.value,
+                default=Score(0.15, "runs a statement"),
+            )
+        return self._target(kind, literals[:1] or [_OPEN_TARGET])
+
+
+_CLASS_WORDS = {
+    targets.SYSTEM: "of the system",
+    targets.DEVICE: "a device",
+    targets.HOME: "a home folder",
+    targets.HERE: "all that is here",
+    targets.DATA: "stored data",
+    targets.OPEN: "named by a variable",
+    targets.OPEN_ALL: "whatever a variable names",
+    targets.SOURCE: "that a person wrote, as far as the name tells",
+    targets.TEMPORARY_ALL: "all temporary files",
+    targets.REBUILDABLE: "that are made again",
+    targets.TEMPORARY: "temporary ones",
+    targets.NONE: "nothing that is stored",
+}
+
+
+def _behind_options(words: Sequence[Word], takes: Sequence[str]) -> list[Word]:
+    """Return the words behind a program's own options; `takes` are those with a value."""
+    at = 0
+    while at < len(words) and words[at].text.startswith("-") and len(words[at].text) > 1:
+        text = words[at].text
+        at += 1
+        if text == "--":
+            break
+        if text in takes:
+            at += 1
+    return list(words[at:])
+
+
+def _apart(rest: Sequence[Word], row: Mapping[str, Any]) -> tuple[set[str], list[str]]:
+    """Return a program's options, and its arguments without the values of options.
+
+    `-rf` is -r and -f, unless the program writes long options with one dash. An option with a value
+    stands as `--option=value` too.
+    """
+    takes = row.get("values", ())
+    pairs, joined = row.get("pairs", ()), row.get("joined", ())
+    options: set[str] = set()
+    arguments: list[str] = []
+    at, is_ended = 0, False
+    while at < len(rest):
+        text = rest[at].text
+        at += 1
+        if is_ended or not text.startswith("-") or text == "-":
+            arguments.append(text)
+            continue
+        if text == "--":
+            is_ended = True
+            options.add("--")
+            continue
+        options.add(text)
+        options.update([text.partition("=")[0]] if row.get("long") else short_options(text))
+        if text[:2] in joined and len(text) > 2:
+            options.add(f"{text[:2]}={text[2:]}")
+        elif (text in takes or text in pairs) and at < len(rest):
+            options.add(f"{text}={rest[at].text}")
+            at += 1
+    return options, arguments
+
+
+def _fits(
+    rule: Mapping[str, Any], options: set[str], arguments: Sequence[str]
+) -> list[str] | None:
+    """Return the arguments behind a rule's words; None where the rule does not fit."""
+    words = rule.get("words", ())
+    if len(arguments) < len(words):
+        return None
+    for wanted, given in zip(words, arguments, strict=False):
+        if not any(_is_like(given, one) for one in wanted.split("|")):
+            return None
+    for wanted in rule.get("options", ()):
+        if options.isdisjoint(wanted.split("|")):
+            return None
+    without = rule.get("without")
+    if without and not options.isdisjoint(without.split("|")):
+        return None
+    behind = list(arguments[len(words) :])
+    patterns = rule.get("arguments")
+    if patterns and not any(_is_like(one, pattern) for one in behind for pattern in patterns):
+        return None
+    return behind
+
+
+def _is_like(text: str, pattern: str) -> bool:
+    """Compare with a pattern in which `*` at an end is any text, and `?*` some text."""
+    if pattern == "*":
+        return True
+    if pattern.endswith("?*"):
+        return text.startswith(pattern[:-2]) and len(text) > len(pattern) - 2
+    if pattern.startswith("*") and pattern.endswith("**"):
+        return text.endswith("*")
+    if pattern.startswith("*"):
+        return text.endswith(pattern[1:])
+    if pattern.endswith("*"):
+        return text.startswith(pattern[:-1])
+    return text == pattern
+
+
+def _found_paths(words: Sequence[Word]) -> list[str]:
+    """Return what a `find` would name: its folders, with the names that it looks for."""
+    paths: list[str] = []
+    for word in words[1:]:
+        if word.text.startswith(("-", "(", "!")):
+            break
+        paths.append(word.text)
+    texts = [word.text for word in words]
+    names = [texts[at + 1] for at, text in enumerate(texts[:-1]) if text in ("-name", "-iname")]
+    paths = paths or ["."]
+    return [f"{path}/{name}" for path in paths for name in names] if names else paths
+
+
+def _prints_nothing(command: Command) -> bool:
+    texts = [word.text for word in command.words]
+    return texts in (["echo", ""], ["echo", "-n"], ["printf", ""], ["cat", "/dev/null"])
+
+
+def _is_fork_bomb(words: Sequence[Word]) -> bool:
+    return len(words) == 1 and words[0].text == ":"
+
+
+def _without_version(name: str) -> str:
+    """Return a program's name without its version: python3.11 is python3."""
+    head, dot, tail = name.partition(".")
+    return head if dot and tail.isdigit() else name
+
+
+def _literals(text: str) -> list[str]:
+    """Return the quoted texts up to the bracket that closes a call."""
+    found: list[str] = []
+    depth, at = 1, 0
+    while at < len(text) and depth and len(found) < 50:
+        character = text[at]
+        at += 1
+        if character in "'\"`":
+            end = at
+            while end < len(text) and text[end] != character:
+                end += 2 if text[end] == "\\" else 1
+            found.append(text[at:end])
+            at = end + 1
+        elif character in "([{":
+            depth += 1
+        elif character in ")]}":
+            depth -= 1
+        elif character in ";\n" and depth == 1:
+            break
+    return found
+
+
+def _quoted(text: str) -> str:
+    """Return a text as one word of a shell."""
+    return "'" + text.replace("'", "'\\''") + "'"

@@ -1,0 +1,97 @@
+"""The settings that a hook reads, without the machinery of `hansard.config`.
+
+Names, environment and defaults are rows of `hansard.config.SETTINGS`; a test compares the two.
+What cannot be read is passed over: a hook has nobody to tell.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+DEFAULT_THRESHOLD = 0.8
+DEFAULT_TIMEOUT_MS = 1000
+RULES, OFF = "rules", "off"
+
+
+class HookSettings:
+    """What a hook runs with."""
+
+    __slots__ = (
+        "classifier", "data", "endpoint", "record", "retention", "threshold", "timeout_ms", "token",
+    )  # fmt: skip
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self.data: str = given["data"]
+        self.threshold = _number(given.get("hook_threshold"), DEFAULT_THRESHOLD, most=1.0)
+        self.timeout_ms = _number(given.get("hook_timeout_ms"), DEFAULT_TIMEOUT_MS, most=60_000)
+        self.classifier = str(given.get("hook_classifier") or RULES).strip()
+        self.record = str(given.get("hook_record", "true")).strip().lower() not in (
+            "false", "0", "no", "off",
+        )  # fmt: skip
+        self.endpoint: str | None = given.get("endpoint") or None  # None: none was set
+        self.token: str | None = given.get("token") or None
+        self.retention = str(given.get("retention") or "redacted_payloads")
+
+
+_ENVIRONMENT = {
+    "hook_threshold": ("HANSARD_HOOK_THRESHOLD",),
+    "hook_timeout_ms": ("HANSARD_HOOK_TIMEOUT_MS",),
+    "hook_classifier": ("HANSARD_HOOK_CLASSIFIER",),
+    "hook_record": ("HANSARD_HOOK_RECORD",),
+    "endpoint": ("HANSARD_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"),
+    "token": ("HANSARD_TOKEN",),
+    "retention": ("HANSARD_RETENTION",),
+}
+
+
+def load_hook_settings(
+    arguments: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None
+) -> HookSettings:
+    """Return the settings: arguments, then the environment, then [sdk] of the file, then defaults."""
+    environment = os.environ if environment is None else environment
+    arguments = arguments or {}
+    data = arguments.get("data") or environment.get("HANSARD_DATA") or data_folder(environment)
+    data = os.path.expanduser(data)
+    found = _from_file(environment.get("HANSARD_CONFIG") or f"{data}/hansard.toml")
+    for name, variables in _ENVIRONMENT.items():
+        for variable in reversed(variables):
+            if environment.get(variable):
+                found[name] = environment[variable]
+    found |= {name: value for name, value in arguments.items() if value is not None}
+    found["data"] = data
+    return HookSettings(found)
+
+
+def _from_file(path: str) -> dict[str, Any]:
+    try:
+        with open(os.path.expanduser(path), "rb") as file:
+            import tomllib  # only who has such a file pays for it
+
+            table = tomllib.load(file).get("sdk", {})
+    except (OSError, ValueError):
+        return {}
+    return dict(table) if isinstance(table, dict) else {}
+
+
+def data_folder(environment: Mapping[str, str]) -> str:
+    """Return the platform's user data folder; what platformdirs says, on Linux without it."""
+    if sys.platform == "linux":
+        base = environment.get("XDG_DATA_HOME", "").strip() or os.path.expanduser("~/.local/share")
+        return f"{base}/hansard"
+    from platformdirs import user_data_dir
+
+    return user_data_dir("hansard", appauthor=False)
+
+
+def _number(given: Any, default: float, *, most: float) -> float:
+    try:
+        number = float(given)
+    except (TypeError, ValueError):
+        return default
+    return number if 0 <= number <= most else default
