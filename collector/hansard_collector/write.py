@@ -96,6 +96,7 @@ class ItemWriter:
         placed = self._batch.spans.add(span, projection)
         if placed.is_shown:
             self._spans[span.trace_id].add(span.span_id)
+            self._sessions.saw_trace(span.trace_id)
             if item.projection.dialect in AGENTS:
                 self._sessions.saw_span(
                     item.message, role=item.projection.role, dialect=item.projection.dialect

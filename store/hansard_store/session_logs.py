@@ -61,8 +61,31 @@ SELECT {_COLUMNS} FROM session_log WHERE trace_id = ? AND place = ? ORDER BY tim
 """
 _BY_KEY = f"SELECT {_COLUMNS} FROM session_log WHERE key = ? AND kind <> '' AND kind = ?"
 _BOUNDS = """
-SELECT min(start_ns) FILTER (WHERE place <> 'note'), max(time_ns)
-FROM session_log WHERE trace_id = ?
+SELECT coalesce(
+  min(start_ns) FILTER (WHERE place <> 'note' AND (place <> 'session' OR has_prompt = 0)),
+  min(start_ns) FILTER (WHERE place <> 'note')
+), max(time_ns)
+FROM session_log,
+  (SELECT count(*) AS has_prompt FROM session_log WHERE trace_id = ?1 AND place = 'prompt')
+WHERE trace_id = ?1
+"""
+_OF_LANE = f"""
+SELECT {_COLUMNS} FROM session_log WHERE trace_id = ? AND lane = ? ORDER BY time_ns, log
+"""
+# Records without a time are few, and a session's rows are read only while its turn is not known.
+_LAST_TURN = """
+SELECT trace_id FROM session_log
+WHERE session = ? AND time_ns <= ? AND lane <> ? AND trace_id IS NOT NULL
+ORDER BY time_ns DESC, log DESC LIMIT 1
+"""
+_NEXT_TURN = """
+SELECT trace_id FROM session_log
+WHERE session = ? AND time_ns > ? AND lane <> ? AND trace_id IS NOT NULL
+ORDER BY time_ns, log LIMIT 1
+"""
+_SENT_RUN = """
+SELECT trace_id FROM run WHERE conversation_id = ? AND synthetic = 0
+ORDER BY started_ns, trace_id LIMIT 1
 """
 _EARLIEST = """
 SELECT log FROM session_log WHERE trace_id = ? ORDER BY time_ns, place, key, log LIMIT 1
@@ -193,6 +216,28 @@ def logs_in_places(
 ) -> list[SessionLog]:
     """Return the records of a trace that have one of the places."""
     return [row for place in places for row in _rows(connection, _OF_PLACES, (trace_id, place))]
+
+
+def logs_in_lane(connection: apsw.Connection, trace_id: bytes, lane: str) -> list[SessionLog]:
+    """Return the records of a trace that stand in a lane."""
+    return _rows(connection, _OF_LANE, (trace_id, lane))
+
+
+def turn_near(
+    connection: apsw.Connection, session: str, time_ns: int, *, but_lane: str
+) -> bytes | None:
+    """Return the trace of the last record before a time, else of the first one after it."""
+    for sql in (_LAST_TURN, _NEXT_TURN):
+        found: bytes | None = connection.execute(sql, (session, time_ns, but_lane)).get
+        if found is not None:
+            return found
+    return None
+
+
+def sent_run_of(connection: apsw.Connection, session: str) -> bytes | None:
+    """Return the trace of the first stored run of a session that was sent as spans."""
+    found: bytes | None = connection.execute(_SENT_RUN, (session,)).get
+    return found
 
 
 def logs_with_key(connection: apsw.Connection, key: str, kind: str) -> list[SessionLog]:

@@ -28,6 +28,7 @@ import uvicorn
 from anyio import create_task_group, to_thread
 from fastapi import FastAPI
 
+from hansard_collector.hook_spool import HookSpoolWatch
 from hansard_collector.pipeline import Pipeline
 from hansard_collector.rebuild import RebuildContinuation
 from hansard_collector.receivers.grpc import (
@@ -185,6 +186,7 @@ class Server:
             opened.callback(self._grpc.stop)
             pipeline.start()
             opened.enter_context(SilenceWatch(folder).working())
+            opened.enter_context(HookSpoolWatch(config.data, pipeline).working())
             opened.enter_context(RebuildContinuation(folder).working())
             limits = Limits(config.keep, config.max_disk)
             opened.enter_context(Janitor(folder, limits).working())

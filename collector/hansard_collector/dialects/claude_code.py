@@ -142,6 +142,23 @@ def logged_arguments(reading: Reading, _: str) -> Any:
     return None
 
 
+def hooked_arguments(reading: Reading, _: str) -> Any:
+    """The arguments of a tool that only a hook tells."""
+    return _hooked(reading, "tool_input")
+
+
+def hooked_result(reading: Reading, _: str) -> Any:
+    """The result of a tool that only a hook tells."""
+    return _hooked(reading, "tool_response")
+
+
+def _hooked(reading: Reading, key: str) -> Any:
+    for record in reading.records("hansard.hook.post_tool_use"):
+        if is_content(sent := record.attributes.get(key)):
+            return opened(sent)
+    return None
+
+
 def tool_detail(reading: Reading, key: str) -> Any:
     """`full_command` or `file_path`, where the input itself is not sent."""
     value = text(reading.view.attributes[key])
@@ -209,6 +226,7 @@ PROMPT_LOGS = ("event user_prompt", "event claude_code.user_prompt")
 ANSWER_LOGS = ("event assistant_response", "event claude_code.assistant_response")
 SERVED_LOGS = (*ANSWER_LOGS, "event api_request", "event claude_code.api_request")
 TOOL_LOGS = ("event tool_result", "event claude_code.tool_result")
+HOOK_LOGS = ("event hansard.hook.post_tool_use",)  # also of agents that nobody described
 SYSTEM_LOGS = ("event system_prompt", "event claude_code.system_prompt")
 
 

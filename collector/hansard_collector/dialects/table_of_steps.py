@@ -70,6 +70,7 @@ TOOL: Rows = {
         Source("event gen_ai.tool.message", strands.tool_arguments),
         *each(("tool_input", "tool_parameters"), claude_code.tool_arguments, needs=_CC),
         *each(claude_code.TOOL_LOGS, claude_code.logged_arguments, needs=_CC),
+        *each(claude_code.HOOK_LOGS, claude_code.hooked_arguments),
         *each(("full_command", "file_path"), claude_code.tool_detail, needs=_CC),
         *values_of("function_args", needs="gemini_cli"),
         Source("gen_ai.input.messages", others.gemini_tool_arguments, needs="gemini_cli"),
@@ -107,6 +108,7 @@ TOOL: Rows = {
         *values_of("lk.function_tool.output", "lk.pii.function_tool.output"),
         *values_of("gen_ai.tool.output", *others.AGENTOPS_OUTPUTS, *others.MASTRA_OUTPUTS),
         *values_of("gen_ai.completion", _HS_OUT),
+        *each(claude_code.HOOK_LOGS, claude_code.hooked_result),
     ),
 }
 

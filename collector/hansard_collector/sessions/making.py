@@ -122,7 +122,8 @@ class StepMaker:
     def _make_root(self, agent: Agent, trace_id: bytes, news: News) -> bool:
         """Make the turn itself, of its prompts, else of its first record; answers like `_put`."""
         root = root_id(trace_id)
-        has_prompt = bool(logs_in_places(self._connection, trace_id, (Place.PROMPT,)))
+        begins = (Place.PROMPT, Place.SESSION)
+        has_prompt = bool(logs_in_places(self._connection, trace_id, begins))
         if not has_prompt and not made_spans(self._connection, trace_id).keys() - {root}:
             self._take_back(trace_id, [root])
             return True
@@ -145,7 +146,8 @@ class StepMaker:
     def _bounds(self, trace_id: bytes, root: bytes, news: News) -> tuple[int | None, int | None]:
         """Return the time of a turn, from what was known and what is new."""
         known = None if news.is_whole else made_span(self._connection, trace_id, root)
-        if known is None or known.start_ns is None or known.end_ns is None:
+        is_open = bool(logs_in_places(self._connection, trace_id, (Place.SESSION,)))
+        if is_open or known is None or known.start_ns is None or known.end_ns is None:
             return bounds_of(self._connection, trace_id)
         bounds = News(start_ns=news.start_ns, end_ns=news.end_ns)
         bounds.tell(known.start_ns, known.end_ns)

@@ -23,6 +23,7 @@ class Place(StrEnum):
     START = "start"  # names no call: it is about the one that begins then
     END = "end"  # names no call: it is about the one that ends then
     NOTE = "note"  # belongs to the turn as a whole
+    SESSION = "session"  # belongs to a turn like a note, and makes a run where there is none
 
 
 @dataclass(frozen=True, slots=True)

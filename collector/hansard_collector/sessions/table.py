@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from hansard_collector.sessions import claude_code, codex, gemini_cli, generic
+from hansard_collector.sessions import claude_code, codex, gemini_cli, generic, hooks
 from hansard_collector.sessions.marks import Agent, SessionEvent
 from hansard_collector.sessions.reading import text_of
 from hansard_collector.views import LogView
@@ -19,7 +19,7 @@ _TABLE: tuple[tuple[Callable[[LogView], bool], Agent, tuple[str, ...]], ...] = (
     (gemini_cli.speaks, gemini_cli.GEMINI_CLI, ("session.id",)),
     (generic.speaks, generic.GENERIC, generic.SESSIONS),
 )
-AGENTS: Mapping[str, Agent] = {agent.dialect: agent for _, agent, _ in _TABLE}
+AGENTS: Mapping[str, Agent] = {agent.dialect: hooks.joined(agent) for _, agent, _ in _TABLE}
 
 
 def recognise(log: LogView, record: LogRecord) -> SessionEvent | None:
@@ -29,6 +29,8 @@ def recognise(log: LogView, record: LogRecord) -> SessionEvent | None:
     """
     if not log.event_name and not isinstance(log.body, str):
         return None
+    if hooks.speaks(log):
+        return _of_hook(log, record)
     for speaks, agent, keys in _TABLE:
         if not speaks(log):
             continue
@@ -36,6 +38,16 @@ def recognise(log: LogView, record: LogRecord) -> SessionEvent | None:
         mark = agent.read(log) if session else None
         if mark is None:
             return None
-        digest = hashlib.sha256(record.SerializeToString()).hexdigest()[:16]
-        return SessionEvent(agent.dialect, session, mark, digest)
+        return SessionEvent(agent.dialect, session, mark, _digest_of(record))
     return None
+
+
+def _of_hook(log: LogView, record: LogRecord) -> SessionEvent | None:
+    session = text_of(log, "session.id")
+    if not session:
+        return None
+    return SessionEvent(hooks.dialect_of(log), session, hooks.read(log), _digest_of(record))
+
+
+def _digest_of(record: LogRecord) -> str:
+    return hashlib.sha256(record.SerializeToString()).hexdigest()[:16]

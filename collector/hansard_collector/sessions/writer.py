@@ -21,6 +21,7 @@ import apsw
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.messages import MessageCache
+from hansard_collector.sessions import hooks
 from hansard_collector.sessions.joining import joined
 from hansard_collector.sessions.making import News, StepMaker
 from hansard_collector.sessions.marks import (
@@ -30,6 +31,7 @@ from hansard_collector.sessions.marks import (
     SessionEvent,
     root_id,
     step_id,
+    turn_id,
 )
 from hansard_collector.sessions.table import AGENTS
 from hansard_store import session_logs
@@ -81,6 +83,9 @@ class SessionWriter:
         self._sent: dict[tuple[str, str], list[SentSpan]] = defaultdict(list)
         self._near_traces: dict[bytes, str] = {}  # sent now, by agents that name no request
         self._near_logs: set[int] = set()  # records of such requests that are to be placed
+        self._own: set[str] = set()  # sessions with news of the agent's own records
+        self._hooked: dict[str, str] = {}  # session ids with news of hooks, and their dialects
+        self._sent_traces: set[bytes] = set()  # that got spans now, of whatever dialect
         self._rejoined: dict[bytes, set[bytes]] = defaultdict(set)  # sent spans that got records
 
     # ---- as items are written
@@ -119,6 +124,10 @@ class SessionWriter:
         mark = event.mark
         row = _row_of(event, log, time_ns, trace_id, is_sent=is_sent)
         session_logs.add_session_log(self._connection, row)
+        if row.lane == hooks.LANE:
+            self._hooked[event.session] = event.dialect
+        else:
+            self._own.add(row.session)
         if mark.place is Place.PROMPT:
             self._prompts.append(row)
         self._look_near(row)
@@ -181,6 +190,10 @@ class SessionWriter:
         if row.kind == LLM and AGENTS[_dialect(row)].is_sent_near:
             self._near_logs.add(row.log)
 
+    def saw_trace(self, trace_id: bytes) -> None:
+        """Learn that a trace got a span that was sent."""
+        self._sent_traces.add(trace_id)
+
     def saw_span(self, span: Span, *, role: str, dialect: str) -> None:
         """Learn which step a span that was sent tells; spans inside a step may name its key too."""
         if AGENTS[dialect].is_sent_near:
@@ -201,10 +214,22 @@ class SessionWriter:
             turn = event.turn_id(_prompt_of(event, time_ns))
             return session_logs.claimed_by(self._connection, turn) or turn
         found = session_logs.last_prompt(self._connection, event.full_session, time_ns)
+        if found is None and mark.lane == hooks.LANE:
+            found = self._home_of_hook(
+                event.full_session, mark.kind, event.key(time_ns), time_ns=time_ns
+            )
         if found is not None or mark.place in (Place.NOTE, Place.ABOUT):
             return found  # which make no run
         turn = event.turn_id("")  # the session's prompt came before anybody listened
         return session_logs.claimed_by(self._connection, turn) or turn
+
+    def _home_of_hook(self, session: str, kind: str, key: str, *, time_ns: int) -> bytes | None:
+        """Return the turn of the agent's own records that a hook's record belongs to, if any."""
+        for row in session_logs.logs_with_key(self._connection, key, kind) if kind else ():
+            is_own = row.session == session and row.lane != hooks.LANE
+            if is_own and row.trace_id is not None:
+                return row.trace_id
+        return session_logs.turn_near(self._connection, session, time_ns, but_lane=hooks.LANE)
 
     def _span_for(
         self, trace_id: bytes, dialect: str, place: str, kind: str, key: str
@@ -263,10 +288,13 @@ class SessionWriter:
         """Make again what has news; returns the sent spans that were given records, by trace."""
         self._match_sent_spans()
         near = self._match_near()
+        self._match_hooks()
         for turn, trace_id in self._claimed:
             self._give_turn(turn, trace_id)
         for prompt in self._prompts:
             self._gather(prompt)
+        for session in sorted(self._own):
+            self._gather_hooks(session)
         for trace_id, dialect in self._left.items():
             # A run of spans that were sent is not made of records: it has nothing to be made again.
             if not session_logs.is_sent_trace(self._connection, trace_id):
@@ -415,9 +443,40 @@ class SessionWriter:
         rows = session_logs.loose_logs(connection, session, from_ns=time_ns, before_ns=before_ns)
         if session_logs.is_first_prompt(connection, session, time_ns):
             earlier = session_logs.loose_logs(connection, session, from_ns=0, before_ns=time_ns)
-            rows += [row for row in earlier if row.place == Place.NOTE]
+            rows += [row for row in earlier if row.place in (Place.NOTE, Place.SESSION)]
         for row in rows:
             if row.trace_id != home:
+                self._move(row, home)
+
+    def _match_hooks(self) -> None:
+        """Give sessions that hooks told of to the traces that the same sessions sent.
+
+        Every such trace names the session as its conversation; a session's first trace gets what
+        names no call, the others get the calls that their spans tell.
+        """
+        for trace_id in sorted(self._sent_traces):
+            run = self._batch.runs.find(trace_id)
+            session = None if run is None else run.conversation_id
+            for dialect in AGENTS if session is not None else ():
+                turn = turn_id(dialect, str(session), "")
+                if session_logs.logs_in_lane(self._connection, turn, hooks.LANE):
+                    self._claim(turn, trace_id)
+        for session, dialect in sorted(self._hooked.items()):
+            turn = turn_id(dialect, session, "")
+            if session_logs.logs_in_lane(self._connection, turn, hooks.LANE):
+                sent = session_logs.sent_run_of(self._connection, session)
+                if sent is not None:
+                    self._claim(turn, sent)
+
+    def _gather_hooks(self, session: str) -> None:
+        """Bring what hooks told of a session to the turns of the agent's own records."""
+        dialect, _, name = session.partition(" ")
+        turn = turn_id(dialect, name, "")
+        for row in session_logs.logs_in_lane(self._connection, turn, hooks.LANE):
+            home = session_logs.last_prompt(
+                self._connection, session, row.time_ns
+            ) or self._home_of_hook(session, row.kind, row.key, time_ns=row.time_ns)
+            if home is not None and home != row.trace_id:
                 self._move(row, home)
 
     def _move(self, row: SessionLog, trace_id: bytes) -> None:
