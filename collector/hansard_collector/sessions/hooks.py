@@ -130,16 +130,12 @@ def _root(entries: Sequence[Entry]) -> Step:
     name = values.text(first.resource.get("service.name")) or "agent"
     prompts = [log for log in logs if log.event_name == _PROMPT]
     step = conventional.turn(name, entries, prompts=(), session=text_of(first, "session.id"))
-    said = [said for log in prompts if (said := content_of(log, "prompt")) is not None]
-    answers = [
-        said
-        for log in logs
-        if log.event_name == _STOP
-        and (said := content_of(log, "last_assistant_message")) is not None
-    ]
+    ends = [log for log in logs if log.event_name == _STOP]
+    asked = [one for log in prompts if (one := content_of(log, "prompt")) is not None]
+    answer = _content_in(ends, "last_assistant_message")
     told = {
-        "gen_ai.input.messages": "\n\n".join(map(str, said)) or None,
-        "gen_ai.output.messages": answers[-1] if answers else None,
+        "gen_ai.input.messages": "\n\n".join(map(str, asked)) or None,
+        "gen_ai.output.messages": answer,
         "cwd": _content_in(logs, "cwd"),
     }
     attributes = {**step.attributes, **of_session(first), **present(told)}

@@ -447,6 +447,9 @@ class SessionWriter:
         for row in rows:
             if row.trace_id != home:
                 self._move(row, home)
+        if session_logs.logs_in_places(connection, home, (Place.SESSION,)):
+            # Without a prompt the run began with its session: now it begins later.
+            self._left[home] = _dialect(prompt)
 
     def _match_hooks(self) -> None:
         """Give sessions that hooks told of to the traces that the same sessions sent.
