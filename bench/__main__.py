@@ -10,6 +10,7 @@ from bench import (
     accountability,
     disk,
     gate,
+    hook,
     ingest,
     kill9,
     memory,
@@ -24,7 +25,7 @@ from bench import (
 from bench import compile as compiling
 from bench import diff as comparing
 from bench.figures import Figure, print_figures
-from bench.quality import conflicts, interests, recall
+from bench.quality import conflicts, escalation, interests, recall
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "start": start.run,
@@ -45,6 +46,8 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "diff": comparing.run,
     "accountability": accountability.run,
     "sdk-overhead": sdk_overhead.run,
+    "hook": hook.run,
+    "escalation": escalation.run,
 }
 
 

@@ -6,6 +6,7 @@ This is the package a program imports. It never imports the server.
 from __future__ import annotations
 
 from importlib import import_module
+
 TYPE_CHECKING = False  # not from `typing`: a hook has no time to load it
 
 __version__ = "0.1.0"

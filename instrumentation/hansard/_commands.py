@@ -35,3 +35,5 @@ def commands(cli: click.Group) -> None:
     """Add the SDK's commands."""
     sentence = "What waits on disk because the collector did not answer."
     cli.add_command(LazyCommand("spool", sentence, "hansard.cli_spool"))
+    sentence = "Warn agents before commands that cannot be undone; record their sessions."
+    cli.add_command(LazyCommand("hook", sentence, "hansard.cli_hook"))

@@ -59,6 +59,10 @@ class Settings:
     spool_max_bytes: int = 256 << 20
     pulse_interval_ms: int = 10_000
     capture_max_bytes: int = 16 << 20
+    hook_threshold: float = 0.8
+    hook_classifier: str = "rules"
+    hook_timeout_ms: int = 1_000
+    hook_record: bool = True
     continue_trace: bool = False
     disabled: bool = False
     resource_attributes: Mapping[str, str] = field(default_factory=dict)
@@ -153,6 +157,17 @@ SETTINGS: Final = (
     _row("capture_max_bytes", values.read_bytes_count, "16MB", "size",
          "How much of one argument list or result is kept; the rest is cut and marked.",
          "HANSARD_CAPTURE_MAX_BYTES"),
+    _row("hook_threshold", values.read_share, "0.8", "0 to 1",
+         "Score from which `hansard hook pre-tool-use` warns.", "HANSARD_HOOK_THRESHOLD"),
+    _row("hook_classifier", values.read_text, "rules", "rules, off, module:name",
+         "What scores calls before they are made: the rules; a classifier that "
+         "`package.module:name` is or makes, asked where the rules are unsure; or nothing.",
+         "HANSARD_HOOK_CLASSIFIER"),
+    _row("hook_timeout_ms", values.at_least(1), "1000", "ms",
+         "How long a hook may take to read and score an event; then it says nothing.",
+         "HANSARD_HOOK_TIMEOUT_MS"),
+    _row("hook_record", values.read_flag, "true", "flag",
+         "Whether hooks record what they see.", "HANSARD_HOOK_RECORD"),
     _row("continue_trace", values.read_flag, "false", "flag",
          "Goes on with the trace that `TRACEPARENT` and `BAGGAGE` name, as "
          "`hansard.inject_environment` sets them for a child process.", "HANSARD_CONTINUE_TRACE"),

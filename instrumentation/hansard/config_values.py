@@ -113,6 +113,17 @@ def read_token(given: Any) -> str:
     raise ValueError("a token that may ingest")
 
 
+def read_share(given: Any) -> float:
+    """Read a number from 0 to 1."""
+    try:
+        number = float(_text(given))
+    except ValueError:
+        number = -1
+    if not 0 <= number <= 1:
+        raise ValueError("a number from 0 to 1")
+    return number
+
+
 def read_seconds(given: Any) -> float:
     """Read a positive number of seconds."""
     try:

@@ -42,7 +42,7 @@ def speaks(log: LogView) -> bool:
 
 
 def dialect_of(log: LogView) -> str:
-    """Return the dialect of the agent that ran the hook; `generic` for one that nobody described."""
+    """Return the dialect of the agent that ran the hook; `generic` for an unknown one."""
     return _DIALECTS.get(values.text(log.resource.get("service.name")) or "", "generic")
 
 

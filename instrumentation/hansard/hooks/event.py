@@ -99,7 +99,9 @@ def command_in(event: Event, *, knows: Any = None) -> Found | None:
     for key in _LIST_KEYS:
         value = given.get(key)
         if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
-            return Found(" ".join([*_program_of_tool(event.tool, value, knows), *map(_word, value)]))
+            return Found(
+                " ".join([*_program_of_tool(event.tool, value, knows), *map(_word, value)])
+            )
     for key in _TEXT_KEYS:
         value = given.get(key)
         if isinstance(value, str) and value.strip():

@@ -1,6 +1,6 @@
 """Calls without an id: what comes before a call and what comes after it are brought together.
 
-    <data>/hooks/<digest of session, tool and input>.<id>    made before the call, gone after it
+<data>/hooks/<digest of session, tool and input>.<id>    made before the call, gone after it
 """
 
 from __future__ import annotations

@@ -83,10 +83,9 @@ def _handle(verb: str, options: Options) -> None:
         evaluation = evaluate(event, settings)
         if evaluation is not None and evaluation.is_warned:
             _print(_rendered(evaluation, event, options))
-    except DeadlineExceeded:
-        return
-    except Exception:  # a broken evaluator; the call is recorded all the same
+    except (DeadlineExceeded, Exception):  # no evaluator in time; the call is recorded all the same
         evaluation = None
+    _end_after(_RECORDING_S)
     if not settings.record or not event.session:
         return
     from hansard.hooks.pairing import open_call
@@ -137,16 +136,21 @@ def _record(
     kind = KINDS[verb]
     if evaluation is not None:
         kind = "warned" if evaluation.is_warned else "evaluated"
-    body = make_record(
-        kind,
-        event,
-        settings,
-        time_ns=time_ns,
-        agent=agent_of(event, options.agent),
-        call_id=call_id,
-        evaluation=evaluation,
-    )
-    deliver(body, settings, time_ns=time_ns)
+    agent = agent_of(event, options.agent)
+
+    def make(redacts: bool) -> bytes:
+        return make_record(
+            kind,
+            event,
+            settings,
+            time_ns=time_ns,
+            agent=agent,
+            call_id=call_id,
+            evaluation=evaluation,
+            redacts=redacts,
+        )
+
+    deliver(make, settings, time_ns=time_ns)
     if verb == "session-end":
         drop_stale(settings.data)
 
@@ -157,7 +161,7 @@ def _in_background(work: Callable[[], None]) -> None:
         _let_go()
         work()
         return
-    sys.stdout = sys.stderr = None  # type: ignore[assignment]  # nothing of theirs is flushed twice
+    sys.stdout = sys.stderr = None  # nothing of theirs is flushed twice
     if os.fork():
         return
     try:

@@ -45,8 +45,12 @@ def make_record(
     agent: str,
     call_id: str,
     evaluation: Evaluation | None = None,
+    redacts: bool = True,
 ) -> bytes:
-    """Return the ExportLogsServiceRequest of one event, without what the retention forbids."""
+    """Return the ExportLogsServiceRequest of one event, without what the retention forbids.
+
+    `redacts` is False for a server that does it before anything of it reaches a disk.
+    """
     metadata: dict[str, Any] = {
         "session.id": event.session,
         "tool_use_id": call_id,
@@ -72,7 +76,7 @@ def make_record(
         metadata["success"] = not failed
     if settings.retention == _METADATA_ONLY:
         content = {}
-    elif settings.retention != _FULL and content:
+    elif redacts and settings.retention != _FULL and content:
         content = _redacted(content, settings)
     values = {key: value for key, value in {**metadata, **content}.items() if value != ""}
     return _request(f"{PREFIX}{kind}", values, time_ns=time_ns, agent=agent)

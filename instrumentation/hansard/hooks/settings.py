@@ -36,7 +36,8 @@ class HookSettings:
         )  # fmt: skip
         self.endpoint: str | None = given.get("endpoint") or None  # None: none was set
         self.token: str | None = given.get("token") or None
-        self.retention = str(given.get("retention") or "redacted_payloads")
+        # None: none was set, and secrets are cut out here or by the server on this machine.
+        self.retention: str | None = given.get("retention") or None
 
 
 _ENVIRONMENT = {
@@ -53,7 +54,7 @@ _ENVIRONMENT = {
 def load_hook_settings(
     arguments: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None
 ) -> HookSettings:
-    """Return the settings: arguments, then the environment, then [sdk] of the file, then defaults."""
+    """Return the settings: arguments, environment, [sdk] of the file, defaults, in this order."""
     environment = os.environ if environment is None else environment
     arguments = arguments or {}
     data = arguments.get("data") or environment.get("HANSARD_DATA") or data_folder(environment)

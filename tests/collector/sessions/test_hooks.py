@@ -242,8 +242,9 @@ def test_records_of_hooks_that_come_one_by_one_among_logs_count_once(tmp_path: P
 
 def test_two_prompts_of_a_session_are_two_runs_with_the_calls_of_each(ingesting: Ingesting) -> None:
     ingesting.send(told(*call(1, 2, "one"), *call(2, 102, "two")))
-    ingesting.send(request([claude("user_prompt", 1, prompt="first"),
-                            claude("user_prompt", 101, turn="prompt-2", prompt="second")]))  # fmt: skip
+    first = claude("user_prompt", 1, prompt="first")
+    second = claude("user_prompt", 101, turn="prompt-2", prompt="second")
+    ingesting.send(request([first, second]))
 
     assert [run.tool_calls for run in runs_of(ingesting)] == [1, 1]
 

@@ -55,6 +55,8 @@ class Rules:
         text = text[:_MOST_TEXT]
         if sql.looks_like_sql(text, self._data["sql"]):
             return self.score_sql(text)
+        if _is_fork_bomb(text):
+            return Score(0.95, "fills the machine with processes")
         return _Reading(self, self._data, self._programs).text(text)
 
     def score_sql(self, text: str) -> Score:
@@ -232,6 +234,8 @@ class _Reading:
             found = self._code(command, rest, code.split("|"), depth)
             if found is not None:
                 return found
+        if code is not None and len(rest) > 1 and rest[0].text == "-m":
+            return self._run(rest[1:], depth)
         if rest and program_of(rest[0].text) in ("manage.py", "artisan"):
             name, rest = program_of(rest[0].text), rest[1:]
         if name == "bundle" and len(rest) > 1 and rest[0].text == "exec":
@@ -240,10 +244,8 @@ class _Reading:
         if row is None:
             if name.startswith("mkfs."):
                 row = self._programs["mkfs"]
-            elif _is_fork_bomb(words):
-                return Score(0.95, "fills the machine with processes")
             else:
-                return self._row(self._data["unknown"], is_known=False)
+                return self._by_verbs(rest)
         return self._by_rules(row, rest)
 
     def _plain(self, command: Command, words: list[Word], depth: int) -> Score | None:
@@ -251,6 +253,12 @@ class _Reading:
 
     def _by_rules(self, row: Mapping[str, Any], rest: list[Word]) -> Score:
         """Return the score of the first rule of a program that fits its words."""
+        if [word.text for word in rest] in (["-h"], ["--help"], ["--version"], ["-V"]):
+            return Score(0.02, "only prints")
+        if row.get("slash"):  # options as Windows writes them
+            rest = [
+                Word("-" + w.text) if w.text[:1] == "/" and len(w.text) == 2 else w for w in rest
+            ]
         options, arguments = _apart(rest, row)
         for rule in row.get("rules", ()):
             behind = _fits(rule, options, arguments)
@@ -263,6 +271,24 @@ class _Reading:
             paths = behind[skip:] if skip >= 0 else behind[-1:]
             return self._target(action, paths)
         return Score(row["score"], row.get("reason", "changes something"))
+
+    def _by_verbs(self, rest: Sequence[Word]) -> Score:
+        """Return the score of a program that no rule knows, by what it is told to do."""
+        verbs = self._data["verbs"]
+        words = [word.text.lower() for word in rest[:8]]
+        parts = {part for word in words[:5] if word[:1] != "-" for part in [word, *word.split("-")]}
+        kind = ""
+        if parts & set(verbs["strong"]):
+            kind = "strong"
+        elif parts & set(verbs["verbs"]):
+            kind = "object" if parts & set(verbs["objects"]) else "verb"
+        elif parts & set(verbs["weak"]):
+            kind = "weak"
+        elif set(words) & set(verbs["options"]):
+            kind = "option"
+        if not kind or "--help" in words or "--dry-run" in words:
+            return self._row(self._data["unknown"], is_known=False)
+        return Score(verbs["scores"][kind], verbs["reason"], is_known=False)
 
     def _change_folder(self, rest: Sequence[Word]) -> None:
         paths = [word.text for word in rest if not word.text.startswith("-")]
@@ -296,7 +322,9 @@ class _Reading:
         scripts = [word for word in rest if not word.text.startswith("-")]
         if scripts and scripts[0].text.startswith("/dev/fd/"):
             return self._row(shell["download"])
-        return self._row(shell["unread"], is_known=False) if scripts else Score(0.1, "opens a shell")
+        return (
+            self._row(shell["unread"], is_known=False) if scripts else Score(0.1, "opens a shell")
+        )
 
     def _is_download(self, source: Command) -> bool:
         while source is not None:
@@ -401,9 +429,9 @@ class _Reading:
         if verb is None:
             return None
         begin = texts.index(verb) + 1
-        if any(not text.startswith("-") and text != "compose" for text in texts[: begin - 1]):
-            if name not in ("kubectl", "oc", "k"):
-                return None
+        before = [text for text in texts[: begin - 1] if not text.startswith("-")]
+        if before not in ([], ["compose"]) and name not in ("kubectl", "oc", "k"):
+            return None
         if "--" in texts[begin:]:
             inner = rest[texts.index("--", begin) + 1 :]
         elif name in ("kubectl", "oc", "k"):
@@ -412,13 +440,16 @@ class _Reading:
             takes = ("-u", "-w", "-e", "-v", "--name", "--network", "-p", "--env", "--volume",
                      "--user", "--workdir", "--entrypoint", "--mount", "--env-file")  # fmt: skip
             inner = _behind_options(rest[begin:], takes)[1:]
+            inner = _on_host(inner, texts[begin:])
         return self._run(inner, depth) if inner else None
 
     # ---- SQL and short programs
 
     def _sql_program(self, name: str, command: Command, rest: list[Word]) -> Score | None:
         row = self._data["sql_programs"][name]
-        texts, files, arguments = [], [], []
+        texts: list[str] = []
+        files: list[str] = []
+        arguments: list[str] = []
         at = 0
         while at < len(rest):
             text = rest[at].text
@@ -513,6 +544,7 @@ _CLASS_WORDS = {
     targets.DEVICE: "a device",
     targets.HOME: "a home folder",
     targets.HERE: "all that is here",
+    targets.PROTECTED: "keys, rights or settings",
     targets.DATA: "stored data",
     targets.OPEN: "named by a variable",
     targets.OPEN_ALL: "whatever a variable names",
@@ -568,9 +600,7 @@ def _apart(rest: Sequence[Word], row: Mapping[str, Any]) -> tuple[set[str], list
     return options, arguments
 
 
-def _fits(
-    rule: Mapping[str, Any], options: set[str], arguments: Sequence[str]
-) -> list[str] | None:
+def _fits(rule: Mapping[str, Any], options: set[str], arguments: Sequence[str]) -> list[str] | None:
     """Return the arguments behind a rule's words; None where the rule does not fit."""
     words = rule.get("words", ())
     if len(arguments) < len(words):
@@ -619,13 +649,33 @@ def _found_paths(words: Sequence[Word]) -> list[str]:
     return [f"{path}/{name}" for path in paths for name in names] if names else paths
 
 
+def _on_host(words: Sequence[Word], options: Sequence[str]) -> list[Word]:
+    """Return a container's command with the host's paths where folders of it are mounted."""
+    mounts = []
+    for at, option in enumerate(options[:-1]):
+        if option in ("-v", "--volume"):
+            host, colon, inside = options[at + 1].partition(":")
+            if colon and host.startswith(("/", "~", "$", ".")):
+                mounts.append((inside.partition(":")[0], host))
+    found = []
+    for word in words:
+        text = word.text
+        for inside, host in mounts:
+            if inside and text.startswith(inside):
+                text = f"{host}/{text[len(inside) :]}"
+        found.append(Word(text, is_quoted=word.is_quoted, is_open=word.is_open))
+    return found
+
+
 def _prints_nothing(command: Command) -> bool:
     texts = [word.text for word in command.words]
     return texts in (["echo", ""], ["echo", "-n"], ["printf", ""], ["cat", "/dev/null"])
 
 
-def _is_fork_bomb(words: Sequence[Word]) -> bool:
-    return len(words) == 1 and words[0].text == ":"
+def _is_fork_bomb(text: str) -> bool:
+    """Whether a function pipes itself into itself: `:(){ :|:& };:`."""
+    name, _, body = "".join(text[:200].split()).partition("(){")
+    return bool(name) and body.startswith(f"{name}|{name}&}}")
 
 
 def _without_version(name: str) -> str:

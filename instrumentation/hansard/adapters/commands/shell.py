@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _MOST_DEPTH = 6  # of substitutions and scripts within scripts
 _MOST_COMMANDS = 2_000
+_MOST_EXPANDED = 1 << 18
+_MOST_VALUE = 1 << 12
 _BLANK = " \t\r"
 _ENDS = frozenset(";&|\n()")
 _KEYWORDS = frozenset(
@@ -69,11 +71,12 @@ class Command:
 class Scope:
     """What a text has set so far: variables and aliases."""
 
-    __slots__ = ("aliases", "variables")
+    __slots__ = ("aliases", "room", "variables")
 
     def __init__(self) -> None:
         self.variables: dict[str, str] = {}
         self.aliases: dict[str, str] = {}
+        self.room = _MOST_EXPANDED  # characters that variables may still be replaced by
 
 
 def read_commands(text: str, scope: Scope | None = None, depth: int = 0) -> list[Command]:
@@ -140,7 +143,8 @@ class _Reader:
         command = self._command
         self._command = Command()
         if self._loop is not None:
-            self._scope.variables[self._loop] = " ".join(word.text for word in command.words)
+            listed = " ".join(word.text for word in command.words)
+            self._scope.variables[self._loop] = listed[:_MOST_VALUE]
             self._loop, command = None, Command()
         if command:
             command.source = self._source
@@ -164,7 +168,7 @@ class _Reader:
             return
         name, equals, value = word.text.partition("=")
         if equals and name.rstrip("+").isidentifier():
-            self._scope.variables[name] = "" if word.is_open and not value else value
+            self._scope.variables[name] = value[:_MOST_VALUE]
             return
         alias = self._scope.aliases.get(word.text)
         if alias is None:
@@ -200,9 +204,9 @@ class _Reader:
             return
         while self._at < len(text) and text[self._at] in _BLANK:
             self._at += 1
-        if self._at >= len(text) or text[self._at] in "\n;&|<>()":
-            if not (op == ">&" or op == "<&"):
-                return
+        is_end = self._at >= len(text) or text[self._at] in "\n;&|<>()"
+        if is_end and op not in (">&", "<&"):
+            return
         word = self._word()
         if op in (">&", "<&"):
             return  # of one descriptor to another
@@ -231,7 +235,9 @@ class _Reader:
     def _expanded(self, body: str) -> str:
         """Return the text of an unquoted heredoc with what the text itself has set."""
         for name, value in self._scope.variables.items():
-            if name and f"${name}" in body or f"${{{name}}}" in body:
+            count = body.count(f"${name}") + body.count(f"${{{name}}}") if name else 0
+            if count and self._scope.room > count * len(value):
+                self._scope.room -= count * len(value)
                 body = body.replace(f"${{{name}}}", value).replace(f"${name}", value)
         start = body.find("$(")
         if start >= 0:
@@ -308,7 +314,9 @@ class _Reader:
                 continue
             kind = text[self._at]
             self._at += 1
-            digits = text[self._at : self._at + 2] if kind == "x" else text[self._at - 1 : self._at + 2]
+            digits = (
+                text[self._at : self._at + 2] if kind == "x" else text[self._at - 1 : self._at + 2]
+            )
             base = 16 if kind == "x" else 8
             try:
                 if kind != "x" and not kind.isdigit():
@@ -356,7 +364,8 @@ class _Reader:
             return bool(inside)
         value = self._scope.variables.get(name)
         rest = inside[len(name) :]
-        if value is not None:
+        if value is not None and self._scope.room > len(value):
+            self._scope.room -= len(value)
             parts.append(_cut(value, rest))
             return False
         if name == "IFS":

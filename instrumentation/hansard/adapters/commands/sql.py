@@ -52,6 +52,8 @@ def statements(text: str) -> list[list[str]]:
 
 def looks_like_sql(text: str, rules: Mapping[str, Any]) -> bool:
     """Whether a text begins with a word that statements begin with, and goes on like one."""
+    if text.lstrip()[:10].lower().startswith("truncate -"):
+        return False  # the program of that name
     for words in statements(text[:2000]):
         following = rules["begins"].get(words[0])
         if following is not None and (not following or set(following) & set(words[1:6])):
@@ -87,9 +89,10 @@ def _score(words: list[str], rules: Mapping[str, Any]) -> tuple[float, str]:
         rest = words[len(begins) :]
         if any(word not in rest for word in rule.get("with", ())):
             continue
-        if any(word in rest for word in rule.get("without", ())):
-            if not (_is_always_true(rest) and rule.get("without") == ["where"]):
-                continue
+        without = rule.get("without", [])
+        is_whole = without == ["where"] and _is_always_true(rest)
+        if not is_whole and any(word in rest for word in without):
+            continue
         score: float = rule["score"]
         if rule.get("named") and _is_temporary(rest, rules):
             score = min(score, rules["temporary"]["score"])

@@ -11,12 +11,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 SYSTEM, DEVICE, HOME, HERE, DATA = "system", "device", "home", "here", "data"
+PROTECTED = "protected"  # keys, rights and settings that others depend on
 OPEN, OPEN_ALL, SOURCE = "open", "open all", "source"
 REBUILDABLE, TEMPORARY, TEMPORARY_ALL, NONE = "rebuildable", "temporary", "temporary all", "none"
 # The worst first: of several targets the first of these counts.
 CLASSES = (
-    SYSTEM, DEVICE, HOME, HERE, DATA, OPEN_ALL, OPEN, SOURCE, TEMPORARY_ALL, REBUILDABLE, TEMPORARY,
-    NONE,
+    SYSTEM, DEVICE, HOME, HERE, PROTECTED, DATA, OPEN_ALL, OPEN, SOURCE,
+    TEMPORARY_ALL, REBUILDABLE, TEMPORARY, NONE,
 )  # fmt: skip
 
 
@@ -81,14 +82,21 @@ def _class_of_absolute(parts: list[str], paths: Mapping[str, Any]) -> str:
         return SYSTEM
     first = named[0]
     if first == "dev":
-        return NONE if len(named) > 1 and named[1] in paths["harmless_devices"] else DEVICE
+        is_harmless = len(named) > 1 and (
+            named[1] in paths["harmless_devices"] or named[1].startswith("tty")
+        )
+        return NONE if is_harmless else DEVICE
     if first == "tmp" or named[:2] in (["var", "tmp"], ["private", "tmp"], ["dev", "shm"]):
         inside = named[1:] if first == "tmp" else named[2:]
         return TEMPORARY if inside else TEMPORARY_ALL
     if first in ("home", "Users", "root"):
         depth = 1 if first == "root" else 2
         return HOME if len(named) <= depth else _class_in_home(parts[depth:], paths)
+    if first in paths["harmless_roots"]:
+        return NONE
     if first in paths["system"]:
+        if named[-1] in paths["protected"]:
+            return PROTECTED
         is_rebuildable = _class_of_name(named, paths) == REBUILDABLE
         if named[:2] in (["var", "cache"], ["var", "log"]) or is_rebuildable:
             return REBUILDABLE
@@ -102,6 +110,8 @@ def _class_of_absolute(parts: list[str], paths: Mapping[str, Any]) -> str:
 def _class_in_home(parts: list[str], paths: Mapping[str, Any]) -> str:
     if not [name for name in parts if not _is_all(name)]:
         return HOME
+    if parts[0] in paths["protected"]:
+        return PROTECTED
     if parts[0] in paths["home_data"]:
         return DATA
     if parts[0] in paths["home_rebuildable"]:
@@ -121,6 +131,8 @@ def _class_of_name(parts: list[str], paths: Mapping[str, Any]) -> str:
     if any(name in paths["rebuildable"] for name in names):
         return REBUILDABLE
     last = names[-1]
+    if last in paths["protected"] or last.startswith(tuple(paths["protected_prefixes"])):
+        return PROTECTED
     if last in paths["data_names"] or last.startswith(tuple(paths["data_prefixes"])):
         return DATA
     if last.endswith(tuple(paths["rebuildable_suffixes"])):
