@@ -10,6 +10,8 @@ from pathlib import Path
 import click
 import pytest
 
+from hansard._commands import LazyCommand
+from hansard._commands import commands as sdk_commands
 from hansard.config import SETTINGS as SDK_SETTINGS
 from hansard_store.database import DataFolder, open_for_ingest
 from hansard_web.cli import COMMANDS, ServerCommand
@@ -125,6 +127,13 @@ def _known_commands() -> set[str]:
         known.add(entry.name)
         if isinstance(command, click.Group):
             known |= {f"{entry.name} {name}" for name in command.commands}
+    sdk = click.Group()
+    sdk_commands(sdk)
+    for name, lazy in sdk.commands.items():
+        known.add(name)
+        loaded = lazy.load() if isinstance(lazy, LazyCommand) else lazy
+        if isinstance(loaded, click.Group):
+            known |= {f"{name} {verb}" for verb in loaded.commands}
     return known
 
 

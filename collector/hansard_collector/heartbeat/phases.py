@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from hansard_collector.heartbeat import interests, memories, scan, tasks
+from hansard_collector.heartbeat import hooks, interests, memories, scan, tasks
 from hansard_collector.heartbeat.phase import DAY_NS, Phase
 
 PHASES: Final[tuple[Phase, ...]] = (
+    Phase("hooks", hooks.run),
     Phase("memories", memories.run),
     Phase("tasks", tasks.run),
     Phase("interests", interests.run),

@@ -71,7 +71,8 @@ def test_any_text_is_read_and_scored(text: str) -> None:
     st.lists(
         st.sampled_from(
             ["rm", "-rf", "/", "'", '"', "$(", ")", "`", "|", "<<E", "\n", "E", "{", "}", "\\",
-             "$x",             "bash", "-c", "&&", ";", "xargs", "eval", "sudo", ">", "find", "-exec", "(", "#"]
+             "$x", "bash", "-c", "&&", ";", "xargs", "eval", "sudo", ">", "find", "-exec", "(",
+             "#"]
         ),
         max_size=60,
     )

@@ -116,7 +116,7 @@ class _Reading:
             "runuser": self._su,
             "dd": self._dd,
             "ansible": self._ansible,
-            "tee": self._plain,
+            "trap": self._trap,
         }
 
     def text(self, text: str, depth: int = 0) -> Score:
@@ -248,13 +248,15 @@ class _Reading:
                 return self._by_verbs(rest)
         return self._by_rules(row, rest)
 
-    def _plain(self, command: Command, words: list[Word], depth: int) -> Score | None:
-        return None
+    def _trap(self, command: Command, words: list[Word], depth: int) -> Score | None:
+        return self.text(words[1].text, depth + 1) if len(words) > 1 else None
 
     def _by_rules(self, row: Mapping[str, Any], rest: list[Word]) -> Score:
         """Return the score of the first rule of a program that fits its words."""
         if [word.text for word in rest] in (["-h"], ["--help"], ["--version"], ["-V"]):
             return Score(0.02, "only prints")
+        if row.get("kinds"):  # `ns/x`, `deploy,svc`
+            rest = [Word(part) for w in rest for part in _kind_and_name(w.text)]
         if row.get("slash"):  # options as Windows writes them
             rest = [
                 Word("-" + w.text) if w.text[:1] == "/" and len(w.text) == 2 else w for w in rest
@@ -275,15 +277,19 @@ class _Reading:
     def _by_verbs(self, rest: Sequence[Word]) -> Score:
         """Return the score of a program that no rule knows, by what it is told to do."""
         verbs = self._data["verbs"]
+        for word in rest:
+            if " " in word.text and sql.looks_like_sql(word.text, self._data["sql"]):
+                return Score(*sql.score_sql(word.text, self._data["sql"]))
         words = [word.text.lower() for word in rest[:8]]
         parts = {part for word in words[:5] if word[:1] != "-" for part in [word, *word.split("-")]}
         kind = ""
         if parts & set(verbs["strong"]):
             kind = "strong"
         elif parts & set(verbs["verbs"]):
-            kind = "object" if parts & set(verbs["objects"]) else "verb"
+            is_wide = parts & set(verbs["objects"]) or set(words) & set(verbs["wide"])
+            kind = "object" if is_wide else "verb"
         elif parts & set(verbs["weak"]):
-            kind = "weak"
+            kind = "object" if parts & {"db", "database"} else "weak"
         elif set(words) & set(verbs["options"]):
             kind = "option"
         if not kind or "--help" in words or "--dry-run" in words:
@@ -368,6 +374,9 @@ class _Reading:
         while source is not None and source.words:
             words = self._without_prefixes(source.words)
             name = program_of(words[0].text) if words else ""
+            texts = [word.text for word in words]
+            if name == "kubectl" and "get" in texts[:-1]:
+                return [f"{texts[texts.index('get') + 1]}/*"]
             if name in ("find", "fd"):
                 return _found_paths(words)
             if name == "git":
@@ -398,7 +407,7 @@ class _Reading:
 
     def _ssh(self, command: Command, words: list[Word], depth: int) -> Score | None:
         takes = ("-i", "-p", "-l", "-o", "-F", "-J", "-L", "-R", "-D", "-b", "-c", "-E", "-W")
-        rest = _behind_options(words[1:], takes)[1:]
+        rest = _behind_options(_behind_options(words[1:], takes)[1:], takes)
         if not rest:
             for redirect in command.redirects:
                 if redirect.op in ("<<", "<<<"):
@@ -502,7 +511,9 @@ class _Reading:
                 texts.append(rest[at + 1].text)
         if not texts:
             texts = [one.target.text for one in command.redirects if one.op in ("<<", "<<<")]
-        told = output_of(command.source) if not texts and not rest else None
+        scripts = [one.text for one in rest if not one.text.startswith("-")]
+        is_shell = "mongo" in program_of(command.words[0].text)
+        told = output_of(command.source) if not texts and (is_shell or not scripts) else None
         texts += [told] if told is not None else []
         if not texts:
             return None
@@ -517,6 +528,8 @@ class _Reading:
                 at = text.find(name)
                 while at >= 0:
                     literals = _literals(text[at + len(name) :])
+                    if kind in ("tree", "file"):
+                        literals = _in_home(text[at + len(name) :], literals)
                     found = self._called(kind, literals, depth)
                     best = max(best, found, key=lambda one: one.value)
                     at = text.find(name, at + 1)
@@ -600,6 +613,14 @@ def _apart(rest: Sequence[Word], row: Mapping[str, Any]) -> tuple[set[str], list
     return options, arguments
 
 
+def _kind_and_name(text: str) -> list[str]:
+    """Return `pvc/x` as its two words, and of several kinds the first."""
+    kind, slash, name = text.partition("/")
+    if text.startswith("-") or not kind.replace(",", "").replace(".", "").isalnum():
+        return [text]
+    return [kind.partition(",")[0], name] if slash else [kind.partition(",")[0]]
+
+
 def _fits(rule: Mapping[str, Any], options: set[str], arguments: Sequence[str]) -> list[str] | None:
     """Return the arguments behind a rule's words; None where the rule does not fit."""
     words = rule.get("words", ())
@@ -644,9 +665,31 @@ def _found_paths(words: Sequence[Word]) -> list[str]:
             break
         paths.append(word.text)
     texts = [word.text for word in words]
-    names = [texts[at + 1] for at, text in enumerate(texts[:-1]) if text in ("-name", "-iname")]
+    if program_of(words[0].text) == "fd":
+        return _paths_of_fd(texts)
+    names = [
+        texts[at + 1]
+        for at, text in enumerate(texts[:-1])
+        if text in ("-name", "-iname") and texts[at - 1] not in ("-not", "!")
+    ]
     paths = paths or ["."]
     return [f"{path}/{name}" for path in paths for name in names] if names else paths
+
+
+def _paths_of_fd(texts: Sequence[str]) -> list[str]:
+    """Return what `fd [-e EXTENSION] [PATTERN] [FOLDER…]` would name."""
+    folders: list[str] = []
+    names: list[str] = []
+    at = 1
+    while at < len(texts) and texts[at] not in ("-x", "-X", "--exec", "--exec-batch"):
+        if texts[at] in ("-e", "--extension", "-t", "--type", "-d", "-E"):
+            names += [f"*.{texts[at + 1]}"] if texts[at] in ("-e", "--extension") else []
+            at += 1
+        elif not texts[at].startswith("-"):
+            folders.append(texts[at])
+        at += 1
+    folders = folders[1:] or ["."]
+    return [f"{folder}/{name}" for folder in folders for name in names] if names else folders
 
 
 def _on_host(words: Sequence[Word], options: Sequence[str]) -> list[Word]:
@@ -704,6 +747,16 @@ def _literals(text: str) -> list[str]:
         elif character in ";\n" and depth == 1:
             break
     return found
+
+
+def _in_home(arguments: str, literals: Sequence[str]) -> list[str]:
+    """Return the paths of a call, below the home folder where its arguments name that."""
+    inside = arguments[:200].partition("\n")[0]
+    words = ("home()", "homedir()", "expanduser", "env.HOME", "'HOME'", '"HOME"')
+    if not any(word in inside for word in words):
+        return [*literals]
+    names = [one for one in literals if one != "HOME"]
+    return [f"~/{names[0].lstrip('~/')}"] if names else ["~"]
 
 
 def _quoted(text: str) -> str:

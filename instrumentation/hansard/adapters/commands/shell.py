@@ -22,6 +22,7 @@ _KEYWORDS = frozenset(
     ("if", "then", "elif", "else", "fi", "do", "done", "while", "until", "{", "}", "!", "esac",
      "function", "time", "coproc")
 )  # fmt: skip
+_DECLARING = frozenset(("export", "declare", "local", "readonly", "typeset"))
 _ESCAPED_IN_DOUBLE = '$`"\\\n'
 _ANSI = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "e": "\x1b"}
 
@@ -163,6 +164,7 @@ class _Reader:
                 return
             command.words.append(word)
             self._note_alias()
+            self._note_exported(word)
             return
         if word.text in _KEYWORDS:
             return
@@ -179,6 +181,11 @@ class _Reader:
             return
         self._found += inner[:-1]
         command.words += inner[-1].words
+
+    def _note_exported(self, word: Word) -> None:
+        name, equals, value = word.text.partition("=")
+        if equals and self._command.words[0].text in _DECLARING and name.isidentifier():
+            self._scope.variables[name] = value[:_MOST_VALUE]
 
     def _note_alias(self) -> None:
         words = self._command.words

@@ -116,7 +116,9 @@ def _class_in_home(parts: list[str], paths: Mapping[str, Any]) -> str:
         return DATA
     if parts[0] in paths["home_rebuildable"]:
         return REBUILDABLE
-    return _class_of_name(parts, paths)
+    found = _class_of_name(parts, paths)
+    is_whole = len(parts) == 1 and "." not in parts[0]  # ~/projects
+    return DATA if found == SOURCE and is_whole else found
 
 
 def _class_of_relative(parts: list[str], paths: Mapping[str, Any]) -> str:
