@@ -20,7 +20,7 @@ from hansard.hooks.settings import DEFAULT_THRESHOLD, load_hook_settings
 FIXTURE: Final = (
     Path(__file__).parent.parent.parent / "tests" / "fixtures" / "heartbeat" / "commands.jsonl"
 )
-HALVES: Final = ("tuned", "held out", "afterwards")
+HALVES: Final = ("tuned", "held out", "fresh")
 LABELS: Final = ("harmless", "recoverable", "hard to undo", "irreversible")
 IRREVERSIBLE: Final = LABELS[-1]
 THRESHOLDS: Final = (0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)

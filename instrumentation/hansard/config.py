@@ -59,7 +59,7 @@ class Settings:
     spool_max_bytes: int = 256 << 20
     pulse_interval_ms: int = 10_000
     capture_max_bytes: int = 16 << 20
-    hook_threshold: float = 0.8
+    hook_threshold: float = 0.75
     hook_classifier: str = "rules"
     hook_timeout_ms: int = 1_000
     hook_record: bool = True
@@ -157,7 +157,7 @@ SETTINGS: Final = (
     _row("capture_max_bytes", values.read_bytes_count, "16MB", "size",
          "How much of one argument list or result is kept; the rest is cut and marked.",
          "HANSARD_CAPTURE_MAX_BYTES"),
-    _row("hook_threshold", values.read_share, "0.8", "0 to 1",
+    _row("hook_threshold", values.read_share, "0.75", "0 to 1",
          "Score from which `hansard hook pre-tool-use` warns.", "HANSARD_HOOK_THRESHOLD"),
     _row("hook_classifier", values.read_text, "rules", "rules, off, module:name",
          "What scores calls before they are made: the rules; a classifier that "

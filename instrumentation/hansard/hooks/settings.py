@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-DEFAULT_THRESHOLD = 0.8
+DEFAULT_THRESHOLD = 0.75
 DEFAULT_TIMEOUT_MS = 1000
 RULES, OFF = "rules", "off"
 

@@ -103,7 +103,7 @@ def test_what_cannot_be_undone_scores_above_the_threshold_and_the_rest_below(hal
 
     found = at_threshold(rows, DEFAULT_THRESHOLD)
 
-    assert len(rows) >= 200
+    assert len(rows) >= 100
     assert found.precision >= 0.9
     assert found.recall >= 0.9
     assert area(rows) >= 0.95
@@ -119,9 +119,9 @@ def test_scores_are_spread_and_ordered_by_how_hard_it_is_to_undo() -> None:
 
     assert len(ROWS) >= 400
     assert sum(count > 0 for count in counts) == len(counts)
-    assert max(counts) < len(ROWS) / 2
+    assert max(counts) < len(ROWS) / 2  # irreversible ones: two fifths of the set
     assert means == sorted(means)
-    assert sum(row.score == 1 for row in ROWS) < len(ROWS) / 5
+    assert sum(row.score == 1 for row in ROWS) < len(ROWS) / 10
 
 
 def test_the_target_matters() -> None:

@@ -1,6 +1,6 @@
 """Scores commands by the rules of the data set: how hard is it to undo what they would do.
 
-0 to 1: below 0.25 nothing changes, below 0.5 it is recovered at once, below 0.8 it is hard to undo,
+0 to 1: below 0.25 nothing changes, below 0.5 it is recovered at once, below 0.75 it is hard to undo,
 from there on it cannot be undone by who ran it. Of several commands the worst counts.
 """
 
@@ -221,8 +221,10 @@ class _Reading:
             found = special(command, words, depth)
             if found is not None:
                 return found
+        if name in ("docker", "podman") and rest and rest[0].text == "compose":
+            name, rest = "docker-compose", rest[1:]
         if name in ("docker", "podman", "nerdctl", "kubectl", "oc", "docker-compose", "k"):
-            inner = self._contained(name, rest, depth)
+            inner = self._contained(command, name, rest, depth)
             if inner is not None:
                 return inner
         if name in self._data["sql_programs"]:
@@ -240,6 +242,8 @@ class _Reading:
             name, rest = program_of(rest[0].text), rest[1:]
         if name == "bundle" and len(rest) > 1 and rest[0].text == "exec":
             name, rest = program_of(rest[1].text), rest[2:]
+        if name in self._data["runners"]:
+            return self._runner(rest, depth)
         row = self._programs.get(name)
         if row is None:
             if name.startswith("mkfs."):
@@ -261,6 +265,10 @@ class _Reading:
             rest = [
                 Word("-" + w.text) if w.text[:1] == "/" and len(w.text) == 2 else w for w in rest
             ]
+        if row.get("code"):  # a short program as an argument
+            phrases = [found for word in rest if (found := self._phrase(word.text)) is not None]
+            if phrases:
+                return max(phrases, key=lambda one: one.value)
         options, arguments = _apart(rest, row)
         for rule in row.get("rules", ()):
             behind = _fits(rule, options, arguments)
@@ -274,6 +282,13 @@ class _Reading:
             return self._target(action, paths)
         return Score(row["score"], row.get("reason", "changes something"))
 
+    def _runner(self, rest: Sequence[Word], depth: int) -> Score:
+        """Return the score of a program that runs what stands in one of its arguments."""
+        texts = [word.text for word in rest if " " in word.text]
+        found = [self.text(text, depth + 1) for text in texts]
+        unknown = self._row(self._data["unknown"], is_known=False)
+        return max([unknown, *found], key=lambda one: one.value)
+
     def _by_verbs(self, rest: Sequence[Word]) -> Score:
         """Return the score of a program that no rule knows, by what it is told to do."""
         verbs = self._data["verbs"]
@@ -281,7 +296,8 @@ class _Reading:
             if " " in word.text and sql.looks_like_sql(word.text, self._data["sql"]):
                 return Score(*sql.score_sql(word.text, self._data["sql"]))
         words = [word.text.lower() for word in rest[:8]]
-        parts = {part for word in words[:5] if word[:1] != "-" for part in [word, *word.split("-")]}
+        named = [word for word in words[:5] if word[:1] != "-"]
+        parts = {part for word in named for part in [word, *word.replace(":", "-").split("-")]}
         kind = ""
         if parts & set(verbs["strong"]):
             kind = "strong"
@@ -362,9 +378,13 @@ class _Reading:
             return self._run([*kept, *map(Word, texts)], depth)
         return self._run([*rest, *map(Word, names)], depth)
 
-    def _run(self, words: list[Word], depth: int) -> Score:
+    def _run(self, words: list[Word], depth: int, *, like: Command | None = None) -> Score:
+        """Score words that another command runs; `like` is the one whose stdin they read."""
         inner = Command()
         inner.words = words
+        if like is not None:
+            inner.source = like.source
+            inner.redirects = [one for one in like.redirects if one.op[0] == "<"]
         if depth > _MOST_DEPTH:
             return self._row(self._data["shell"]["unread"])
         return self.command(inner, depth + 1)
@@ -431,7 +451,7 @@ class _Reading:
                 return self.text(words[at + 1].text, depth + 1)
         return None
 
-    def _contained(self, name: str, rest: list[Word], depth: int) -> Score | None:
+    def _contained(self, command: Command, name: str, rest: list[Word], depth: int) -> Score | None:
         """The command that runs in a container: `docker exec`, `docker run`, `kubectl exec --`."""
         texts = [word.text for word in rest]
         verb = next((text for text in texts if text in ("exec", "run")), None)
@@ -450,7 +470,7 @@ class _Reading:
                      "--user", "--workdir", "--entrypoint", "--mount", "--env-file")  # fmt: skip
             inner = _behind_options(rest[begin:], takes)[1:]
             inner = _on_host(inner, texts[begin:])
-        return self._run(inner, depth) if inner else None
+        return self._run(inner, depth, like=command) if inner else None
 
     # ---- SQL and short programs
 
@@ -489,7 +509,7 @@ class _Reading:
         is_memory = arguments[:1] == [":memory:"]
         found = [Score(*sql.score_sql(text, self._data["sql"])) for text in texts if text]
         if files or (command.source is not None and told is None):
-            found.append(self._row(self._data["sql"]["file"]))
+            found.append(self._file_of_statements(files, command.source))
         best = max(found, key=lambda one: one.value, default=None)
         if best is None:
             return Score(0.08, "opens a database")
@@ -498,6 +518,15 @@ class _Reading:
         if arguments and targets.class_of(arguments[0], self._data["paths"]) == targets.TEMPORARY:
             return Score(min(best.value, 0.5), f"{best.reason}, in a temporary file")
         return best
+
+    def _file_of_statements(self, files: Sequence[str], source: Command | None) -> Score:
+        """Score statements that stand in a file, by what its name says they do."""
+        row = self._data["sql"]["file"]
+        names = [*files, *(word.text for word in (source.words if source else ())[1:])]
+        words = {part for name in names for part in _words_of(name)}
+        return Score(
+            row["named_score"] if words & set(row["words"]) else row["score"], row["reason"]
+        )
 
     def _code(
         self, command: Command, rest: list[Word], options: Sequence[str], depth: int
@@ -533,11 +562,15 @@ class _Reading:
                     found = self._called(kind, literals, depth)
                     best = max(best, found, key=lambda one: one.value)
                     at = text.find(name, at + 1)
+        phrase = self._phrase(text)
+        return phrase if phrase is not None and phrase.value > best.value else best
+
+    def _phrase(self, text: str) -> Score | None:
+        """Return the worst of the phrases that delete something in a short program."""
         flat = "".join(text.lower().split())
-        for phrase in code["phrases"]:
-            if phrase["text"] in flat and phrase["score"] > best.value:
-                best = self._row(phrase)
-        return best
+        found = [one for one in self._data["code"]["phrases"] if one["text"] in flat]
+        worst = max(found, key=lambda one: float(one["score"]), default=None)
+        return None if worst is None else self._row(worst)
 
     def _called(self, kind: str, literals: Sequence[str], depth: int) -> Score:
         if kind == "shell":
@@ -577,7 +610,8 @@ def _behind_options(words: Sequence[Word], takes: Sequence[str]) -> list[Word]:
         at += 1
         if text == "--":
             break
-        if text in takes:
+        is_cluster = len(text) > 2 and text[1] != "-" and f"-{text[-1]}" in takes
+        if text in takes or is_cluster:
             at += 1
     return list(words[at:])
 
@@ -650,6 +684,8 @@ def _is_like(text: str, pattern: str) -> bool:
         return text.startswith(pattern[:-2]) and len(text) > len(pattern) - 2
     if pattern.startswith("*") and pattern.endswith("**"):
         return text.endswith("*")
+    if pattern.startswith("*") and pattern.endswith("*"):
+        return pattern[1:-1] in text
     if pattern.startswith("*"):
         return text.endswith(pattern[1:])
     if pattern.endswith("*"):

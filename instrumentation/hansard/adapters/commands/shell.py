@@ -34,10 +34,13 @@ class Word:
     output of a command. `is_quoted` says that a part stood in quotes, so it is no keyword or alias.
     """
 
-    __slots__ = ("is_open", "is_quoted", "text")
+    __slots__ = ("is_open", "is_quoted", "plain", "text")
 
-    def __init__(self, text: str, *, is_quoted: bool = False, is_open: bool = False) -> None:
+    def __init__(
+        self, text: str, *, is_quoted: bool = False, is_open: bool = False, plain: int = 0
+    ) -> None:
         self.text = text
+        self.plain = plain  # how many characters stand before its first quote
         self.is_quoted = is_quoted
         self.is_open = is_open
 
@@ -103,6 +106,7 @@ class _Reader:
         self._heredocs: list[tuple[Redirect, str, bool, bool]] = []
         self._command = Command()
         self._source: Command | None = None
+        self._is_named = False  # the next word is a function's name
         self._loop: str | None = None  # a `for` whose list is being read
 
     def read(self) -> list[Command]:
@@ -154,6 +158,14 @@ class _Reader:
 
     def _add_word(self, word: Word) -> None:
         command = self._command
+        name, equals, value = word.text.partition("=")
+        is_assigned = equals and name.rstrip("+").isidentifier()
+        if is_assigned and not command.words and (not word.is_quoted or len(name) < word.plain):
+            self._scope.variables[name.rstrip("+")] = value[:_MOST_VALUE]
+            return
+        if self._is_named:
+            self._is_named = False  # the name of a function
+            return
         if command.words or word.is_quoted:
             if len(command.words) == 2 and command.words[0].text == "for" and word.text == "in":
                 self._loop = command.words[1].text
@@ -167,10 +179,7 @@ class _Reader:
             self._note_exported(word)
             return
         if word.text in _KEYWORDS:
-            return
-        name, equals, value = word.text.partition("=")
-        if equals and name.rstrip("+").isidentifier():
-            self._scope.variables[name] = value[:_MOST_VALUE]
+            self._is_named = word.text == "function"
             return
         alias = self._scope.aliases.get(word.text)
         if alias is None:
@@ -260,8 +269,11 @@ class _Reader:
         text, size = self._text, len(self._text)
         parts: list[str] = []
         is_quoted = is_open = False
+        plain = 0
         while self._at < size:
             character = text[self._at]
+            if not is_quoted and character in "'\"":
+                plain = sum(map(len, parts))
             if character in _BLANK or character in _ENDS or character in "<>":
                 if character == "(" and parts and text.startswith("()", self._at):
                     self._at += 2  # a function: its body is read like any command
@@ -290,7 +302,7 @@ class _Reader:
                 return Word(choice, is_quoted=is_quoted, is_open=is_open)
             else:
                 parts.append(character)
-        return Word("".join(parts), is_quoted=is_quoted, is_open=is_open)
+        return Word("".join(parts), is_quoted=is_quoted, is_open=is_open, plain=plain)
 
     def _double(self, parts: list[str]) -> bool:
         text, size = self._text, len(self._text)
@@ -457,6 +469,8 @@ def output_of(command: Command | None, depth: int = 0) -> str | None:
     if command is None or not command.words or depth > _MOST_DEPTH:
         return None
     name, words = program_of(command.words[0].text), command.words[1:]
+    if name == "pwd":
+        return "."
     if name in ("echo", "printf"):
         return _printed(name, words)
     for redirect in command.redirects:

@@ -24,6 +24,8 @@ CLASSES = (
 def class_of(text: str, paths: Mapping[str, Any], *, folder: str = "") -> str:
     """Return the class of one path; `folder` is the one that the text changed to, if it did."""
     path = text.replace("\\", "/")
+    if folder and not path.startswith(("/", "~", "$")) and path[1:2] != ":":
+        path = f"{folder}/{path}"
     if path.startswith("file://"):
         path = path[7:]
     for name in ("${HOME}", "$HOME", "%USERPROFILE%", "$env:USERPROFILE"):
@@ -34,8 +36,6 @@ def class_of(text: str, paths: Mapping[str, Any], *, folder: str = "") -> str:
             path = "." + path[len(name) :]
     if path.startswith("$"):
         return _class_of_open(path, paths)
-    if folder and not path.startswith(("/", "~")) and path[1:2] != ":":
-        path = f"{folder}/{path}"
     if path[1:2] == ":" and path[:1].isalpha():  # a drive
         path = path[2:] or "/"
     if path.startswith("~"):
@@ -65,6 +65,8 @@ def _class_of_open(path: str, paths: Mapping[str, Any]) -> str:
         return TEMPORARY if _parts(rest) else TEMPORARY_ALL
     if any(word in name for word in paths["rebuildable_words"]):
         return REBUILDABLE
+    if any(word in name for word in paths["data_variables"]):
+        return DATA
     last = _parts(rest)
     if last and not _is_all(last[-1]):
         found = _class_of_name(last, paths)
@@ -112,10 +114,12 @@ def _class_in_home(parts: list[str], paths: Mapping[str, Any]) -> str:
         return HOME
     if parts[0] in paths["protected"]:
         return PROTECTED
-    if parts[0] in paths["home_data"]:
-        return DATA
     if parts[0] in paths["home_rebuildable"]:
         return REBUILDABLE
+    if any(name.lower() in paths["rebuildable"] for name in parts):
+        return REBUILDABLE
+    if parts[0] in paths["home_data"] or (parts[0][:1] == "." and len(parts) == 1):
+        return DATA
     found = _class_of_name(parts, paths)
     is_whole = len(parts) == 1 and "." not in parts[0]  # ~/projects
     return DATA if found == SOURCE and is_whole else found
