@@ -61,7 +61,7 @@ class Settings:
     capture_max_bytes: int = 16 << 20
     hook_threshold: float = 0.75
     hook_classifier: str = "rules"
-    hook_timeout_ms: int = 1_000
+    hook_timeout_ms: int = 2_000
     hook_record: bool = True
     continue_trace: bool = False
     disabled: bool = False
@@ -163,7 +163,7 @@ SETTINGS: Final = (
          "What scores calls before they are made: the rules; a classifier that "
          "`package.module:name` is or makes, asked where the rules are unsure; or nothing.",
          "HANSARD_HOOK_CLASSIFIER"),
-    _row("hook_timeout_ms", values.at_least(1), "1000", "ms",
+    _row("hook_timeout_ms", values.at_least(1), "2000", "ms",
          "How long a hook may take to read and score an event; then it says nothing.",
          "HANSARD_HOOK_TIMEOUT_MS"),
     _row("hook_record", values.read_flag, "true", "flag",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 DEFAULT_THRESHOLD = 0.75
-DEFAULT_TIMEOUT_MS = 1000
+DEFAULT_TIMEOUT_MS = 2000
 RULES, OFF = "rules", "off"
 
 

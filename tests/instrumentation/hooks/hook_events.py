@@ -13,6 +13,7 @@ from tests.journeys.processes import HANSARD, environment
 
 SESSION = "5c1f2a9e-hook"
 NOBODY = "http://127.0.0.1:9"  # nothing listens there
+PATIENT = {"HANSARD_HOOK_TIMEOUT_MS": "30000"}  # however busy the machine of the tests is
 
 
 def event(name: str, **fields: Any) -> dict[str, Any]:
@@ -39,7 +40,7 @@ def hook(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run one hook to its end."""
     sent = given if isinstance(given, bytes) else json.dumps(given).encode()
-    settings = {"HANSARD_DATA": str(data), "HANSARD_ENDPOINT": NOBODY} | more
+    settings = {"HANSARD_DATA": str(data), "HANSARD_ENDPOINT": NOBODY, **PATIENT} | more
     return subprocess.run(
         [HANSARD, "hook", verb, *options],
         input=sent,

@@ -16,6 +16,7 @@ import pytest
 
 from tests.instrumentation.hooks.hook_events import (
     NOBODY,
+    PATIENT,
     bash,
     event,
     eventually,
@@ -225,7 +226,7 @@ _MAIN = (
 
 
 def _run_code(code: str, given: dict[str, Any], data: Path, **more: str) -> Any:
-    settings = {"HANSARD_DATA": str(data), "HANSARD_ENDPOINT": NOBODY} | more
+    settings = {"HANSARD_DATA": str(data), "HANSARD_ENDPOINT": NOBODY, **PATIENT} | more
     return subprocess.run(
         [sys.executable, "-c", code],
         input=json.dumps(given).encode(),
@@ -367,7 +368,7 @@ class Broken:
 @pytest.mark.covers("DI-21", "MM-14")
 def test_a_classifier_of_ones_own_is_asked_where_the_rules_know_nothing(tmp_path: Path) -> None:
     (tmp_path / "my_model.py").write_text(MODEL)
-    more = {"PYTHONPATH": str(tmp_path), "HANSARD_HOOK_TIMEOUT_MS": "30000"}
+    more = {"PYTHONPATH": str(tmp_path)}
     unknown = bash("./launch-the-rocket --now")
 
     asked = hook(PRE, unknown, tmp_path, HANSARD_HOOK_CLASSIFIER="my_model:Model", **more)

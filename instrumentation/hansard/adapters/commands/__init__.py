@@ -38,8 +38,8 @@ def score_command(text: str) -> Score:
 def classify_command(text: str) -> Verdict:
     """Return the verdict on a command: its label, how hard it is to undo, and the rule's reason.
 
-    The score is the same whatever the label: 0.75 and more cannot be undone. The label is None where
-    no rule knows any of the programs.
+    The score is the same whatever the label: 0.75 and more cannot be undone. The label is None
+    where no rule knows any of the programs.
     """
     from hansard_compiler.classifier import IRREVERSIBLE, REVERSIBLE, Verdict
 

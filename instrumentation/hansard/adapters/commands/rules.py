@@ -1,7 +1,7 @@
 """Scores commands by the rules of the data set: how hard is it to undo what they would do.
 
-0 to 1: below 0.25 nothing changes, below 0.5 it is recovered at once, below 0.75 it is hard to undo,
-from there on it cannot be undone by who ran it. Of several commands the worst counts.
+0 to 1: below 0.25 nothing changes, below 0.5 it is recovered at once, below 0.75 it is hard to
+undo, from there on it cannot be undone by who ran it. Of several commands the worst counts.
 """
 
 from __future__ import annotations
