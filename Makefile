@@ -23,9 +23,12 @@ test-peers: $(VENV)/.installed-dev
 	  $(BIN)/python tests/peers/$$part.py || failed="$$failed tests/peers/$$part.py"; \
 	done; test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
 
-## the lines of README and docs/connect with the packages of the day; prints what arrived of each
+## the lowest and highest versions that pyproject.toml allows, then README and docs/connect with the
+## packages of the day; prints what arrived of each
 test-newest: $(VENV)/.installed-dev
-	$(BIN)/python tests/peers/connect.py --newest $(ARGS)
+	@failed=; $(BIN)/python tests/peers/lowest.py || failed="$$failed tests/peers/lowest.py"; \
+	$(BIN)/python tests/peers/connect.py --newest $(ARGS) || failed="$$failed tests/peers/connect.py"; \
+	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
 
 ## formatting, lint, types
 check: $(VENV)/.installed-dev

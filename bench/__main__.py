@@ -25,7 +25,7 @@ from bench import (
 from bench import compile as compiling
 from bench import diff as comparing
 from bench.figures import Figure, print_figures
-from bench.quality import conflicts, escalation, interests, recall
+from bench.quality import conflicts, detection, escalation, interests, longitudinal, recall
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "start": start.run,
@@ -39,6 +39,8 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "recall": recall.run,
     "conflicts": conflicts.run,
     "interests": interests.run,
+    "detection": detection.run,
+    "longitudinal": longitudinal.run,
     "receipts": receipts.run,
     "gate": gate.run,
     "memory": memory.run,

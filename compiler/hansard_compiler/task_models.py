@@ -30,3 +30,9 @@ class Decide(TopLevel):
     decision: Decision
     note: Note = None
     by: Name | None = None
+
+
+class AcknowledgeReport(TopLevel):
+    """Say that a person has read a status report."""
+
+    by: Name | None = None

@@ -114,7 +114,7 @@ NO_MARKS: Final = RunMarks()
 class AnnotationPage:
     """Some annotations, the newest first."""
 
-    items: list[Annotation]
+    items: tuple[Annotation, ...]
     next_cursor: str | None
 
 
@@ -196,7 +196,9 @@ def list_annotations(
     rows = connection.execute(f"{sql} ORDER BY id DESC LIMIT :limit", bindings).fetchall()
     items = [annotation_of(row) for row in rows[:limit]]
     more = len(rows) > limit
-    return AnnotationPage(items, encode_cursor("annotations", items[-1].id) if more else None)
+    return AnnotationPage(
+        tuple(items), encode_cursor("annotations", items[-1].id) if more else None
+    )
 
 
 def _index(target: Target | None, kind: str | None) -> str:

@@ -14,6 +14,7 @@ import apsw
 import orjson
 
 from hansard_compiler.annotation_models import Kind
+from hansard_store.read_only import read_only
 from hansard_store.received import ReceivedSpan
 from hansard_store.sides import shared_side
 
@@ -181,7 +182,7 @@ class SpanAnnotation(NamedTuple):
 def annotation_of(row: Sequence[Any]) -> Annotation:
     """Return the annotation of a row that SELECT found."""
     number, *columns, is_server = row
-    columns[15] = orjson.loads(columns[15])
+    columns[15] = read_only(orjson.loads(columns[15]))
     return Annotation(number, AnnotationRow(*columns), bool(is_server))
 
 

@@ -30,6 +30,7 @@ from hansard_store.audit import seal_marks
 from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import BadQueryError
 from hansard_store.prefixes import find_row
+from hansard_store.read_only import read_only
 from hansard_store.stored_json import json_of
 
 _FIXED = (
@@ -393,18 +394,19 @@ def _approval(row: Sequence[Any]) -> Approval:
     state, *claim = row[len(_ALL) + 1 :]
     policy: dict[str, Any] = json_of(told.pop("policy"))
     policy |= {name: tuple(one) for name, one in policy.items() if isinstance(one, list)}
+    policy["facts"] = read_only(policy.get("facts", {}))
     return Approval(
         **{
             **told,
             "approval_id": told["approval_id"].hex(),
             "status": Status(told["status"]),
-            "arguments": json_of(told["arguments"]),
+            "arguments": read_only(json_of(told["arguments"])),
             "is_redacted": bool(told["is_redacted"]),
             "is_exact": bool(told["is_exact"]),
             "fields": tuple(Field(**one) for one in json_of(told["fields"])),
             "batch_id": told["batch_id"].hex() if told["batch_id"] else None,
             "undo_of": told["undo_of"].hex() if told["undo_of"] else None,
-            "undo": None if told["undo"] is None else json_of(told["undo"]),
+            "undo": None if told["undo"] is None else read_only(json_of(told["undo"])),
             "approvers": tuple(Approver(*one) for one in json_of(told["approvers"])),
             "requested_by": tuple(json_of(told["requested_by"] or "[]")),
             "approved_by": _grants(told["approved_by"]),

@@ -46,7 +46,7 @@ class ConversationItem:
 
 @dataclass(frozen=True, slots=True)
 class ConversationPage:
-    items: list[ConversationItem]
+    items: tuple[ConversationItem, ...]
     next_cursor: str | None
 
 
@@ -91,7 +91,7 @@ def list_conversations(
         items = [_conversation(connection, name) for name in names[:limit]]
     more = len(names) > limit
     return ConversationPage(
-        items, encode_cursor("conversations", items[-1].last_run) if more else None
+        tuple(items), encode_cursor("conversations", items[-1].last_run) if more else None
     )
 
 

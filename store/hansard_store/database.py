@@ -96,6 +96,11 @@ class DataFolder:
         return self.path / "heartbeat"
 
     @property
+    def reports(self) -> Path:
+        """Status reports with their acknowledgements (reports/files.py)."""
+        return self.path / "reports"
+
+    @property
     def key_file(self) -> Path:
         return self.path / "key"
 

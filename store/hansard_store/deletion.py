@@ -25,6 +25,7 @@ from hansard_store.memories import release_working
 from hansard_store.payload_uses import release_payloads
 from hansard_store.policy_checks import release_checks
 from hansard_store.replays import release_replays
+from hansard_store.reports.files import reports_beside
 from hansard_store.runs import RunWriter, keep_numbers
 from hansard_store.slices import Pace, in_slices
 from hansard_store.tombstones import Reason, Tombstone, add_tombstone, find_tombstone
@@ -63,6 +64,7 @@ def delete_run(
     if run is None:
         raise NotFoundError("run", trace_id.hex())
     tombstone = _bury(connection, trace_id, reason=reason, by=by)
+    reports_beside(connection).forget(trace_id.hex())
     _Remover(connection, trace_id, run, pace, progress).remove()
     return tombstone
 

@@ -26,6 +26,7 @@ from hansard_store.event_types import (
     Head,
     StoredEvent,
 )
+from hansard_store.read_only import read_only
 from hansard_store.stored_json import json_of
 
 _NAMES = (
@@ -231,9 +232,13 @@ def _with_contents(connection: apsw.Connection, rows: Sequence[Any]) -> list[Sto
     salts: dict[int, dict[str, bytes]] = {}
     numbers = orjson.dumps([row[0] for row in rows]).decode()
     for number, name, salt, body in connection.execute(_CONTENTS, {"events": numbers}):
-        contents.setdefault(number, {})[name] = json_of(body)
+        contents.setdefault(number, {})[name] = read_only(json_of(body))
         salts.setdefault(number, {})[name] = salt
     return [
-        stored_event(row, contents=contents.get(row[0], {}), salts=salts.get(row[0], {}))
+        stored_event(
+            row,
+            contents=read_only(contents.get(row[0], {})),
+            salts=read_only(salts.get(row[0], {})),
+        )
         for row in rows
     ]

@@ -56,6 +56,7 @@ from hansard_store.own_connections import OwnConnections
 from hansard_store.principals.authority import Authority, DecideMode
 from hansard_store.principals.errors import reserved_text
 from hansard_store.principals.model import Principal, check_given, is_own_name
+from hansard_store.reports.files import reports_beside
 
 _AT_ONCE = 200
 _ENDED = ("invalidated", "purged")
@@ -186,7 +187,9 @@ class MemoryBook:
         """Remove a record's content for good; that it was there, who and why stay."""
         principal, stated = self._authority.principal, check_given(asked.by)
         by = Who(Actor.ME, principal.name or self._keeper.clean_text(stated), principal)
-        return self._end("purge", asked, lambda _: _Permit(by), memories.purge, ("purged",))
+        purged = self._end("purge", asked, lambda _: _Permit(by), memories.purge, ("purged",))
+        reports_beside(self._connections.get()).forget_memory(purged.memory_id)
+        return purged
 
     def expire_due(self) -> int:
         """Mark what is past its time, and return how much; reads leave it out before that."""

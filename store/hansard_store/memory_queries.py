@@ -92,7 +92,7 @@ class MemoryFilter:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPage:
-    items: list[Memory]
+    items: tuple[Memory, ...]
     next_cursor: str | None
 
 
@@ -123,16 +123,16 @@ def list_memories(
     rows = rows_of(connection, sql, told)
     items = whole(connection, rows[:limit], now_ns=now_ns)
     if len(rows) <= limit:
-        return MemoryPage(items, None)
+        return MemoryPage(tuple(items), None)
     last = items[-1]
     place = (last.id,) if by == "written" else (last.last_read_ns, last.id)
-    return MemoryPage(items, encode_cursor(f"memory {by}", *place))
+    return MemoryPage(tuple(items), encode_cursor(f"memory {by}", *place))
 
 
 def written_under(connection: apsw.Connection, approval_id: str, *, now_ns: int) -> list[Memory]:
     """Return what was written under an approval, the last first; at most 50."""
     wanted = MemoryFilter(state="all", approval=approval_id)
-    return list_memories(connection, wanted, now_ns=now_ns).items
+    return list(list_memories(connection, wanted, now_ns=now_ns).items)
 
 
 def list_query(wanted: MemoryFilter, *, sort: Sort = "written") -> tuple[str, dict[str, Any]]:

@@ -11,6 +11,7 @@ import orjson
 from hansard_store.memory_types import Ended, Memory
 from hansard_store.prefixes import find_row
 from hansard_store.principals.model import CLAIMED
+from hansard_store.read_only import read_only
 
 COLUMNS: Final = """
 memory.id, memory.memory_id, memory.line, memory.version, memory.memory_type, memory.project,
@@ -144,9 +145,9 @@ def _memory(
         last_read_ns=row[28],
         subject=subject,
         attribute=attribute,
-        content=None if content is None else orjson.loads(content),
-        scope=orjson.loads(scope),
-        metadata=orjson.loads(metadata),
+        content=None if content is None else read_only(orjson.loads(content)),
+        scope=read_only(orjson.loads(scope)),
+        metadata=read_only(orjson.loads(metadata)),
         removed=tuple(orjson.loads(removed)),
         tags=tuple(tags),
         # Nobody was authenticated by what a record from before has.

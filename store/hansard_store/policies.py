@@ -19,6 +19,7 @@ from hansard_compiler.policy_rules import RuleSet
 from hansard_store.audit.seal_marks import is_altered, is_removed
 from hansard_store.database import DataFolder, open_for_accountability, transaction
 from hansard_store.errors import PolicyAlteredError, StoreCorruptError, VersionConflictError
+from hansard_store.read_only import read_only
 
 Source = Literal["api", "file"]
 
@@ -117,7 +118,7 @@ def rule_sets_of(connection: apsw.Connection, number: int) -> list[Json]:
     """Return the rule sets of a version as they were given; raises StoreCorruptError."""
     try:
         rows: Any = connection.execute(_SETS, (number,)).fetchall()
-        return [orjson.loads(text) for (text,) in rows]
+        return [read_only(orjson.loads(text)) for (text,) in rows]
     except ValueError:  # no JSON, or no UTF-8
         raise StoreCorruptError(f"the rule sets of policy version {number} are no JSON") from None
 
@@ -129,7 +130,14 @@ def rule_history(
     rows: Any = connection.execute(_HISTORY, {"rule": rule_id, "before": before, "limit": limit})
     return [
         RuleVersion(
-            policy, time_ns, source, rule_set, version, effect, priority, orjson.loads(body)
+            policy,
+            time_ns,
+            source,
+            rule_set,
+            version,
+            effect,
+            priority,
+            read_only(orjson.loads(body)),
         )
         for policy, time_ns, source, rule_set, version, effect, priority, body in rows
     ]

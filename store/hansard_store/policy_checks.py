@@ -15,6 +15,7 @@ import orjson
 
 from hansard_compiler.calls import Json
 from hansard_store.database import DataFolder, open_for_accountability, transaction
+from hansard_store.read_only import read_only
 from hansard_store.received import ReceivedSpan
 
 _COLUMNS = """
@@ -168,7 +169,8 @@ def _stored(row: Sequence[Any]) -> StoredCheck:
     ) = told  # fmt: skip
     made = CheckRow(
         time_ns, action, effect, reason_code, reason, rule_id, rule_set, rule_version,
-        orjson.loads(rules), orjson.loads(obligations), agent, subject, orjson.loads(inputs),
+        read_only(orjson.loads(rules)), read_only(orjson.loads(obligations)), agent, subject,
+        read_only(orjson.loads(inputs)),
         policy_hash,
     )  # fmt: skip
     return StoredCheck(number, trace_id, span_id, span is not None, made)

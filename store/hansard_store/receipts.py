@@ -110,7 +110,7 @@ class FoundReceipt:
 
 @dataclass(frozen=True, slots=True)
 class ReceiptPage:
-    items: list[FoundReceipt]
+    items: tuple[FoundReceipt, ...]
     next_cursor: str | None
 
 
@@ -177,7 +177,9 @@ def list_receipts(
             rows = connection.execute(sql, values | place).fetchall()
     items = [_found(row) for row in rows[:limit]]
     more = len(rows) > limit
-    return ReceiptPage(items, encode_cursor("receipts", *rows[limit - 1][:2]) if more else None)
+    return ReceiptPage(
+        tuple(items), encode_cursor("receipts", *rows[limit - 1][:2]) if more else None
+    )
 
 
 def receipts_of(connection: apsw.Connection, span: int) -> list[Receipt]:

@@ -19,6 +19,7 @@ from hansard_compiler.calls import Json
 from hansard_store.database import DataFolder, open_for_accountability, transaction
 from hansard_store.errors import BadCursorError
 from hansard_store.prefixes import find_row
+from hansard_store.read_only import read_only
 from hansard_store.stored_json import json_of
 
 State = Literal["running", "done", "diverged", "waiting", "refused", "failed"]
@@ -239,11 +240,11 @@ def _row(row: Any) -> tuple[int, ReplayRow]:
         state,
         reason,
         request_hash,
-        json_of(steps),
+        read_only(json_of(steps)),
         started_ns,
         ended_ns,
         holder,
-        None if report is None else json_of(report),
+        None if report is None else read_only(json_of(report)),
     )
 
 

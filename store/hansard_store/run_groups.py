@@ -59,7 +59,7 @@ class RunGroup:
 
 @dataclass(frozen=True, slots=True)
 class GroupedPage:
-    items: list[RunItem | RunGroup]
+    items: tuple[RunItem | RunGroup, ...]
     next_cursor: str | None
 
 
@@ -99,8 +99,8 @@ def list_grouped(
         runs = runs_by_number(connection, alone, now_ns=now_ns)
     items = [groups.get(place.group or b"") or runs[place.run] for place in shown]
     if len(places) <= limit:
-        return GroupedPage(items, None)
-    return GroupedPage(items, RunCursor(shown[-1].value, shown[-1].run).encode(sort))
+        return GroupedPage(tuple(items), None)
+    return GroupedPage(tuple(items), RunCursor(shown[-1].value, shown[-1].run).encode(sort))
 
 
 def get_groups(

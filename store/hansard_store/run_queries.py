@@ -15,6 +15,7 @@ from hansard_store.annotation_queries import NO_MARKS, RunMarks, marks_of_runs, 
 from hansard_store.database import snapshot
 from hansard_store.figures import ALIVE_UNTIL, WAITS_UNTIL, TokenSums, run_status, token_sums
 from hansard_store.prefixes import find_row
+from hansard_store.read_only import read_only
 from hansard_store.run_candidates import candidate_runs
 from hansard_store.run_filters import (
     NEWEST_FIRST,
@@ -87,7 +88,7 @@ class RunItem:
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    items: list[RunItem]
+    items: tuple[RunItem, ...]
     next_cursor: str | None
 
 
@@ -107,7 +108,7 @@ class RunFacets:
 
     runs: int
     is_complete: bool
-    counts: Mapping[str, list[FacetCount]]
+    counts: Mapping[str, Sequence[FacetCount]]
 
 
 RUN_COLUMNS = f"""
@@ -168,9 +169,9 @@ def list_runs(
         )
         items = run_items(connection, [row[1:] for row in found[:limit]], now_ns=now_ns)
     if len(found) <= limit:
-        return RunPage(items, None)
+        return RunPage(tuple(items), None)
     last = RunCursor(found[limit - 1][0], found[limit - 1][1])
-    return RunPage(items, last.encode(sort))
+    return RunPage(tuple(items), last.encode(sort))
 
 
 def matching_rows(
@@ -322,7 +323,11 @@ def run_facets(
     if tags:
         counts["tag"] = [FacetCount(tag, runs) for tag, runs in tags]
     complete = len(rows) <= FACET_SAMPLE
-    return RunFacets(min(len(rows), FACET_SAMPLE), is_complete=complete, counts=counts)
+    return RunFacets(
+        min(len(rows), FACET_SAMPLE),
+        is_complete=complete,
+        counts={k: tuple(v) for k, v in counts.items()},
+    )
 
 
 def run_items(
@@ -383,7 +388,7 @@ def _item(
         has_receipts=bool(row[27]),
         pinned=bool(row[28]),
         synthetic=bool(row[29]),
-        notes=json.loads(row[30]),
+        notes=read_only(json.loads(row[30])),
         work_count=row[34],
         group_id=None if row[35] is None else row[35].hex(),
         has_pulse=bool(row[32]),

@@ -35,7 +35,7 @@ class SearchHit:
 
 @dataclass(frozen=True, slots=True)
 class SearchPage:
-    items: list[SearchHit]
+    items: tuple[SearchHit, ...]
     next_cursor: str | None
 
 
@@ -105,7 +105,7 @@ def search_texts(
         rows: list[Any] = connection.execute(_FIND_OF[kind], wanted).fetchall()
         hits = _hits(connection, rows[:limit], query, kind=kind, now_ns=now_ns)
     more = len(rows) > limit
-    return SearchPage(hits, encode_cursor("search", rows[limit - 1][0]) if more else None)
+    return SearchPage(tuple(hits), encode_cursor("search", rows[limit - 1][0]) if more else None)
 
 
 def _hits(

@@ -77,7 +77,7 @@ class StoryBook:
         with transaction(connection):
             who = Toucher(self._door, agent=SCANNER)
             record(connection, "read", [one.id for one in found], who, now_ns=now_ns)
-        return found
+        return list(found)
 
     def known(self, source: str, ids: Sequence[str]) -> set[str]:
         """Return which of these stories were processed."""

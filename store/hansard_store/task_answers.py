@@ -34,6 +34,10 @@ FROM memory JOIN memory_body ON memory_body.memory = memory.id WHERE memory_id =
 
 def sample_of(connection: apsw.Connection, evidence: Evidence) -> str | None:
     """Return the words of one occurrence; None where nothing is kept of it any more."""
+    if evidence.kind == "figure":
+        return evidence.id
+    if evidence.kind == "report":
+        return None
     trace, _, digits = evidence.id.rpartition("-")
     digits, _, server = digits.partition(".")
     given = {
@@ -100,6 +104,8 @@ def _finding_json(connection: apsw.Connection, one: Recorded) -> Json:
         "rule": finding.rule.name,
         "threshold": finding.rule.threshold,
         "window_ns": str(finding.rule.window_ns),
+        "least": finding.rule.least or None,
+        "applied": finding.rule.applied,
         "subject": {"kind": finding.subject_kind, "name": finding.subject or None},
         "title": finding.title,
         "description": finding.description,
@@ -118,6 +124,7 @@ def _rule_json(rule: Rule) -> Json:
         "level": rule.level,
         "threshold": rule.threshold,
         "window_ns": str(rule.window_ns),
+        "least": rule.least or None,
         "looks_for": rule.looks_for,
     }
 

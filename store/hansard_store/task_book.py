@@ -32,10 +32,17 @@ from hansard_store.event_types import Event, EventType
 from hansard_store.events import append
 from hansard_store.own_connections import OwnConnections
 from hansard_store.principals.authority import Authority, DecideMode
-from hansard_store.principals.model import CLAIMED, Principal, person_text
-from hansard_store.task_errors import BadDecision, NoteNotKept, TaskDecided, TaskNotApproved
+from hansard_store.principals.model import CLAIMED, Principal, looks_like, person_text
+from hansard_store.task_errors import (
+    BadDecision,
+    NoteNotKept,
+    OwnReview,
+    TaskDecided,
+    TaskNotApproved,
+)
 from hansard_store.tasks import Decided, Door, Evidence, State, Task, get_task
 
+REQUESTER: Final = "hansard"  # who opens tasks; a reviewer is somebody else
 MOST_EVIDENCE: Final = 20  # ids that a task keeps: the first one and the newest
 _PATTERN_BYTES: Final = 16
 Outcome = Literal["opened", "counted", "known", "decided", "would_open", "would_count"]
@@ -128,6 +135,8 @@ class TaskBook:
         CredentialNeeded.
         """
         author = self._authority.decider(self._name(asked.by or by))
+        if looks_like(author.name, REQUESTER):
+            raise OwnReview(f"{author.name} opened this task, so another one has to decide")
         note = self._note(asked.note)
         connection = self._connections.get()
         with transaction(connection):
@@ -172,7 +181,8 @@ class TaskBook:
         if task is not None:
             outcome = "counted" if fresh else "known"
         else:
-            outcome = "opened" if len(fresh) >= finding.rule.threshold else "decided"
+            needed = finding.rule.threshold if finding.opens_at is None else finding.opens_at
+            outcome = "opened" if len(fresh) >= needed else "decided"
         return _Weighed(finding, outcome, task, pattern, fresh)
 
     def _foreseen(self, weighed: _Weighed) -> Recorded:

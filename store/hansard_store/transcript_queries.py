@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import apsw
@@ -91,7 +92,7 @@ class TranscriptItem:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptPage:
-    items: list[TranscriptItem]
+    items: tuple[TranscriptItem, ...]
     next_cursor: str | None
 
 
@@ -100,7 +101,7 @@ class TranscriptSize:
     """How large a transcript is, and how much of it folds have left behind."""
 
     item: TranscriptItem
-    roles: dict[str, int]
+    roles: Mapping[str, int]
     branches: int
     marked: int
     archives: int
@@ -121,9 +122,9 @@ class Decoded:
     """What reading every message of every transcript found."""
 
     messages: int
-    versions: dict[int, int]  # messages by schema version
-    failures: list[UndecodableMessage]
-    problems: list[str]  # gaps, folds ahead of their log, originals that are gone
+    versions: Mapping[int, int]  # messages by schema version
+    failures: tuple[UndecodableMessage, ...]
+    problems: tuple[str, ...]  # gaps, folds ahead of their log, originals that are gone
 
     @property
     def is_sound(self) -> bool:
@@ -148,7 +149,7 @@ def list_transcripts(
         ]
     more = len(rows) > limit
     return TranscriptPage(
-        items, encode_cursor(_KIND, items[-1].conversation.number) if more else None
+        tuple(items), encode_cursor(_KIND, items[-1].conversation.number) if more else None
     )
 
 
@@ -172,7 +173,7 @@ def transcript_size(connection: apsw.Connection, wanted: ConversationId) -> Tran
         folded = -1 if item.folded_until is None else item.folded_until
         others: Any = connection.execute(_OTHERS, {**given, "folded": folded}).fetchone()
         roles: list[Any] = connection.execute(_ROLES, given).fetchall()
-    return TranscriptSize(item, dict(roles), *others)
+    return TranscriptSize(item, MappingProxyType(dict(roles)), *others)
 
 
 def _item(connection: apsw.Connection, conversation: Conversation) -> TranscriptItem:
@@ -225,7 +226,12 @@ def decode_all(connection: apsw.Connection) -> Decoded:
             except UndecodableMessage as error:
                 failures.append(error)
     problems = [*_order(connection, LINE), *_order(connection, TREE), *_originals(connection)]
-    return Decoded(versions.total(), dict(sorted(versions.items())), failures, problems)
+    return Decoded(
+        versions.total(),
+        MappingProxyType(dict(sorted(versions.items()))),
+        tuple(failures),
+        tuple(problems),
+    )
 
 
 def _walk(connection: apsw.Connection, tables: Tables) -> Iterator[tuple[LogId, Row]]:

@@ -62,11 +62,11 @@ class Window:
 class Tree:
     """Spans depth-first by start; the lists have one entry a row."""
 
-    nodes: list[Node]
-    depths: list[int]
-    parents: list[int]  # row of the parent, -1 at the top
-    sizes: list[int]  # rows of the subtree, itself included
-    marks: list[int]  # Mark bits
+    nodes: Sequence[Node]
+    depths: Sequence[int]
+    parents: Sequence[int]  # row of the parent, -1 at the top
+    sizes: Sequence[int]  # rows of the subtree, itself included
+    marks: Sequence[int]  # Mark bits
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -194,7 +194,7 @@ def _depth_first(nodes: Sequence[Node], parents: list[int], marks: list[int]) ->
         shown_marks.append(marks[index])
         if index in children:
             waiting += [(child, row, depth + 1) for child in reversed(children[index])]
-    return Tree(shown, depths, above, _sizes(above), shown_marks)
+    return Tree(tuple(shown), tuple(depths), tuple(above), tuple(_sizes(above)), tuple(shown_marks))
 
 
 def _sizes(parents: Sequence[int]) -> list[int]:

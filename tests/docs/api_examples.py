@@ -23,6 +23,7 @@ PATHS: Final = {
     "branch_id": f"br_{LONG_ID}",
     "annotation_id": LONG_ID,
     "task_id": LONG_ID,
+    "name": "REPORT-20261125T224606Z",
 }
 OTHER_PATHS: Final = {  # where the name alone does not say which
     "/v1/diff/runs/{left}/{right}": {"left": RUN, "right": LONG_ID},

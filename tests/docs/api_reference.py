@@ -39,6 +39,7 @@ TITLES: Final = {
     "events": "Audit log",
     "tasks": "Tasks for review",
     "heartbeat": "Heartbeat and diagnostics",
+    "reports": "Status reports",
     "memory": "Memory",
     "policy": "Policy",
     "transcripts": "Transcripts",

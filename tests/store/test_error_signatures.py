@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.quality.detection import HALVES, Half, of_pairs
 from hansard_store.detecting.signatures import MOST_CHARS, signature_of
 
 _SAFE = st.characters(codec="ascii", categories=["L", "N"])
@@ -115,3 +116,13 @@ def test_a_long_message_is_told_by_its_beginning() -> None:
     beginning = "word " * (MOST_CHARS // 5)
 
     assert signature_of(beginning + "one end") == signature_of(beginning + "another end")
+
+
+@pytest.mark.covers("DI-03")
+@pytest.mark.parametrize("half", HALVES)
+def test_labelled_pairs_are_told_apart(half: Half) -> None:
+    told = of_pairs(half)
+
+    assert told.mistaken == 0
+    assert told.recall >= 0.8
+    assert told.same + told.other == 64

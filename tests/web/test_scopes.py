@@ -33,6 +33,8 @@ CHANGES: Final = {
     "POST /messages": "read",
     "POST /signout": "read",
     "POST /tasks/{task_id}": "decide",
+    "POST /reports/{name}/ack": "decide",
+    "POST /v1/reports/{name}/ack": "decide",
     "POST /theme": "read",
     "POST /v1/approvals": "ingest",
     "POST /v1/approvals/{approval_id}/approve": "decide",

@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hansard.config import FILE_TABLE as SDK_TABLE
 from hansard_collector.judges.choices import (
@@ -64,6 +64,13 @@ class Setting:
         return f"--{self.name.replace('_', '-')}"
 
 
+class RuleNumber(NamedTuple):
+    """A number of one rule of the detector."""
+
+    rule: str  # "" stands for all of them
+    number: int
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """What the server runs with; the fields are the rows of SETTINGS."""
@@ -97,6 +104,12 @@ class Config:
     classifier: tuple[ClassifierChoice, ...] = ()
     embedder: Choice = OFFLINE
     extractor: Choice = OFFLINE
+    recipients: tuple[str, ...] = ()  # of reports, in the order in which they are named
+    report_every: int = 24 * 3_600 * 10**9  # nanoseconds
+    report_escalation: int = 24 * 3_600 * 10**9  # nanoseconds
+    detect_threshold: tuple[RuleNumber, ...] = ()
+    detect_window: tuple[RuleNumber, ...] = ()  # nanoseconds
+    detect_least: tuple[RuleNumber, ...] = ()
 
     @property
     def is_local(self) -> bool:
@@ -179,6 +192,26 @@ def _parse_origin(text: str) -> str:
 def _parse_server(text: str) -> str:
     if not re.fullmatch(r"https?://[^\s]+", text):
         raise ValueError("an address, such as http://127.0.0.1:11434/v1")
+    return text
+
+
+def parse_rule_count(text: str) -> RuleNumber:
+    """Read `repeated_errors=3`, or `3` for every rule."""
+    rule, _, number = text.rpartition("=")
+    if not number.isascii() or not number.isdecimal() or len(number) > 9:
+        raise ValueError("a number, or a rule, = and a number, such as repeated_errors=3")
+    return RuleNumber(rule, int(number))
+
+
+def parse_rule_window(text: str) -> RuleNumber:
+    """Read `repeated_errors=48h`, or `48h` for every rule."""
+    rule, _, length = text.rpartition("=")
+    return RuleNumber(rule, parse_duration_ns(length))
+
+
+def _parse_recipient(text: str) -> str:
+    if not re.fullmatch(r"\S{1,200}", text):
+        raise ValueError("a name without spaces, such as ana")
     return text
 
 
@@ -389,6 +422,52 @@ SETTINGS: Final = (
         "offline",
         "offline | off | PROVIDER:MODEL",
         "What finds the topics of recent memory that become interests.",
+    ),
+    Setting(
+        "recipients",
+        _parse_recipient,
+        "none",
+        "name",
+        "Who reads status reports: the first one, then the next when nobody acknowledged it.",
+        is_list=True,
+    ),
+    Setting(
+        "report_every",
+        parse_duration_ns,
+        "24h",
+        "duration",
+        "How often the heartbeat writes a status report; sooner when a review was opened.",
+    ),
+    Setting(
+        "report_escalation",
+        parse_duration_ns,
+        "24h",
+        "duration",
+        "How long a report waits for one recipient before it waits for the next one.",
+    ),
+    Setting(
+        "detect_threshold",
+        parse_rule_count,
+        "each rule's own",
+        "[rule=]number",
+        "How often makes a pattern of the detector.",
+        is_list=True,
+    ),
+    Setting(
+        "detect_window",
+        parse_rule_window,
+        "each rule's own",
+        "[rule=]duration",
+        "Within what time that makes a pattern.",
+        is_list=True,
+    ),
+    Setting(
+        "detect_least",
+        parse_rule_count,
+        "each rule's own",
+        "[rule=]number",
+        "How many cases a rule about a share needs before it judges.",
+        is_list=True,
     ),
 )
 _BY_NAME: Final = {setting.name: setting for setting in SETTINGS}

@@ -80,6 +80,16 @@ def _command(config: Config) -> list[str]:
         named += [flag, value]
     if config.scan_url is not None:
         named += ["--scan-url", config.scan_url]
+    named += ["--report-every", f"{config.report_every // 10**9}s"]
+    named += ["--report-escalation", f"{config.report_escalation // 10**9}s"]
+    for who in config.recipients:
+        named += ["--recipients", who]
+    for rule, number in config.detect_threshold:
+        named += ["--detect-threshold", f"{rule}={number}"]
+    for rule, number in config.detect_least:
+        named += ["--detect-least", f"{rule}={number}"]
+    for rule, number in config.detect_window:
+        named += ["--detect-window", f"{rule}={number // 10**9}s"]
     if config.config is not None:
         named += ["--config", str(config.config)]
     return [sys.executable, "-c", script, "heartbeat", "--once", "--origin", "server", *named]

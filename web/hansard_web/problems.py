@@ -37,6 +37,7 @@ from hansard_store.errors import (
     VersionConflictError,
 )
 from hansard_store.principals import errors as principal_errors
+from hansard_store.reports.errors import BadAck, ReportsUnusable
 from hansard_store.tombstones import RunDeletedError, Tombstone
 from hansard_web.errors import EncodedPayloadError, PayloadTooLargeError
 from hansard_web.security import HEADERS
@@ -74,6 +75,8 @@ _STATUSES: Final = (
     (PayloadAlteredError, HTTPStatus.CONFLICT),
     (BadQueryError, HTTPStatus.BAD_REQUEST),
     (BadDigestError, HTTPStatus.BAD_REQUEST),
+    (BadAck, HTTPStatus.BAD_REQUEST),
+    (ReportsUnusable, HTTPStatus.SERVICE_UNAVAILABLE),
     (QueryLimitError, HTTPStatus.SERVICE_UNAVAILABLE),
     (StoreBusyError, HTTPStatus.SERVICE_UNAVAILABLE),
     (SchemaAlteredError, HTTPStatus.SERVICE_UNAVAILABLE),

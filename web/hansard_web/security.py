@@ -83,6 +83,7 @@ _SCOPES: Final = (
     ("POST", re.compile(r"/v1/scores"), TokenScope.INGEST),
     ("POST", re.compile(r"/v1/tasks/[^/]+/decide"), TokenScope.DECIDE),
     ("POST", re.compile(r"/tasks/[^/]+"), TokenScope.DECIDE),
+    ("POST", re.compile(r"/(?:v1/)?reports/[^/]+/ack"), TokenScope.DECIDE),
     # What a tool of MCP asks for is judged again, as the request to the API that it is.
     ("POST", re.compile(r"/mcp"), TokenScope.READ),
     ("DELETE", re.compile(r"/mcp"), TokenScope.READ),
@@ -105,6 +106,7 @@ _DECISIONS: Final = tuple(
         r"/approvals/[^/]+",
         r"/v1/tasks/[^/]+/decide",
         r"/tasks/[^/]+",
+        r"/(?:v1/)?reports/[^/]+/ack",
         r"/v1/memory/(?:invalidate|accept)",
         r"/memory/[^/]+/(?:invalidate|accept)",
     )

@@ -240,6 +240,9 @@ class Server:
             mcp=config.mcp == "on",
             heads_copy=config.heads_copy,
             decide=config.decide,
+            recipients=config.recipients,
+            report_window_ns=config.heartbeat_window,
+            report_escalation_ns=config.report_escalation,
         )
 
     def run(self, *, on_ready: Callable[[Doors], None] = lambda _: None) -> None:

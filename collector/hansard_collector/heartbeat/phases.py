@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from hansard_collector.heartbeat import hooks, interests, memories, scan, tasks
+from hansard_collector.heartbeat import (
+    detection,
+    hooks,
+    interests,
+    log_review,
+    longitudinal,
+    memories,
+    report,
+    scan,
+    tasks,
+)
 from hansard_collector.heartbeat.phase import DAY_NS, Phase
 
 PHASES: Final[tuple[Phase, ...]] = (
@@ -13,4 +23,8 @@ PHASES: Final[tuple[Phase, ...]] = (
     Phase("tasks", tasks.run),
     Phase("interests", interests.run),
     Phase("scan", scan.run, every_ns=DAY_NS),
+    Phase("log_review", log_review.run),
+    Phase("longitudinal", longitudinal.run, every_ns=longitudinal.EVERY_NS),
+    Phase("detection", detection.run),
+    Phase("report", report.run),
 )

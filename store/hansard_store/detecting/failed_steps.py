@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import apsw
 
@@ -49,19 +49,52 @@ WHERE text_use.run = ? AND text.field = 'error' ORDER BY text.id
 _CUT: Final = "…"  # ends a summary that is not the whole message
 
 
-def repeated_errors(connection: apsw.Connection, rule: Rule, *, now_ns: int) -> Iterator[Finding]:
-    """Yield what failed in the same way as often as the rule says, within its window."""
-    found: dict[tuple[SubjectKind, str, str], list[Occurrence]] = defaultdict(list)
-    messages = _Messages(connection)
-    rows: Any = connection.execute(_FAILED, {"since": now_ns - rule.window_ns, "now": now_ns})
+class Failure(NamedTuple):
+    """A step that failed, and what it is counted for."""
+
+    kind: SubjectKind
+    subject: str
+    run: int
+    summary: str  # the beginning of what it says; "" nothing
+    occurrence: Occurrence
+
+
+def iter_failures(connection: apsw.Connection, *, since_ns: int, now_ns: int) -> Iterator[Failure]:
+    """Yield what failed since a time, the newest first; an error of several steps counts once."""
+    rows: Any = connection.execute(_FAILED, {"since": since_ns, "now": now_ns})
     for number, at_ns, trace_id, span_id, server, run, role, tool, model, name, summary in rows:
         kind, subject = _subject(role, tool, model, name)
         step_id = f"{trace_id.hex()}-{span_id.hex()}{'.server' if server else ''}"
-        signature = messages.signature(run, summary or "")
-        found[kind, subject, signature].append(Occurrence(number, at_ns, "step", step_id))
-    for (kind, subject, signature), occurrences in found.items():
+        found = Occurrence(number, at_ns, "step", step_id)
+        yield Failure(kind, subject, run, summary or "", found)
+
+
+class Kind(NamedTuple):
+    """One kind of error: who fails, and what its messages share."""
+
+    subject_kind: SubjectKind
+    subject: str
+    signature: str
+
+
+def errors_by_kind(
+    connection: apsw.Connection, *, since_ns: int, now_ns: int
+) -> dict[Kind, list[Occurrence]]:
+    """Return every kind of error since a time, each with its occurrences, the newest first."""
+    found: dict[Kind, list[Occurrence]] = defaultdict(list)
+    messages = _Messages(connection)
+    for one in iter_failures(connection, since_ns=since_ns, now_ns=now_ns):
+        signature = messages.signature(one.run, one.summary)
+        found[Kind(one.kind, one.subject, signature)].append(one.occurrence)
+    return found
+
+
+def repeated_errors(connection: apsw.Connection, rule: Rule, *, now_ns: int) -> Iterator[Finding]:
+    """Yield what failed in the same way as often as the rule says, within its window."""
+    found = errors_by_kind(connection, since_ns=now_ns - rule.window_ns, now_ns=now_ns)
+    for kind, occurrences in found.items():
         if len(occurrences) >= rule.threshold:
-            yield Finding(rule, kind, subject, signature, in_order(occurrences))
+            yield Finding(rule, *kind, in_order(occurrences))
 
 
 def _subject(role: str, tool: str | None, model: str | None, name: str) -> tuple[SubjectKind, str]:

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 import apsw
 
 from hansard_store.database import snapshot
-from hansard_store.detecting import rules
+from hansard_store.detecting import components, escalation, rules
 from hansard_store.detecting.failed_steps import repeated_errors
 from hansard_store.detecting.rules import RULES, Finding, Rule
 from hansard_store.detecting.undecided import expired_approvals, unknown_outcomes
@@ -28,6 +28,12 @@ _LOOKS: Final[Mapping[str, _Look]] = {
     rules.REPEATED_ERRORS.name: repeated_errors,
     rules.EXPIRED_APPROVALS.name: expired_approvals,
     rules.UNKNOWN_OUTCOMES.name: unknown_outcomes,
+    rules.EVALUATION_BLIND_SPOT.name: components.evaluation_blind_spot,
+    rules.IDLE_MAINTENANCE.name: components.idle_maintenance,
+    rules.FREQUENT_WARNINGS.name: escalation.frequent_warnings,
+    rules.RARE_WARNINGS.name: escalation.rare_warnings,
+    rules.UNREAD_REPORTS.name: components.unread_reports,
+    rules.MEMORY_OUTGROWS_MAINTENANCE.name: components.memory_outgrows_maintenance,
     rules.REPEATED_CORRECTIONS.name: repeated_corrections,
     rules.STALE_CONTRADICTIONS.name: stale_contradictions,
 }

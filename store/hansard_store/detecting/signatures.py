@@ -19,10 +19,13 @@ _VARIABLE: Final = re.compile(
     | (?P<hidden>‹[a-z]+:[^‹›\s]*›)                # a marker of redaction
     | (?P<text>"(?:[^"\\]|\\.)*" | `[^`]*` | “[^”]*” | «[^»]*»
       | (?<!\w)'(?:[^'\\]|\\.)*'(?!\w))            # within a word it is an apostrophe
+    | (?P<mail>(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+)
     | (?P<url>(?<!\w)[A-Za-z][A-Za-z0-9+.-]*://[^\s<>"'`]+)
     | (?P<time>(?<![\w.:-])\d{4}-\d\d-\d\d
         (?:[T\ ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?)?(?:Z|\ ?[+-]\d\d:?\d\d)?(?![\w:-])
       | (?<![\w.:-])\d\d?:\d\d:\d\d(?:[.,]\d+)?(?![\w:-]))
+    | (?P<address>(?<![\w:.])(?=[a-fA-F:]{0,40}\d)               # of hardware, of IPv6
+        (?:[0-9a-fA-F]{1,4}:|:){2,7}:?[0-9a-fA-F]{0,4}(?![\w:.]))
     | (?P<path>(?<!\w)[A-Za-z]:\\[^\s:;,"'`<>|()]*               # of Windows
       | (?<![\w./~-])(?:~|\.\.?)?/[^\s:;,"'`<>|()\[\]]+          # from the root, or from here
       | (?<![\w./-])[\w.-]+(?:/[\w.-]+)*/[\w-]+\.\w[\w.]*        # with the name of a file
@@ -67,7 +70,7 @@ def _placeholder(found: re.Match[str]) -> str:
     kind = found.lastgroup
     if kind in ("plain", "word"):
         return _word(found[0])
-    return _NUMBER if kind == "number" else f"<{kind}>"
+    return _NUMBER if kind in ("number", "address") else f"<{kind}>"
 
 
 def _word(word: str) -> str:

@@ -6,13 +6,13 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final, Literal
 
 import apsw
 
 from hansard_store.database import DataFolder, transaction
 from hansard_store.own_connections import OwnConnections
+from hansard_store.read_only import read_only
 
 Origin = Literal["command", "server"]
 Status = Literal["done", "failed", "skipped"]
@@ -177,5 +177,5 @@ def _phase(row: Any) -> PhaseRecord:
         started_ns,
         ended_ns,
         summary,
-        MappingProxyType(json.loads(figures)),
+        read_only(json.loads(figures)),
     )

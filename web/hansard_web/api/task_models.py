@@ -13,15 +13,15 @@ from hansard_web.api.models import Answer, Body, Page
 class TaskSubject(Body):
     """What it is about; `name` null: all of that kind."""
 
-    kind: Literal["tool", "model", "step", "memory"]
+    kind: Literal["tool", "model", "step", "memory", "component"]
     name: str | None = Field(description="of a memory, its type")
 
 
 class TaskEvidence(Body):
-    """One time that it happened, by the id of a step, an approval or a memory."""
+    """One time that it happened, by the id of a step, an approval, a memory or a report."""
 
-    kind: Literal["step", "approval", "memory"]
-    id: str
+    kind: Literal["step", "approval", "memory", "report", "figure"]
+    id: str = Field(description="of a figure, what was measured, in words")
     at: str
     ns: str
 

@@ -86,6 +86,7 @@ COMMANDS: Final = (
     Entry("export", "transfer", "Write all runs as OTLP."),
     Entry("backup", "copies", "Copy the store while it is used."),
     Entry("restore", "copies", "Put a backup in an empty data folder."),
+    Entry("report", "report", "Write a status report, or read and acknowledge one."),
     Entry(
         "verify", "maintenance", "Check the store against itself and its audit log, or a compile."
     ),

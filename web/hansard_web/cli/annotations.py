@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -250,7 +251,7 @@ def _what(one: Annotation) -> str:
     return f"tag {row.name}" if row.kind == "tag" else "note"
 
 
-def _print(items: list[Annotation]) -> None:
+def _print(items: Sequence[Annotation]) -> None:
     print_table(
         (
             Column("ANNOTATION"),

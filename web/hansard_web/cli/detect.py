@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import click
 
@@ -13,16 +13,21 @@ from hansard_store.detecting.scan import scan
 from hansard_store.task_answers import scan_json
 from hansard_store.task_book import TaskBook
 from hansard_web import format as fmt
-from hansard_web.cli.base import Command, Misused, json_option, print_json, setting_options
+from hansard_web.cli.base import (
+    Command,
+    Misused,
+    json_option,
+    print_json,
+    read_config,
+    setting_options,
+)
 from hansard_web.cli.books import opened_book
 from hansard_web.cli.store import reading
 from hansard_web.cli.tables import Column, print_table
-from hansard_web.config import parse_duration_ns
-from hansard_web.reviewing.words import OUTCOMES, span_of_time
+from hansard_web.config import RuleNumber, parse_rule_count, parse_rule_window
+from hansard_web.reviewing.words import OUTCOMES
 
-_RULES = ", ".join(
-    f"{rule.name} ({rule.threshold} in {span_of_time(rule.window_ns)})" for rule in RULES
-)
+_RULES = ", ".join(f"{rule.name} ({rule.numbers})" for rule in RULES)
 
 
 @click.command(
@@ -38,6 +43,10 @@ _RULES = ", ".join(
     "--window", "windows", multiple=True, metavar="[RULE=]24h",
     help="Within what time: for every rule, or for one; several times.",
 )  # fmt: skip
+@click.option(
+    "--least", "leasts", multiple=True, metavar="[RULE=]N",
+    help="How many cases a share needs before it is judged; several times.",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Only look; open no task.")
 @json_option
 def detect(
@@ -45,6 +54,7 @@ def detect(
     data: str | None,
     thresholds: Sequence[str],
     windows: Sequence[str],
+    leasts: Sequence[str],
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -55,9 +65,13 @@ def detect(
 
     Example: hansard detect --window 48h --threshold repeated_errors=3
     """
+    config = read_config(data=data)
     wanted = adjusted_rules(
-        thresholds=_numbers("--threshold", thresholds, _count),
-        windows_ns=_numbers("--window", windows, parse_duration_ns),
+        thresholds=dict(config.detect_threshold)
+        | dict(_numbers("--threshold", thresholds, parse_rule_count)),
+        windows_ns=dict(config.detect_window)
+        | dict(_numbers("--window", windows, parse_rule_window)),
+        leasts=dict(config.detect_least) | dict(_numbers("--least", leasts, parse_rule_count)),
     )
     with reading(data) as connection:
         found = scan(connection, wanted, now_ns=time.time_ns())
@@ -70,22 +84,15 @@ def detect(
     _print(told)
 
 
-def _numbers(option: str, given: Sequence[str], read: Callable[[str], int]) -> dict[str, int]:
-    """Return numbers by rule, "" for all of them."""
-    found = {}
+def _numbers(
+    option: str, given: Sequence[str], read: Callable[[str], RuleNumber]
+) -> Iterator[RuleNumber]:
+    """Yield numbers by rule, "" for all of them."""
     for one in given:
-        rule, _, text = one.rpartition("=")
         try:
-            found[rule] = read(text)
+            yield read(one)
         except ValueError as error:
             raise Misused(f"{option} is {one!r}; write {error}") from None
-    return found
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or len(text) > 9:
-        raise ValueError("a number, or a rule, = and a number, such as repeated_errors=3")
-    return int(text)
 
 
 def _print(told: Json) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -40,8 +42,10 @@ _COLUMNS = (
 
 @click.command(cls=Command)
 @setting_options(
-    "data", "config", "retention", "outbound", "heartbeat_window", "scan_url", *JUDGE_SETTINGS
-)
+    "data", "config", "retention", "outbound", "heartbeat_window", "scan_url", "recipients",
+    "report_every", "report_escalation", "detect_threshold", "detect_window", "detect_least",
+    *JUDGE_SETTINGS,
+)  # fmt: skip
 @click.option("--once", is_flag=True, help="Run one cycle and end. This is the default.")
 @click.option("--every", metavar="DURATION", help="Run a cycle every so often, such as 15m.")
 @click.option("--history", is_flag=True, help="Show the last cycles; run none.")
@@ -89,7 +93,7 @@ def heartbeat_of(config: Config, *, origin: Origin) -> Heartbeat:
     settings = HeartbeatSettings(
         window_ns=config.heartbeat_window,
         outbound=config.outbound == "on",
-        options={"scan_url": config.scan_url},
+        options=options_of(config),
     )
     return Heartbeat(
         find_store(str(config.data)),
@@ -97,6 +101,21 @@ def heartbeat_of(config: Config, *, origin: Origin) -> Heartbeat:
         RetentionMode(config.retention),
         settings=settings,
         origin=origin,
+    )
+
+
+def options_of(config: Config) -> Mapping[str, Any]:
+    """Return the settings of single phases."""
+    return MappingProxyType(
+        {
+            "scan_url": config.scan_url,
+            "recipients": config.recipients,
+            "report_every": config.report_every,
+            "report_escalation": config.report_escalation,
+            "detect_threshold": dict(config.detect_threshold),
+            "detect_window": dict(config.detect_window),
+            "detect_least": dict(config.detect_least),
+        }
     )
 
 

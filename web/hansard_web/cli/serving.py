@@ -37,11 +37,13 @@ _SHOWN = ("policy", "mcp", "heads_copy", "decide")
 _INGEST = (
     "grpc_port", "retention", "durability", "keep", "max_disk", "heartbeat", "heartbeat_window",
     "outbound", "scan_url", *JUDGE_SETTINGS,
+    "report_every", "detect_threshold", "detect_window", "detect_least",
 )  # fmt: skip
+_REPORTS = ("recipients", "report_escalation")  # written by one half, shown by the other
 
 
 @click.command(cls=Command)
-@setting_options(*_STORE, *_HTTP, *_INGEST, *_SHOWN)
+@setting_options(*_STORE, *_HTTP, *_INGEST, *_REPORTS, *_SHOWN)
 @json_option
 def serve(*, as_json: bool, **arguments: str) -> None:
     """Receive telemetry and show it, in one process.
@@ -54,7 +56,7 @@ def serve(*, as_json: bool, **arguments: str) -> None:
 
 
 @click.command(cls=Command)
-@setting_options(*_STORE, *_HTTP, *_INGEST)
+@setting_options(*_STORE, *_HTTP, *_INGEST, *_REPORTS)
 @json_option
 def collector(*, as_json: bool, **arguments: str) -> None:
     """Only receive telemetry.
@@ -67,7 +69,7 @@ def collector(*, as_json: bool, **arguments: str) -> None:
 
 
 @click.command(cls=Command)
-@setting_options(*_STORE, *_HTTP, *_SHOWN)
+@setting_options(*_STORE, *_HTTP, *_REPORTS, *_SHOWN)
 @json_option
 def web(*, as_json: bool, **arguments: str) -> None:
     """Only show what a collector stores.

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from hansard_compiler.calls import Json
 from hansard_compiler.task_models import Decision
-from hansard_store.detecting.rules import LEVELS
+from hansard_store.detecting.rules import LEVELS, rule_text
 from hansard_store.principals.model import person_text
 from hansard_store.task_answers import task_json
 from hansard_store.task_book import TaskBook
@@ -167,14 +167,14 @@ def _state(one: Json) -> Text:
 
 def _print(told: Json) -> None:
     decision, done = told["decision"] or {}, told["done"] or {}
-    window = words.span_of_time(int(told["window_ns"]))
+    rule = rule_text(told["rule"], threshold=told["threshold"], window_ns=int(told["window_ns"]))
     print_lines([told["title"], "", told["description"], ""])
     print_facts(
         (
             ("task", told["task_id"]),
             ("state", words.STATES[told["state"]][1]),
             ("level", told["level"]),
-            ("rule", f"{told['rule']}: {told['threshold']} or more in {window}"),
+            ("rule", f"{told['rule']}: {rule}"),
             ("times", f"{told['count']:,}"),
             ("first", f"{fmt.day_time(int(told['first_ns']))} UTC"),
             ("last", f"{fmt.day_time(int(told['last_ns']))} UTC"),

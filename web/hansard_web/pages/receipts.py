@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode
@@ -119,7 +119,7 @@ def _page(connection: apsw.Connection, wanted: Mapping[str, str], *, cursor: str
 
 def _found(
     connection: apsw.Connection, given: Mapping[str, str], *, cursor: str
-) -> tuple[list[FoundReceipt], str | None, str]:
+) -> tuple[Sequence[FoundReceipt], str | None, str]:
     asked = ReceiptFilter(**{_FIELDS[name]: value for name, value in given.items()})  # type: ignore[arg-type]  # all of these are texts
     try:
         page = list_receipts(connection, asked, limit=_ROWS, cursor=cursor or None)
@@ -128,7 +128,7 @@ def _found(
     return page.items, page.next_cursor, ""
 
 
-def _say(found: list[FoundReceipt], *, has_more: bool) -> str:
+def _say(found: Sequence[FoundReceipt], *, has_more: bool) -> str:
     if not found:
         return ""
     runs = plural(len({one.run_id for one in found}), "run")

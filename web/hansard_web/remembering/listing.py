@@ -136,7 +136,7 @@ def _found(connection: apsw.Connection, state: MemoryState, *, now_ns: int) -> t
             connection, wanted, now_ns=now_ns, sort=sort, limit=_ROWS, cursor=cursor
         )
     except (NotFoundError, AmbiguousIdError, BadQueryError) as error:
-        return Found([], None), str(error)
+        return Found((), None), str(error)
     return page, ""
 
 

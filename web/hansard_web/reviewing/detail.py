@@ -9,7 +9,7 @@ from typing import Final
 import apsw
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_store.detecting.rules import RULES
+from hansard_store.detecting.rules import rule_text, span_of_time
 from hansard_store.memory_reads import get_memory
 from hansard_store.principals.model import CLAIMED, person_text
 from hansard_store.step_queries import get_step
@@ -21,7 +21,6 @@ from hansard_web.reviewing import words
 
 _HEIGHT: Final = 24  # of the picture, in its own units
 _WORDS_CHARS: Final = 600
-_RULES: Final = {rule.name: rule.looks_for for rule in RULES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +71,14 @@ def read_detail(connection: apsw.Connection, task_id: str) -> Detail:
     """
     task = get_task(connection, task_id)
     mark, word = words.STATES[task.state]
-    window = words.span_of_time(task.window_ns)
+    window = span_of_time(task.window_ns)
     places = _places(connection, task.evidence)
     left_out = task.count - len(places)
-    looked_for = _RULES.get(task.rule, task.rule.replace("_", " "))
     return Detail(
         task=task,
         mark=mark,
         word=word,
-        rule=f"{looked_for}, {plural(task.threshold, 'time')} or more within {window}",
+        rule=rule_text(task.rule, threshold=task.threshold, window_ns=task.window_ns),
         says=places[0].says,
         says_title=words.SAYS[places[0].kind],
         places=tuple(places),
@@ -100,18 +98,31 @@ def _places(connection: apsw.Connection, evidence: Sequence[Evidence]) -> list[P
 
 
 def _place(connection: apsw.Connection, one: Evidence, *, is_first: bool) -> Place:
-    trace, _, rest = one.id.rpartition("-")
-    short_id = f"{trace[:8]}-{rest[:8]}" if trace else one.id[:8]
+    short_id = _short_id(one)
     says = sample_of(connection, one) or ""
     return Place(
         kind=one.kind,
-        href=f"/{one.kind}s/{one.id}" if one.kind != "memory" else f"/memory/{one.id}",
+        href=_href(one),
         short_id=short_id,
         name=_name(connection, one) or short_id,
         at_ns=one.at_ns,
         is_first=is_first,
         says=says[:_WORDS_CHARS],
     )
+
+
+def _href(one: Evidence) -> str:
+    """Return where the evidence is shown; "" for a figure, which says all there is."""
+    folders = {"memory": "memory", "figure": ""}
+    folder = folders.get(one.kind, f"{one.kind}s")
+    return f"/{folder}/{one.id}" if folder else ""
+
+
+def _short_id(one: Evidence) -> str:
+    if one.kind in ("figure", "report"):
+        return one.id
+    trace, _, rest = one.id.rpartition("-")
+    return f"{trace[:8]}-{rest[:8]}" if trace else one.id[:8]
 
 
 def _name(connection: apsw.Connection, one: Evidence) -> str:

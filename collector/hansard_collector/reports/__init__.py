@@ -1,0 +1,1 @@
+"""Status reports: a page of Markdown that a person reads in a minute."""

@@ -1,0 +1,255 @@
+"""Reports as files: `REPORT-<UTC time>.md`, and beside it `.ack`, a JSON line for each person.
+
+The folder is its owner's alone (0700), and so is every file (0600).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from hansard_compiler.errors import NotFoundError
+from hansard_store.accounting import Who
+from hansard_store.database import DataFolder
+from hansard_store.principals.model import CLAIMED, is_same
+from hansard_store.private import make_private
+from hansard_store.reports.errors import BadAck, ReportsUnusable
+
+MOST_REPORTS: Final = 1_000  # of more, the oldest are removed with their acknowledgements
+MOST_NAME_CHARS: Final = 200  # of a person
+_NAME: Final = re.compile(r"REPORT-(\d{8}T\d{6}Z)(?:-(\d{1,3}))?")
+_MOST_OF_A_SECOND: Final = 100
+_MOST_ACK_BYTES: Final = 1 << 20
+_TIME: Final = "%Y%m%dT%H%M%SZ"
+_NS: Final = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """Who acknowledged a report, when, and how the name is known."""
+
+    who: str
+    at_ns: int
+    method: str  # token, session: authenticated; claimed: a name that nobody checked
+
+    def line(self) -> str:
+        return json.dumps({"who": self.who, "at_ns": str(self.at_ns), "method": self.method})
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report by its name. Its text is read when it is shown."""
+
+    name: str  # REPORT-20261125T224606Z
+    written_ns: int
+    acks: tuple[Ack, ...]  # in the order of acknowledging; one a person
+
+    def is_acknowledged_by(self, who: str) -> bool:
+        return any(is_same(one.who, who) for one in self.acks)
+
+
+class Reports:
+    """The reports of one store. Processes share the folder: files are written whole or not at all.
+
+    Every method raises ReportsUnusable where the folder cannot be used.
+    """
+
+    def __init__(self, folder: DataFolder) -> None:
+        self._folder = folder.reports
+
+    def path(self, name: str) -> Path:
+        """Return the file of a report; raises NotFoundError for what is no name of one."""
+        if not _NAME.fullmatch(name):
+            raise NotFoundError("report", name)
+        return self._folder / f"{name}.md"
+
+    def add(self, text: str, *, now_ns: int) -> Report:
+        """Write a report, and remove the oldest ones beyond the most that are kept."""
+        try:
+            make_private(self._folder)
+            name = self._write_new(text, now_ns=now_ns)
+            self._prune()
+        except OSError as error:
+            raise self._unusable(error) from None
+        return Report(name, written_ns=_time_ns(name), acks=())
+
+    def list(self, *, limit: int | None = None) -> list[Report]:
+        """Return reports, the newest first."""
+        names = sorted(self._names(), key=_order, reverse=True)
+        return [self._report(name) for name in names[:limit]]
+
+    def count(self) -> int:
+        return sum(1 for _ in self._names())
+
+    def get(self, name: str) -> Report:
+        """Return a report; raises NotFoundError."""
+        if not self.path(name).is_file():
+            raise NotFoundError("report", name)
+        return self._report(name)
+
+    def text(self, name: str) -> str:
+        """Return what a report says; raises NotFoundError."""
+        try:
+            return self.path(name).read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            raise NotFoundError("report", name) from None
+        except OSError as error:
+            raise self._unusable(error) from None
+
+    def newest_unacknowledged(self, who: str | None = None) -> Report | None:
+        """Return the newest report that a person has not acknowledged; None: that nobody has."""
+        for name in sorted(self._names(), key=_order, reverse=True):
+            report = self._report(name)
+            is_read = bool(report.acks) if who is None else report.is_acknowledged_by(who)
+            if not is_read:
+                return report
+        return None
+
+    def acknowledge(self, name: str, who: Who, *, now_ns: int) -> Report:
+        """Record that a person has read a report; a second time changes nothing.
+
+        Raises NotFoundError, BadAck.
+        """
+        found = self.get(name)
+        if not who.name or len(who.name) > MOST_NAME_CHARS:
+            raise BadAck(f"say who acknowledges it: a name of 1 to {MOST_NAME_CHARS} characters")
+        if found.is_acknowledged_by(who.name):
+            return found
+        ack = Ack(who.name, now_ns, who.method or CLAIMED.method)
+        try:
+            _append(self._ack_path(name), ack.line())
+        except OSError as error:
+            raise self._unusable(error) from None
+        return self._report(name)
+
+    def forget(self, run_id: str) -> int:
+        """Remove the lines that hold words of a run, and return how many there were.
+
+        Such a line names the run by the beginning of its id, as every line with recorded words.
+        """
+        marks = (f"step {run_id[:8]}-", f"run {run_id[:8]}")
+        return sum(self._rewrite(name, marks) for name in self._names())
+
+    def forget_memory(self, memory_id: str) -> int:
+        """Remove the lines that hold words of a memory, and return how many there were."""
+        marks = (f"memory {memory_id[:8]}",)
+        return sum(self._rewrite(name, marks) for name in self._names())
+
+    # ---- inside
+
+    def _write_new(self, text: str, *, now_ns: int) -> str:
+        stem = f"REPORT-{datetime.fromtimestamp(now_ns // _NS, UTC):{_TIME}}"
+        for number in range(_MOST_OF_A_SECOND):
+            name = f"{stem}-{number + 1}" if number else stem
+            with suppress(FileExistsError):
+                _write_whole(self._folder / f"{name}.md", text, may_replace=False)
+                return name
+        raise FileExistsError(17, f"{_MOST_OF_A_SECOND} reports of one second", str(stem))
+
+    def _rewrite(self, name: str, marks: Sequence[str]) -> int:
+        lines = self.text(name).splitlines()
+        held = [at for at, line in enumerate(lines) if any(mark in line for mark in marks)]
+        for at in held:
+            lines[at] = "- (removed with what it was about)"
+        if held:
+            _write_whole(self._folder / f"{name}.md", "\n".join(lines) + "\n", may_replace=True)
+        return len(held)
+
+    def _names(self) -> Iterator[str]:
+        try:
+            names = os.listdir(self._folder)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise self._unusable(error) from None
+        for one in names:
+            name = one.removesuffix(".md")
+            if name != one and _NAME.fullmatch(name):
+                yield name
+
+    def _report(self, name: str) -> Report:
+        return Report(name, _time_ns(name), tuple(_acks(self._ack_path(name))))
+
+    def _ack_path(self, name: str) -> Path:
+        return self._folder / f"{name}.ack"
+
+    def _prune(self) -> None:
+        for name in sorted(self._names(), key=_order)[:-MOST_REPORTS]:
+            self.path(name).unlink(missing_ok=True)
+            self._ack_path(name).unlink(missing_ok=True)
+
+    def _unusable(self, error: OSError) -> ReportsUnusable:
+        return ReportsUnusable(f"cannot use {str(self._folder)!r}: {error.strerror or error}")
+
+
+def reports_beside(connection: apsw.Connection) -> Reports:
+    """Return the reports of the store that a connection has open."""
+    return Reports(DataFolder(Path(connection.db_filename("main")).parent))
+
+
+def _order(name: str) -> tuple[str, int]:
+    found = _NAME.fullmatch(name)
+    return (found[1], int(found[2] or 0)) if found else ("", 0)
+
+
+def _time_ns(name: str) -> int:
+    told, _ = _order(name)
+    try:
+        moment = datetime.strptime(told, _TIME).replace(tzinfo=UTC)
+    except ValueError:  # of a day that there is not: somebody made the file
+        return 0
+    return int(moment.timestamp()) * _NS
+
+
+def _acks(path: Path) -> Iterator[Ack]:
+    """Yield the acknowledgements of a file; a line that is none is passed over."""
+    try:
+        with path.open("rb") as file:
+            lines = file.read(_MOST_ACK_BYTES).splitlines()
+    except OSError:
+        return
+    seen: list[str] = []
+    for line in lines:
+        with suppress(ValueError, TypeError, KeyError):
+            told: Any = json.loads(line)
+            who = str(told["who"])
+            if not any(is_same(who, one) for one in seen):
+                seen.append(who)
+                yield Ack(who, int(told["at_ns"]), str(told["method"]))
+
+
+def _append(path: Path, line: str) -> None:
+    """Add a line; one write to a file opened to append is not mixed with another's."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(descriptor, f"{line}\n".encode())
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write_whole(path: Path, text: str, *, may_replace: bool) -> None:
+    """Write a file that others see whole or not at all; FileExistsError where it is there."""
+    mine = path.with_name(f".{path.name}-{secrets.token_hex(6)}")
+    descriptor = os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(descriptor)
+        if may_replace:
+            os.replace(mine, path)
+        else:
+            os.link(mine, path)
+    finally:
+        mine.unlink(missing_ok=True)

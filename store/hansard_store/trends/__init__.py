@@ -1,0 +1,1 @@
+"""Counts of calls over time, for comparisons of one time with another."""

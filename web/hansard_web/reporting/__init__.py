@@ -1,0 +1,1 @@
+"""Status reports, shown to the people whom they wait for."""
