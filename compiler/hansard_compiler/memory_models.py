@@ -29,6 +29,8 @@ Writer = Literal[
 Slot = Literal[
     "task_summary", "plan", "open_questions", "temporary_facts", "tool_outputs", "artifacts"
 ]  # fmt: skip
+# What a write does to what stands: nothing does, it is replaced, denied, or stays as it is.
+Change = Literal["add", "update", "delete", "ignore"]
 Standing = Literal["current", "superseded", "review", "invalidated", "expired", "purged"]
 
 SLOTS: Final[Mapping[Slot, str]] = {
@@ -253,6 +255,15 @@ class AcceptMemory(Told):
     memory_id: MemoryId
     by: Name
     reason: Annotated[str, StringConstraints(max_length=2_000)] = ""
+
+
+class UnsupersedeMemory(Told):
+    """Let a record stand again that another one superseded."""
+
+    memory_id: MemoryId
+    by: Name
+    reason: Annotated[str, StringConstraints(max_length=2_000)] = ""
+    superseded_by: MemoryId | None = None  # only while it is superseded by this one
 
 
 def _countable(at: AwareDatetime) -> AwareDatetime:

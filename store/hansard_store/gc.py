@@ -226,7 +226,7 @@ class _Collector:
 
 
 _FREE = "SELECT freelist_count FROM pragma_freelist_count"
-_INDEXES = ("text_fts", "attribute_fts", "memory_fts")
+_INDEXES = ("text_fts", "attribute_fts", "memory_fts", "memory_stem_fts")
 
 
 def give_back_pages(connection: apsw.Connection, *, pace: Pace | None = None) -> int:

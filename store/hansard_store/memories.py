@@ -18,6 +18,7 @@ import orjson
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.memory_models import TRUST_GAP
 from hansard_store import stories
+from hansard_store.maintenance import supersessions, verdicts
 from hansard_store.memory_errors import NotCurrent
 from hansard_store.memory_types import Ended, NewMemory
 
@@ -76,12 +77,21 @@ _EXPIRE = "UPDATE memory SET state = 'expired' WHERE id = ?"
 _WORKING_OF_RUN = "SELECT id FROM memory INDEXED BY memory_run WHERE trace_id = ? LIMIT ?"
 _REMOVALS: Final = (
     "DELETE FROM memory_access WHERE memory = ?",
+    "DELETE FROM memory_embedding WHERE memory = ?",
     "DELETE FROM memory_tag WHERE memory = ?",
     "DELETE FROM memory_body WHERE memory = ?",
     "DELETE FROM memory WHERE id = ?",
 )
-_UNINDEX = "DELETE FROM memory_fts WHERE rowid = ?"
-_EMPTY = ("DELETE FROM memory_tag WHERE memory = ?", "DELETE FROM memory_body WHERE memory = ?")
+_INDEX_STEMS = "INSERT INTO memory_stem_fts (rowid, body) VALUES (?, ?)"
+_UNINDEX: Final = (
+    "DELETE FROM memory_fts WHERE rowid = ?",
+    "DELETE FROM memory_stem_fts WHERE rowid = ?",
+)
+_EMPTY: Final = (
+    "DELETE FROM memory_tag WHERE memory = ?",
+    "DELETE FROM memory_body WHERE memory = ?",
+    "DELETE FROM memory_embedding WHERE memory = ?",
+)
 
 Outcome = Literal["current", "superseded", "review", "repeat"]
 
@@ -162,9 +172,11 @@ def end(connection: apsw.Connection, found: Found, ended: Ended) -> None:
 def purge(connection: apsw.Connection, found: Found, ended: Ended) -> None:
     """Remove a record's content; who and why, its keyed hash and its history stay."""
     _end(connection, found, "purged", ended)
-    for sql in (*_EMPTY, _UNINDEX):
+    for sql in (*_EMPTY, *_UNINDEX):
         connection.execute(sql, (found.id,))
     stories.forget(connection, found.id)
+    supersessions.forget_words(connection, found.id)
+    verdicts.forget_pairs(connection, found.id)
 
 
 def accept(connection: apsw.Connection, found: Found, *, key: bytes) -> tuple[bytes, ...]:
@@ -198,7 +210,7 @@ def expire(connection: apsw.Connection, *, now_ns: int, most: int) -> list[tuple
 def release_working(connection: apsw.Connection, trace_id: bytes, *, most: int) -> int:
     """Remove working memory of a run that is deleted, and return how much was."""
     rows: list[Any] = connection.execute(_WORKING_OF_RUN, (trace_id, most)).fetchall()
-    for sql in (*_REMOVALS, _UNINDEX):
+    for sql in (*_REMOVALS, *_UNINDEX):
         connection.executemany(sql, rows)
     return len(rows)
 
@@ -305,6 +317,8 @@ def _add_body(connection: apsw.Connection, number: int, new: NewMemory) -> None:
     )  # fmt: skip
     connection.executemany(_ADD_TAG, [(tag, number) for tag in kept.tags])
     connection.execute(_INDEX, (number, kept.searched, " ".join(place_tokens(new.namespace))))
+    stated = "\n".join((kept.subject, kept.attribute, canonical_json(kept.content)))
+    connection.execute(_INDEX_STEMS, (number, stated))
 
 
 def _end(connection: apsw.Connection, found: Found, state: str, ended: Ended) -> None:

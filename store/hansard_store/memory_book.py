@@ -21,10 +21,12 @@ from hansard_compiler.compile_errors import InvalidInput
 from hansard_compiler.memory_models import (
     TRUST_GAP,
     AcceptMemory,
+    Change,
     EndApprovedMemory,
     EndMemory,
     ReadMemory,
     Told,
+    UnsupersedeMemory,
     WriteMemory,
 )
 from hansard_compiler.models import parse
@@ -36,6 +38,8 @@ from hansard_store.argument_keeping import Keeper
 from hansard_store.database import DataFolder, open_for_ingest, transaction
 from hansard_store.event_types import Actor, Event, EventType
 from hansard_store.events import append
+from hansard_store.maintenance.applying import Applying, unsupersede
+from hansard_store.maintenance.changes import change_of, record_versions
 from hansard_store.memory_access import record
 from hansard_store.memory_answers import candidate_json, memory_json
 from hansard_store.memory_errors import BadMemory, NotCurrent
@@ -72,9 +76,11 @@ class WrittenMemory:
     superseded: tuple[str, ...]  # what stood before it
     stands: str | None  # what stands in its place, where it was not taken over
     conflicts: tuple[MemoryConflict, ...]  # what stands beside it and contradicts it, or may
+    change: Change  # what it is to the memory that stood before
 
     def json(self) -> Json:
         told = {"outcome": self.outcome, "superseded": list(self.superseded), "stands": self.stands}
+        told["change"] = self.change
         conflicts = [one.json() for one in self.conflicts]
         return {**told, "conflicts": conflicts, "memory": memory_json(self.memory)}
 
@@ -156,11 +162,31 @@ class MemoryBook:
                 raise NotCurrent(found.memory_id.hex(), state=found.state, wanted="review")
             key = memories.key_of(connection, found.id)
             superseded = memories.accept(connection, found, key=key)
+            record_versions(
+                connection, found.id, superseded, cause="accepted", judge=by.name or "me",
+                by=by, now_ns=self._clock(),
+            )  # fmt: skip
             body = {
                 "superseded": [one.hex() for one in superseded],
                 "reason_hash": self._keeper.hash_text(asked.reason),
             }
             return self._changed(connection, "accept", found, asked, by, body)
+
+    def unsupersede(self, asked: UnsupersedeMemory) -> Memory:
+        """Let a superseded record stand again; a decision.
+
+        Raises NotFoundError; NotCurrent where it is not superseded, or something else was written
+        in its place since; CredentialNeeded.
+        """
+        by = self._decider(asked.by)
+        reason = self._keeper.clean_text(asked.reason)
+        with self._transaction() as connection:
+            found = self._found(connection, asked.memory_id)
+            newer = asked.superseded_by
+            based_on = None if newer is None else self._found(connection, newer).memory_id
+            applying = Applying(self._door, self._clock(), by, asked.step_id)
+            unsupersede(connection, found.memory_id, applying, reason=reason, based_on=based_on)
+            return self._one(connection, found.id, now_ns=applying.now_ns)
 
     def invalidate(self, asked: EndMemory) -> Memory:
         """Say that a record does not hold; a decision.
@@ -265,6 +291,13 @@ class MemoryBook:
             memory = self._one(connection, made.id, now_ns=now_ns)
             conflicts = tuple(contradicted_by(connection, memory, now_ns=now_ns))
             made = _held_back(connection, made, new, conflicts)
+        if made.outcome in ("current", "superseded") and not asked.is_working:
+            other = (made.stands,) if made.outcome == "superseded" and made.stands else ()
+            record_versions(
+                connection, made.id, made.superseded, cause="version", judge=asked.writer,
+                stands=other, step_id=asked.step_id, now_ns=now_ns,
+            )  # fmt: skip
+        change = change_of(asked, made, conflicts)
         kind: AccessKind = "repeat" if made.outcome == "repeat" else "write"
         who = self._toucher(asked)
         record(connection, kind, [made.id], who, now_ns=now_ns)
@@ -274,6 +307,7 @@ class MemoryBook:
             "writer": asked.writer,
             "memory_type": asked.memory_type,
             "outcome": made.outcome,
+            "change": change,
             "content_hash": f"hmac-sha256:{new.kept.hmac.hex()}",
             "superseded": list(superseded),
             "stands": stands,
@@ -284,7 +318,7 @@ class MemoryBook:
         key = None if permit is None else permit.approval.key
         self._tell(connection, kind, made.memory_id, who, by, body, approval_key=key)
         memory = self._one(connection, made.id, now_ns=now_ns)
-        return WrittenMemory(memory, made.outcome, superseded, stands, conflicts)
+        return WrittenMemory(memory, made.outcome, superseded, stands, conflicts, change)
 
     def _end(
         self,

@@ -9,8 +9,9 @@ from typing import Any, Literal
 from hansard_compiler.calls import Json
 
 AccessKind = Literal[
-    "read", "candidate", "write", "repeat", "accept", "invalidate", "expire", "purge"
-]
+    "read", "candidate", "write", "repeat", "accept", "invalidate", "expire", "purge",
+    "supersede", "unsupersede",
+]  # fmt: skip
 Door = Literal["sdk", "api", "cli", "page"]
 
 

@@ -13,6 +13,7 @@ import apsw
 from hansard_compiler.calls import Json
 from hansard_store.detecting.rules import Finding, Rule
 from hansard_store.detecting.scan import Scan
+from hansard_store.maintenance.supersessions import of_task, supersession_json
 from hansard_store.principals.model import CLAIMED
 from hansard_store.task_book import Recorded, decision_of
 from hansard_store.tasks import Evidence, Task
@@ -72,6 +73,7 @@ def task_json(connection: apsw.Connection, task: Task) -> Json:
         "evidence": [_evidence_json(one) for one in task.evidence],
         **_times("created", task.created_ns),
         **_times("updated", task.updated_ns),
+        "proposes": [supersession_json(one) for one in of_task(connection, task.task_id)],
         "decision": decision,
         "done": None
         if task.done_ns is None

@@ -27,9 +27,12 @@ from hansard_compiler.task_models import Decide
 from hansard_store import tasks
 from hansard_store.accounting import Who
 from hansard_store.database import DataFolder, snapshot, transaction
-from hansard_store.detecting.rules import Finding, Occurrence
+from hansard_store.detecting.rules import REVIEW_RULES, Finding, Occurrence
 from hansard_store.event_types import Event, EventType
 from hansard_store.events import append
+from hansard_store.maintenance import supersessions
+from hansard_store.maintenance.applying import Applying, apply_proposal
+from hansard_store.maintenance.supersessions import of_task
 from hansard_store.own_connections import OwnConnections
 from hansard_store.principals.authority import Authority, DecideMode
 from hansard_store.principals.model import CLAIMED, Principal, looks_like, person_text
@@ -72,6 +75,8 @@ class _Weighed:
     fresh: Sequence[Occurrence]
 
 
+# Rules whose tasks are done by approving them.
+APPLIED: Final = tuple(rule.name for rule in REVIEW_RULES)
 _VERBS: Final = {"approved": "approve", "dismissed": "dismiss", "done": "done"}
 _WOULD: Final[Mapping[Outcome, Outcome]] = {"opened": "would_open", "counted": "would_count"}
 
@@ -112,15 +117,24 @@ class TaskBook:
         """Close all connections; no thread may be using one."""
         self._connections.close()
 
-    def record(self, findings: Sequence[Finding]) -> list[Recorded]:
+    def record(
+        self,
+        findings: Sequence[Finding],
+        *,
+        along: Callable[[apsw.Connection, Recorded], None] = lambda *_: None,
+    ) -> list[Recorded]:
         """Open a blocked task for each pattern, or count more of the one that is open.
 
-        Nothing counts twice, and nothing that a person has decided about counts again.
+        Nothing counts twice, and nothing that a person has decided about counts again. `along`
+        writes what must stand or fall with each of them, in the same transaction.
         """
         now_ns = self._clock()
         connection = self._connections.get()
         with transaction(connection):
-            return [self._record(connection, one, now_ns=now_ns) for one in findings]
+            recorded = [self._record(connection, one, now_ns=now_ns) for one in findings]
+            for one in recorded:
+                along(connection, one)
+            return recorded
 
     def look_up(self, findings: Sequence[Finding]) -> list[Recorded]:
         """Return what `record` would do, and change nothing."""
@@ -202,8 +216,25 @@ class TaskBook:
             connection, task, state, by=by, door=self._door, note=note, now_ns=now_ns
         ):
             self._tell(connection, task, state, by)
-        elif (task.state, task.decided_by) != (state, by.name):
+            self._apply(connection, task, state, by=by, now_ns=now_ns)
+        elif (task.state, task.decided_by) != (state, by.name) and not _was_applied(
+            task, state, by
+        ):
             raise _decided_already(task)
+
+    def _apply(
+        self, connection: apsw.Connection, task: Task, state: Decided, *, by: Who, now_ns: int
+    ) -> None:
+        """Do what a task proposes, in the name of who approved it; then it is done."""
+        proposed = [one for one in of_task(connection, task.task_id) if one.state == "proposed"]
+        applying = Applying(self._door, now_ns, by)
+        for one in proposed:
+            if state == "approved":
+                apply_proposal(connection, one, applying)
+            else:
+                supersessions.decide(connection, one, "refused", by=by, now_ns=now_ns)
+        if proposed and state == "approved":
+            self._finish(connection, get_task(connection, task.task_id), by=by)
 
     def _finish(self, connection: apsw.Connection, task: Task, *, by: Who) -> None:
         if tasks.set_done(connection, task, by=by, now_ns=self._clock()):
@@ -256,6 +287,12 @@ def decision_of(task: Task) -> Json | None:
         "door": task.decided_door,
         "note": task.note,
     }
+
+
+def _was_applied(task: Task, state: Decided, by: Who) -> bool:
+    """Say whether an approval is repeated that did, and finished, what the task proposes."""
+    is_same = (task.decided_by, task.done_by) == (by.name, by.name)
+    return is_same and state == "approved" and task.rule in APPLIED
 
 
 def _decided_already(task: Task) -> TaskDecided:

@@ -176,6 +176,7 @@ _INDEXED = (
     ("text_fts", "text", "id"),
     ("attribute_fts", "span", "id"),
     ("memory_fts", "memory_body", "memory"),
+    ("memory_stem_fts", "memory_body", "memory"),
 )
 
 

@@ -95,6 +95,7 @@ BODIES: Final[dict[str, Json]] = {
         "memory_id": LONG_ID, "reason": "it was not", "approval_id": LONG_ID, "claim_id": LONG_ID,
     },
     "POST /v1/memory/accept": {"memory_id": LONG_ID, "by": "kim"},
+    "POST /v1/memory/unsupersede": {"memory_id": LONG_ID, "reason": "both hold", "by": "kim"},
     "POST /v1/memory/purge": {"memory_id": LONG_ID, "reason": "asked to", "by": "kim"},
     "POST /v1/tasks/{task_id}/decide": {
         "decision": "approve", "note": "the fixture is missing", "by": "kim",

@@ -60,9 +60,8 @@ def test_the_commands_run(tmp_path: Path) -> None:
     open_for_ingest(DataFolder(tmp_path)).close()
     group = click.Group("hansard")
     commands(group)
-    (lines,) = blocks("sh")
 
-    for line in lines.splitlines():
+    for line in "\n".join(blocks("sh")).splitlines():
         result = CliRunner().invoke(
             group, shlex.split(line)[1:], env={"HANSARD_DATA": str(tmp_path)}
         )

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from hansard_collector.judges import Judges
+from hansard_collector.judges.offline import OfflineClassifier
+from hansard_collector.maintenance import Maintainer
 from hansard_compiler.calls import Json
+from hansard_store.maintenance.book import MaintenanceBook
 from hansard_store.memory_book import MemoryBook
 from tests.web.forms import form_token
 from tests.web.html import parse
@@ -206,3 +211,31 @@ def test_a_run_and_its_steps_say_what_memory_was_used_and_written(
     other = runs.run("other")
     assert "/memory/" not in page(client, f"/runs/{other}")
     assert memory_id in page(client, f"/memory?run={run}&state=all")
+
+
+@pytest.mark.covers("MM-12", "MM-05")
+def test_what_superseded_a_record_is_shown_with_its_rationale_and_undone(
+    client: TestClient, runs: RunMaker, book: MemoryBook
+) -> None:
+    told: Json = {"memory_type": "fact", "subject": "staging", "attribute": ""}
+    older = write(book, "The port of the staging server is 8080.", **told)
+    newer = write(book, "The port of the staging server is 9090.", **told)
+    with closing(MaintenanceBook(runs.folder)) as maintained:
+        Maintainer(maintained, Judges(OfflineClassifier(), None)).run()
+
+    shown = page(client, f"/memory/{older}")
+    action = f"/memory/{older}/unsupersede"
+    form = {"csrf": form_token(shown), "newer": newer, "by": "noor"}
+    answer = client.post(action, data=form, follow_redirects=False)
+    again = client.post(action, data=form)
+
+    for words in ("Superseded by", "Another number of the same", "offline/1, score 0.9", "Undo"):
+        assert words.casefold() in shown.casefold()
+    assert f'action="{action}"' in shown
+    assert answer.status_code == 303
+    text = page(client, f"/memory/{older}")
+    assert "Taken back by" in text
+    assert f'action="{action}"' not in text
+    assert again.status_code == 409
+    assert "is current, not superseded" in again.text
+    assert f"/memory/{older}" in page(client, "/memory")

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
 
 import pytest
 from starlette.testclient import TestClient
 
+from hansard_collector.judges import Judges
+from hansard_collector.maintenance import Maintainer
+from hansard_compiler.classifier import CONTRADICTS, Question, Verdict
+from hansard_store.maintenance.book import MaintenanceBook
+from hansard_store.memory_book import MemoryBook
 from hansard_web.settings import Scope, Token, WebSettings
 from tests.signing import session_of
 from tests.store.task_maker import TaskMaker
@@ -17,6 +24,16 @@ from tests.web.html import parse
 from tests.web.makers import RunMaker
 
 HOSTILE = "<script>alert(1)</script>"
+
+
+@dataclass(frozen=True, slots=True)
+class Doubtful:
+    """A classifier that is never sure."""
+
+    name: str = "doubtful/1"
+
+    def __call__(self, question: Question) -> Verdict:
+        return Verdict(CONTRADICTS, 0.6, "both may hold")
 
 
 @pytest.fixture
@@ -160,3 +177,32 @@ def test_where_no_words_are_kept_no_note_is_asked_for(
 
     assert 'name="note"' not in text
     assert 'value="approve"' in text
+
+
+@pytest.mark.covers("MM-11")
+def test_a_doubtful_supersession_shows_both_records_and_approving_applies_it(
+    client: TestClient, runs: RunMaker
+) -> None:
+    told = {"writer": "app", "memory_type": "fact", "subject": "Ada",
+            "namespace": {"project": "quillbook"}}  # fmt: skip
+    with closing(MemoryBook(runs.folder)) as book:
+        for text in ("Ada is allergic to peanuts.", f"Ada is allergic to {HOSTILE}."):
+            book.write_json({**told, "content": text})
+        with closing(MaintenanceBook(runs.folder)) as maintained:
+            judges = Judges(Doubtful(), None)
+            (act,) = Maintainer(maintained, judges).run().proposed
+
+        text = page(client)
+        action = f"/tasks/{act.task_id}"
+        data = {"csrf": form_token(text), "decision": "approve"}
+        answer = client.post(action, data=data, follow_redirects=False)
+
+        for words in (
+            "The older record", "The newer record", "Ada is allergic to peanuts.",
+            "Approve: the newer supersedes the older", "doubtful/1, score 0.60",
+        ):  # fmt: skip
+            assert words in text
+        assert HOSTILE not in text
+        assert answer.status_code == 303
+        (left,) = book.read_json({"namespace": {"project": "quillbook"}})["items"]
+    assert left["memory_id"] == act.newer.memory_id

@@ -101,6 +101,7 @@ class Config:
     heartbeat: int | None = None  # nanoseconds between two cycles; None: off
     heartbeat_window: int = 24 * 3_600 * 10**9  # nanoseconds
     scan_url: str | None = None
+    stale_after: int = 30 * 24 * 3_600 * 10**9  # nanoseconds
     classifier: tuple[ClassifierChoice, ...] = ()
     embedder: Choice = OFFLINE
     extractor: Choice = OFFLINE
@@ -468,6 +469,13 @@ SETTINGS: Final = (
         "[rule=]number",
         "How many cases a rule about a share needs before it judges.",
         is_list=True,
+    ),
+    Setting(
+        "stale_after",
+        parse_duration_ns,
+        "30d",
+        "duration",
+        "After how long without a retrieval maintenance counts a memory as stale.",
     ),
 )
 _BY_NAME: Final = {setting.name: setting for setting in SETTINGS}

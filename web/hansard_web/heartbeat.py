@@ -75,6 +75,7 @@ def _command(config: Config) -> list[str]:
     named = [
         "--data", str(config.data), "--retention", config.retention, "--outbound", config.outbound,
         "--heartbeat-window", f"{config.heartbeat_window // 10**9}s",
+        "--stale-after", f"{config.stale_after // 10**9}s",
     ]  # fmt: skip
     for flag, value in judge_arguments(config):
         named += [flag, value]

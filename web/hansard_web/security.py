@@ -73,10 +73,10 @@ _SCOPES: Final = (
     # To take memory back, or to accept what contradicts it, is a decision; a purge needs `admin`.
     ("POST", re.compile(r"/v1/memory/write"), TokenScope.INGEST),
     ("POST", re.compile(r"/v1/memory/read"), TokenScope.READ),
-    ("POST", re.compile(r"/v1/memory/(?:invalidate|accept)"), TokenScope.DECIDE),
+    ("POST", re.compile(r"/v1/memory/(?:invalidate|accept|unsupersede)"), TokenScope.DECIDE),
     # The decision is the approval, which the route looks at.
     ("POST", re.compile(r"/v1/memory/invalidate/approved"), TokenScope.INGEST),
-    ("POST", re.compile(r"/memory/[^/]+/(?:invalidate|accept)"), TokenScope.DECIDE),
+    ("POST", re.compile(r"/memory/[^/]+/(?:invalidate|accept|unsupersede)"), TokenScope.DECIDE),
     # A person's word on a run, or one in a person's name. What programs measure is told like spans.
     ("POST", re.compile(r"/v1/annotations(?:/[^/]+/withdraw)?"), TokenScope.DECIDE),
     ("POST", re.compile(r"/annotations(?:/[^/]+/withdraw)?"), TokenScope.DECIDE),
@@ -107,8 +107,8 @@ _DECISIONS: Final = tuple(
         r"/v1/tasks/[^/]+/decide",
         r"/tasks/[^/]+",
         r"/(?:v1/)?reports/[^/]+/ack",
-        r"/v1/memory/(?:invalidate|accept)",
-        r"/memory/[^/]+/(?:invalidate|accept)",
+        r"/v1/memory/(?:invalidate|accept|unsupersede)",
+        r"/memory/[^/]+/(?:invalidate|accept|unsupersede)",
     )
 )
 

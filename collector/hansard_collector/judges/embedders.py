@@ -57,10 +57,10 @@ class WordVectors:
 
 def unit(vector: Sequence[float]) -> Vector:
     """Return a vector at length 1, rounded to nine digits; one of zeros as it is."""
-    length = math.sqrt(math.fsum(one * one for one in vector))
+    length = math.sqrt(math.fsum(one * one for one in vector if one))
     if not length:
         return tuple(0.0 for _ in vector)
-    return tuple(round(one / length, _DIGITS) for one in vector)
+    return tuple(round(one / length, _DIGITS) if one else 0.0 for one in vector)
 
 
 def cosine(a: Vector, b: Vector) -> float:

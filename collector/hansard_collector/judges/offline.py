@@ -28,7 +28,6 @@ from hansard_compiler.classifier import (
 from hansard_compiler.words import terms
 
 if TYPE_CHECKING:
-    from hansard_compiler.conflicts import Contradiction
     from hansard_compiler.items import Item
 
 NAME: Final = "offline/1"
@@ -64,24 +63,27 @@ def contradiction_of(question: Question) -> Verdict:
     (a subject that may have several values, other times). Without one: the share of common words
     for `agrees`, and what is left of it for `unrelated`.
     """
-    from hansard_compiler.conflicts import contradictions
+    from hansard_compiler.conflicts import contradictions, revision
 
     items = [_item(question.text, question.subject, 0), _item(question.other, question.subject, 1)]
     texts = {item.id: _statement(item, question.subject) for item in items}
     shared = _shared(question.text, question.other)
     found = contradictions(items, texts)
-    if found:
-        return _contradicts(found[0], shared)
+    revised = revision(question.text, question.other) if question.subject else None
+    if found and (found[0].is_certain or revised is None):
+        return _contradicts(found[0].how, shared, is_certain=found[0].is_certain)
+    if revised is not None:
+        return _contradicts(revised.how, shared, is_certain=revised.is_certain)
     if 100 * shared >= _SAME_PCT:
         return Verdict(AGREES, round(shared, 3), "the same words, and no value that differs")
     return Verdict(UNRELATED, round(1 - shared, 3), "few common words, and no value that differs")
 
 
-def _contradicts(found: Contradiction, shared: float) -> Verdict:
-    least, more = _CERTAIN if found.is_certain else _DOUBTFUL
+def _contradicts(rule: str, shared: float, *, is_certain: bool) -> Verdict:
+    least, more = _CERTAIN if is_certain else _DOUBTFUL
     how = {"negation": "one denies the other", "number": "another number of the same"}
-    reason = how.get(found.how, "another value of the same")
-    sure = "certain" if found.is_certain else "doubtful: both may hold"
+    reason = how.get(rule, "another value of the same")
+    sure = "certain" if is_certain else "doubtful: both may hold"
     return Verdict(CONTRADICTS, round(least + more * shared, 3), f"{reason} ({sure})")
 
 

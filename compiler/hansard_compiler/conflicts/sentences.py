@@ -26,6 +26,8 @@ _BECAME: Final = re.compile(
     r"increased|reduced|updated|extended|postponed|switched|rescheduled)(?: from .{1,40}?)? to\b",
     re.IGNORECASE,
 )
+_ANY_MORE: Final = re.compile(r"\bany ?more\b", re.IGNORECASE)
+_INSTEAD: Final = re.compile(r"[,;]|\b(?:but|instead|rather)\b", re.IGNORECASE)
 _NO_LONGER: Final = re.compile(r"\bno longer\b", re.IGNORECASE)
 _CONTRACTED: Final = re.compile(r"\b(\w+)n['’]t\b", re.IGNORECASE)
 _WHOLE: Final = {"ca": "can", "wo": "will", "sha": "shall"}
@@ -69,6 +71,18 @@ def read_sentence(sentence: str, *, corrects: bool, is_named: bool = False) -> S
         sentence,
         is_named,
     )
+
+
+def is_denial(text: str) -> bool:
+    """Say whether a text of one sentence only denies something, and puts nothing in its place.
+
+    `Ada no longer uses dark mode.`, but not `The port is not 80, it is 8080.`
+    """
+    plain = _ANY_MORE.sub("", text).strip().rstrip(".")
+    if _INSTEAD.search(plain):
+        return False
+    found = read_sentence(plain, corrects=True, is_named=True)
+    return found is not None and found.is_denied and not found.is_hedged
 
 
 def _uncontracted(found: re.Match[str]) -> str:

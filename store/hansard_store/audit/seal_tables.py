@@ -99,6 +99,9 @@ NOT_SEALED: Final[Mapping[str, str]] = {
     "content_list_use": "held against the records that name a list",
     "setting": "how far this program is with its own work; no record",
     "pulse": "until when a process is believed to live; no record",
+    "memory_pair": "without a row the classifier is asked again",
+    "memory_compared": "how far maintenance is with its own work; no record",
+    "memory_embedding": "without a row the embedder is asked again",
 }  # fmt: skip
 # What is only ever added, by trigger of its own: a change of it needs no mark, as there is none.
 APPEND_ONLY: Final = frozenset(

@@ -192,6 +192,31 @@ STALE_CONTRADICTIONS: Final = Rule(
     description="Records that contradict what was trusted more wait for a person, and nobody "
     "reads them until one decides. Let each stand, or withdraw it.",
 )
+# Opened by maintenance of memory, one for each pair of records, and not looked for by a scan.
+DOUBTFUL_SUPERSESSION: Final = Rule(
+    name="doubtful_supersession",
+    level="component",
+    threshold=1,
+    window_ns=24 * HOUR_NS,
+    looks_for="a record may contradict an older one, which is doubtful or much more trusted",
+    title="{subject} may contradict an older one",
+    description="Two records stand that may contradict each other. Approve, and the newer one "
+    "supersedes the older; dismiss, and both stand, and are not compared again. Either can be "
+    "taken back.",
+)
+DOUBTFUL_CORRECTION: Final = Rule(
+    name="doubtful_correction",
+    level="component",
+    threshold=1,
+    window_ns=24 * HOUR_NS,
+    looks_for="a correction may be about a record, or about another that is as near",
+    title="{subject} may be about an older record",
+    description="A correction names no record, and one that stands is near it in meaning, but not "
+    "near enough, or not nearer than others. Approve, and the correction supersedes that record; "
+    "dismiss, and both stand.",
+)
+# Tasks of these are done by approving them.
+REVIEW_RULES: Final = (DOUBTFUL_SUPERSESSION, DOUBTFUL_CORRECTION)
 RULES: Final = (
     REPEATED_ERRORS,
     EXPIRED_APPROVALS,
@@ -309,7 +334,7 @@ def adjusted_rules(
     )
 
 
-_BY_NAME: Final = {rule.name: rule for rule in RULES}
+_BY_NAME: Final = {rule.name: rule for rule in (*RULES, *REVIEW_RULES)}
 
 
 def title_of(name: str, subject_kind: str, subject: str) -> str | None:

@@ -29,6 +29,7 @@ DECISIONS: Final = {
     "POST /v1/approvals/{approval_id}/settle",
     "POST /v1/approvals/{approval_id}/undo",
     "POST /v1/memory/accept",
+    "POST /v1/memory/unsupersede",
     "POST /v1/memory/invalidate",
     "POST /v1/tasks/{task_id}/decide",
 }

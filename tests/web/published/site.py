@@ -237,6 +237,9 @@ def _memory(site: Site) -> None:
     who = {"by": "root"}
     accepted = {"memory_id": doubted["memory_id"], **who}
     site.ask("POST", "/v1/memory/accept", body=accepted)
+    superseded = {"memory_id": write("It was sent.", attribute="sent")["memory_id"], **who}
+    write("It was not sent.", attribute="sent")
+    site.ask("POST", "/v1/memory/unsupersede", body=superseded)
     site.ask("POST", "/v1/memory/invalidate", body={**accepted, "reason": "it was"})
     site.ask("POST", "/v1/memory/purge", body={**accepted, "reason": "asked to"})
     end = {"memory_id": write("It was lost.", subject="order 8")["memory_id"], "reason": "found"}

@@ -120,6 +120,29 @@ def test_what_waits_for_a_review_is_accepted_and_what_is_purged_is_gone(agent: A
     assert (purged["memory"]["state"], purged["memory"]["content"]) == ("purged", None)
 
 
+@pytest.mark.covers("MM-12", "MM-13")
+def test_an_update_says_so_and_is_taken_back_with_both_in_the_history(agent: Agent) -> None:
+    first = agent.tell("/v1/memory/write", record("one"))
+    second = agent.tell("/v1/memory/write", record("two"))
+    older = first["memory"]["memory_id"]
+
+    changed = agent.tell("/v1/memory/unsupersede", {"memory_id": older, "by": "noor"})
+    again = agent.post("/v1/memory/unsupersede", {"memory_id": older, "by": "noor"})
+    detail = agent.get(f"/v1/memory/{older}")
+
+    models.Written.model_validate(second)
+    assert (first["change"], second["change"]) == ("add", "update")
+    assert changed["memory"]["state"] == "current"
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "memory_not_current")
+    models.MemoryDetail.model_validate(detail)
+    assert [(one["cause"], one["state"]) for one in detail["supersessions"]] == [
+        ("version", "applied"), ("version", "undone"),
+    ]  # fmt: skip
+    assert detail["supersessions"][1]["undone"]["by"] == "noor"
+    read = agent.tell("/v1/memory/read", {"namespace": PROJECT})
+    assert [one["content"] for one in read["items"]] == ["one"]
+
+
 def test_lists_are_narrowed_by_query_and_paged(agent: Agent) -> None:
     for number in range(5):
         told = record(f"fact {number}", subject=f"s{number}", memory_type="fact")
@@ -299,6 +322,7 @@ def test_a_token_does_what_its_scopes_allow(house: House) -> None:
         "/v1/memory/read": ({"namespace": PROJECT}, {"read", "admin"}),
         "/v1/memory/invalidate": (ended, {"decide", "admin"}),
         "/v1/memory/accept": ({"memory_id": "00" * 16, "by": "b"}, {"decide", "admin"}),
+        "/v1/memory/unsupersede": ({"memory_id": "00" * 16, "by": "b"}, {"decide", "admin"}),
         "/v1/memory/purge": (ended, {"admin"}),
     }
     for path, (body, may) in allowed.items():

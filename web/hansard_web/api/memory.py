@@ -14,10 +14,12 @@ from hansard_compiler.memory_models import (
     EndApprovedMemory,
     EndMemory,
     ReadMemory,
+    UnsupersedeMemory,
     WriteMemory,
 )
 from hansard_store.approvals import find_id
 from hansard_store.errors import BadQueryError
+from hansard_store.maintenance.supersessions import links_of, supersession_json
 from hansard_store.memory_access import accesses_of
 from hansard_store.memory_answers import access_json, memory_json
 from hansard_store.memory_queries import MemoryFilter, Sort, list_memories
@@ -87,6 +89,16 @@ def invalidate_approved_memory(book: BookDep, door: DoorDep, asked: EndApprovedM
 def accept_memory(book: BookDep, asked: AcceptMemory) -> Answer:
     """Let a record that waits for a review stand; what it contradicts is superseded."""
     return Answer({"memory": memory_json(book.accept(asked))})
+
+
+@router.post(
+    "/v1/memory/unsupersede",
+    response_class=Answer,
+    responses=answers("memory_models.Changed"),
+)
+def unsupersede_memory(book: BookDep, asked: UnsupersedeMemory) -> Answer:
+    """Let a superseded record stand again; a newer version in its place is superseded by it."""
+    return Answer({"memory": memory_json(book.unsupersede(asked))})
 
 
 @router.post("/v1/memory/purge", response_class=Answer, responses=answers("memory_models.Changed"))
@@ -195,11 +207,13 @@ def memory_detail(connection: apsw.Connection, memory_id: str, *, now_ns: int) -
     """Return everything that is known of a record; raises NotFoundError, AmbiguousIdError."""
     one = get_memory(connection, memory_id, now_ns=now_ns)
     versions = versions_of(connection, one.line, now_ns=now_ns)
-    touched = accesses_of(connection, [each.id for each in versions], limit=_ACCESSES)
+    numbers = [each.id for each in versions]
+    touched = accesses_of(connection, numbers, limit=_ACCESSES)
     return {
         "memory": memory_json(one),
         "conflicts": [each.json() for each in contradicted_by(connection, one, now_ns=now_ns)],
         "versions": [memory_json(each) for each in versions],
+        "supersessions": [supersession_json(each) for each in links_of(connection, numbers)],
         "written_by": [access_json(one) for one in touched if one.kind not in _READS],
         "read_by": [access_json(one) for one in touched if one.kind in _READS],
         "used_in": [use_json(each) for each in uses_of(connection, one.memory_id)],

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from hansard_compiler.memory_models import Standing, Writer
+from hansard_compiler.memory_models import Change, Standing, Writer
 from hansard_store.principals.model import Method
 from hansard_web.api.models import Answer, Body, Page
 
@@ -74,10 +74,42 @@ class MemoryConflict(Body):
     is_certain: bool
 
 
+class DecisionTaken(Body):
+    """Who decided, and how that is known."""
+
+    by: str
+    method: Method
+    at: str
+
+
+class TakenBack(DecisionTaken):
+    """Who took a supersession back, and why."""
+
+    reason: str
+
+
+class Supersession(Body):
+    """One record superseded by another, or proposed to be, and by whom or what."""
+
+    older: str | None
+    newer: str | None
+    cause: Literal["version", "accepted", "contradiction", "correction"]
+    state: Literal["proposed", "refused", "lapsed", "applied", "undone"]
+    rationale: str
+    score: float | None = Field(description="0 to 1, of the classifier or embedder")
+    judge: str = Field(description="name of the classifier, embedder or writer")
+    at: str
+    step_id: str | None
+    task_id: str | None = Field(description="the task for review that proposed it")
+    decision: DecisionTaken | None
+    undone: TakenBack | None
+
+
 class Written(Answer):
     """What became of a write; `stands` is the record that was not superseded."""
 
     outcome: Literal["current", "superseded", "review", "repeat"]
+    change: Change = Field(description="what it is to the memory that stood before")
     superseded: list[str]
     conflicts: list[MemoryConflict]
     stands: str | None
@@ -139,6 +171,7 @@ class MemoryDetail(Answer):
     memory: Memory
     conflicts: list[MemoryConflict]
     versions: list[Memory]
+    supersessions: list[Supersession]
     written_by: list[Access]
     read_by: list[Access]
     used_in: list[Use]

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from hansard_store.principals.model import Method
+from hansard_web.api.memory_models import Supersession
 from hansard_web.api.models import Answer, Body, Page
 
 
@@ -75,6 +76,7 @@ class Task(Body):
     created_ns: str
     updated_at: str
     updated_ns: str
+    proposes: list[Supersession] = Field(description="what approving the task applies at once")
     decision: TaskDecision | None
     done: TaskDone | None
 

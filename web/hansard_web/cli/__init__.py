@@ -48,7 +48,11 @@ COMMANDS: Final = (
         "transcripts",
         "Transcripts: what was said, folds, sizes, archives, and whether every row decodes.",
     ),
-    Entry("memory", "memory", "Memory: list, show, history, write, invalidate, accept, purge, gc."),
+    Entry(
+        "memory",
+        "memory",
+        "Memory: list, show, history, write, invalidate, accept, unsupersede, purge, gc.",
+    ),
     Entry("scan", "scan", "Hold the top stories of an outside source against interests."),
     Entry(
         "annotations",
@@ -92,6 +96,7 @@ COMMANDS: Final = (
     ),
     Entry("rebuild", "rebuilding", "Derive everything again from what was received."),
     Entry("repair", "maintenance", "Restore the database's schema where somebody altered it."),
+    Entry("maintain", "maintain", "Find contradictions in memory, link corrections."),
     Entry("gc", "maintenance", "Delete old runs and remove what nothing uses."),
     Entry("interests", "interests", "Find the topics of recent memory; list the interests."),
 )

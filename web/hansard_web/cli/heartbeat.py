@@ -27,6 +27,7 @@ from hansard_web.cli.base import (
     read_config,
     setting_options,
 )
+from hansard_web.cli.maintain import maintenance_settings
 from hansard_web.cli.store import find_store, open_store, reading
 from hansard_web.cli.tables import Column, print_table
 from hansard_web.config import Config, parse_duration_ns
@@ -42,9 +43,9 @@ _COLUMNS = (
 
 @click.command(cls=Command)
 @setting_options(
-    "data", "config", "retention", "outbound", "heartbeat_window", "scan_url", "recipients",
-    "report_every", "report_escalation", "detect_threshold", "detect_window", "detect_least",
-    *JUDGE_SETTINGS,
+    "data", "config", "retention", "outbound", "heartbeat_window", "scan_url", "stale_after",
+    "recipients", "report_every", "report_escalation", "detect_threshold", "detect_window",
+    "detect_least", *JUDGE_SETTINGS,
 )  # fmt: skip
 @click.option("--once", is_flag=True, help="Run one cycle and end. This is the default.")
 @click.option("--every", metavar="DURATION", help="Run a cycle every so often, such as 15m.")
@@ -109,6 +110,7 @@ def options_of(config: Config) -> Mapping[str, Any]:
     return MappingProxyType(
         {
             "scan_url": config.scan_url,
+            "maintenance": maintenance_settings(config),
             "recipients": config.recipients,
             "report_every": config.report_every,
             "report_escalation": config.report_escalation,

@@ -8,7 +8,13 @@ from typing import Any
 
 import click
 
-from hansard_compiler.memory_models import CONFIDENCE, AcceptMemory, EndMemory, WriteMemory
+from hansard_compiler.memory_models import (
+    CONFIDENCE,
+    AcceptMemory,
+    EndMemory,
+    UnsupersedeMemory,
+    WriteMemory,
+)
 from hansard_compiler.models import parse
 from hansard_store.gc import purge as purge_store
 from hansard_store.memory_answers import memory_json
@@ -31,6 +37,7 @@ from hansard_web.cli.memory_text import (
     cells,
     print_changed,
     print_record,
+    supersession_line,
     text_of,
     use_line,
     writer_of,
@@ -60,7 +67,7 @@ _RENAMED = {"q": "text", "type": "memory_type"}
 
 @click.group(cls=Group)
 def memory() -> None:
-    """Memory: list, show, history, write, invalidate, accept, purge, gc."""
+    """Memory: list, show, history, write, invalidate, accept, unsupersede, purge, gc."""
 
 
 def _filters(function: Any) -> Any:
@@ -132,18 +139,20 @@ def show(*, memory_id: str, data: str | None, as_json: bool) -> None:
 @setting_options("data")
 @json_option
 def history(*, memory_id: str, data: str | None, as_json: bool) -> None:
-    """Show the versions of a record, the newest first.
+    """Show the versions of a record, the newest first, and what superseded what, and why.
 
     Example: hansard memory history 1f8b2c3d
     """
     with reading(data) as connection:
         detail = memory_detail(connection, memory_id, now_ns=time.time_ns())
     if as_json:
-        print_json({"items": detail["versions"]})
+        print_json({"items": detail["versions"], "supersessions": detail["supersessions"]})
         return
     for one in detail["versions"]:
         print_lines([f"version {one['version']}, {one['state']}, {one['created_at'][:19]} UTC, "
                      f"by {writer_of(one)}", f"  {text_of(one['content'])}"])  # fmt: skip
+    if detail["supersessions"]:
+        print_lines(["superseded:", *map(supersession_line, detail["supersessions"])])
 
 
 @memory.command()
@@ -201,7 +210,8 @@ def write(
     if as_json:
         print_json(answer)
         return
-    print_facts([("outcome", answer["outcome"]), ("superseded", ", ".join(answer["superseded"])),
+    print_facts([("outcome", answer["outcome"]), ("change", answer["change"]),
+                 ("superseded", ", ".join(answer["superseded"])),
                  ("stands", answer["stands"] or ""),
                  *(("contradicts" if one["is_certain"] else "may contradict", one["memory_id"])
                    for one in answer["conflicts"])])  # fmt: skip
@@ -239,6 +249,39 @@ def accept(*, memory_id: str, by: str | None, data: str | None, as_json: bool) -
     with opened_book(MemoryBook, data) as book:
         asked = AcceptMemory(memory_id=memory_id, by=by or user_name())
         print_changed(memory_json(book.accept(asked)), as_json=as_json)
+
+
+@memory.command()
+@click.argument("memory_id")
+@click.option("--reason", default="", help="Why it holds.")
+@click.option("--superseded-by", help="Only while it is superseded by this record.")
+@click.option("--by", help="Who says so. Default: the user of this machine.")
+@setting_options("data")
+@json_option
+def unsupersede(
+    *,
+    memory_id: str,
+    reason: str,
+    superseded_by: str | None,
+    by: str | None,
+    data: str | None,
+    as_json: bool,
+) -> None:
+    """Let a superseded record stand again. Maintenance does not supersede it by the same one again.
+
+    A newer version in its place is superseded by it. Refused where another version was written
+    since.
+
+    Example: hansard memory unsupersede 1f8b2c3d --reason 'both hold'
+    """
+    with opened_book(MemoryBook, data) as book:
+        asked = UnsupersedeMemory(
+            memory_id=memory_id,
+            by=by or user_name(),
+            reason=reason,
+            superseded_by=superseded_by,
+        )
+        print_changed(memory_json(book.unsupersede(asked)), as_json=as_json)
 
 
 @memory.command()

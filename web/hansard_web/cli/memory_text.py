@@ -107,3 +107,20 @@ def access_line(one: Body) -> str:
 
 def use_line(one: Body) -> str:
     return f"{one['at'][:19]} {one['decision']} ({one['reason']}) {one['step_id']}"
+
+
+def supersession_line(one: Body) -> str:
+    """Return who or what let one record supersede another, why, and whether that was taken back."""
+    score = "" if one["score"] is None else f", score {one['score']:.2f}"
+    decided, undone = one["decision"], one["undone"]
+    person = f", {one['state']} by {_person(decided)}" if decided else ""
+    taken_back = f"; taken back by {_person(undone)}, {undone['at'][:19]}" if undone else ""
+    return (
+        f"  {one['at'][:19]} {(one['older'] or '?')[:8]} by {(one['newer'] or '?')[:8]}, "
+        f"{one['cause']}, {one['state']}: {one['rationale']} ({one['judge']}{score}{person})"
+        f"{taken_back}"
+    )
+
+
+def _person(decision: Body) -> str:
+    return person_text(decision["by"], decision["method"])

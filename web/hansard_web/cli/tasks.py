@@ -118,7 +118,7 @@ _note = click.option("--note", help="Why, or what is to be done; kept with the t
 @_deciding
 @_note
 def approve(**given: Any) -> None:
-    """Say that a blocked task is to be worked on. Nothing is done by itself.
+    """Say that a blocked task is to be worked on. A supersession that it proposes is applied.
 
     Example: hansard tasks approve 1f8b2c3d --note "the fixture is missing in CI"
     """
@@ -187,6 +187,10 @@ def _print(told: Json) -> None:
             ("done", f"by {person_text(done['by'], done['method'])}" if done else ""),
         )
     )
+    for one in told["proposes"]:
+        score = "" if one["score"] is None else f", score {one['score']:.2f}"
+        pair = f"{one['older'] or 'gone'} superseded by {one['newer'] or 'gone'}"
+        print_lines([f"{one['state']}: {pair}: {one['rationale']} ({one['judge']}{score})"])
     print_lines(["", "where (the first one and the newest):"])
     print_table(
         (Column("WHEN (UTC)"), Column("WHAT"), Column("ID")),

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from hansard_compiler.memory_models import AcceptMemory, EndMemory
+from hansard_compiler.memory_models import AcceptMemory, EndMemory, UnsupersedeMemory
 from hansard_store.memory_errors import MemoryRefused
 from hansard_store.memory_reads import get_memory
 from hansard_store.principals.authority import ME
@@ -93,6 +93,30 @@ def accept(
     try:
         asked = AcceptMemory(memory_id=memory_id, by=by.strip() or ME)
         book.through("page").accept(asked)
+    except (MemoryRefused, ValidationError) as error:
+        status = HTTPStatus.CONFLICT
+        return _page(request, site, state, memory_id, problem=str(error), status=status)
+    return RedirectResponse(state.address(memory_id), HTTPStatus.SEE_OTHER)
+
+
+@router.post("/memory/{memory_id}/unsupersede", dependencies=[OwnForm])
+def unsupersede(
+    request: Request,
+    site: SiteDep,
+    book: BookDep,
+    memory_id: str,
+    by: Annotated[str, Form()] = "",
+    reason: Annotated[str, Form()] = "",
+    newer: Annotated[str, Form()] = "",
+) -> Response:
+    """Let a superseded record stand again, and come back to it."""
+    state = read_state(request.query_params)
+    try:
+        asked = UnsupersedeMemory(
+            memory_id=memory_id, by=by.strip() or ME, reason=reason.strip(),
+            superseded_by=newer or None,
+        )  # fmt: skip
+        book.through("page").unsupersede(asked)
     except (MemoryRefused, ValidationError) as error:
         status = HTTPStatus.CONFLICT
         return _page(request, site, state, memory_id, problem=str(error), status=status)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import apsw
 
 from hansard_compiler.models import EXTERNAL
+from hansard_store.maintenance.supersessions import Supersession, links_of
 from hansard_store.memory_access import accesses_of, reads_by_day
 from hansard_store.memory_reads import get_memory, versions_of
 from hansard_store.memory_recall import contradicted_by
 from hansard_store.memory_types import Access, Memory
+from hansard_store.principals.model import CLAIMED, person_text
 from hansard_store.receipts import FoundReceipt
 from hansard_web.compiled.origin import safe_address
 from hansard_web.compiled.words import DECISIONS
@@ -30,6 +33,19 @@ from hansard_web.remembering.words import (
 )
 
 _SHOWN = 12
+# By state, and whether the record shown is the older of both.
+_LINKS: Final[Mapping[tuple[str, bool], str]] = {
+    ("applied", True): "superseded by",
+    ("applied", False): "supersedes",
+    ("undone", True): "was superseded by",
+    ("undone", False): "superseded",
+    ("proposed", True): "may be superseded by",
+    ("proposed", False): "may supersede",
+    ("refused", True): "is not superseded by",
+    ("refused", False): "does not supersede",
+    ("lapsed", True): "was to be superseded by",
+    ("lapsed", False): "was to supersede",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +94,20 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """One supersession: of this record, or by it."""
+
+    say: str  # what superseded what, or may
+    other_href: str
+    other_text: str
+    why: str
+    by: str  # who or what decided, with the score
+    undone: str  # who took it back; "" nobody
+    task_href: str
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     memory_id: str
     type: str
@@ -90,6 +120,9 @@ class Record:
     ended: str
     can_end: bool
     can_accept: bool
+    newer: str  # the id of what superseded it; "" where it was not
+    can_unsupersede: bool
+    links: tuple[Link, ...]
     contests_href: str
     conflicts: tuple[Conflict, ...]
     removed: tuple[str, ...]
@@ -122,6 +155,9 @@ def read_record(connection: apsw.Connection, memory_id: str, *, now_ns: int) -> 
         ended=f"{ender_of(one.ended)}: {one.ended.reason}" if one.ended else "",
         can_end=one.state not in ("invalidated", "purged"),
         can_accept=one.state == "review",
+        newer=one.superseded_by or "",
+        can_unsupersede=one.state == "superseded",
+        links=tuple(_link(each, one) for each in links_of(connection, [one.id])[:_SHOWN]),
         contests_href=f"/memory/{one.contests}" if one.contests else "",
         conflicts=_conflicts(connection, one, now_ns=now_ns),
         removed=one.removed,
@@ -134,6 +170,33 @@ def read_record(connection: apsw.Connection, memory_id: str, *, now_ns: int) -> 
         used=tuple(_used(each) for each in uses_of(connection, one.memory_id, limit=_SHOWN)),
         touched=tuple(_touched(each) for each in touched if each.kind != "candidate")[:_SHOWN],
     )
+
+
+def _link(link: Supersession, one: Memory) -> Link:
+    is_older = link.older == one.id
+    other = (link.newer_id if is_older else link.older_id) or ""
+    score = "" if link.score is None else f", score {link.score:.2f}"
+    decided = ""
+    if link.decided_ns is not None:
+        decided = f", {link.state} by {_who(link.decided_by, link.decided_method)}"
+    undone = ""
+    if link.undone_ns is not None:
+        reason = f": {link.undone_reason}" if link.undone_reason else ""
+        undone = f"{_who(link.undone_by, link.undone_method)}{reason}"
+    return Link(
+        say=_LINKS[link.state, is_older],
+        other_href=f"/memory/{other}" if other else "",
+        other_text=other[:8],
+        why=link.rationale,
+        by=f"{link.judge}{score}{decided}",
+        undone=undone,
+        task_href=f"/tasks/{link.task_id}" if link.task_id else "",
+        at_ns=link.created_ns,
+    )
+
+
+def _who(by: str | None, method: str | None) -> str:
+    return person_text(by or "", method or CLAIMED.method)
 
 
 def _conflicts(connection: apsw.Connection, one: Memory, *, now_ns: int) -> tuple[Conflict, ...]:

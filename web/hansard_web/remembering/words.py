@@ -29,6 +29,7 @@ ACCESSES: Final = {
     "read": "read", "candidate": "candidate", "write": "written", "repeat": "said again",
     "accept": "accepted",
     "invalidate": "withdrawn", "expire": "expired", "purge": "purged",
+    "supersede": "superseded", "unsupersede": "stands again",
 }  # fmt: skip
 
 

@@ -10,13 +10,14 @@ import apsw
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.detecting.rules import rule_text, span_of_time
+from hansard_store.maintenance.supersessions import Supersession, of_task
 from hansard_store.memory_reads import get_memory
 from hansard_store.principals.model import CLAIMED, person_text
 from hansard_store.step_queries import get_step
 from hansard_store.task_answers import sample_of
 from hansard_store.tasks import Evidence, Task, get_task
 from hansard_web.format import agent_words, plural
-from hansard_web.remembering.words import title_of
+from hansard_web.remembering.words import text_of, title_of
 from hansard_web.reviewing import words
 
 _HEIGHT: Final = 24  # of the picture, in its own units
@@ -46,6 +47,19 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Proposal:
+    """A supersession that approving the task applies."""
+
+    older_href: str
+    older_text: str
+    newer_href: str
+    newer_text: str
+    why: str
+    judge: str  # with its score
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
 class Detail:
     """Everything to the right of the list."""
 
@@ -62,6 +76,7 @@ class Detail:
     window: str
     decided_by: str
     done_by: str
+    proposals: tuple[Proposal, ...]  # none: approving it changes nothing by itself
 
 
 def read_detail(connection: apsw.Connection, task_id: str) -> Detail:
@@ -89,7 +104,29 @@ def read_detail(connection: apsw.Connection, task_id: str) -> Detail:
         window=window,
         decided_by=person_text(task.decided_by, task.decided_method or CLAIMED.method),
         done_by=person_text(task.done_by, task.done_method or CLAIMED.method),
+        proposals=tuple(_proposal(connection, one) for one in of_task(connection, task.task_id)),
     )
+
+
+def _proposal(connection: apsw.Connection, one: Supersession) -> Proposal:
+    score = "" if one.score is None else f", score {one.score:.2f}"
+    return Proposal(
+        older_href=f"/memory/{one.older_id}",
+        older_text=_content(connection, one.older_id),
+        newer_href=f"/memory/{one.newer_id}",
+        newer_text=_content(connection, one.newer_id),
+        why=one.rationale,
+        judge=f"{one.judge}{score}",
+        state=one.state,
+    )
+
+
+def _content(connection: apsw.Connection, memory_id: str | None) -> str:
+    """Return what a record says; "" where it is gone."""
+    if memory_id is None:
+        return ""
+    found = get_memory(connection, memory_id, now_ns=0)
+    return text_of(found.content)[:_WORDS_CHARS]
 
 
 def _places(connection: apsw.Connection, evidence: Sequence[Evidence]) -> list[Place]:
