@@ -9,6 +9,7 @@ from collections.abc import Callable
 from bench import (
     accountability,
     disk,
+    evaluation,
     gate,
     hook,
     ingest,
@@ -49,6 +50,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "neighbours": neighbours.run,
     "diff": comparing.run,
     "accountability": accountability.run,
+    "evaluation": evaluation.run,
     "sdk-overhead": sdk_overhead.run,
     "hook": hook.run,
     "escalation": escalation.run,

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import apsw
 
-_HANSARD = [sys.executable, "-c", "from hansard._main import main; main()"]
+HANSARD = [sys.executable, "-c", "from hansard._main import main; main()"]
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -71,7 +71,7 @@ def hansard(data: Path) -> Iterator[Measured]:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("HANSARD_")}
     began = time.perf_counter()
     with subprocess.Popen(
-        [*_HANSARD, "serve", "--json", "--data", str(data), "--http-port", "0", "--grpc-port", "0"],
+        [*HANSARD, "serve", "--json", "--data", str(data), "--http-port", "0", "--grpc-port", "0"],
         stdout=subprocess.PIPE,
         text=True,
         env=environment | {"NO_PROXY": "127.0.0.1"},

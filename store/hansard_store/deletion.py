@@ -21,6 +21,7 @@ from hansard_store.compilations import release_receipts
 from hansard_store.contents import log_user
 from hansard_store.counting import follow_roots
 from hansard_store.database import snapshot, transaction, without_foreign_keys
+from hansard_store.evaluation.verdicts import release_verdicts
 from hansard_store.memories import release_working
 from hansard_store.payload_uses import release_payloads
 from hansard_store.policy_checks import release_checks
@@ -166,7 +167,7 @@ class _Remover:
     def remove(self) -> None:
         steps = (
             self._receipts, self._checks, self._replays, self._memory, self._annotations,
-            self._spans, self._logs, self._payloads, self._uses, self._marks,
+            self._verdicts, self._spans, self._logs, self._payloads, self._uses, self._marks,
         )  # fmt: skip
         for step in steps:
             in_slices(self._connection, step, self._pace)
@@ -189,6 +190,9 @@ class _Remover:
 
     def _annotations(self) -> int:
         return release_annotations(self._connection, self._trace_id, most=_USES_AT_ONCE)
+
+    def _verdicts(self) -> int:
+        return release_verdicts(self._connection, self._trace_id, most=_USES_AT_ONCE)
 
     def _spans(self) -> int:
         found = [span for (span,) in self._ids(_SPANS)]

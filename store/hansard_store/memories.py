@@ -18,6 +18,7 @@ import orjson
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.memory_models import TRUST_GAP
 from hansard_store import stories
+from hansard_store.evaluation.verdicts import forget_words
 from hansard_store.maintenance import supersessions, verdicts
 from hansard_store.memory_errors import NotCurrent
 from hansard_store.memory_types import Ended, NewMemory
@@ -166,17 +167,21 @@ def get(connection: apsw.Connection, memory_id: bytes) -> Found | None:
 
 def end(connection: apsw.Connection, found: Found, ended: Ended) -> None:
     """Say that a record does not hold. The one before it does not come back."""
-    _end(connection, found, "invalidated", ended)
+    _end(connection, found.id, "invalidated", ended)
 
 
 def purge(connection: apsw.Connection, found: Found, ended: Ended) -> None:
-    """Remove a record's content; who and why, its keyed hash and its history stay."""
-    _end(connection, found, "purged", ended)
-    for sql in (*_EMPTY, *_UNINDEX):
-        connection.execute(sql, (found.id,))
-    stories.forget(connection, found.id)
-    supersessions.forget_words(connection, found.id)
-    verdicts.forget_pairs(connection, found.id)
+    """Remove a record's content; who and why, its keyed hash and its history stay.
+
+    The corrections of what it claimed are about the same: they go with it.
+    """
+    for number in (found.id, *forget_words(connection, found.id)):
+        _end(connection, number, "purged", ended)
+        for sql in (*_EMPTY, *_UNINDEX):
+            connection.execute(sql, (number,))
+        stories.forget(connection, number)
+        supersessions.forget_words(connection, number)
+        verdicts.forget_pairs(connection, number)
 
 
 def accept(connection: apsw.Connection, found: Found, *, key: bytes) -> tuple[bytes, ...]:
@@ -321,9 +326,9 @@ def _add_body(connection: apsw.Connection, number: int, new: NewMemory) -> None:
     connection.execute(_INDEX_STEMS, (number, stated))
 
 
-def _end(connection: apsw.Connection, found: Found, state: str, ended: Ended) -> None:
+def _end(connection: apsw.Connection, number: int, state: str, ended: Ended) -> None:
     told = {
-        "id": found.id,
+        "id": number,
         "state": state,
         "ended_ns": ended.time_ns,
         "by": ended.by,

@@ -40,6 +40,7 @@ TITLES: Final = {
     "tasks": "Tasks for review",
     "heartbeat": "Heartbeat and diagnostics",
     "reports": "Status reports",
+    "evaluations": "Evaluations",
     "memory": "Memory",
     "policy": "Policy",
     "transcripts": "Transcripts",

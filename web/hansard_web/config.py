@@ -111,6 +111,7 @@ class Config:
     detect_threshold: tuple[RuleNumber, ...] = ()
     detect_window: tuple[RuleNumber, ...] = ()  # nanoseconds
     detect_least: tuple[RuleNumber, ...] = ()
+    evidence: Path | None = None
 
     @property
     def is_local(self) -> bool:
@@ -476,6 +477,14 @@ SETTINGS: Final = (
         "30d",
         "duration",
         "After how long without a retrieval maintenance counts a memory as stale.",
+    ),
+    Setting(
+        "evidence",
+        _parse_path,
+        "none",
+        "path",
+        "File (TOML) that says which results of tools are evidence of success, and what is said "
+        "of them.",
     ),
 )
 _BY_NAME: Final = {setting.name: setting for setting in SETTINGS}

@@ -76,6 +76,7 @@ def _command(config: Config) -> list[str]:
         "--data", str(config.data), "--retention", config.retention, "--outbound", config.outbound,
         "--heartbeat-window", f"{config.heartbeat_window // 10**9}s",
         "--stale-after", f"{config.stale_after // 10**9}s",
+        *(() if config.evidence is None else ("--evidence", str(config.evidence))),
     ]  # fmt: skip
     for flag, value in judge_arguments(config):
         named += [flag, value]

@@ -6,6 +6,7 @@ from typing import Final
 
 from hansard_collector.heartbeat import (
     detection,
+    evaluation,
     hooks,
     interests,
     log_review,
@@ -22,6 +23,7 @@ PHASES: Final[tuple[Phase, ...]] = (
     Phase("hooks", hooks.run),
     Phase("memories", memories.run),
     Phase("tasks", tasks.run),
+    Phase("evaluation", evaluation.run),
     Phase("maintenance", maintenance.run),
     Phase("interests", interests.run),
     Phase("scan", scan.run, every_ns=DAY_NS),

@@ -78,9 +78,7 @@ class CycleTrace:
         """Store the spans that have ended, and evaluation results on the spans that they judge."""
         if spans := self._ended.taken():
             self._ingest.export("traces", encode_spans(spans).SerializeToString())
-        for at in range(0, len(evaluations), _AT_ONCE):
-            request = _request(evaluations[at : at + _AT_ONCE])
-            self._ingest.export("logs", request.SerializeToString())
+        _store(self._ingest, evaluations)
 
     def end(self, *, failed: Sequence[str]) -> None:
         """End the trace: an error where phases failed."""
@@ -95,6 +93,22 @@ class CycleTrace:
         """Close the store."""
         self._provider.shutdown()
         self._ingest.close()
+
+
+def store_evaluations(
+    folder: DataFolder, mode: RetentionMode, evaluations: Sequence[EvaluationResult]
+) -> None:
+    """Store evaluation results on the spans that they judge, without a cycle. Raises StoreError."""
+    ingest = open_embedded(folder.path, retention=mode, sender=SERVICE)
+    try:
+        _store(ingest, evaluations)
+    finally:
+        ingest.close()
+
+
+def _store(ingest: EmbeddedIngest, evaluations: Sequence[EvaluationResult]) -> None:
+    for at in range(0, len(evaluations), _AT_ONCE):
+        ingest.export("logs", _request(evaluations[at : at + _AT_ONCE]).SerializeToString())
 
 
 def set_outcome(span: Span, *, status: str, summary: str, figures: Mapping[str, Any]) -> None:

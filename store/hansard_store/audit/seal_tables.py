@@ -98,6 +98,7 @@ NOT_SEALED: Final[Mapping[str, str]] = {
     "content_use": "held against the records that name a content",
     "content_list_use": "held against the records that name a list",
     "setting": "how far this program is with its own work; no record",
+    "evaluated_run": "how far this program is with its own work; no record",
     "pulse": "until when a process is believed to live; no record",
     "memory_pair": "without a row the classifier is asked again",
     "memory_compared": "how far maintenance is with its own work; no record",

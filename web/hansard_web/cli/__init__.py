@@ -62,6 +62,7 @@ COMMANDS: Final = (
     Entry(
         "approvals", "approvals", "Approvals: list, show, approve, reject, revise, settle, undo."
     ),
+    Entry("evaluate", "evaluate", "Compare claims with what happened; write corrections."),
     Entry("detect", "detect", "Look for what goes wrong again and again; open tasks for review."),
     Entry("tasks", "tasks", "Tasks for review: list, show, approve, dismiss, done."),
     Entry(

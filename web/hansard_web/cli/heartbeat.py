@@ -45,7 +45,7 @@ _COLUMNS = (
 @setting_options(
     "data", "config", "retention", "outbound", "heartbeat_window", "scan_url", "stale_after",
     "recipients", "report_every", "report_escalation", "detect_threshold", "detect_window",
-    "detect_least", *JUDGE_SETTINGS,
+    "detect_least", "evidence", *JUDGE_SETTINGS,
 )  # fmt: skip
 @click.option("--once", is_flag=True, help="Run one cycle and end. This is the default.")
 @click.option("--every", metavar="DURATION", help="Run a cycle every so often, such as 15m.")
@@ -110,6 +110,7 @@ def options_of(config: Config) -> Mapping[str, Any]:
     return MappingProxyType(
         {
             "scan_url": config.scan_url,
+            "evidence": config.evidence,
             "maintenance": maintenance_settings(config),
             "recipients": config.recipients,
             "report_every": config.report_every,

@@ -21,6 +21,7 @@ from hansard_store.run_queries import RunItem, get_run
 from hansard_store.step_queries import steps_by_number
 from hansard_store.usage_queries import silent_calls
 from hansard_web.annotating import panel as annotating
+from hansard_web.evaluating import panel as evaluating
 from hansard_web.pages.run_bar import (
     Find,
     Pill,
@@ -78,6 +79,7 @@ class RunPage:
     step: Pane | None
     live_href: str | None
     memory: MemoryPanel | None
+    claims: evaluating.ClaimPanel | None
     annotations: annotating.AnnotationPanel
 
 
@@ -270,6 +272,7 @@ def _page(
         step=step,
         live_href=f"/live/runs/{found.run_id}?seq={found.change_seq}&v={found.version}",
         memory=panel_of_run(connection, found.run_id, now_ns=now_ns),
+        claims=evaluating.panel_of_run(connection, found.run_id),
         annotations=annotating.panel_of_run(connection, found.run_id, back=address_of(path, state)),
     )
 

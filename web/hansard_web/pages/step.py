@@ -28,6 +28,7 @@ from hansard_web.compiled.record import compilation_for
 from hansard_web.compiled.state import parse_context_state
 from hansard_web.compiled.view import NativeView, native_view
 from hansard_web.copy_as import FORMS
+from hansard_web.evaluating import panel as evaluating
 from hansard_web.format import plural
 from hansard_web.pages.context import ContextView, context_view
 from hansard_web.pages.replay_marks import ReplayMark, replay_mark
@@ -96,6 +97,7 @@ class Pane:
     next_href: str | None
     replay: ReplayMark
     annotations: annotating.AnnotationPanel
+    claims: evaluating.ClaimPanel | None = None
     conversation: ConversationTab | None = None
     context: ContextView | None = None
     native: NativeView | None = None
@@ -182,6 +184,7 @@ def pane_of(
         memory=_memory(connection, step, compiled, now_ns=now_ns),
         replay=replay_mark(connection, step),
         uncaptured=uncaptured(reading, flags=step.flags),
+        claims=evaluating.panel_of_step(connection, step.run_id, step.step_id),
         annotations=annotating.panel_of_step(connection, step, back=address),
         **_content(
             connection,

@@ -1,0 +1,169 @@
+"""Executions of tools as the record has them, read only as far as a claim needs them.
+
+The rows of a run are read once; arguments and results are in the spans' records, and those are read
+for the few executions that may decide.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import apsw
+
+from hansard.adapters.claims.shell import shell_text
+from hansard_collector.evaluation.outcomes import Execution, Status, is_relevant
+from hansard_collector.evaluation.topics import Topic, tool_key
+from hansard_collector.read import read_step
+from hansard_store.errors import StoreError
+from hansard_store.evaluation.sources import EvaluatedRun, EvaluatedStep, runs_of_conversation
+from hansard_store.evaluation.sources import steps_of as read_steps
+from hansard_store.flags import SpanFlag
+
+_STATUS_OK: Final = 1
+_ANY_COMMAND: Final = {"command": "x"}
+_STATUS_ERROR: Final = 2
+_MOST_RUNS: Final = 300  # whose rows are held at once
+_MOST_TOLD: Final = 5_000  # spans whose arguments and results are held at once
+_MOST_BACK: Final = 500  # shell calls that are read for one claim
+MOST_DURING: Final = 20_000  # executions of a topic in a window
+_MOST_WHOLE: Final = 50  # of these whose results are read
+_MOST_BEFORE: Final = 20  # earlier runs of a conversation
+
+
+@dataclass(slots=True)
+class History:
+    """Reads executions; `reads` counts the records that were read whole."""
+
+    connection: apsw.Connection
+    reads: int = 0
+    _runs: OrderedDict[bytes, Sequence[EvaluatedStep]] = field(default_factory=OrderedDict)
+    _tools: OrderedDict[bytes, Sequence[EvaluatedStep]] = field(default_factory=OrderedDict)
+    _told: OrderedDict[int, tuple[Any, Any]] = field(default_factory=OrderedDict)
+
+    def steps_of(self, trace_id: bytes) -> Sequence[EvaluatedStep]:
+        """Return the steps of a run that call tools or say something."""
+        found = self._runs.get(trace_id)
+        if found is None:
+            found = self._runs[trace_id] = read_steps(self.connection, trace_id)
+            if len(self._runs) > _MOST_RUNS:
+                self._runs.popitem(last=False)
+        return found
+
+    def before(self, run: EvaluatedRun, topic: Topic, *, at_ns: int) -> Iterator[Execution]:
+        """Yield relevant executions of a run that ended before a time, the newest first.
+
+        Behind them those of the earlier runs of its conversation.
+        """
+        yield from self._of_run(run.trace_id, topic, until_ns=at_ns)
+        for other in runs_of_conversation(self.connection, run, limit=_MOST_BEFORE):
+            yield from self._of_run(other.trace_id, topic, until_ns=at_ns)
+
+    def during(
+        self, traces: Iterable[bytes], topic: Topic, *, since_ns: int, until_ns: int
+    ) -> list[Execution]:
+        """Return relevant executions of some runs within a time, the oldest first.
+
+        Results are read of the newest 50 that did not fail by their status; older ones count by
+        their status alone.
+        """
+        steps = [
+            step
+            for trace_id in traces
+            for step in self.steps_of(trace_id)
+            if step.is_tool and since_ns <= _ended(step) <= until_ns and may_be_of(step, topic)
+        ]
+        steps.sort(key=_ended, reverse=True)
+        found: list[Execution] = []
+        whole = 0
+        for step in steps[:MOST_DURING]:
+            is_named = topic.matches_tool(tool_key(step.tool_name or ""))
+            is_light = is_named and (_status(step) == "error" or whole >= _MOST_WHOLE)
+            if not is_named and whole >= _MOST_BACK:
+                break
+            whole += not is_light
+            one = self._execution(step, is_light=is_light)
+            if is_named or is_relevant(one, topic):
+                found.append(one)
+        return found[::-1]
+
+    def _of_run(self, trace_id: bytes, topic: Topic, *, until_ns: int) -> Iterator[Execution]:
+        steps = self._ended_last(trace_id)
+        shells = 0
+        for step in steps:
+            if _ended(step) > until_ns or not may_be_of(step, topic):
+                continue
+            if not topic.matches_tool(tool_key(step.tool_name or "")):
+                shells += 1
+                if shells > _MOST_BACK:
+                    return
+            one = self._execution(step)
+            if is_relevant(one, topic):
+                yield one
+
+    def _ended_last(self, trace_id: bytes) -> Sequence[EvaluatedStep]:
+        """Return the tool calls of a run, the last to end first."""
+        found = self._tools.get(trace_id)
+        if found is None:
+            found = sorted(
+                (one for one in self.steps_of(trace_id) if one.is_tool), key=_ended, reverse=True
+            )
+            self._tools[trace_id] = found
+            if len(self._tools) > _MOST_RUNS:
+                self._tools.popitem(last=False)
+        return found
+
+    def _execution(self, step: EvaluatedStep, *, is_light: bool = False) -> Execution:
+        arguments, result = (None, None) if is_light else self._content(step)
+        return Execution(
+            step.step_id,
+            step.tool_name or "",
+            _status(step),
+            step.sort_ns,
+            step.end_ns,
+            arguments,
+            result,
+        )
+
+    def _content(self, step: EvaluatedStep) -> tuple[Any, Any]:
+        known = self._told.get(step.id)
+        if known is None:
+            self.reads += 1
+            try:
+                tool = read_step(self.connection, step.id).normal.tool
+            except StoreError:  # a part of it is gone: its status remains
+                tool = None
+            known = (None, None) if tool is None else (tool.arguments, tool.result)
+            self._told[step.id] = known
+            if len(self._told) > _MOST_TOLD:
+                self._told.popitem(last=False)
+        return known
+
+
+def may_be_of(step: EvaluatedStep, topic: Topic) -> bool:
+    """Say whether a tool call may be of a topic, by its name and its summary alone."""
+    key = tool_key(step.tool_name or "")
+    if topic.matches_tool(key):
+        return True
+    if not topic.commands or shell_text(key, _ANY_COMMAND) is None:
+        return False
+    summary = step.summary or ""
+    if not summary or summary.endswith("…") or step.flags & SpanFlag.ERROR:
+        return True  # it is not the whole of its arguments
+    return any(hint.search(summary) for hint in topic.hints)
+
+
+def _status(step: EvaluatedStep) -> Status:
+    if step.flags & SpanFlag.CANCELLED:
+        return "cancelled"
+    if step.flags & SpanFlag.ERROR or step.status == _STATUS_ERROR:
+        return "error"
+    if step.end_ns is None and not step.flags & SpanFlag.TIME_HUGE:
+        return "open"
+    return "ok" if step.status == _STATUS_OK else "unset"
+
+
+def _ended(step: EvaluatedStep) -> int:
+    return step.sort_ns if step.end_ns is None else step.end_ns

@@ -1,0 +1,201 @@
+"""Where claims are said: in the answers of runs, in memory, and in transcripts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import apsw
+
+from hansard_collector.evaluation.claims import Claim, Tools, claims_of
+from hansard_collector.evaluation.history import History
+from hansard_collector.evaluation.topics import Lexicon
+from hansard_collector.read import read_step
+from hansard_store.errors import StoreError
+from hansard_store.evaluation.sources import (
+    EvaluatedRun,
+    EvaluatedStep,
+    TranscriptText,
+    find_message,
+    message_texts,
+)
+from hansard_store.evaluation.verdicts import Source
+from hansard_store.memory_types import Memory
+
+_FEW_WORDS: Final = 6  # of a memory: then its subject is what they are said of
+_SAME_CHARS: Final = 100
+# Written by the heartbeat, or from outside: no claims of agents.
+_OTHER_ORIGINS: Final = frozenset({"diagnostic", "evaluation", "external"})
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A claim with the place where it was said. Times are Unix nanoseconds."""
+
+    claim: Claim
+    source: Source
+    said_ns: int
+    trace_id: bytes | None = None
+    span_id: bytes | None = None
+    memory: int | None = None
+    message: bytes | None = None
+
+    @property
+    def key(self) -> bytes:
+        """What makes two statements one: place, sentence, topic and polarity."""
+        one = self.claim
+        place = (self.source, self.memory, self.message)
+        step = (self.trace_id, self.span_id) if self.source == "step" else ()
+        told = (place, step, one.said, one.topic.name, one.topic.is_tool, one.polarity,
+                one.qualifier)  # fmt: skip
+        return hashlib.blake2b(repr(told).encode(), digest_size=16).digest()
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads claims; those of a text that many runs say are found once."""
+
+    connection: apsw.Connection
+    lexicon: Lexicon
+    tools: Tools
+    texts: int = 0  # that were read
+    _of_texts: dict[int, Sequence[Claim]] = field(default_factory=dict)
+
+    def of_run(self, run: EvaluatedRun, history: History) -> Iterator[Statement]:
+        """Yield what the model calls of a run say, and its answer where no call said it."""
+        steps = history.steps_of(run.trace_id)
+        calls = [one for one in steps if one.output_prefix is not None]
+        texts = message_texts(self.connection, [one.output_prefix or 0 for one in calls])
+        said: set[tuple[str, str]] = set()
+        for step in calls:
+            for text in texts.get(step.output_prefix or 0, ()):
+                for claim in self._of_text(text):
+                    said.add((claim.said, claim.topic.name))
+                    yield _of_step(claim, step)
+        answer = next((one for one in steps if one.id == run.last_output_span), None)
+        if answer is None or answer.output_prefix is not None or self._is_repeated(run, calls):
+            return
+        for claim in claims_of(self._answer_of(answer, run), self.lexicon, self.tools):
+            if (claim.said, claim.topic.name) not in said:
+                yield _of_step(claim, answer)
+
+    def of_memory(self, memory: Memory) -> Iterator[Statement]:
+        """Yield what a memory record claims."""
+        if memory.metadata.get("origin") in _OTHER_ORIGINS:
+            return
+        self.texts += 1
+        run = memory.run_id or memory.source_run_id
+        step = memory.step_id
+        seen: set[tuple[str, str]] = set()
+        for text in memory_texts(memory):
+            for claim in claims_of(text, self.lexicon, self.tools):
+                if (claim.topic.name, claim.polarity) in seen:
+                    continue
+                seen.add((claim.topic.name, claim.polarity))
+                yield Statement(
+                    claim,
+                    "memory",
+                    memory.freshness_ns,
+                    trace_id=bytes.fromhex(run) if run else None,
+                    span_id=bytes.fromhex(step[33:49]) if step and run == step[:32] else None,
+                    memory=memory.id,
+                )
+
+    def of_transcript(self, one: TranscriptText) -> Iterator[Statement]:
+        """Yield what a message of a transcript claims."""
+        self.texts += 1
+        for claim in claims_of(_words_of(one.content), self.lexicon, self.tools):
+            yield Statement(
+                claim, "message", one.created_ns, one.trace_id, one.span_id, message=one.message_id
+            )
+
+    def _of_text(self, text: int) -> Sequence[Claim]:
+        known = self._of_texts.get(text)
+        if known is None:
+            self.texts += 1
+            message = find_message(self.connection, text)
+            is_ours = message is not None and message.role == "assistant"
+            known = (
+                claims_of(message.text, self.lexicon, self.tools)
+                if is_ours and message is not None
+                else ()
+            )
+            self._of_texts[text] = known
+            if len(self._of_texts) > 200_000:
+                self._of_texts.clear()
+        return known
+
+    def _answer_of(self, step: EvaluatedStep, run: EvaluatedRun) -> str:
+        try:
+            normal = read_step(self.connection, step.id).normal
+        except StoreError:
+            return run.last_output or ""
+        if normal.answered:
+            return normal.answered
+        found = normal.output
+        if isinstance(found, list):
+            return "\n".join(_words_of(one) for one in found if _is_ours(one))
+        return found if isinstance(found, str) else _words_of(found)
+
+    def _is_repeated(self, run: EvaluatedRun, calls: Sequence[EvaluatedStep]) -> bool:
+        """Say whether a run's answer is what its last call said: then it is read already."""
+        last = next((one for one in reversed(calls) if one.summary), None)
+        if last is None or last.summary is None:
+            return False
+        begun = last.summary.removesuffix("…")[:_SAME_CHARS]
+        return bool(begun) and (run.last_output or "").startswith(begun)
+
+
+def memory_texts(memory: Memory) -> Iterator[str]:
+    """Yield what a memory record says as texts; of a few words, that they hold of its subject."""
+    subject = memory.subject.strip()
+    content = memory.content
+    if isinstance(content, Mapping):
+        for name, value in content.items():
+            if isinstance(value, str | bool | int | float):
+                words = ("ok" if value else "not ok") if isinstance(value, bool) else str(value)
+                yield f"{subject}: {words}" if len(words.split()) < _FEW_WORDS else words
+                yield f"{name}: {words}"
+    elif isinstance(content, str):
+        yield _of_subject(content, subject)
+        if subject and len(content.split()) < _FEW_WORDS and subject not in content:
+            yield f"{subject}: {content}"
+
+
+def _of_subject(content: str, subject: str) -> str:
+    """Return a text whose "it" at its beginning is what the record is about."""
+    for word in ("It ", "The tool ", "This tool ", "This "):
+        if content.startswith(word) and subject:
+            return f"{subject} {content[len(word) :]}"
+    return content
+
+
+def _of_step(claim: Claim, step: EvaluatedStep) -> Statement:
+    trace, _, span = step.step_id.partition("-")
+    at = step.sort_ns if step.end_ns is None else step.end_ns
+    return Statement(claim, "step", at, bytes.fromhex(trace), bytes.fromhex(span[:16]))
+
+
+def _is_ours(message: Any) -> bool:
+    return not isinstance(message, Mapping) or message.get("role") in (None, "assistant")
+
+
+def _words_of(content: Any, *, depth: int = 0) -> str:
+    """Return the texts of a message, or of an answer, in its JSON form."""
+    if isinstance(content, str):
+        return content
+    if depth > 3:
+        return ""
+    if isinstance(content, Mapping):
+        if content.get("type") in ("tool_call", "tool_result", "reasoning", "tool_use"):
+            return ""
+        told = [content.get(name) for name in ("text", "parts", "content", "output", "answer",
+                                               "result", "summary", "message")]  # fmt: skip
+        return "\n".join(
+            words for one in told if one is not None if (words := _words_of(one, depth=depth + 1))
+        )
+    if isinstance(content, list):
+        return "\n".join(_words_of(one, depth=depth + 1) for one in content[:200])
+    return ""

@@ -1,0 +1,315 @@
+"""What evaluation reads: runs that changed, their tool calls and answers, memory, transcripts.
+
+Every function reads a page or a run, so that a window costs what is new in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import apsw
+import orjson
+
+from hansard_compiler.calls import Message
+from hansard_store.flags import SpanFlag
+from hansard_store.memory_reads import memories_by_number
+from hansard_store.memory_types import Memory
+from hansard_store.sides import shared_side
+from hansard_store.text_bodies import read_message
+
+_HIDDEN: Final = SpanFlag.DUPLICATE | SpanFlag.PENDING | SpanFlag.FOLDED
+# What evaluation itself changes: its results are log records of the steps that they judge.
+_OWN: Final = SpanFlag.HAS_LOGS | SpanFlag.HAS_EVENTS
+_RUN: Final = """
+SELECT id, trace_id, change_seq, agent_name, conversation_id, started_ns, ended_ns, last_output,
+  last_output_span, model_calls FROM run
+"""
+_CHANGED: Final = f"""
+{_RUN} INDEXED BY run_change WHERE change_seq > :after AND change_seq <= :last
+  AND work_count > 0 AND ended_ns >= :since ORDER BY change_seq
+"""
+_EARLIER: Final = f"""
+{_RUN} WHERE work_count > 0 AND change_seq <= :after AND ended_ns >= :since
+  AND ended_ns < :covered ORDER BY id
+"""
+_OF_CONVERSATION: Final = f"""
+{_RUN} INDEXED BY run_conversation WHERE conversation_id = :conversation AND started_ns < :before
+  AND id <> :run ORDER BY started_ns DESC LIMIT :limit
+"""
+_BY_TRACE: Final = f"{_RUN} WHERE trace_id IN (SELECT unhex(value) FROM json_each(?))"
+_OF_AGENT: Final = f"""
+{_RUN} WHERE id IN (SELECT run FROM run_facet WHERE kind = 'agent' AND value = :agent)
+  AND ended_ns >= :since ORDER BY started_ns DESC LIMIT :limit
+"""
+_OF_TOOLS: Final = f"""
+{_RUN} WHERE id IN (
+  SELECT run FROM run_facet WHERE kind = 'tool' AND value IN (SELECT value FROM json_each(:tools)))
+  AND ended_ns >= :since ORDER BY started_ns DESC LIMIT :limit
+"""
+_LAST_CHANGE: Final = "SELECT coalesce(max(change_seq), 0) FROM run"
+_STEPS: Final = f"""
+SELECT span.id, span.span_id, {shared_side("span")}, span.sort_ns, span.end_ns, span.status,
+  span.flags, span.role, span.tool_name, span.summary, call.output_prefix
+FROM span LEFT JOIN call ON call.span = span.id
+WHERE span.trace_id = :trace AND span.flags & {_HIDDEN} = 0
+  AND (span.role IN ('tool', 'mcp', 'agent', 'workflow') OR call.output_prefix IS NOT NULL)
+ORDER BY span.id
+"""
+_MESSAGES: Final = """
+WITH RECURSIVE node (head, id, parent, text) AS (
+  SELECT id, id, parent, text FROM message_prefix WHERE id IN (SELECT value FROM json_each(:nodes))
+  UNION ALL
+  SELECT node.head, up.id, up.parent, up.text
+  FROM node CROSS JOIN message_prefix AS up ON up.id = node.parent
+)
+SELECT head, text FROM node ORDER BY head, id
+"""
+_BODY: Final = "SELECT body FROM text WHERE id = ? AND field = 'message'"
+_TOOL_NAMES: Final = "SELECT DISTINCT value FROM run_facet WHERE kind = 'tool' LIMIT :limit"
+_UNRUN: Final = """
+SELECT tool_event.name, count(*) FROM run INDEXED BY run_started
+CROSS JOIN tool_event INDEXED BY tool_event_unrun ON tool_event.run = run.id
+WHERE run.started_ns >= :since AND tool_event.ran IS NULL AND tool_event.name IS NOT NULL
+GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT :limit
+"""
+_MEMORIES: Final = """
+SELECT id FROM memory WHERE id > :after AND state = 'current'
+  AND memory_type NOT IN ('correction', 'interest') AND (freshness_ns >= :since
+  OR created_ns >= :since) ORDER BY id LIMIT :limit
+"""
+_LAST_MEMORY: Final = "SELECT coalesce(max(id), 0) FROM memory"
+_PLACES: Final = """
+SELECT memory.project, memory.user, memory.agent, count(*)
+FROM memory_access INDEXED BY memory_access_run
+CROSS JOIN memory ON memory.id = memory_access.memory
+WHERE memory_access.trace_id = :trace AND memory.memory_type <> 'working'
+GROUP BY 1, 2, 3 ORDER BY 4 DESC, 1, 2, 3 LIMIT 1
+"""
+_TOUCHING: Final = """
+SELECT DISTINCT memory_access.trace_id FROM memory_access
+WHERE memory_access.trace_id IS NOT NULL AND memory_access.time_ns >= :since
+  AND memory_access.memory IN (SELECT id FROM memory WHERE project = :project AND project <> '')
+LIMIT :limit
+"""
+_TRANSCRIPT: Final = """
+SELECT message.rowid, message.id, conversation.name, message.content, message.created_at,
+  message.trace_id, message.span_id
+FROM transcript_message AS message JOIN conversation ON conversation.id = message.conversation_id
+WHERE message.rowid > :after AND message.role = 'assistant' AND message.created_at >= :since
+ORDER BY message.rowid LIMIT :limit
+"""
+_LAST_MESSAGE: Final = "SELECT coalesce(max(rowid), 0) FROM transcript_message"
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedRun:
+    """A run, as far as claims and their evidence need it."""
+
+    id: int
+    trace_id: bytes
+    change_seq: int
+    agent_name: str | None
+    conversation_id: str | None
+    started_ns: int
+    ended_ns: int
+    last_output: str | None  # the beginning of it
+    last_output_span: int | None
+    model_calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedStep:
+    """A tool call, or a step that says something."""
+
+    id: int
+    step_id: str
+    sort_ns: int
+    end_ns: int | None
+    status: int
+    flags: int
+    role: str
+    tool_name: str | None
+    summary: str | None
+    output_prefix: int | None
+
+    @property
+    def is_tool(self) -> bool:
+        return self.role in ("tool", "mcp") and self.tool_name is not None
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptText:
+    """What an assistant said in a transcript; `content` is the message without its role."""
+
+    number: int
+    message_id: bytes
+    conversation: str
+    content: Any
+    created_ns: int
+    trace_id: bytes | None
+    span_id: bytes | None
+
+
+def last_change(connection: apsw.Connection) -> int:
+    """Return the number of the last change of any run."""
+    return int(connection.execute(_LAST_CHANGE).get)
+
+
+def changed_runs(
+    connection: apsw.Connection, *, after: int, last: int, since_ns: int, covered_ns: int
+) -> list[EvaluatedRun]:
+    """Return the runs of a window that changed after a change, or that no window had before.
+
+    `covered_ns` is the beginning of the longest window so far.
+    """
+    given = {"after": after, "last": last, "since": since_ns, "covered": covered_ns}
+    found = _runs(connection, _CHANGED, given)
+    if since_ns < covered_ns and after:
+        found += _runs(connection, _EARLIER, given)
+    return found
+
+
+def runs_of_conversation(
+    connection: apsw.Connection, run: EvaluatedRun, *, limit: int
+) -> list[EvaluatedRun]:
+    """Return the runs of a run's conversation that began before it, the newest first."""
+    if run.conversation_id is None:
+        return []
+    given = {
+        "conversation": run.conversation_id, "before": run.ended_ns, "run": run.id, "limit": limit,
+    }  # fmt: skip
+    return _runs(connection, _OF_CONVERSATION, given)
+
+
+def runs_by_trace(connection: apsw.Connection, traces: Iterable[bytes]) -> list[EvaluatedRun]:
+    """Return those of some runs that are stored."""
+    told = _json([one.hex() for one in traces])
+    return [EvaluatedRun(*row) for row in connection.execute(_BY_TRACE, (told,))]
+
+
+def runs_of_agent(
+    connection: apsw.Connection, agent: str, *, since_ns: int, limit: int
+) -> list[EvaluatedRun]:
+    """Return the runs of a window in which an agent took part, the newest first."""
+    return _runs(connection, _OF_AGENT, {"agent": agent, "since": since_ns, "limit": limit})
+
+
+def runs_of_tools(
+    connection: apsw.Connection, tools: Sequence[str], *, since_ns: int, limit: int
+) -> list[EvaluatedRun]:
+    """Return the runs of a window in which one of some tools was called, the newest first."""
+    given = {"tools": _json(list(tools)), "since": since_ns, "limit": limit}
+    return _runs(connection, _OF_TOOLS, given)
+
+
+def steps_of(connection: apsw.Connection, trace_id: bytes) -> list[EvaluatedStep]:
+    """Return the tool calls, model calls and agents of a run, in the order of ingest."""
+    return [
+        EvaluatedStep(
+            number, f"{trace_id.hex()}-{span_id.hex()}{'.server' if server else ''}", *rest
+        )
+        for number, span_id, server, *rest in connection.execute(_STEPS, {"trace": trace_id})
+    ]
+
+
+def digest_of(steps: Iterable[EvaluatedStep]) -> bytes:
+    """Return a digest of what a run's verdicts rest on; evaluation results leave it as it was."""
+    made = hashlib.blake2b(digest_size=16)
+    for one in steps:
+        told = (one.id, one.end_ns, one.status, one.flags & ~_OWN, one.output_prefix, one.role)
+        made.update(repr(told).encode())
+    return made.digest()
+
+
+def message_texts(connection: apsw.Connection, nodes: Sequence[int]) -> dict[int, list[int]]:
+    """Return the texts (text.id) of lists of messages, by their last nodes."""
+    found: dict[int, list[int]] = {}
+    for head, text in connection.execute(_MESSAGES, {"nodes": _json(list(nodes))}):
+        found.setdefault(head, []).append(text)
+    return found
+
+
+def find_message(connection: apsw.Connection, text: int) -> Message | None:
+    """Return a message by its text; None where it is gone."""
+    body = connection.execute(_BODY, (text,)).get
+    return None if body is None else read_message(connection, body)
+
+
+def tool_names(connection: apsw.Connection, *, limit: int = 5_000) -> list[str]:
+    """Return the names of all tools that a step ran."""
+    return [name for (name,) in connection.execute(_TOOL_NAMES, {"limit": limit})]
+
+
+def unrecorded_tools(
+    connection: apsw.Connection, *, since_ns: int, limit: int = 50
+) -> list[tuple[str, int]]:
+    """Return the tools that models asked for and no step tells to have run, and how often."""
+    return [*connection.execute(_UNRUN, {"since": since_ns, "limit": limit})]
+
+
+def last_memory(connection: apsw.Connection) -> int:
+    """Return the number of the newest memory record."""
+    return int(connection.execute(_LAST_MEMORY).get)
+
+
+def iter_memories(
+    connection: apsw.Connection, *, after: int, since_ns: int, now_ns: int, at_once: int = 500
+) -> Iterator[Memory]:
+    """Yield the current records of a window whose numbers are above one, in their order."""
+    while True:
+        given = {"after": after, "since": since_ns, "limit": at_once}
+        numbers = [number for (number,) in connection.execute(_MEMORIES, given)]
+        found = memories_by_number(connection, numbers, now_ns=now_ns)
+        yield from (found[number] for number in numbers if number in found)
+        if len(numbers) < at_once:
+            return
+        after = numbers[-1]
+
+
+def place_of_run(connection: apsw.Connection, trace_id: bytes) -> tuple[str, str, str] | None:
+    """Return the namespace (project, user, agent) of most of the memory that a run touched."""
+    row: Any = connection.execute(_PLACES, {"trace": trace_id}).fetchone()
+    return None if row is None else (row[0], row[1], row[2])
+
+
+def runs_touching(
+    connection: apsw.Connection, project: str, *, since_ns: int, limit: int
+) -> list[bytes]:
+    """Return the runs that read or wrote memory of a project since a time."""
+    given = {"project": project, "since": since_ns, "limit": limit}
+    return [bytes(trace_id) for (trace_id,) in connection.execute(_TOUCHING, given)]
+
+
+def last_message(connection: apsw.Connection) -> int:
+    """Return the number of the newest message of a transcript."""
+    return int(connection.execute(_LAST_MESSAGE).get)
+
+
+def iter_transcripts(
+    connection: apsw.Connection, *, after: int, since_ns: int, at_once: int = 500
+) -> Iterator[TranscriptText]:
+    """Yield what assistants said in transcripts of a window, in the order of writing."""
+    while True:
+        given = {"after": after, "since": since_ns, "limit": at_once}
+        rows: list[Any] = connection.execute(_TRANSCRIPT, given).fetchall()
+        for number, message_id, name, content, created_ns, trace_id, span_id in rows:
+            told = orjson.loads(content)
+            yield TranscriptText(number, message_id, name, told, created_ns, trace_id, span_id)
+        if len(rows) < at_once:
+            return
+        after = rows[-1][0]
+
+
+def _runs(connection: apsw.Connection, sql: str, given: dict[str, Any]) -> list[EvaluatedRun]:
+    return [EvaluatedRun(*row) for row in connection.execute(sql, _used(sql, given))]
+
+
+def _used(sql: str, given: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if f":{name}" in sql}
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()

@@ -1,0 +1,1 @@
+"""Verdicts on claims, as pages show them."""
