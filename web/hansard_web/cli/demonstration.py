@@ -61,7 +61,8 @@ def demo(
 
     A person sends its first patch back, the second one runs; the step that went wrong is replayed,
     exactly and with more room; a second run remembers. Beside it four small agents export with the
-    stock OpenTelemetry SDK. Scripted local models answer: no key, no network.
+    stock OpenTelemetry SDK. Then an agent claims a success that the record does not show, and the
+    heartbeat corrects it. Scripted local models answer: no key, no network.
 
     Without --data the store is deleted when the demo ends; without ports it takes 4318 and 4317, or
     free ones if they are taken.
@@ -89,9 +90,10 @@ def demo(
 
 
 def _play(config: Config, golden: Settings, *, is_temporary: bool, exits: bool) -> None:
+    from hansard_web.demo.claims.chapter import play_claims
     from hansard_web.demo.coding.golden import play
     from hansard_web.demo.coding.reviewer import person_at
-    from hansard_web.demo.coding.summary import summary
+    from hansard_web.demo.coding.summary import summary, summary_of_claims
     from hansard_web.demo.story import check, run_programs
     from hansard_web.server import running
 
@@ -105,6 +107,7 @@ def _play(config: Config, golden: Settings, *, is_temporary: bool, exits: bool) 
         others = beside.submit(run_programs, doors, on_run=lambda _: None)
         found = play(doors, golden, click.echo, token=rosa.token)
         runs = others.result()
+        claimed = play_claims(config, doors, click.echo)
         check(doors, runs)
         agents = plural(len({seen.report.agent for seen in runs}), "agent")
         click.echo(f"\nBeside it, {plural(len(runs), 'run')} of {agents} with the stock SDK:")
@@ -115,6 +118,7 @@ def _play(config: Config, golden: Settings, *, is_temporary: bool, exits: bool) 
             "what the programs counted.\n"
         )
         click.echo(summary(doors, found, is_scripted=golden.is_scripted))
+        click.echo(summary_of_claims(doors, claimed))
         if exits:
             click.echo("\nThe server ends here, and its pages with it; without --exit they stay.")
             return

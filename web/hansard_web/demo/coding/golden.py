@@ -146,7 +146,7 @@ def _run(doors: Doors, settings: Settings, name: str) -> Iterator[dict[str, Any]
     with subprocess.Popen(
         [sys.executable, "-m", "hansard_web.demo.coding.coder", str(settings.folder / name),
          settings.provider, settings.model, settings.model_server or "", str(settings.pace_s)],
-        env=_environment(doors),
+        env=agent_environment(doors),
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,  # Ctrl+C is for the demo
@@ -158,7 +158,7 @@ def _run(doors: Doors, settings: Settings, name: str) -> Iterator[dict[str, Any]
         raise DemoFailed(f"{AGENT} ended with {process.returncode}")
 
 
-def _environment(doors: Doors) -> dict[str, str]:
+def agent_environment(doors: Doors) -> dict[str, str]:
     """Return what a user would set; a key for a real model is let through."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "HANSARD_"))}
     return inherited | {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from hansard_web.demo.claims.chapter import Chapter
 from hansard_web.demo.coding.candidates import CONVENTIONS
 from hansard_web.demo.coding.golden import Golden
 from hansard_web.demo.coding.tools import PROJECT
@@ -22,6 +23,18 @@ def summary(doors: Doors, found: Golden, *, is_scripted: bool = True) -> str:
         lines += [f"  {question}" + (f" {answer[0].upper()}{answer[1:]}." if is_told else "")]
         lines += [f"    {doors.http}{path}"]
     return "\n".join(lines)
+
+
+def summary_of_claims(doors: Doors, found: Chapter) -> str:
+    """Return the questions that the third chapter answers, with a link each."""
+    questions = (
+        ("Is what the agent said true? No: the last run of its tests failed.",
+         f"/runs/{found.first.run_id}"),
+        ("What does the next run know? The claim and its correction, each with a receipt.",
+         f"/steps/{found.second.step_id}/context"),
+        ("What did the heartbeat find?", "/reports"),
+    )  # fmt: skip
+    return "\n".join(f"  {question}\n    {doors.http}{path}" for question, path in questions)
 
 
 def _questions(found: Golden, *, is_scripted: bool) -> Iterator[tuple[str, str, str]]:

@@ -1,0 +1,1 @@
+"""The demo's third chapter: a claim against the record, its correction, and who reads both."""
