@@ -152,7 +152,7 @@ def test_usage_adds_up_over_every_grouping(client: TestClient, runs: RunMaker) -
 
     total = {one.one("dt").text: one.one("dd").text for one in page.one("dl", class_="figures")
              .all("div")}  # fmt: skip
-    assert total["cost"] == "$3.00"
+    assert total["cost"] == "$3.00 without 1 call of unknown price"
     assert total["tokens in"] == "4.0k"
     assert total["of input, cached"] == "1.0k 25%"
     assert total["of output, reasoning"] == "unknown"
