@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 from hansard_store.flags import SpanFlag
 from hansard_web.format import offset
@@ -90,8 +91,9 @@ def ticks(shown: Scale, origin_ns: int) -> tuple[Tick, ...]:
 
 
 def _finer(ns: int, digits: int) -> str:
-    """Return a time after the start of a run with so many digits behind the point."""
+    """Return a time after the start of a run with at most so many digits behind the point."""
     for unit, size in (("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000)):
         if abs(ns) >= size:
-            return f"{ns / size:.{digits}f} {unit}"
+            rounded = round(Decimal(ns) / size, digits)
+            return f"{rounded.normalize():f} {unit}"
     return f"{ns} ns" if ns else "0 s"
