@@ -54,18 +54,18 @@ def read(log: LogView) -> Mark:
 
 
 def joined(agent: Agent) -> Agent:
-    """Return an agent whose steps may be told by hooks, by its own records, or by both."""
+    """Return an agent whose steps come from hooks, from its own records, or from both."""
 
     def build(kind: str, entries: Sequence[Entry]) -> Step | None:
-        own, told = _apart(entries)
-        if not told:
+        own, hooked = _apart(entries)
+        if not hooked:
             return agent.build(kind, own)
         step = agent.build(kind, own) if own else None
-        return _build(told) if step is None else _completed(step, told)
+        return _build(hooked) if step is None else _completed(step, hooked)
 
     def root(entries: Sequence[Entry]) -> Step:
-        own, told = _apart(entries)
-        return agent.root(own) if own else _root(told)
+        own, hooked = _apart(entries)
+        return agent.root(own) if own else _root(hooked)
 
     return Agent(
         agent.dialect,
@@ -79,8 +79,8 @@ def joined(agent: Agent) -> Agent:
 
 def _apart(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
     """Return the agent's own records, and those of hooks."""
-    told = [entry for entry in entries if speaks(entry.log)]
-    return ([entry for entry in entries if not speaks(entry.log)] if told else [*entries]), told
+    hooked = [entry for entry in entries if speaks(entry.log)]
+    return ([entry for entry in entries if not speaks(entry.log)] if hooked else [*entries]), hooked
 
 
 def _build(entries: Sequence[Entry]) -> Step:
@@ -124,21 +124,21 @@ def _completed(step: Step, entries: Sequence[Entry]) -> Step:
 
 
 def _root(entries: Sequence[Entry]) -> Step:
-    """Return the session's own step: what was asked first, and what was answered last."""
+    """Return the session's own step: the prompts, and the last answer."""
     logs = [entry.log for entry in entries]
     first = logs[0]
     name = values.text(first.resource.get("service.name")) or "agent"
     prompts = [log for log in logs if log.event_name == _PROMPT]
     step = conventional.turn(name, entries, prompts=(), session=text_of(first, "session.id"))
     ends = [log for log in logs if log.event_name == _STOP]
-    asked = [one for log in prompts if (one := content_of(log, "prompt")) is not None]
+    prompt_texts = [one for log in prompts if (one := content_of(log, "prompt")) is not None]
     answer = _content_in(ends, "last_assistant_message")
-    told = {
-        "gen_ai.input.messages": "\n\n".join(map(str, asked)) or None,
+    content = {
+        "gen_ai.input.messages": "\n\n".join(map(str, prompt_texts)) or None,
         "gen_ai.output.messages": answer,
         "cwd": _content_in(logs, "cwd"),
     }
-    attributes = {**step.attributes, **of_session(first), **present(told)}
+    attributes = {**step.attributes, **of_session(first), **present(content)}
     return Step(step.name, step.start_ns, step.end_ns, attributes=attributes)
 
 

@@ -51,10 +51,10 @@ def evaluate(event: Event, settings: HookSettings) -> Evaluation | None:
         return evaluation
     if best.is_known and best.value < settings.threshold - _UNSURE:
         return evaluation
-    return _asked(found.text, settings) or evaluation
+    return _classified(found.text, settings) or evaluation
 
 
-def _asked(text: str, settings: HookSettings) -> Evaluation | None:
+def _classified(text: str, settings: HookSettings) -> Evaluation | None:
     """Ask the classifier that the settings name; None where it cannot say anything."""
     try:
         from hansard_compiler.classifier import IRREVERSIBLE, REVERSIBLE, Question

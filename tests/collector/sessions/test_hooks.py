@@ -47,7 +47,7 @@ def hook(event: str, at_s: float, *, session: str = SESSION, **sent: Any) -> Log
     return record
 
 
-def told(*records: LogRecord, agent: str = "claude-code") -> ExportLogsServiceRequest:
+def hooked(*records: LogRecord, agent: str = "claude-code") -> ExportLogsServiceRequest:
     made = request(records, agent)
     made.resource_logs[0].scope_logs[0].scope.name = "hansard.hooks"
     return made
@@ -84,7 +84,7 @@ def session() -> list[LogRecord]:
 def test_a_session_that_only_hooks_tell_is_one_run_with_a_step_for_each_call(
     ingesting: Ingesting,
 ) -> None:
-    ingesting.send(told(*session()))
+    ingesting.send(hooked(*session()))
 
     run = only_run(ingesting)
     assert (run.agent_name, run.conversation_id) == ("claude-code", SESSION)
@@ -104,7 +104,7 @@ def test_a_session_that_only_hooks_tell_is_one_run_with_a_step_for_each_call(
 
 
 def test_the_start_of_a_session_alone_is_a_run(ingesting: Ingesting) -> None:
-    ingesting.send(told(hook("session_start", 0)))
+    ingesting.send(hooked(hook("session_start", 0)))
 
     assert only_run(ingesting).conversation_id == SESSION
 
@@ -116,7 +116,7 @@ def test_a_call_that_failed_is_an_error_and_one_that_never_ended_is_a_step(
                   error="exit status 1")  # fmt: skip
     denied = hook("warned", 3, tool_use_id="b", tool_name="Bash", tool_input='{"command": "x"}')
 
-    ingesting.send(told(failed, denied))
+    ingesting.send(hooked(failed, denied))
 
     run = only_run(ingesting)
     assert (run.tool_calls, run.error_count) == (2, 1)
@@ -129,7 +129,7 @@ def test_any_order_of_records_makes_the_same_run(tmp_path: Path) -> None:
         records = session()
         Random(seed).shuffle(records)
         for record in records:
-            store.send(told(record))
+            store.send(hooked(record))
         seen.append([run[:-1] for run in picture(store)])  # each store has a key of its own
         store.close()
 
@@ -154,7 +154,7 @@ def hooked_turn() -> list[LogRecord]:
 def test_a_session_that_sends_logs_too_is_one_run(
     ingesting: Ingesting, order: Sequence[int]
 ) -> None:
-    both: list[Message] = [request(claude_turn()), told(*hooked_turn())]
+    both: list[Message] = [request(claude_turn()), hooked(*hooked_turn())]
     for index in order:
         ingesting.send(both[index])
 
@@ -171,7 +171,7 @@ def test_a_session_whose_prompt_was_not_logged_is_one_run(
     ingesting: Ingesting, order: Sequence[int]
 ) -> None:
     logged = [one for one in claude_turn() if "user_prompt" not in str(one)]
-    both: list[Message] = [request(logged), told(*hooked_turn())]
+    both: list[Message] = [request(logged), hooked(*hooked_turn())]
     for index in order:
         ingesting.send(both[index])
 
@@ -182,7 +182,7 @@ def test_a_session_whose_prompt_was_not_logged_is_one_run(
 def test_a_session_that_sends_traces_too_is_one_run(
     ingesting: Ingesting, order: Sequence[int]
 ) -> None:
-    both: list[Message] = [traced_turn(), told(*hooked_turn())]
+    both: list[Message] = [traced_turn(), hooked(*hooked_turn())]
     for index in order:
         ingesting.send(both[index])
 
@@ -199,7 +199,7 @@ def test_a_session_that_sends_traces_too_is_one_run(
 def test_a_session_that_sends_traces_and_logs_is_one_run(
     ingesting: Ingesting, order: Sequence[int]
 ) -> None:
-    three: list[Message] = [traced_turn(), request(claude_turn()[:5]), told(*hooked_turn())]
+    three: list[Message] = [traced_turn(), request(claude_turn()[:5]), hooked(*hooked_turn())]
     for index in order:
         ingesting.send(three[index])
 
@@ -217,7 +217,7 @@ def test_spans_of_an_agent_that_nobody_described_are_joined_by_the_session(
                 "gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": SESSION}),
         ]
     )  # fmt: skip
-    both: list[Message] = [sent, told(*session(), agent="x")]
+    both: list[Message] = [sent, hooked(*session(), agent="x")]
     for index in order:
         ingesting.send(both[index])
 
@@ -229,7 +229,7 @@ def test_records_of_hooks_that_come_one_by_one_among_logs_count_once(tmp_path: P
     for seed in range(4):
         store = Ingesting(tmp_path / str(seed))
         sent: list[Message] = [request([one]) for one in claude_turn()]
-        sent += [told(one) for one in hooked_turn()]
+        sent += [hooked(one) for one in hooked_turn()]
         Random(seed).shuffle(sent)
         for one in sent:
             store.send(one)
@@ -241,7 +241,7 @@ def test_records_of_hooks_that_come_one_by_one_among_logs_count_once(tmp_path: P
 
 
 def test_two_prompts_of_a_session_are_two_runs_with_the_calls_of_each(ingesting: Ingesting) -> None:
-    ingesting.send(told(*call(1, 2, "one"), *call(2, 102, "two")))
+    ingesting.send(hooked(*call(1, 2, "one"), *call(2, 102, "two")))
     first = claude("user_prompt", 1, prompt="first")
     second = claude("user_prompt", 101, turn="prompt-2", prompt="second")
     ingesting.send(request([first, second]))
@@ -250,7 +250,7 @@ def test_two_prompts_of_a_session_are_two_runs_with_the_calls_of_each(ingesting:
 
 
 def test_a_rebuild_makes_the_same_run(ingesting: Ingesting) -> None:
-    ingesting.send(told(*hooked_turn()))
+    ingesting.send(hooked(*hooked_turn()))
     ingesting.send(request(claude_turn()))
     before = picture(ingesting)
 
@@ -261,14 +261,14 @@ def test_a_rebuild_makes_the_same_run(ingesting: Ingesting) -> None:
 
 def test_the_same_record_twice_is_stored_once(ingesting: Ingesting) -> None:
     for _ in range(2):
-        ingesting.send(told(*session()))
+        ingesting.send(hooked(*session()))
 
     assert only_run(ingesting).tool_calls == 2
     assert hook_rates(ingesting.db, 0).evaluated == 2
 
 
 def test_warnings_are_counted_within_a_time(ingesting: Ingesting) -> None:
-    ingesting.send(told(*session()))
+    ingesting.send(hooked(*session()))
 
     rates = hook_rates(ingesting.db, START_NS)
     assert (rates.evaluated, rates.warned, rates.share) == (2, 1, 0.5)

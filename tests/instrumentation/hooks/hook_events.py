@@ -56,8 +56,10 @@ def spooled(data: Path) -> list[dict[str, Any]]:
     for path in sorted((data / "spool" / "hooks").glob("[0-9]*.json")):
         request = json.loads(path.read_text(encoding="utf-8"))
         for record in request["resourceLogs"][0]["scopeLogs"][0]["logRecords"]:
-            told = {one["key"]: next(iter(one["value"].values())) for one in record["attributes"]}
-            found.append({"name": record["eventName"], **told})
+            attributes = {
+                one["key"]: next(iter(one["value"].values())) for one in record["attributes"]
+            }
+            found.append({"name": record["eventName"], **attributes})
     return found
 
 

@@ -68,11 +68,11 @@ def test_an_agent_is_warned_before_what_cannot_be_undone(tmp_path: Path, command
     ended = hook(PRE, bash(command), tmp_path, HANSARD_HOOK_RECORD="false")
 
     assert (ended.returncode, ended.stderr) == (0, b"")
-    told = json.loads(ended.stdout)
-    specific = told["hookSpecificOutput"]
+    printed = json.loads(ended.stdout)
+    specific = printed["hookSpecificOutput"]
     assert specific["hookEventName"] == "PreToolUse"
     assert "may not be undone" in specific["additionalContext"]
-    assert told["systemMessage"] == specific["additionalContext"]
+    assert printed["systemMessage"] == specific["additionalContext"]
     assert "permissionDecision" not in specific  # it only warns
 
 
@@ -128,8 +128,8 @@ def test_other_senders_get_a_form_of_their_own(tmp_path: Path) -> None:
 
     assert hook(PRE, plain, tmp_path).stdout.startswith(b"Hansard: this call may not be undone")
     assert set(json.loads(hook(PRE, gemini, tmp_path).stdout)) == {"systemMessage"}
-    asked = json.loads(hook(PRE, bash("rm -rf /"), tmp_path, "--ask").stdout)
-    assert asked["hookSpecificOutput"]["permissionDecision"] == "ask"
+    question = json.loads(hook(PRE, bash("rm -rf /"), tmp_path, "--ask").stdout)
+    assert question["hookSpecificOutput"]["permissionDecision"] == "ask"
 
 
 GARBAGE = (

@@ -290,7 +290,7 @@ class _Reading:
         return max([unknown, *found], key=lambda one: one.value)
 
     def _by_verbs(self, rest: Sequence[Word]) -> Score:
-        """Return the score of a program that no rule knows, by what it is told to do."""
+        """Return the score of a program that no rule knows, by its verbs."""
         verbs = self._data["verbs"]
         for word in rest:
             if " " in word.text and sql.looks_like_sql(word.text, self._data["sql"]):
@@ -337,9 +337,9 @@ class _Reading:
             if redirect.op in ("<<", "<<<"):
                 return self.text(redirect.target.text, depth + 1)
         if command.source is not None:
-            told = output_of(command.source)
-            if told is not None:
-                return self.text(told, depth + 1)
+            output = output_of(command.source)
+            if output is not None:
+                return self.text(output, depth + 1)
             return self._row(shell["download" if self._is_download(command.source) else "unread"])
         scripts = [word for word in rest if not word.text.startswith("-")]
         if scripts and scripts[0].text.startswith("/dev/fd/"):
@@ -367,10 +367,10 @@ class _Reading:
         rest = self._without_prefixes(_behind_options(words[1:], takes))
         if not rest:
             return Score(0.05, "only prints")
-        told = output_of(command.source)
+        output = output_of(command.source)
         if ":::" in [word.text for word in rest]:
             return self._run(rest, depth)
-        names = told.split() if told is not None else self._found_by(command.source)
+        names = output.split() if output is not None else self._found_by(command.source)
         placed = [word for word in rest if "{}" in word.text]
         if placed:
             texts = [w.text.replace("{}", n) for w in placed for n in names[:50]]
@@ -503,12 +503,12 @@ class _Reading:
             texts += arguments[1:]
         texts += arguments[row["argument"] :] if "argument" in row else []
         texts += [one.target.text for one in command.redirects if one.op in ("<<", "<<<")]
-        told = output_of(command.source)
-        texts += [told] if told is not None else []
+        output = output_of(command.source)
+        texts += [output] if output is not None else []
         files += [one.target.text for one in command.redirects if one.op == "<"]
         is_memory = arguments[:1] == [":memory:"]
         found = [Score(*sql.score_sql(text, self._data["sql"])) for text in texts if text]
-        if files or (command.source is not None and told is None):
+        if files or (command.source is not None and output is None):
             found.append(self._file_of_statements(files, command.source))
         best = max(found, key=lambda one: one.value, default=None)
         if best is None:
@@ -542,8 +542,8 @@ class _Reading:
             texts = [one.target.text for one in command.redirects if one.op in ("<<", "<<<")]
         scripts = [one.text for one in rest if not one.text.startswith("-")]
         is_shell = "mongo" in program_of(command.words[0].text)
-        told = output_of(command.source) if not texts and (is_shell or not scripts) else None
-        texts += [told] if told is not None else []
+        output = output_of(command.source) if not texts and (is_shell or not scripts) else None
+        texts += [output] if output is not None else []
         if not texts:
             return None
         return max((self._short_program(text, depth) for text in texts), key=lambda s: s.value)
