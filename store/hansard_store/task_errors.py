@@ -4,7 +4,6 @@ TaskRefused
 ├── BadDecision         fields that do not fit                                   (HTTP 400)
 ├── TaskDecided         somebody decided first, and otherwise                    (HTTP 409)
 ├── TaskNotApproved     done before a person approved it                         (HTTP 409)
-├── OwnReview           who opened it would decide about it                      (HTTP 409)
 └── NoteNotKept         the retention mode keeps no words of a person            (HTTP 409)
 """
 
@@ -47,12 +46,6 @@ class TaskNotApproved(TaskRefused):
     """Nothing is done about a task before a person approved it."""
 
     code = "task_not_approved"
-
-
-class OwnReview(TaskRefused):
-    """A reviewer is somebody else than who opened the task."""
-
-    code = "task_own_review"
 
 
 class NoteNotKept(TaskRefused):

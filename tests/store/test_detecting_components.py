@@ -23,7 +23,7 @@ from hansard_store.detecting.rules import (
 from hansard_store.detecting.scan import scan
 from hansard_store.event_types import Actor
 from hansard_store.heartbeat.cycles import CycleLog, PhaseRecord
-from hansard_store.heartbeat.diagnostics import DiagnosticLog
+from hansard_store.hook_rates import EVALUATED, WARNED
 from hansard_store.principals.model import CLAIMED
 from hansard_store.reports.files import Reports
 from hansard_store.task_answers import scan_json
@@ -43,7 +43,7 @@ class System:
     def __init__(self, maker: TaskMaker, memory: MemoryMaker) -> None:
         self.failing, self.memory = maker, memory
         self.now_ns = NOW
-        self._runs = 0
+        self._runs = self._checks = 0
         memory.now_ns = NOW
 
     def ran(self, phase: str, *, ago_ns: int = HOUR, **figures: Any) -> None:
@@ -58,12 +58,17 @@ class System:
         log.close()
 
     def checked(self, commands: int, *, warned: int, ago_ns: int = HOUR) -> None:
-        """Record that commands were checked before they ran."""
-        at_ns = self.now_ns - ago_ns
-        log = DiagnosticLog(self.failing.store.folder, clock=lambda: at_ns)
-        for number in range(commands):
-            log.write("hook", "warning" if number < warned else "info", "checked a command")
-        log.close()
+        """Store what a hook records of each command that it looked at before it ran."""
+        store, at_ns = self.failing.store, self.now_ns - ago_ns
+        with store.batch():
+            for number in range(commands):
+                self._checks += 1
+                stored = store.log(f"command {self._checks}", span=f"step {self._checks}")
+                name = WARNED if number < warned else EVALUATED
+                store.ingest.execute(
+                    "UPDATE log_record SET event_name = ?, time_ns = ? WHERE id = ?",
+                    (name, at_ns, stored),
+                )
 
     def correct(self, subject: str = "tests", **more: Any) -> None:
         """Write a correction as evaluation does."""
