@@ -37,8 +37,8 @@ def _cost() -> Iterator[Figure]:
     note = (
         f"{first['records']:,} records, {first['pairs']:,} pairs in "
         f"{first['prefilter_ms']:,.0f} ms of SQL, {first['calls']:,} calls, "
-        f"{first['superseded']:,} superseded, "
-        f"of which {first['linked']:,} by corrections, {first['tasks']:,} tasks, "
+        f"{first['superseded']:,} superseded, of which {first['linked']:,} by corrections, "
+        f"{first['tasks']:,} tasks, "
         f"{first['left']:,} pairs left; {first['cpu_s']:.1f} s of CPU"
     )
     yield below("maintenance of 10,000 records", first["took_s"], "s", bar=_FIRST_S, note=note)

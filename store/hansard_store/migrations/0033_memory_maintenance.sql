@@ -58,7 +58,7 @@ CREATE TABLE memory_compared (
 CREATE TABLE memory_embedding (
   memory   INTEGER NOT NULL,              -- memory.id
   embedder TEXT NOT NULL,                 -- its name and version: vectors of two are never compared
-  vector   BLOB NOT NULL,                 -- 32-bit floats, little-endian, of length 1
+  embedding BLOB NOT NULL,             -- 32-bit floats, little-endian, of length 1
   PRIMARY KEY (memory, embedder)
 ) STRICT;
 
