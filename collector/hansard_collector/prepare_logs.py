@@ -17,6 +17,7 @@ from hansard_collector.prepare import Envelope, Preparer
 from hansard_collector.sessions.marks import SessionEvent
 from hansard_collector.sessions.table import recognise
 from hansard_collector.validate import bad_span_id, bad_trace_id
+from hansard_collector.views import LogView
 from hansard_store.records import LargeValue, large_values
 from hansard_store.redactions import RemovedSecret
 
@@ -60,21 +61,13 @@ def prepare_log(
     removed: Sequence[RemovedSecret] = (),
 ) -> PreparedLog:
     """Return a log record with its columns. Invalid ids mean "no trace", never an error."""
-    no_trace = bad_trace_id(record.trace_id) is not None
-    no_span = no_trace or bad_span_id(record.span_id) is not None
     view = log_view(record, envelope.resource, scope_name=envelope.scope_name)
-    body = "" if view.body is None else plain_text(view.body)
     fields = {
         "mac": mac,
         "ordinal": ordinal,
-        "trace_id": None if no_trace else record.trace_id,
-        "span_id": None if no_span else record.span_id,
         "time_ns": _storable(view.time_ns) or received_ns,
         "received_ns": received_ns,
-        "severity": record.severity_number,
-        "event_name": view.event_name or None,
-        "session": _session(view.attributes),
-        "body_text": body[:_BODY_CHARS] or None,
+        **log_columns(record, view),
     }
     large = large_values(record, preparer.log_cutting())
     # The very same record once more in one request tells nothing more of its session.
@@ -89,6 +82,21 @@ def prepare_log(
         prompt=prompt_of_log(view) if view.event_name else None,
         is_read=view.event_name in READ_EVENTS,
     )
+
+
+def log_columns(record: LogRecord, view: LogView) -> dict[str, Any]:
+    """Return the columns of a log record that its record and its resource give, by name."""
+    no_trace = bad_trace_id(record.trace_id) is not None
+    no_span = no_trace or bad_span_id(record.span_id) is not None
+    body = "" if view.body is None else plain_text(view.body)
+    return {
+        "trace_id": None if no_trace else record.trace_id,
+        "span_id": None if no_span else record.span_id,
+        "severity": record.severity_number,
+        "event_name": view.event_name or None,
+        "session": _session(view.attributes),
+        "body_text": body[:_BODY_CHARS] or None,
+    }
 
 
 def _session(attributes: Mapping[str, Any]) -> str | None:
@@ -135,14 +143,21 @@ def prepare_point(
     fields = {
         "mac": mac,
         "ordinal": ordinal,
+        "time_ns": (_storable(point.time_unix_nano) if point is not None else 0) or received_ns,
+        "received_ns": received_ns,
+        **point_columns(metric, point),
+    }
+    return PreparedPoint(envelope, metric, fields, removed)
+
+
+def point_columns(metric: Metric, point: Any) -> dict[str, Any]:
+    """Return the columns of a metric point that its record gives, by name."""
+    return {
         "name": metric.name,
         "unit": metric.unit,
         "kind": metric.WhichOneof("data") or "none",
-        "time_ns": (_storable(point.time_unix_nano) if point is not None else 0) or received_ns,
-        "received_ns": received_ns,
         "value": _point_value(point),
     }
-    return PreparedPoint(envelope, metric, fields, removed)
 
 
 def _point_value(point: Any) -> float | None:

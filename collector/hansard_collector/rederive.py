@@ -20,7 +20,8 @@ from hansard_collector.referenced import (
     read_contents,
     references,
 )
-from hansard_collector.validate import repair_span, span_times
+from hansard_collector.sessions.spans import made_mac
+from hansard_collector.validate import repair_span, repaired_flags, span_times
 from hansard_collector.views import LogView, SpanView
 from hansard_store.errors import StoreCorruptError
 from hansard_store.flags import SpanFlag
@@ -55,7 +56,7 @@ class StoredSpan:
     received_ns: int
     attribute_count: int
     notes: tuple[str, ...]
-    synthetic: bool
+    is_redacted: bool
     message: Span
     resource: ResourceSpans  # only resource and schema_url
     scope: ScopeSpans  # only scope and schema_url
@@ -140,7 +141,7 @@ def _stored(
         received_ns=row.received_ns,
         attribute_count=row.attribute_count,
         notes=tuple(row.notes.split("\n")) if row.notes else (),
-        synthetic=bool(row.synthetic),
+        is_redacted=bool(row.is_redacted),
         message=message,
         resource=envelopes.resource(row.resource),
         scope=envelopes.scope(row.scope),
@@ -198,8 +199,7 @@ def received_again(stored: StoredSpan) -> ReceivedSpan:
     span = stored.message
     flags, _ = repair_span(span)
     times = span_times(span, received_ns=stored.received_ns)
-    # What was emptied or removed before storing cannot be seen any more in what is stored.
-    kept = stored.flags & _SEEN_ONLY_ONCE
+    is_made = stored.mac == made_mac(span)
     has_links = SpanFlag.HAS_LINKS if span.links else 0
     return ReceivedSpan(
         trace_id=span.trace_id,
@@ -212,7 +212,7 @@ def received_again(stored: StoredSpan) -> ReceivedSpan:
         end_ns=times.end_ns,
         sort_ns=times.sort_ns,
         status=span.status.code,
-        flags=flags | times.flags | kept | has_links,
+        flags=flags | times.flags | _flags_of_notes(stored, is_made=is_made) | has_links,
         mac=stored.mac,
         received_ns=stored.received_ns,
         resource=stored.resource_id,
@@ -222,10 +222,14 @@ def received_again(stored: StoredSpan) -> ReceivedSpan:
         large=(),
         links=[(link.trace_id, link.span_id) for link in span.links],
         notes=stored.notes,
-        synthetic=stored.synthetic,
+        synthetic=is_made,
     )
 
 
-_SEEN_ONLY_ONCE = (
-    SpanFlag.PARENT_REPAIRED | SpanFlag.LINK_DROPPED | SpanFlag.REDACTED | SpanFlag.SYNTHETIC
-)
+def _flags_of_notes(stored: StoredSpan, *, is_made: bool) -> int:
+    """Return the flags of what was emptied or removed before storing: the record lacks it."""
+    return (
+        repaired_flags(stored.notes)
+        | (SpanFlag.REDACTED if stored.is_redacted else 0)
+        | (SpanFlag.SYNTHETIC if is_made else 0)
+    )

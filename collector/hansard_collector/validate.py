@@ -5,7 +5,7 @@ The decisions are those of reference/otlp.md §9 and §12, row by row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,6 +19,8 @@ _ZERO_SPAN = bytes(8)
 _SIGNED_LIMIT_NS = 1 << 63
 _YEAR_2000_NS = 946_684_800 * 1_000_000_000
 _DAY_NS = 86_400 * 1_000_000_000
+_PARENT_EMPTIED = "a parent id was invalid and emptied"
+_LINKS_DROPPED = " links with invalid ids were dropped"
 _PARENT_IS_REMOTE = 0x200  # flags bit 9, meaningful when bit 8 is set too
 _REMOTE_IS_KNOWN = 0x100
 
@@ -124,10 +126,10 @@ def repair_span(span: Span) -> tuple[int, list[str]]:
         span.parent_span_id = b""
         if parent != _ZERO_SPAN:  # all zero is a way to write "no parent"
             flags |= SpanFlag.PARENT_REPAIRED
-            notes.append("a parent id was invalid and emptied")
+            notes.append(_PARENT_EMPTIED)
     if span.links and (dropped := _drop_bad_links(span)):
         flags |= SpanFlag.LINK_DROPPED
-        notes.append(f"{dropped} links with invalid ids were dropped")
+        notes.append(f"{dropped}{_LINKS_DROPPED}")
     if span.dropped_attributes_count or any(e.dropped_attributes_count for e in span.events):
         flags |= SpanFlag.ATTRIBUTES_DROPPED
         if not span.dropped_attributes_count:  # else the step's dialect says how many
@@ -135,6 +137,17 @@ def repair_span(span: Span) -> tuple[int, list[str]]:
     if span.flags & _REMOTE_IS_KNOWN and span.flags & _PARENT_IS_REMOTE:
         flags |= SpanFlag.PARENT_REMOTE
     return flags, notes
+
+
+def repaired_flags(notes: Iterable[str]) -> int:
+    """Return the flags of what `repair_span` did to a span, from its notes."""
+    flags = 0
+    for note in notes:
+        if note == _PARENT_EMPTIED:
+            flags |= SpanFlag.PARENT_REPAIRED
+        elif note.endswith(_LINKS_DROPPED):
+            flags |= SpanFlag.LINK_DROPPED
+    return flags
 
 
 def _drop_bad_links(span: Span) -> int:

@@ -15,7 +15,7 @@ from typing import Final
 import apsw
 
 from hansard_store.database import LONG_LOG_PAGES, DataFolder, open_for_maintenance
-from hansard_store.disk import KEPT_FREE_BYTES, free_bytes, give_up_reserve, is_scarce
+from hansard_store.disk import free_bytes, give_up_reserve, is_scarce, kept_free_bytes
 from hansard_store.payloads import folder_of
 
 _SOME_PAGES: Final = 4_000  # new ones in the log that are worth two waits for the disk (16 MiB)
@@ -72,7 +72,7 @@ def finish_log(connection: apsw.Connection) -> None:
 def make_room(connection: apsw.Connection) -> None:
     """Give up the reserve where the disk is nearly full, for what is written to delete."""
     folder = folder_of(connection)
-    if free_bytes(folder) >= KEPT_FREE_BYTES:
+    if free_bytes(folder) >= kept_free_bytes(folder):
         return
     give_up_reserve(folder)
     finish_log(connection)

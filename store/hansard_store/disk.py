@@ -18,9 +18,11 @@ if TYPE_CHECKING:  # which looks for room itself before it migrates
 
 _SPARE_BYTES = 16 * 1024 * 1024  # left free by whatever is written in bulk
 # Ingest leaves so much: reading, deciding, deleting and collecting go on when it has to stop.
-KEPT_FREE_BYTES = 16 * 1024 * 1024
+_KEPT_FREE_BYTES = 16 * 1024 * 1024
 # A file that is given up when others have filled the disk to the last byte.
-RESERVE_BYTES = 8 * 1024 * 1024  # two of the logs below
+_RESERVE_BYTES = 8 * 1024 * 1024  # two of the logs below
+# Of a disk that is smaller than four of these, a quarter each: or nothing were left for the store.
+_SMALL_SHARE = 4
 # With less free than this the log is kept short: taking it in needs as much room again.
 SCARCE_BYTES = 256 * 1024 * 1024
 RESERVE = "reserve"  # in the data folder
@@ -73,6 +75,21 @@ def free_bytes(folder: DataFolder) -> int:
     return found.f_bavail * found.f_frsize - log
 
 
+def kept_free_bytes(folder: DataFolder) -> int:
+    """Return how much of the disk of a store ingest leaves: 16 MiB, or a quarter of the disk."""
+    return min(_KEPT_FREE_BYTES, _disk_bytes(folder) // _SMALL_SHARE)
+
+
+def reserve_bytes(folder: DataFolder) -> int:
+    """Return how large the reserve of a store is: 8 MiB, or a quarter of the disk."""
+    return min(_RESERVE_BYTES, _disk_bytes(folder) // _SMALL_SHARE)
+
+
+def _disk_bytes(folder: DataFolder) -> int:
+    found = os.statvfs(folder.path)
+    return found.f_blocks * found.f_frsize
+
+
 def is_scarce(folder: DataFolder) -> bool:
     """Whether so little is free that no more should be taken than is needed."""
     return free_bytes(folder) < SCARCE_BYTES
@@ -80,11 +97,11 @@ def is_scarce(folder: DataFolder) -> bool:
 
 def need_room_for_ingest(folder: DataFolder) -> None:
     """Raise StoreBusyError when ingest would take what is kept for everything else."""
-    free = free_bytes(folder)
-    if free < KEPT_FREE_BYTES:
+    free, kept = free_bytes(folder), kept_free_bytes(folder)
+    if free < kept:
         raise StoreBusyError(
             f"the disk is nearly full: {max(free, 0) >> 20} MiB are free, and "
-            f"{KEPT_FREE_BYTES >> 20} MiB are kept for reading, deciding and deleting"
+            f"{kept >> 20} MiB are kept for reading, deciding and deleting"
         )
 
 
@@ -92,11 +109,12 @@ def keep_reserve(folder: DataFolder) -> None:
     """Make the reserve where there is room for it; a disk that refuses goes without."""
     path = folder.path / RESERVE
     with suppress(OSError):
-        if path.exists() or free_bytes(folder) < KEPT_FREE_BYTES + RESERVE_BYTES:
+        size = reserve_bytes(folder)
+        if path.exists() or free_bytes(folder) < kept_free_bytes(folder) + size:
             return
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            _allocate(descriptor, RESERVE_BYTES)
+            _allocate(descriptor, size)
         except OSError:
             path.unlink()
         finally:

@@ -140,7 +140,10 @@ def _problem(event: StoredEvent, last: Head) -> str | None:
 
 
 def _content_problem(event: StoredEvent) -> str | None:
-    refs: Mapping[str, str] = json.loads(event.body).get("contents", {})
+    told = json.loads(event.body)
+    refs = told.get("contents", {}) if isinstance(told, dict) else {}
+    if not isinstance(refs, dict):
+        return "names no drafts and notes as Hansard writes them: it was altered"
     for name, ref in refs.items():
         if name not in event.contents:
             return f"has lost its {name}: it was removed"

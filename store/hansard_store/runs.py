@@ -243,7 +243,7 @@ SELECT 'last_change', max(change_seq) FROM run WHERE true
 ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)
 """
 _NOT_DERIVED = (
-    "id", "trace_id", "change_seq", "version", "synthetic", "news_ns", "span_count", "started_ns",
+    "id", "trace_id", "change_seq", "version", "news_ns", "span_count", "started_ns",
     "ended_ns",
 )  # fmt: skip
 _COUNTS = (

@@ -370,6 +370,8 @@ def _has_usage(made: SpanProjection) -> bool:
 def _tell_run(run: RunState, number: int, span: ReceivedSpan, made: SpanProjection) -> None:
     """Bring the run's own columns up to date with one more span."""
     flags = span.flags | made.flags
+    if flags & SpanFlag.SYNTHETIC:
+        run.synthetic = 1
     run.step_count += counting.is_step(flags)
     run.work_count += counting.is_work(made.role, made.tool_name)
     run.error_count += 1 if flags & SpanFlag.ERROR else 0

@@ -15,16 +15,17 @@ from hansard_store.packing import unpack
 
 _COLUMNS = """
 SELECT span.id, span.side, span.resource, span.scope, span.flags, record, mac, received_ns,
-  attribute_count, span_record.notes, run.synthetic
+  attribute_count, span_record.notes,
+  EXISTS (SELECT 1 FROM redaction WHERE signal = 'traces' AND item = span.id)
 """
 _SPAN = f"""{_COLUMNS}
-FROM span JOIN span_record ON span_record.span = span.id JOIN run ON run.id = span.run
+FROM span JOIN span_record ON span_record.span = span.id
 """
 _BY_ID = _SPAN + "WHERE span.id = ?"
 _BY_IDENTITY = _SPAN + "WHERE span.trace_id = ? AND span.span_id = ? ORDER BY side"
 _BY_IDS = f"""{_COLUMNS}
 FROM json_each(?) AS wanted CROSS JOIN span ON span.id = wanted.value
-  JOIN span_record ON span_record.span = span.id JOIN run ON run.id = span.run
+  JOIN span_record ON span_record.span = span.id
 """
 _LOGS = """
 SELECT record, resource, scope FROM log_record
@@ -74,7 +75,7 @@ class SpanRow(NamedTuple):
     received_ns: int
     attribute_count: int
     notes: str | None  # a line each
-    synthetic: int
+    is_redacted: int
 
 
 class LogRow(NamedTuple):

@@ -1,4 +1,4 @@
-"""A store on a disk of 40 MB, filled to the last byte. Run as a program by a test.
+"""A store on a small disk, filled to the last byte. Run as a program by a test.
 
 It needs a mount namespace of its own, and prints what it saw as one JSON object.
 """
@@ -119,8 +119,9 @@ def collected(data: Path, disk: Path) -> Json:
         }
 
 
-def main(disk: Path) -> None:
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", str(disk)], check=True)
+def main(disk: Path, size: str) -> None:
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)]
+    subprocess.run(mount, check=True)
     data = disk / "data"
     told = [step(data, disk) for step in (filled_by_ingest, started_on_a_full_disk, collected)]
     left = [path.name for path in data.glob("server.*")]
@@ -130,4 +131,4 @@ def main(disk: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

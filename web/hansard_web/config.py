@@ -11,7 +11,7 @@ import ipaddress
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -62,6 +62,10 @@ class Setting:
     @property
     def flag(self) -> str:
         return f"--{self.name.replace('_', '-')}"
+
+LONG_SECRET: Final = 24  # characters
+# What `hansard doctor` asks of the running server: it may have been started with other settings.
+_REPORTED: Final = ("decide", "heads_copy", "heartbeat", "keep", "max_disk", "short_tokens")
 
 
 class RuleNumber(NamedTuple):
@@ -117,6 +121,26 @@ class Config:
     def is_local(self) -> bool:
         """Whether only programs of this machine reach the ports."""
         return is_loopback(self.host)
+
+    @property
+    def short_tokens(self) -> int:
+        """How many configured tokens can be guessed."""
+        return sum(len(one.secret) < LONG_SECRET for one in self.token)
+
+    def reported(self) -> dict[str, Any]:
+        """Return what a server says of the settings that it runs with; no secrets."""
+        return {name: getattr(self, name) for name in _REPORTED}
+
+    def differing(self, reported: Mapping[str, Any]) -> list[str]:
+        """Return the settings that a running server was started with otherwise."""
+        own = self.reported()
+        return [name for name in _REPORTED if name in reported and reported[name] != own[name]]
+
+    def of_server(self, reported: Mapping[str, Any]) -> Config:
+        """Return it with what a running server says of its own settings."""
+        of = {name: reported[name] for name in _REPORTED if name in reported}
+        of.pop("short_tokens", None)
+        return replace(self, **of)
 
 
 def is_loopback(host: str) -> bool:

@@ -10,6 +10,7 @@ import logging
 import os
 import ssl
 import urllib.request
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from http import HTTPStatus
@@ -31,6 +32,9 @@ class Doors:
     data: Path
     instance: str = ""  # names this run of the server; no secret
     link: str = field(default="", repr=False)  # path that signs its user in; "" where none does
+    # What it was started with, where that may differ from the configuration that a command reads;
+    # empty: a version that does not report it. No secrets.
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 def announce(doors: Doors) -> None:
@@ -69,7 +73,9 @@ def find_server(data: Path) -> Doors | None:
         return None
     unix = told["socket"]
     instance = str(told.get("instance", ""))
-    doors = Doors(told["http"], told["grpc"], Path(unix) if unix else None, data, instance)
+    settings = told.get("settings", {})
+    place = Path(unix) if unix else None
+    doors = Doors(told["http"], told["grpc"], place, data, instance, settings=settings)
     return doors if answers(doors.http) else None
 
 

@@ -181,9 +181,10 @@ class Security:
         state: MutableMapping[str, Any] = scope.setdefault("state", {})
         state["csrf"], state["session"] = self._form_tokens.of(session), session
         state["principal"], state["signed_in"] = None, False
-        refused, principal = None, None
+        refused, principal, is_wrong = None, None, False
         try:
             principal = await self._principal_of(headers, session)
+            is_wrong = principal is None and await self._is_wrong(headers, scope["path"])
         except HansardError as error:  # the store cannot be read now: nobody is let in for that
             refused = Refused(HTTPStatus.SERVICE_UNAVAILABLE, error.code, str(error))
         state["principal"] = principal
@@ -191,7 +192,7 @@ class Security:
         if is_form(headers.get("content-type", "")):
             is_open = principal is None and bool(self._settings.tokens)
             receive = bounded(receive, MAX_OPEN_BYTES if is_open else MAX_BYTES)
-        refused = refused or self._judge(scope, headers, principal)
+        refused = refused or self._judge(scope, headers, principal, is_wrong=is_wrong)
         if refused is not None and refused.was_sent:
             await hold_back(self._attempts, address_of(scope))
         send = _with_headers(send, self._cached(scope["path"], principal))
@@ -225,7 +226,9 @@ class Security:
         # Nothing else of an open server is private; but a page shows who is signed in.
         return Cached.AS_IT_SAYS if principal is None else Cached.IF_IT_SAYS
 
-    def _judge(self, scope: Scope, headers: Headers, principal: Principal | None) -> Refused | None:
+    def _judge(
+        self, scope: Scope, headers: Headers, principal: Principal | None, *, is_wrong: bool
+    ) -> Refused | None:
         """Return why a request is refused; None lets it pass."""
         may_skip_host = principal is not None or scope["path"] == _HEALTH_PATH
         if not may_skip_host and (refused := self._judge_host(scope, headers)):
@@ -235,6 +238,10 @@ class Security:
             return refused
         if is_exporter and scope["method"] == "OPTIONS":
             return None  # browsers send no token with a preflight
+        if is_wrong:
+            is_decision = self._settings.needs_principal
+            is_decision = is_decision and is_a_decision(scope["method"], scope["path"])
+            return _unknown(is_decision=is_decision, was_sent=True)
         return self._judge_token(scope, headers, principal)
 
     def _judge_host(self, scope: Scope, headers: Headers) -> Refused | None:
@@ -292,6 +299,17 @@ class Security:
         if not session:
             return None
         return await to_thread.run_sync(self._principals.of_cookie, session)
+
+    async def _is_wrong(self, headers: Headers, path: str) -> bool:
+        """Whether a request presents a token that is none, on a route where it makes a difference.
+
+        Also where no credential is needed: an answer that differs with a right token, and costs a
+        wrong one nothing, would let anybody try tokens there.
+        """
+        presented = _bearer(headers)
+        if presented is None or _PUBLIC_PATHS.fullmatch(path):
+            return False
+        return await to_thread.run_sync(self._principals.is_wrong, presented)
 
     def _is_allowed_exporter(self, scope: Scope, headers: Headers) -> bool:
         """Whether a page of an origin from --cors-origin sends telemetry, and nothing else."""

@@ -34,10 +34,10 @@ from hansard_collector.rebuild import RebuildContinuation
 from hansard_collector.receivers.grpc import (
     NO_TOKEN,
     NOT_FOR_SENDING,
+    WRONG_TOKEN,
     Authorise,
     GrpcReceiver,
     GrpcSettings,
-    allow_all,
 )
 from hansard_collector.receivers.status import STORE_WAIT_S, Refusal
 from hansard_collector.redact import RetentionPolicy
@@ -220,7 +220,9 @@ class Server:
         host = _WILDCARDS.get(config.host, config.host)
         grpc = _address(host, self._grpc.port) if self._grpc else None
         address = _address(host, self._sockets[0].getsockname()[1])
-        return Doors(f"{scheme}://{address}", grpc, config.socket, config.data)
+        return Doors(
+            f"{scheme}://{address}", grpc, config.socket, config.data, settings=config.reported()
+        )
 
     def _web_settings(self) -> WebSettings:
         config = self._config
@@ -324,14 +326,17 @@ def _end_links(site: Site) -> None:
 def authorise_with(principals: Principals) -> Authorise:
     """Let gRPC calls in that carry a token which may send telemetry; all, without tokens.
 
-    Only tokens of the configuration close the port; then named ones open it too.
+    Only tokens of the configuration close the port; then named ones open it too. A wrong token is
+    refused on an open port as well, as over HTTP.
     """
-    if not principals.configured():
-        return allow_all
+    is_open = not principals.configured()
 
     def authorise(authorization: str) -> Refusal | None:
         kind, _, presented = authorization.partition(" ")
-        found = principals.authenticate(presented.strip()) if kind.lower() == "bearer" else None
+        has_token = kind.lower() == "bearer"
+        if is_open:
+            return WRONG_TOKEN if has_token and principals.is_wrong(presented.strip()) else None
+        found = principals.authenticate(presented.strip()) if has_token else None
         if found is None:
             return NO_TOKEN
         return None if found.allows(Scope.INGEST) else NOT_FOR_SENDING

@@ -83,6 +83,7 @@ _NO_ROOM = Refusal(
 
 _UNKNOWN = Reason.UNAUTHENTICATED
 NO_TOKEN = Refusal(_UNKNOWN, "send the token as metadata: authorization: Bearer <token>")
+WRONG_TOKEN = Refusal(_UNKNOWN, "the token is wrong; a token that is valid, or none, is needed")
 NOT_FOR_SENDING = Refusal(Reason.FORBIDDEN, "this token may not send telemetry")
 
 # Takes the value of the metadata `authorization`, "" if there is none; None lets the call in.

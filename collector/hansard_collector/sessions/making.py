@@ -113,8 +113,10 @@ class StepMaker:
             return
         for number in stale:
             self._batch.spans.remove_made(number, run)
-        if run.span_count == 0 and run.synthetic:
+        if run.span_count == 0:
             self._batch.runs.drop(run)
+        elif len(stale) == len(made):
+            run.synthetic = 0
 
     def _run(self, trace_id: bytes) -> RunState | None:
         return self._batch.runs.find(trace_id)

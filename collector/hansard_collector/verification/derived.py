@@ -16,12 +16,13 @@ from typing import Final
 
 from hansard_collector.derive import DERIVED_VERSION
 from hansard_collector.rebuild import rebuild
+from hansard_collector.verification.items import check_items
 from hansard_store import rebuilding
 from hansard_store.backup import copy_database
 from hansard_store.database import DataFolder, open_reader
 from hansard_store.disk import need_space
 from hansard_store.slices import Pace
-from hansard_store.verification.derived import compare_derived, find_orphans
+from hansard_store.verification.derived import compare_derived, find_orphans, forget_derived
 from hansard_store.verify import Finding
 
 _PREFIX: Final = ".verify-"
@@ -41,14 +42,19 @@ def verify_derived(
     with _copies(folder, progress) as (before, again):
         due = _why_due(before)
         if due is not None:
-            return [Finding("derived", "run", "", due)]
+            return [Finding("derived", "span", "", due)]
+        forget_derived(again)
         rebuild(
             again,
             pace=Pace(hold_s=1.0, pause_s=0.0),
             progress=lambda done, total: progress("derived again", done, total),
         )
         with closing(open_reader(before)) as old, closing(open_reader(again)) as new:
-            found = [*find_orphans(old), *compare_derived(old, new, progress=progress)]
+            found = [
+                *find_orphans(old),
+                *check_items(old),
+                *compare_derived(old, new, progress=progress),
+            ]
             return [Finding("derived", *one) for one in found]
 
 

@@ -94,6 +94,19 @@ class Principals:
         self._note_use(token)
         return Principal(token.name, token.scopes, "token")
 
+    def is_wrong(self, secret: str) -> bool:
+        """Say whether a secret is a failed attempt: it is of nobody, though others' are known.
+
+        Where no token is known, in the configuration or by name, none can be right: a program that
+        sends one to such a server is not refused for it.
+        """
+        if self.authenticate(secret) is not None:
+            return False
+        if self._configured:
+            return True
+        with self._reading() as connection:
+            return tokens.has_secret(connection)
+
     def of_cookie(self, cookie: str) -> Principal | None:
         """Return whose session this is; None where it ended, or never was one."""
         hash = sessions.session_hash(self._key, cookie)

@@ -27,6 +27,7 @@ _BY_NAME = f"""
 SELECT {_COLUMNS} FROM principal_token INDEXED BY principal_token_name
 WHERE lower(name) = lower(?) AND revoked_ns IS NULL
 """
+_HAS_SECRET = "SELECT 1 FROM principal_token WHERE hash IS NOT NULL AND revoked_ns IS NULL LIMIT 1"
 _LIST = f"SELECT {_COLUMNS} FROM principal_token ORDER BY id"
 _REVOKE = """
 UPDATE principal_token SET revoked_ns = :now, revoked_by = :by
@@ -91,6 +92,11 @@ def find_by_hash(connection: apsw.Connection, hash: bytes) -> NamedToken | None:
 def find_by_name(connection: apsw.Connection, name: str) -> NamedToken | None:
     """Return the token in force of a name, in letters of either case."""
     return _token(connection.execute(_BY_NAME, (name,)).fetchone())
+
+
+def has_secret(connection: apsw.Connection) -> bool:
+    """Return whether any token in force has a secret, which a request can present."""
+    return connection.execute(_HAS_SECRET).get is not None
 
 
 def list_tokens(connection: apsw.Connection) -> list[NamedToken]:

@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 import apsw
 from apsw.ext import query_info
+
+from hansard_store.database import DataFolder, open_for_maintenance, without_foreign_keys
 
 _MOST_OF_TABLE: Final = 50
 _AT_ONCE: Final = 10_000  # differing rows of a table that are told apart
 _SHOWN: Final = 60  # characters of a value
 
-Found = Iterator[tuple[str, str, str]]  # table, row, message
 Progress = Callable[[str, int, int], None]
+
+
+class Difference(NamedTuple):
+    """A row that is not what was derived again."""
+
+    table: str
+    row: str
+    message: str
+    is_certain: bool = True  # False: a report that was replaced since may have left it, too
+
+
+Found = Iterator[Difference]
+# Rows that stay after a report of words that its successor does not repeat.
+_ADDED_OR_LEFT: Final = (
+    "was added, or left by a report that was replaced: its spans do not give it; "
+    "`hansard rebuild` removes it"
+)
+_LEFT_OVER: Final = ("text", "text_use")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +46,25 @@ class _Derived:
     keys: int  # the columns that name a row come first
     columns: str
     tables: str = ""  # FROM, where it is not the table alone
+    is_too: Mapping[str, Any] = field(default_factory=dict)  # a stored value that differs by right
 
 
+# Of a run that is being deleted, some spans are gone: what is left is not derived again.
+_BEING_DELETED: Final = "SELECT run.id FROM run JOIN tombstone USING (trace_id)"
+# Texts and prefixes that nothing leads to any more wait for gc.
+_REACHED: Final = f"""
+WITH RECURSIVE leading (input, output) AS (
+  SELECT input_prefix, output_prefix FROM call WHERE run NOT IN ({_BEING_DELETED})
+), reached (id) AS (
+  SELECT input FROM leading UNION SELECT output FROM leading
+  UNION SELECT parent FROM message_prefix JOIN reached USING (id)
+)
+SELECT id FROM reached
+"""
+_USED: Final = f"""
+SELECT text FROM text_use WHERE run NOT IN ({_BEING_DELETED})
+UNION SELECT text FROM message_prefix WHERE id IN ({_REACHED})
+"""
 _CALL = """
 span, run, candidate, counted, operation, provider, request_model, response_model, response_id,
 finish_reason, of_input.hash AS input, of_output.hash AS output, input_is_delta, tokens_input,
@@ -38,7 +76,8 @@ _DERIVED: Final = {
         1,
         "id, parent_span_id, name, label, kind, start_ns, end_ns, sort_ns, status, role, dialect, "
         "flags, agent_name, tool_name, tool_call_id, model, tokens_input, tokens_output, "
-        "tokens_cache_read, tokens_cache_write, tokens_reasoning, cost_usd_nano, summary, notes",
+        "tokens_cache_read, tokens_cache_write, tokens_reasoning, cost_usd_nano, summary, notes, "
+        "derived_version",
     ),
     "run": _Derived(
         1,
@@ -48,26 +87,42 @@ _DERIVED: Final = {
         "tokens_cache_write, tokens_reasoning, cost_usd_nano, conversation_id, user_id, "
         "first_input, last_output, agent_span, domain_span, conversation_span, user_span, "
         "first_input_span, last_output_span, has_receipts, notes, work_count, "
-        "prompt_id, last_prompt_id, group_id, user_goal, user_goal_span",
+        "prompt_id, last_prompt_id, prompt_span, last_prompt_span, group_id, user_goal, "
+        "user_goal_span, call_scope",
+        is_too={"call_scope": 0},  # several: a report of another scope was replaced since
     ),
     "run_facet": _Derived(3, "kind, value, run"),
     "call": _Derived(
         1,
         _CALL,
         "call LEFT JOIN message_prefix AS of_input ON of_input.id = input_prefix "
-        "LEFT JOIN message_prefix AS of_output ON of_output.id = output_prefix",
+        "LEFT JOIN message_prefix AS of_output ON of_output.id = output_prefix "
+        f"WHERE run NOT IN ({_BEING_DELETED})",
     ),
     "usage_sum": _Derived(1, "*"),
     "usage_below": _Derived(2, "*"),
-    "text": _Derived(1, "hash, field, role, match_hash"),
-    "text_use": _Derived(2, "hash, run", "text_use JOIN text ON text.id = text"),
-    "message_prefix": _Derived(1, "hash, depth"),
+    "text": _Derived(1, "hash, field, role, match_hash", f"text WHERE id IN ({_USED})"),
+    "text_use": _Derived(
+        2,
+        "hash, run",
+        f"text_use JOIN text ON text.id = text WHERE run NOT IN ({_BEING_DELETED})",
+    ),
+    "message_prefix": _Derived(
+        1, "hash, depth", f"message_prefix WHERE id IN ({_REACHED})"
+    ),
     "tool_event": _Derived(5, "run, call_id, name, requested, ran"),
     "compilation": _Derived(1, "*"),
     "receipt": _Derived(2, "*"),
     "span_link": _Derived(2, "*"),
     "session_log": _Derived(1, "*"),
 }
+# What a rebuild adds only where it is missing. The other rows it takes back run by run.
+_FORGET: Final = """
+INSERT INTO text_fts (text_fts) VALUES ('delete-all');
+DELETE FROM text;
+DELETE FROM message_prefix;
+DELETE FROM content_use WHERE run < 0 AND run % 2 = 0;
+"""
 
 
 # What a column of a derived row refers to, wherever a table has one of that name.
@@ -86,6 +141,15 @@ WHERE NOT EXISTS (SELECT 1 FROM run WHERE run.trace_id = usage_below.trace_id) L
 """
 
 
+def forget_derived(folder: DataFolder) -> None:
+    """Remove, of a copy, what a rebuild would find and leave as it is.
+
+    Otherwise such rows would be compared with themselves.
+    """
+    with closing(open_for_maintenance(folder)) as connection, without_foreign_keys(connection):
+        connection.execute(_FORGET)
+
+
 def find_orphans(connection: apsw.Connection) -> Found:
     """Yield the derived rows of runs, spans, texts and logs that are not there.
 
@@ -100,9 +164,12 @@ def find_orphans(connection: apsw.Connection) -> Found:
                     f"EXISTS (SELECT 1 FROM {parent} WHERE {parent}.id = {table}.{column}) LIMIT ?"
                 )
                 for (number,) in connection.execute(sql, (_MOST_OF_TABLE,)):
-                    yield table, f"{column} {number}", f"is of a {parent} that is not there"
+                    yield Difference(
+                        table, f"{column} {number}", f"is of a {parent} that is not there"
+                    )
     for trace_id, span_id in connection.execute(_MARKS_OF_NO_RUN, (_MOST_OF_TABLE,)):
-        yield "usage_below", f"{trace_id.hex()}.{span_id.hex()}", "is of a run that is not there"
+        row = f"{trace_id.hex()}.{span_id.hex()}"
+        yield Difference("usage_below", row, "is of a run that is not there")
 
 
 def compare_derived(
@@ -120,6 +187,7 @@ def compare_derived(
 def _differences(name: str, old: apsw.Connection, new: apsw.Connection) -> Found:
     """Yield what differs of a table; rows come sorted, and are merged."""
     keys = _DERIVED[name].keys
+    is_too = _DERIVED[name].is_too
     missing: dict[Any, Any] = {}
     extra: dict[Any, Any] = {}
     columns, olds, news = *_rows(name, old), _rows(name, new)[1]
@@ -128,16 +196,33 @@ def _differences(name: str, old: apsw.Connection, new: apsw.Connection) -> Found
     for key in sorted({*missing, *extra}, key=repr):
         row = ",".join(_text(one) for one in key)
         if key not in extra:
-            yield name, row, "is gone: its spans give it"
+            yield Difference(name, row, "is gone: its spans give it")
+        elif key not in missing and name in _LEFT_OVER:
+            yield Difference(name, row, _ADDED_OR_LEFT, is_certain=False)
         elif key not in missing:
-            yield name, row, "was added: its spans do not give it"
+            yield Difference(name, row, "was added: its spans do not give it")
         else:
-            told = [
-                f"{column} {_text(found)}, and {_text(given)}"
-                for column, found, given in zip(columns, extra[key], missing[key], strict=True)
-                if found != given
-            ]
-            yield name, row, f"has {'; '.join(told)} as its spans give it"
+            told = differences(columns, extra[key], missing[key], is_too=is_too)
+            if told:
+                yield Difference(name, row, f"has {told} as its spans give it")
+
+
+def differences(
+    columns: Sequence[str],
+    found: Sequence[Any],
+    given: Sequence[Any],
+    *,
+    is_too: Mapping[str, Any] = MappingProxyType({}),
+) -> str:
+    """Name the columns of a row that differ from what is given; "" where none does.
+
+    `is_too`: values that a column may have beside what is given.
+    """
+    return "; ".join(
+        f"{column} {_text(one)}, and {_text(other)}"
+        for column, one, other in zip(columns, found, given, strict=True)
+        if one != other and (column not in is_too or one != is_too[column])
+    )
 
 
 def _rows(name: str, connection: apsw.Connection) -> tuple[list[str], Iterator[Any]]:

@@ -180,3 +180,31 @@ def test_the_settings_of_the_sdk_are_shown_with_where_they_come_from(
         f"{file}: 'colour' is no setting of [sdk]; it is passed over"
     ]
     assert "for-the-doctor" not in ended.output
+
+
+def test_settings_are_those_of_the_running_server(anywhere: Cli, tmp_path: Path) -> None:
+    with serving(tmp_path, "--decide", "anyone", "--heads-copy", "off", "--token", "short"):
+        ended = anywhere("doctor", "--json", HANSARD_DATA=str(tmp_path), HANSARD_TOKEN="x" * 40)
+    stopped = anywhere("doctor", "--json", HANSARD_DATA=str(tmp_path))
+
+    told = {f["what"]: (f["level"], f["text"]) for f in json.loads(ended.stdout)}
+    assert told["decide"][0] == "warn"
+    assert "anyone who reaches the server decides at http://127.0.0.1:" in told["decide"][1]
+    assert "another decide, heads_copy, short_tokens" in told["settings"][1]
+    assert told["heads"][1] == "are kept in the data folder alone"
+    assert "1 configured token shorter" in told["token"][1]
+    without = {f["what"]: f["text"] for f in json.loads(stopped.stdout)}
+    assert without["decide"] == "only principals decide: see hansard tokens list"
+    assert "settings" not in without
+
+
+def test_a_server_that_reports_no_settings_is_said_to(anywhere: Cli, tmp_path: Path) -> None:
+    with serving(tmp_path):
+        path = tmp_path / "server.json"
+        told = json.loads(path.read_text())
+        del told["settings"]
+        path.write_text(json.dumps(told))
+        ended = anywhere("doctor", "--json", HANSARD_DATA=str(tmp_path))
+
+    found = {f["what"]: f["text"] for f in json.loads(ended.stdout)}
+    assert "does not report its own" in found["settings"]

@@ -34,14 +34,13 @@ from hansard_store.transcript_queries import decode_all
 from hansard_web import format as fmt
 from hansard_web.cli.offline import prove_offline
 from hansard_web.cli.store import open_store
-from hansard_web.config import Config
+from hansard_web.config import LONG_SECRET, Config
 from hansard_web.presence import Doors, answers
 
 _PACKAGES = ("hansard", "opentelemetry-sdk", "opentelemetry-exporter-otlp", "grpcio", "protobuf")
 _OLDEST_PYTHON = (3, 11)
 # Settings of the SDK that are shown where they are the default, too.
 _ALWAYS_SHOWN = frozenset({"endpoint", "protocol", "retention", "service_name", "disabled"})
-_LONG_SECRET = 24  # characters
 _LITTLE_DISK_BYTES = 1 << 30
 _OWNER_ONLY = stat.S_IRWXG | stat.S_IRWXO
 
@@ -293,16 +292,31 @@ def check_doors(config: Config, doors: Doors | None) -> Iterator[Finding]:
         yield _check_grpc(doors.grpc)
 
 
-def check_principals(config: Config) -> Iterator[Finding]:
+def check_settings(config: Config, doors: Doors | None) -> Iterator[Finding]:
+    """Where the running server was started with other settings than those that are read here."""
+    if doors is None:
+        return
+    if not doors.settings:
+        text = "the running server is of a version that does not report its own"
+        yield Finding(Level.WARN, "settings", text)
+    other = config.differing(doors.settings)
+    if other:
+        text = f"the running server was started with another {', '.join(other)}: what follows is its"
+        yield Finding(Level.WARN, "settings", text)
+
+
+def check_principals(config: Config, doors: Doors | None) -> Iterator[Finding]:
     """Who may decide, and whether a configured token can be guessed."""
+    where = "" if doors is None or not doors.settings else f" at {doors.http}"
     if config.decide == "anyone":
-        text = 'anyone who reaches the server decides, in any name: decide = "anyone"'
+        text = f'anyone who reaches the server decides{where}, in any name: decide = "anyone"'
         yield Finding(Level.WARN, "decide", text)
     else:
-        yield Finding(Level.OK, "decide", "only principals decide: see hansard tokens list")
-    short = sum(len(one.secret) < _LONG_SECRET for one in config.token)
+        text = f"only principals decide{where}: see hansard tokens list"
+        yield Finding(Level.OK, "decide", text)
+    short = config.short_tokens if doors is None else doors.settings.get("short_tokens", 0)
     if short:
-        text = f"{fmt.plural(short, 'configured token')} shorter than {_LONG_SECRET} characters"
+        text = f"{fmt.plural(short, 'configured token')} shorter than {LONG_SECRET} characters"
         yield Finding(Level.WARN, "token", f"{text}: use `openssl rand -base64 32`")
 
 

@@ -34,6 +34,7 @@ from hansard_web.cli.checks import (
     check_principals,
     check_rebuild,
     check_sdk,
+    check_settings,
     check_store,
     check_transcripts,
     check_versions,
@@ -76,6 +77,8 @@ def _examine(
     config: Config, given: Mapping[str, str | None], *, send_test_span: bool, offline: bool
 ) -> Iterator[Finding]:
     folder, doors = DataFolder(config.data), find_server(config.data)
+    config, of = config.of_server(doors.settings if doors else {}), check_settings(config, doors)
+    yield from of
     yield from check_versions()
     yield from check_folder(folder)
     yield from check_disk(folder)
@@ -86,7 +89,7 @@ def _examine(
     yield from check_heartbeat(folder, config.heartbeat)
     yield from check_transcripts(folder)
     yield from check_doors(config, doors)
-    yield from check_principals(config)
+    yield from check_principals(config, doors)
     yield from check_sdk(given)
     yield from check_instrumentors()
     if send_test_span:

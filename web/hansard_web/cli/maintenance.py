@@ -90,10 +90,11 @@ def _verify_store(
         for note in report.notes:
             print_lines([fmt.printable(f"note: {note}")])
         for one in report.findings:
-            print_lines([fmt.printable(f"{one.check}: {one.table} {one.row}: {one.message}")])
+            note = "" if one.is_certain else "note: "
+            print_lines([fmt.printable(f"{note}{one.check}: {one.table} {one.row}: {one.message}")])
     if not report.is_sound:
         raise Failed(
-            f"{fmt.plural(len(report.findings), 'finding')}; restore a backup, "
+            f"{fmt.plural(len(report.broken), 'finding')}; restore a backup, "
             "`hansard rebuild` if only derived rows are named, or `hansard repair` if only the "
             "schema is"
         )

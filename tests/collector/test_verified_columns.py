@@ -1,0 +1,149 @@
+"""Every column of every table: another value is named by verify or --deep, or is said to be free.
+
+The columns come from the schema, so that a new one cannot be forgotten.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from hansard_collector.verification.derived import verify_derived
+from hansard_store.approval_records import Proposal
+from hansard_store.audit.schema import Shipped, migrations
+from hansard_store.audit.seal_tables import NOT_SEALED, NUMBERED
+from hansard_store.database import DataFolder
+from hansard_store.facade import Accountability
+from hansard_store.verification.columns import ALL, UNPROVABLE
+from hansard_store.verify import Finding, verify_store
+from tests.collector.ingesting import Ingesting
+from tests.collector.sessions.maker import request
+from tests.collector.sessions.test_order import SESSIONS
+from tests.collector.test_rebuild import record_everything
+from tests.store.by_hand import triggers_dropped
+
+# Their columns are tried one by one in tests/store/test_seals.py, which takes them from the schema.
+_SEALED_COLUMNS: Final = {name: set(one.columns.split(", ")) for name, one in NUMBERED.items()}
+
+
+def _tables() -> dict[str, list[str]]:
+    """Return the columns of each table that are not sealed as they are, keys first."""
+    shipped = Shipped.of(migrations()[-1][0])
+    names = shipped.connection.execute(
+        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' "
+        r"AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name"
+    ).fetchall()
+    found = {}
+    for (name,) in names:
+        if name in NOT_SEALED or name in NUMBERED:
+            columns = [row[1] for row in shipped.columns(name)]
+            found[name] = [one for one in columns if one not in _SEALED_COLUMNS.get(name, ())]
+    return found
+
+
+def _is_free(table: str, column: str) -> bool:
+    free = UNPROVABLE.get(table, {})
+    return ALL in free or column in free
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
+    """A store with a row in each of these tables, sealed."""
+    ingesting = Ingesting(tmp_path_factory.mktemp("made") / "data")
+    record_everything(ingesting)
+    for agent, records in SESSIONS.values():
+        ingesting.send(request(records, agent))
+    ingesting.close()
+    with Accountability(ingesting.folder.path) as desk:
+        asked = desk.propose(Proposal("wire", {"kroner": 100})).approval.approval_id
+        desk.approve(asked, by="ann")
+        desk.seal_all()
+        desk.propose(Proposal("later", {"kroner": 1}))  # its marks are not sealed
+    return ingesting.folder
+
+
+def _altered(made: DataFolder, to: Path, columns: Iterable[tuple[str, str]]) -> DataFolder:
+    """Return a copy in which each column has another value, in one row of its table."""
+    shutil.copytree(made.path, to)
+    folder = DataFolder(to)
+    plain = sqlite3.connect(folder.database)
+    plain.execute("PRAGMA foreign_keys = OFF")
+    with triggers_dropped(plain):
+        for table, column in columns:
+            _alter(plain, table, column)
+    plain.commit()
+    plain.close()
+    return folder
+
+
+def _alter(plain: sqlite3.Connection, table: str, column: str) -> None:
+    rows = plain.execute(f'SELECT * FROM "{table}" LIMIT 1')
+    names = [one[0] for one in rows.description]
+    row: Any = rows.fetchone()
+    assert row is not None, f"{table} has no row to be altered"
+    types = dict(plain.execute("SELECT name, type FROM pragma_table_info(?)", (table,)))
+    value = _another(dict(zip(names, row, strict=True))[column], types[column])
+    where = " AND ".join(f'"{name}" IS ?' for name in names)
+    changed = plain.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE {where}', (value, *row))
+    assert changed.rowcount == 1
+
+
+def _another(value: Any, kind: str) -> Any:
+    if kind in ("INTEGER", "REAL"):
+        return (value or 0) + 1_000_003  # not the key of another row
+    if kind == "BLOB":
+        return bytes([(value[0] + 1) % 256]) + value[1:] if value else b"\1" * 8
+    return f"{value or ''}x"
+
+
+def _named(found: Iterable[Finding]) -> set[tuple[str, str]]:
+    """Return (table, column) of each difference that names its column."""
+    return {
+        (one.table, column)
+        for one in found
+        for column in re.findall(r"(?:has|;) (\w+) ", one.message)
+    }
+
+
+def test_the_store_is_sound_before(made: DataFolder) -> None:
+    assert verify_store(made).findings == []
+    assert verify_derived(made) == []
+
+
+@pytest.mark.parametrize("table", _tables())
+def test_another_value_in_any_column_is_named(made: DataFolder, tmp_path: Path, table: str) -> None:
+    """First all columns in one copy; those that are not named with their column: one by one."""
+    columns = [one for one in _tables()[table] if not _is_free(table, one)]
+    left = []
+    for column in columns:
+        folder = _altered(made, tmp_path / column, [(table, column)])
+        if not verify_store(folder).broken:
+            left.append(column)
+
+    missed = []
+    if left:
+        together = _altered(made, tmp_path / "all", [(table, column) for column in left])
+        named = _named(verify_derived(together))
+        missed = [column for column in left if (table, column) not in named]
+    unnamed = [one for one in missed if not _is_named_alone(made, tmp_path, table, one)]
+
+    assert unnamed == []
+
+
+def _is_named_alone(made: DataFolder, tmp_path: Path, table: str, column: str) -> bool:
+    folder = _altered(made, tmp_path / f"{column} alone", [(table, column)])
+    return any(one.is_certain for one in verify_derived(folder))
+
+
+def test_what_is_free_exists_and_has_a_reason() -> None:
+    tables = _tables()
+
+    for table, free in UNPROVABLE.items():
+        assert all(free.values())
+        assert {name.split()[0] for name in free} <= {*tables[table], ALL}
