@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from hansard_compiler.canonical import canonical_json
@@ -197,6 +198,68 @@ def message_from_json(value: Mapping[str, Any]) -> Message:
         parts=tuple(_part_from_json(part) for part in value["parts"]),
         name=value.get("name"),
     )
+
+
+_PART_FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "text": ("text",),
+        "tool_call": ("id", "name", "arguments"),
+        "tool_result": ("id", "content"),
+        "reasoning": ("text",),
+        "media": ("media_type",),
+        "other": ("value",),
+    }
+)
+_TEXTS = frozenset({"text", "name", "media_type"})  # fields of parts that are texts
+
+
+def message_problem(value: object) -> str | None:
+    """Return what keeps a value from being a message, with its place: `.parts[0].text is missing`.
+
+    None for a message that `message_from_json` reads.
+    """
+    if not isinstance(value, Mapping):
+        return f" is {_kind_of(value)}; expected an object with role and parts"
+    for name, kind in (("role", str), ("parts", list)):
+        if name not in value:
+            return f".{name} is missing"
+        if not isinstance(value[name], kind):
+            wanted = "a text" if kind is str else "a list"
+            return f".{name} is {_kind_of(value[name])}; expected {wanted}"
+    for at, part in enumerate(value["parts"]):
+        problem = _part_problem(part)
+        if problem is not None:
+            return f".parts[{at}]{problem}"
+    return None
+
+
+def _part_problem(part: object) -> str | None:
+    if not isinstance(part, Mapping):
+        return f" is {_kind_of(part)}; expected an object with a type"
+    if "type" not in part:
+        return ".type is missing"
+    needed = _PART_FIELDS.get(part["type"]) if isinstance(part["type"], str) else None
+    if needed is None and "value" in part:
+        return None  # read as another kind of part
+    if needed is None:
+        return f".type is {part['type']!r:.60}; expected one of {', '.join(_PART_FIELDS)}"
+    for name in needed:
+        if name not in part:
+            return f".{name} is missing: a part of the type {part['type']!r} needs it"
+        if name in _TEXTS and not isinstance(part[name], str):
+            return f".{name} is {_kind_of(part[name])}; expected a text"
+    return None
+
+
+def _kind_of(value: object) -> str:
+    """Return what JSON calls a value."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else "a boolean"
+    if isinstance(value, int | float):
+        return "a number"
+    if isinstance(value, str):
+        return "a text"
+    return "an object" if isinstance(value, Mapping) else "a list"
 
 
 def _part_from_json(value: Mapping[str, Any]) -> Part:

@@ -15,7 +15,7 @@ from typing import Any
 
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.compile_errors import InvalidInput, InvalidItem, Problem
-from hansard_compiler.models import CompilationRequest, Json, item_hash, parse
+from hansard_compiler.models import CompilationRequest, ContextItem, Json, item_hash, parse
 
 _KIND_OF_ROLE = {
     "user": "user_msg",
@@ -45,12 +45,41 @@ def request_from(data: Mapping[str, Any]) -> CompilationRequest:
         problem = Problem("context_items", f"found {type(given).__name__}, expected a list")
         raise InvalidInput("CompilationRequest", [problem])
     seen: Counter[str] = Counter()
-    items = [context_item_data(one, now=data.get("now"), seen=seen) for one in given]
+    items = [
+        context_item_data(one, now=data.get("now"), seen=seen, where=f"context_items[{at}]")
+        for at, one in enumerate(given)
+    ]
     return parse(CompilationRequest, {**data, "context_items": items})
 
 
-def context_item_data(given: object, *, now: object, seen: Counter[str]) -> object:
-    """Return the fields of a context item for one input; `seen` counts the ids made so far."""
+def check_context_items(given: Sequence[object], *, now: object, where: str) -> None:
+    """Raise InvalidItem for the first input that no compile could use, named by its place.
+
+    For inputs that are kept for a compile that comes later: it would name them when whoever gave
+    them is gone. `where` is the field that they come in.
+    """
+    seen: Counter[str] = Counter()
+    for at, one in enumerate(given):
+        place = f"{where}[{at}]"
+        data = context_item_data(one, now=now, seen=seen, where=place)
+        if isinstance(data, Mapping) and "created_at" not in data:
+            data = {**data, "created_at": now}
+        try:
+            parse(ContextItem, data)
+        except InvalidItem:
+            raise
+        except InvalidInput as wrong:
+            first = wrong.problems[0]
+            raise InvalidItem(place, field=first.where, what=first.what) from None
+
+
+def context_item_data(
+    given: object, *, now: object, seen: Counter[str], where: str = "?"
+) -> object:
+    """Return the fields of a context item for one input; `seen` counts the ids made so far.
+
+    `where` names an input without an id in errors.
+    """
     if isinstance(given, str):
         return _made("other", given, "text", now=now, seen=seen)
     if hasattr(given, "__fspath__"):
@@ -61,19 +90,19 @@ def context_item_data(given: object, *, now: object, seen: Counter[str]) -> obje
     fields = dict(given)
     if "kind" in fields or ("id" in fields and "role" not in fields and "type" not in fields):
         if not fields.get("kind"):
-            raise InvalidItem(str(fields.get("id", "?"))[:512], field="kind", what="is missing")
+            raise InvalidItem(str(fields.get("id", where))[:512], field="kind", what="is missing")
         return fields
-    return _by_shape(fields, now=now, seen=seen)
+    return _by_shape(fields, now=now, seen=seen, where=where)
 
 
-def _by_shape(fields: Json, *, now: object, seen: Counter[str]) -> Json:
+def _by_shape(fields: Json, *, now: object, seen: Counter[str], where: str) -> Json:
     if "role" in fields or fields.get("type") in _ITEM_TYPES:
         message = normal_message(fields)
         kind = _KIND_OF_ROLE.get(message["role"])
         if kind is None:
             known = ", ".join(_KIND_OF_ROLE)
             what = f"is {message['role']!r:.60}; expected one of {known}"
-            raise InvalidItem(str(fields.get("id", "?"))[:512], field="role", what=what)
+            raise InvalidItem(str(fields.get("id", where))[:512], field="role", what=what)
         return _made(kind, message, "message", now=now, seen=seen)
     if "path" in fields:
         path = str(fields["path"])

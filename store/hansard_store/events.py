@@ -228,7 +228,7 @@ class SqliteEventLog:
 
 
 def _content_of(body: str) -> Any:
-    """Return a draft or note; one that is no JSON, altered by hand, as its text: no hash fits it."""
+    """Return a draft or note; one that is no JSON, altered by hand, as text: no hash fits it."""
     try:
         return json_of(body)
     except ValueError:

@@ -65,7 +65,8 @@ def unpack(packed: bytes) -> bytes:
     except AttributeError:
         decompressor = _local.decompressor = zstandard.ZstdDecompressor()
     try:
-        data: bytes = decompressor.decompress(body)
+        # One frame and nothing behind it: what nobody reads could hold anything.
+        data: bytes = decompressor.decompress(body, allow_extra_data=False)
     except zstandard.ZstdError as error:
         raise StoreCorruptError(f"a stored value cannot be decompressed: {error}") from error
     return data

@@ -124,7 +124,7 @@ class RunState:
         """Count what was repaired, missing or refused in a span (1), or take it back (-1)."""
         known: Counter[str] | None = None
         for what in notes:
-            known = known or Counter(json.loads(self.notes))
+            known = known or Counter(_notes_of(self.notes))
             known[what] += sign
         if known is not None:
             kept = {what: count for what, count in known.items() if count > 0}
@@ -173,6 +173,16 @@ class RunState:
             if getattr(self, by) == span:
                 setattr(self, fact, None)
                 setattr(self, by, None)
+
+
+def _notes_of(text: str) -> dict[str, int]:
+    """Return the notes of a run; none where the column was altered by hand."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    told = found.items() if isinstance(found, dict) else ()
+    return {str(what): count for what, count in told if isinstance(count, int)}
 
 
 _TOLD_BY: Mapping[Fact, str] = {
@@ -316,10 +326,15 @@ class RunWriter:
             span: self._execute(_TIMES, (span,)).get for span in times if span is not None
         }
         if run.root_span is not None:
-            run.root_sort_ns, _, run.root_flags = found[run.root_span]
+            # A row that was altered by hand may name spans that are not there; rebuild repairs it.
+            root = found[run.root_span] or (0, 0, 0)
+            run.root_sort_ns, _, run.root_flags = root
         for fact, by in _TOLD_BY.items():
             teller = getattr(run, by)
-            if teller is not None:
+            if teller is not None and found[teller] is None:
+                setattr(run, fact, None)
+                setattr(run, by, None)
+            elif teller is not None:
                 start_ns, end_ns, _ = found[teller]
                 latest = {"last_output": -end_ns, "last_prompt_id": -start_ns}
                 run.told_ns[fact] = latest.get(fact, start_ns)

@@ -8,21 +8,27 @@ from __future__ import annotations
 import re
 import shutil
 import sqlite3
+import threading
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from hansard_collector.rebuild import rebuild
 from hansard_collector.verification.derived import verify_derived
 from hansard_store.approval_records import Proposal
 from hansard_store.audit.schema import Shipped, migrations
 from hansard_store.audit.seal_tables import NOT_SEALED, NUMBERED
-from hansard_store.database import DataFolder
+from hansard_store.database import DataFolder, open_for_maintenance
+from hansard_store.errors import StoppedError
 from hansard_store.facade import Accountability
+from hansard_store.gc import collect_garbage
+from hansard_store.slices import Pace
 from hansard_store.verification.columns import ALL, UNPROVABLE
 from hansard_store.verify import Finding, verify_store
-from tests.collector.ingesting import Ingesting
+from tests.collector.ingesting import Ingesting, span, traces
 from tests.collector.sessions.maker import request
 from tests.collector.sessions.test_order import SESSIONS
 from tests.collector.test_rebuild import record_everything
@@ -74,6 +80,7 @@ def _altered(made: DataFolder, to: Path, columns: Iterable[tuple[str, str]]) -> 
     folder = DataFolder(to)
     plain = sqlite3.connect(folder.database)
     plain.execute("PRAGMA foreign_keys = OFF")
+    plain.execute("PRAGMA ignore_check_constraints = ON")
     with triggers_dropped(plain):
         for table, column in columns:
             _alter(plain, table, column)
@@ -141,9 +148,79 @@ def _is_named_alone(made: DataFolder, tmp_path: Path, table: str, column: str) -
     return any(one.is_certain for one in verify_derived(folder))
 
 
+def test_the_page_lists_what_is_free() -> None:
+    page = (Path(__file__).parents[2] / "docs/accountability.md").read_text(encoding="utf-8")
+    section = page.partition("### Columns that no check proves")[2]
+
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", section, re.MULTILINE)
+
+    assert rows == [
+        (table, "every column" if name == ALL else name, why)
+        for table, free in UNPROVABLE.items()
+        for name, why in free.items()
+    ]
+
+
 def test_what_is_free_exists_and_has_a_reason() -> None:
     tables = _tables()
 
     for table, free in UNPROVABLE.items():
         assert all(free.values())
         assert {name.split()[0] for name in free} <= {*tables[table], ALL}
+
+
+def test_words_that_a_replaced_report_left_are_a_note_and_no_finding(tmp_path: Path) -> None:
+    tool = {"openinference.span.kind": "TOOL", "tool.name": "find"}
+    ingesting = Ingesting(tmp_path / "data")
+    begun = span(2, 1, duration_s=None, attributes=tool | {"input.value": "some words"})
+    ingesting.send(traces([begun]))
+    ingesting.send(traces([span(2, 1, attributes=tool | {"input.value": "other words"})]))
+    for agent, records in SESSIONS.values():
+        for record in records:
+            ingesting.send(request([record], agent))
+    ingesting.close()
+
+    found = verify_derived(ingesting.folder)
+
+    assert {one.table for one in found} == {"text", "text_use"}
+    assert not any(one.is_certain for one in found)
+    rebuild(ingesting.folder)
+    with closing(open_for_maintenance(ingesting.folder)) as connection:
+        collect_garbage(ingesting.folder, connection)
+    assert verify_derived(ingesting.folder) == []
+
+
+def test_records_of_sessions_that_came_in_any_order_are_sound(tmp_path: Path) -> None:
+    ingesting = Ingesting(tmp_path / "data")
+    for agent, records in SESSIONS.values():
+        for record in reversed(records):
+            ingesting.send(request([record], agent))
+    ingesting.close()
+
+    assert [one for one in verify_derived(ingesting.folder) if one.is_certain] == []
+
+
+def test_beside_an_unfinished_rebuild_verify_says_so_and_names_no_step(made: DataFolder) -> None:
+    class Stopping(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            return True
+
+    folder = DataFolder(shutil.copytree(made.path, made.path.with_name("cut off")))
+    with pytest.raises(StoppedError):
+        rebuild(folder, pace=Pace(hold_s=0, pause_s=0, stop=Stopping()))
+
+    report = verify_store(folder)
+
+    assert report.findings == []
+    assert any("a rebuild is unfinished" in note for note in report.notes)
+
+
+def test_a_run_that_names_a_step_that_is_not_there_is_named_and_rebuilt(
+    made: DataFolder, tmp_path: Path
+) -> None:
+    columns = [("run", name) for name in ("root_span", "agent_span", "notes")]
+    folder = _altered(made, tmp_path / "data", columns)
+
+    assert set(columns) <= _named(verify_derived(folder))
+    rebuild(folder)
+    assert verify_derived(folder) == []

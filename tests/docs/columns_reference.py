@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import apsw
 
+from hansard_store.verification.columns import ALL, UNPROVABLE
 from tests.docs.api_shapes import cell
 
 NOTE: Final = """\
@@ -21,7 +22,8 @@ are primary, says [the data model](data-model.md).
 A name that ends in `_ns` is a time in nanoseconds since 1970, `_usd_nano` money in billionths of a
 US dollar, `_id` an id as others gave it, `digest` a sha256. `id` counts the rows of its own table.
 A column that leads to another table holds that table's `id`; `NULL` means unknown, never zero.
-Words after a column are those of the migration that made it.
+Words after a column are those of the migration that made it. Where they say *not proven*, `hansard
+verify` cannot tell another value from Hansard's ([accountability](accountability.md)).
 """
 _TABLE_ROW: Final = re.compile(r"^\| `(\w+)` \| (primary|derived) \| (.+) \|$", re.MULTILINE)
 # Each, because a name cannot be a parameter of a pragma; names come from the schema itself.
@@ -55,10 +57,16 @@ def _rows(connection: apsw.Connection, table: str, *, said: dict[str, str]) -> I
             "key" if key else "",
             f"leads to `{leads_to[name]}`" if name in leads_to else "",
             said.get(name, ""),
+            *(f"*not proven*: {why}" for why in _unproven(table, name)),
         ]
         null = "" if is_needed or key or not kind else ", may be NULL"
         typed = f"{kind.lower()}{null}" if kind else ""
         yield f"| `{name}` | {typed} | {cell('; '.join(word for word in words if word))} |"
+
+
+def _unproven(table: str, column: str) -> list[str]:
+    free = UNPROVABLE.get(table, {})
+    return [why for name, why in free.items() if name == ALL or name.split()[0] == column]
 
 
 def _said(sql: str) -> dict[str, str]:

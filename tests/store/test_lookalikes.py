@@ -1,4 +1,4 @@
-"""Look-alikes of plain letters, digits and signs: what is flagged, and what honest words are not."""
+"""Look-alikes of plain letters, digits and signs, and honest words that are none."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ def test_a_run_that_is_long_over_has_no_news_for_its_page(served: Served, runs: 
     with stream(served, query, of=path) as messages:
         assert next(messages)["event"] == "run-marks"
         runs.run("old", trace=old)
-        assert next(messages)["event"] == "run-news"
+        assert next(messages)["event"] == "run-change"  # it has ended: nothing says "new steps"
 
 
 def test_a_stream_continues_where_it_broke_off(served: Served, runs: RunMaker) -> None:

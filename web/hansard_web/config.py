@@ -63,6 +63,7 @@ class Setting:
     def flag(self) -> str:
         return f"--{self.name.replace('_', '-')}"
 
+
 LONG_SECRET: Final = 24  # characters
 # What `hansard doctor` asks of the running server: it may have been started with other settings.
 _REPORTED: Final = ("decide", "heads_copy", "heartbeat", "keep", "max_disk", "short_tokens")

@@ -11,7 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from hansard_compiler.calls import Call, Json, Message, OtherPart, Part, message_from_json
+from hansard_compiler.calls import (
+    Call,
+    Json,
+    Message,
+    OtherPart,
+    Part,
+    message_from_json,
+    message_problem,
+)
 from hansard_compiler.providers.exchange import Answer, Exchange
 from hansard_compiler.providers.failures import NotRenderable
 
@@ -68,6 +76,24 @@ class RenderInput:
         return self.tool_choice not in (None, "auto", "none")
 
 
+def _problem(payload: Mapping[str, Any]) -> str:
+    """Return what keeps a payload from being read, in words."""
+    messages = payload.get("messages", ())
+    if isinstance(messages, Sequence):
+        for at, message in enumerate(messages):
+            problem = message_problem(message)
+            if problem is not None:
+                return f"messages[{at}]{problem}"
+    for name, field_name in (("system", "text"), ("sections", "name")):
+        entries = payload.get(name, ())
+        if not isinstance(entries, Sequence):
+            return f"{name} is no list"
+        for at, entry in enumerate(entries):
+            if not isinstance(entry, Mapping) or field_name not in entry:
+                return f"{name}[{at}] has no {field_name}"
+    return "messages is no list"
+
+
 def from_payload(payload: Mapping[str, Any], *, model: str, **more: Any) -> RenderInput:
     """Return the input for a compile's provider-neutral payload.
 
@@ -78,8 +104,8 @@ def from_payload(payload: Mapping[str, Any], *, model: str, **more: Any) -> Rend
         messages = tuple(message_from_json(message) for message in payload.get("messages", ()))
         system = tuple(entry["text"] for entry in payload.get("system", ()))
         sections = {section["name"]: section for section in payload.get("sections", ())}
-    except (KeyError, TypeError, AttributeError) as error:
-        raise NotRenderable(f"the payload is not in the normal form: {error!r}") from None
+    except (KeyError, TypeError, AttributeError):
+        raise NotRenderable(f"the payload is not in the normal form: {_problem(payload)}") from None
     stable, volatile = sections.get(_STABLE), sections.get(_VOLATILE)
     counts = {key: stable[key] for key in ("system", "tools", "messages")} if stable else {}
     return RenderInput(

@@ -19,12 +19,13 @@ UNPROVABLE: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         "run": {
             "change_seq": "counts changes, for readers that follow them",
             "version": "counts changes, for readers that follow them",
+            "pinned": "that a person keeps the run from gc; the row changes with every span, so "
+            "that it has no seal",
             "news_ns": "when something of the run last arrived; a rebuild cannot know it",
             "alive_until_ns": "until when the program of an open run is assumed to be alive",
         },
         "text": {
-            "first_span": "the step that said it first; derived in another order, it is another "
-            "step that said it",
+            "first_span": "the step that said it first; derived in another order, it is another",
         },
         "tool_event": {"id": _NUMBER},
         "seal_due": {
@@ -38,9 +39,7 @@ UNPROVABLE: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "span_id of a session's record": "on which step a record without ids was placed",
         },
         "content_use": {ALL: "a missing row is named; an added one only keeps a content from gc"},
-        "content_list_use": {
-            ALL: "a missing row is named; an added one only keeps a list from gc"
-        },
+        "content_list_use": {ALL: "a missing row is named; an added one only keeps a list from gc"},
         "setting": {ALL: "progress of Hansard's own work"},
         "pulse": {ALL: "until when a process is assumed to be alive"},
     }

@@ -107,9 +107,7 @@ _DERIVED: Final = {
         "hash, run",
         f"text_use JOIN text ON text.id = text WHERE run NOT IN ({_BEING_DELETED})",
     ),
-    "message_prefix": _Derived(
-        1, "hash, depth", f"message_prefix WHERE id IN ({_REACHED})"
-    ),
+    "message_prefix": _Derived(1, "hash, depth", f"message_prefix WHERE id IN ({_REACHED})"),
     "tool_event": _Derived(5, "run, call_id, name, requested, ran"),
     "compilation": _Derived(1, "*"),
     "receipt": _Derived(2, "*"),

@@ -8,7 +8,15 @@ from typing import Any, Final
 
 import apsw
 
-_LOG_COLUMNS: Final = ("trace_id", "span_id", "severity", "event_name", "session", "body_text", "notes")
+_LOG_COLUMNS: Final = (
+    "trace_id",
+    "span_id",
+    "severity",
+    "event_name",
+    "session",
+    "body_text",
+    "notes",
+)
 _LOGS: Final = f"""
 SELECT log_record.id, record, resource, scope, session_log.log IS NOT NULL, session_log.trace_id,
   {", ".join(f"log_record.{one}" for one in _LOG_COLUMNS)}

@@ -183,7 +183,7 @@ def test_the_settings_of_the_sdk_are_shown_with_where_they_come_from(
 
 
 def test_settings_are_those_of_the_running_server(anywhere: Cli, tmp_path: Path) -> None:
-    with serving(tmp_path, "--decide", "anyone", "--heads-copy", "off", "--token", "short"):
+    with serving(tmp_path, "--decide", "anyone", "--heads-copy", "off", "--token", "short-one"):
         ended = anywhere("doctor", "--json", HANSARD_DATA=str(tmp_path), HANSARD_TOKEN="x" * 40)
     stopped = anywhere("doctor", "--json", HANSARD_DATA=str(tmp_path))
 

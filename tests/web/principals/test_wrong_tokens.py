@@ -39,7 +39,7 @@ def add_token(tmp_path: Path, name: str = "ana") -> str:
 
 
 def get(server: Serving, path: str, token: str = "") -> httpx2.Response:
-    return httpx2.get(f"{server.http}{path}", headers=bearer(token) if token else {})
+    return httpx2.get(f"{server.http}{path}", headers=bearer(token) if token else {}, timeout=60)
 
 
 @pytest.mark.parametrize("path", ROUTES)

@@ -33,6 +33,57 @@ def test_bad_requests_get_the_api_s_error(
 
 
 @pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"role": "wizard", "content": "hi"}, "role: is 'wizard'; expected one of user,"),
+        ({"id": "b"}, "kind: is missing"),
+        ({"kind": "user_msg", "id": "b"}, "content: "),
+        (7, ""),
+    ],
+)
+def test_an_input_that_no_compile_can_use_is_refused_at_once(
+    agent: Agent, given: object, problem: str
+) -> None:
+    run_id = agent.start()
+
+    answer = agent.post(f"/v1/runs/{run_id}/steps", {"name": "a", "inputs": ["fine", given]})
+
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (400, "invalid_item")
+    assert problem in error["message"]
+    assert "inputs[1]" in error["message"] or "item 'b'" in error["message"]
+    assert len(agent.get(f"/v1/runs/{run_id}/steps")["items"]) == 1  # the run's own
+
+
+@pytest.mark.parametrize(
+    ("messages", "problem"),
+    [
+        ([{"role": "user", "parts": [{"type": "text"}]}], "[0].parts[0].text is missing"),
+        ([{"role": "user", "parts": [{"type": "text", "text": 5}]}], ".text is a number"),
+        ([{"role": "user", "parts": [{"type": "tool_call"}]}], "[0].parts[0].id is missing"),
+        ([{"role": "user", "parts": [{}]}], "[0].parts[0].type is missing"),
+        ([{"role": "user", "parts": [{"type": "image"}]}], ".type is 'image'; expected one of"),
+        ([{"role": "user", "parts": ["hi"]}], "[0].parts[0] is a text"),
+        ([{"role": "user", "parts": "hi"}], "[0].parts is a text; expected a list"),
+        ([{"role": "user", "content": "hi"}], "[0].parts is missing"),
+        ([{"parts": []}], "[0].role is missing"),
+    ],
+)
+def test_a_message_that_is_none_is_named_by_its_place(
+    agent: Agent, messages: object, problem: str
+) -> None:
+    run_id = agent.start()
+    body = {"run_id": run_id, "provider": "openai", "model": "m", "messages": messages}
+
+    answer = agent.post("/v1/model/call", body)
+
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (400, "bad_request")
+    assert problem in error["message"]
+    assert "Error(" not in answer.text
+
+
+@pytest.mark.parametrize(
     ("body", "code"),
     [
         (b"{", "bad_json"),

@@ -56,7 +56,7 @@ def test_a_step_takes_inputs_calls_and_results_over_several_requests(agent: Agen
     path = f"/v1/runs/{run_id}/steps"
     step = agent.tell(path, {"name": "plan", "kind": "chain", "inputs": ["first"]})
 
-    agent.tell(path, {"step_id": step["step_id"], "inputs": ["second", {"id": "b"}]})
+    agent.tell(path, {"step_id": step["step_id"], "inputs": ["second", {"path": "b"}]})
     agent.tell(
         path,
         {

@@ -301,7 +301,8 @@ def check_settings(config: Config, doors: Doors | None) -> Iterator[Finding]:
         yield Finding(Level.WARN, "settings", text)
     other = config.differing(doors.settings)
     if other:
-        text = f"the running server was started with another {', '.join(other)}: what follows is its"
+        names = ", ".join(other)
+        text = f"the running server was started with another {names}: what follows is its own"
         yield Finding(Level.WARN, "settings", text)
 
 

@@ -198,24 +198,27 @@ async def live_run(
 ) -> AsyncIterator[ServerSentEvent]:
     """Tell an open page that its run has news; the page asks for what it shows.
 
-    `run-marks` where only what is said of the run changed, and no step: its version is still `v`.
+    `run-marks` where only what is said of the run changed, and no step: its version is still `v`;
+    `run-change` where the run has ended: what changed need not be a new step.
     """
     after = int(last_event_id) if last_event_id and last_event_id.isdigit() else seq
     async for batch in site.feed.follow(after=after):
         item = next((item for item in batch.runs if item.run_id == run_id), None)
         if item is None and not batch.is_resync:
             continue
-        version = await to_thread.run_sync(_version, site, run_id) if item is None else item.version
-        name = "run-marks" if version == v else "run-news"
+        item = item or await to_thread.run_sync(_find, site, run_id)
+        version = -1 if item is None else item.version
+        is_open = item is not None and item.status in ("open", "blocked")
+        name = "run-marks" if version == v else "run-news" if is_open else "run-change"
         v = version
         yield ServerSentEvent(id=str(batch.seq), event=name, raw_data="-")
 
 
-def _version(site: Site, run_id: str) -> int:
-    """Return the version that the run has now, -1 when it is gone."""
+def _find(site: Site, run_id: str) -> RunItem | None:
+    """Return the run as it is now, None when it is gone."""
     with site.readers.read() as connection, suppress(NotFoundError):
-        return get_run(connection, run_id, now_ns=time.time_ns()).version
-    return -1
+        return get_run(connection, run_id, now_ns=time.time_ns())
+    return None
 
 
 def _page(

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
+from hansard_compiler.calls import message_problem
 from hansard_compiler.published import A_NUMBER, Real, Schema, Whole, any_of, both, given, left_out
 from hansard_web.sidecar.bodies import Body, Name
 
@@ -92,6 +93,8 @@ class AskModel(Body):
                 found = f"{message.get('role')!r:.60}"
                 expected = ", ".join(MESSAGE_ROLES)
                 raise ValueError(f"[{at}].role is {found}; expected one of {expected}")
+            if problem := message_problem(message):
+                raise ValueError(f"[{at}]{problem}")
         return messages
 
     @model_validator(mode="after")

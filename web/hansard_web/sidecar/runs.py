@@ -10,6 +10,7 @@ import json
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Final
 
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
@@ -22,6 +23,7 @@ from hansard.open_span import OpenSpan
 from hansard.outcome import Ended, Outcome, outcome_of
 from hansard.told import run_attributes, run_name, step_attributes
 from hansard_compiler.calls import Json
+from hansard_compiler.coerce import check_context_items
 from hansard_store.errors import BadQueryError
 from hansard_store.open_steps import StepPlace, open_steps
 from hansard_store.run_queries import find_trace_id
@@ -97,9 +99,13 @@ def start_run(sidecar: Sidecar, told: StartRun, ids: Ids, *, traceparent: str | 
 
 
 def append_step(sidecar: Sidecar, run_id: str, told: AppendStep, ids: Ids) -> Json:
-    """Begin a step, or go on with one; it may bring tool calls and results, and end."""
+    """Begin a step, or go on with one; it may bring tool calls and results, and end.
+
+    Raises InvalidItem for an input that no compile could use.
+    """
     from hansard_web.sidecar.tools import add_calls, add_results
 
+    check_context_items(told.inputs, now=datetime.now(UTC), where="inputs")
     trace_id = sidecar.trace_id(run_id)
     with sidecar.lock(trace_id):
         place = sidecar.place(trace_id, told.step_id or told.parent_step_id)

@@ -94,11 +94,16 @@ document.addEventListener("keydown", (event) => {
 // ---------------------------------------------------------------- live
 const isOpen = () => document.querySelector('#run-facts .status[data-status="open"]');
 const refresh = () => loadWindow(Number(document.querySelector("#rows > .tg-space").dataset.lines));
-document.addEventListener("run-news", () => {
+const news = (words) => {
   renewPane();
-  if (hasTree()) refresh();
-  else document.getElementById("run-news")?.removeAttribute("hidden"); // never move what is being read
-});
+  if (hasTree()) return refresh();
+  const link = document.getElementById("run-news"); // never move what is being read
+  if (!link) return;
+  link.lastChild.textContent = words;
+  link.removeAttribute("hidden");
+};
+document.addEventListener("run-news", () => news("New steps: show them"));
+document.addEventListener("run-change", () => news("The run has changed: show it"));
 document.addEventListener("run-marks", () => hasTree() && refresh()); // what is said of it, in its head
 // Bars of open steps grow to "now" although nothing arrives.
 setInterval(() => document.visibilityState === "visible" && hasTree() && isOpen() && refresh(), REFRESH_MS);
