@@ -317,6 +317,7 @@ class Accountability(AuditDesk):
                 found = self._expired(found)
             if found.execution.state == "claimed":
                 found = self._recovered(connection, found)
+            found = running.as_it_counts(connection, found, self._clock())
             if not with_drafts:
                 return found
             return replace(found, drafts=drafts_of(self._log(connection), found))
@@ -423,12 +424,11 @@ class Accountability(AuditDesk):
         with self._reading() as connection:
             found, now_ns = read(connection), self._clock()
             over = [one for one in found if deciding.is_over(connection, one, now_ns)]
-        if not over:
-            return found
         for one in over:
             self._expired(one)
         with self._reading() as connection:
-            return read(connection)
+            found = read(connection) if over else found
+            return [running.as_it_counts(connection, one, now_ns) for one in found]
 
     def _expired(self, approval: Approval) -> Approval:
         try:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import apsw
+
 from hansard_compiler.calls import Json
 from hansard_store import approvals
 from hansard_store.accounting import (
@@ -244,6 +246,26 @@ def granted_token(key: bytes, approval: Approval, *, now_ns: int) -> str | None:
     if not is_open or approval.token_ends_ns is None or now_ns >= approval.token_ends_ns:
         return None
     return token_of(key, approval)
+
+
+def as_it_counts(connection: apsw.Connection, approval: Approval, now_ns: int) -> Approval:
+    """Return an approval with the deadlines that a claim goes by, for whoever reads it.
+
+    They are nearer than the row has them where the clock was set back since they were granted.
+    """
+    ends_ns = approval.token_ends_ns
+    if approval.status is not Status.APPROVED or approval.execution.state != "none":
+        return approval
+    lost_ns = clock.lost_ns(connection, approval.key, (_GRANTED,))
+    if ends_ns is not None and is_from_the_future(approval, now_ns):
+        lost_ns = max(lost_ns, ends_ns - now_ns)
+    if not lost_ns:
+        return approval
+    return replace(
+        approval,
+        expires_ns=approval.expires_ns - lost_ns,
+        token_ends_ns=None if ends_ns is None else ends_ns - lost_ns,
+    )
 
 
 def _now_ns(work: Work, approval: Approval, began: EventType) -> int:

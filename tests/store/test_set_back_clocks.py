@@ -69,6 +69,27 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Machine]
         assert store.verify().broken is None
 
 
+def test_an_approval_is_shown_with_the_deadline_that_its_claim_goes_by(machine: Machine) -> None:
+    identity = machine.approved()
+    machine.passes(4)
+    machine.asked()  # a write keeps the time, and the next one notices that it was set back
+    machine.set_back(3)
+    machine.asked()
+
+    shown = machine.store.approval(identity)
+    [listed] = [one for one in machine.store.approvals() if one.approval_id == identity]
+
+    assert shown.token_ends_ns == listed.token_ends_ns
+    assert shown.token_ends_ns is not None
+    assert shown.token_ends_ns <= machine.wall_ns + 2 * MINUTE_NS
+    machine.passes(2.5)
+    machine.refused(identity)
+    late = machine.store.approval(identity)
+    assert late.token_ends_ns is not None
+    assert late.token_ends_ns < machine.wall_ns
+    assert late.expires_ns < machine.wall_ns
+
+
 @pytest.mark.parametrize("back", [1.5, 3, 5.9, 60, 600])
 def test_what_was_refused_as_too_late_is_too_late_for_ever(machine: Machine, back: float) -> None:
     identity = machine.approved()
