@@ -196,7 +196,8 @@ def _refuse_with(app: FastAPI, ingest: Ingest | None, settings: WebSettings) -> 
         if is_otlp_path(scope["path"], scope["method"]):
             return _refuse_sender(scope, refused, ingest, settings)
         is_unknown = refused.status is HTTPStatus.UNAUTHORIZED
-        if is_unknown and not is_for_programs(scope["path"]):
+        # A program sent a wrong token: a form to sign in would tell it nothing.
+        if is_unknown and not refused.was_sent and not is_for_programs(scope["path"]):
             return _sign_in_first(scope)
         problem = Problem(
             refused.status,

@@ -106,7 +106,7 @@ def test_where_no_token_is_known_one_that_is_sent_is_ignored(
     )
 
     assert sent.returncode == 0, sent.stderr
-    assert len(get(open_server, "/v1/runs").json()["runs"]) == 1
+    assert len(get(open_server, "/v1/runs").json()["items"]) == 1
     with grpc.insecure_channel(open_server.grpc) as channel:
         assert export(channel, "any")[0] == grpc.StatusCode.OK
 
