@@ -473,7 +473,8 @@ def test_ids_are_found_by_their_beginning(memory: MemoryMaker) -> None:
                 " agent, trace_id, chain, slot, 'superseded', confidence, freshness_ns, expires_ns,"
                 " created_ns, writer, written_by, source_trace, source_steps, approval_id,"
                 " superseded_by, contests, ended_ns, ended_by, ended_reason, content_hmac, reads,"
-                " last_read_ns, ended_method FROM memory WHERE id = 1",
+                " last_read_ns, ended_method, written_method, written_principal"
+                " FROM memory WHERE id = 1",
                 (key[0], memory_id, key),
             )
     with pytest.raises(AmbiguousIdError):
