@@ -25,7 +25,7 @@ link.id, link.older, link.newer, lower(hex(older.memory_id)), lower(hex(newer.me
 link.cause, link.state, link.rationale, link.score, link.judge,
 iif(link.task IS NULL, NULL, lower(hex(link.task))), link.created_ns, link.span,
 link.decided_by, link.decided_method, link.decided_ns, link.undone_by, link.undone_method,
- link.undone_ns, link.undone_reason
+link.undone_ns, link.undone_reason
 """
 _JOINED: Final = """
 LEFT JOIN memory AS older ON older.id = link.older
