@@ -61,7 +61,7 @@ def test_the_commands_run(tmp_path: Path) -> None:
     group = click.Group("hansard")
     commands(group)
 
-    for line in "\n".join(blocks("sh")).splitlines():
+    for line in "".join(blocks("sh")).splitlines():
         result = CliRunner().invoke(
             group, shlex.split(line)[1:], env={"HANSARD_DATA": str(tmp_path)}
         )
