@@ -48,6 +48,7 @@ QUERIES: Final = {
 
 _TOOL: Final = {"name": "refund", "effect": "write", "arguments": {"order": 7}}
 _MESSAGES: Final = [{"role": "user", "content": "Refund order 7, please."}]
+_ASKED: Final = [{"role": "user", "parts": [{"type": "text", "text": "Refund order 7, please."}]}]
 
 BODIES: Final[dict[str, Json]] = {
     "POST /v1/runs/start": {"agent_name": "clerk", "user_goal": "Refund order 7"},
@@ -62,7 +63,7 @@ BODIES: Final[dict[str, Json]] = {
         "token_budget": 2000, "response_reserve": 200,
     },
     "POST /v1/model/call": {
-        "run_id": RUN, "provider": "scripted", "model": "scripted-1", "messages": _MESSAGES,
+        "run_id": RUN, "provider": "scripted", "model": "scripted-1", "messages": _ASKED,
         "script": {"hansard_script": 1, "otherwise": {"say": "Refunded."}},
     },
     "POST /v1/policy/check": {"context": {"agent": "clerk"}, "tool": _TOOL},
