@@ -44,7 +44,7 @@ class Fact:
     @property
     def is_certain(self) -> bool:
         """Whether its subject has one value of the attribute, whenever it is asked for."""
-        noun = self.attribute.rpartition(" ")[2]
+        noun = self.attribute.partition(" of ")[0].rpartition(" ")[2]
         is_setting = noun in words.CONFIGURED
         if not self.attribute or not (self.is_named or is_setting):
             return False
@@ -56,7 +56,7 @@ def is_single(attribute: str, *, is_flag: bool = False) -> bool:
 
     Of a flag a thing has one whatever it is of: a penicillin allergy, yes or no.
     """
-    *before, noun = attribute.split()
+    *before, noun = attribute.partition(" of ")[0].split()  # `interval of its flashes`
     pair = (before[-1] if before else "", noun)
     if pair in words.SETTING or pair in words.CONFIGURED_PAIRS or pair[0] in words.SINGLING:
         return True
@@ -64,7 +64,7 @@ def is_single(attribute: str, *, is_flag: bool = False) -> bool:
         return noun not in words.MEASURED | words.TRANSIENT
     is_plural = noun.endswith("s") and not noun.endswith(("ss", "us", "is"))
     is_plural = is_plural or noun in words.PLURALS
-    return not is_plural and noun not in words.SEVERAL | words.MEASURED
+    return not is_plural and noun not in words.SEVERAL | (words.MEASURED - words.DIMENSIONS)
 
 
 def fact_of(item: Item) -> Fact | None:

@@ -131,6 +131,8 @@ SEVERAL: Final = SHARED - _set(
     """engine framework compiler backend frontend orchestrator scheduler broker registry encoding
     method provider username password"""
 ) | _set("tag member medication child sibling friend skill hobby interest alias")
+# What is measured once, where its owner states it as a fact.
+DIMENSIONS: Final = _set("height length width depth diameter density")
 # With one of these before it an attribute is one of its sort: `favourite colour`.
 SINGLING: Final = _set("favourite favorite preferred default primary main only")
 # Settings of the one system that is spoken of, which is not named.

@@ -158,6 +158,15 @@ def test_doubtful_facts_are_kept_and_marked(items: list[Any]) -> None:
     assert "conflict_lost" not in reasons(result).values()
 
 
+@pytest.mark.parametrize("attribute", ["port", "height", "interval of its flashes", "default size"])
+def test_what_a_thing_has_one_of_is_settled_where_its_owner_states_it(attribute: str) -> None:
+    items = [
+        _fact(item_id, value, attribute=attribute) for item_id, value in (("a", "10"), ("b", "15"))
+    ]
+
+    assert sorted(reasons(compiled(items)).values()) == ["conflict_lost", "within_budget"]
+
+
 def test_the_same_fact_with_two_values_is_settled() -> None:
     items = [_fact("a", "8080", metadata={"note": "x"}), _fact("b", "9090", metadata={"note": "x"})]
 
