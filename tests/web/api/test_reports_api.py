@@ -21,10 +21,10 @@ def test_a_report_is_listed_read_and_acknowledged(api: Api) -> None:
     old = reports.add("# Old\n", now_ns=1_790_000_000 * 10**9).name
     new = reports.add("# New\n", now_ns=time.time_ns()).name
 
-    listed = api.get("/v1/reports?limit=1")
+    listed = api.get("/v1/reports", limit=1)
     read = api.get(f"/v1/reports/{old}")["report"]
     made = api.http.post(f"/v1/reports/{old}/ack", json={"by": "kim"})
-    pending = api.get("/v1/reports?pending=true")
+    pending = api.get("/v1/reports", pending=True)
 
     assert ([one["name"] for one in listed["items"]], listed["total"]) == ([new], 2)
     assert (read["text"], read["acks"], read["is_pending"]) == ("# Old\n", [], True)
