@@ -18,7 +18,9 @@ def run(context: CycleContext) -> PhaseResult:
     wanted = adjusted_rules(**detection_options(context.settings.options))
     with closing(open_reader(context.folder)) as connection:
         found = scan(connection, wanted, now_ns=context.now_ns)
-    with closing(TaskBook(context.folder, context.mode, door="cli")) as book:
+    with closing(
+        TaskBook(context.folder, context.mode, door="cli", clock=lambda: context.now_ns)
+    ) as book:
         recorded = book.record(found.findings)
     opened = sum(one.outcome == "opened" for one in recorded)
     levels = {level: sum(one.finding.rule.level == level for one in recorded) for level in LEVELS}

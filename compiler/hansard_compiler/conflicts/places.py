@@ -25,6 +25,11 @@ _TAGS: Final = frozenset(
     | {"profile", "workspace", "changed", "ephemeral", "correction"}
     | set(get_args(MemoryType))
 )
+_OF_DOCUMENT: Final = frozenset(
+    {"title", "document", "file", "filename", "path", "source", "url", "uri", "page", "chunk"}
+    | {"author", "publisher", "published", "section", "heading"}
+)
+_Names = frozenset[tuple[str, str]]
 _NAME: Final = re.compile(r"[^\W\d_]{2}")  # times and plain numbers in a text are no names
 # What is no part of a document: two of one folder are about one thing.
 _WHOLE: Final = frozenset({"memory", "constraint", "policy"})
@@ -40,8 +45,17 @@ def are_of_one_place(a: Item, b: Item, *, is_correction: bool) -> bool:
 
 
 def are_labelled_alike(a: Item, b: Item) -> bool:
-    """Say whether metadata, tags and scope of two items are the same, wherever they come from."""
-    return a.scope == b.scope and _labels(a) == _labels(b)
+    """Say whether metadata, tags and scope of two items are the same, wherever they come from.
+
+    What names a document (its title, author or address) says where a fact stands, not of what.
+    """
+    return a.scope == b.scope and _beside_fact(a) == _beside_fact(b)
+
+
+def _beside_fact(item: Item) -> tuple[object, ...]:
+    source, own, tags = _labels(item)
+    left = ({pair for pair in one if pair[0] not in _OF_DOCUMENT} for one in (source, own))
+    return (*left, tags)
 
 
 def _place(item: Item, is_part: bool) -> tuple[object, ...]:
@@ -53,7 +67,7 @@ def _place(item: Item, is_part: bool) -> tuple[object, ...]:
     return where, plain(source.title or ""), _labels(item)
 
 
-def _labels(item: Item) -> tuple[object, ...]:
+def _labels(item: Item) -> tuple[_Names, _Names, frozenset[str]]:
     tags = frozenset(tag for tag in item.tags if tag not in _TAGS and ":" not in tag)
     beside = item.source.metadata if item.source is not None else {}
     return _names(beside), _names(item.metadata), tags
