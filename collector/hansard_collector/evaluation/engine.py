@@ -280,7 +280,7 @@ class _Judging:
             known = rows.known_verdicts(self._connection, [one.key for one in part])
             for one in part:
                 before = known.get(one.key)
-                if before is not None and _says(before) == _says(one):
+                if before is not None and not _is_news(one, before):
                     continue
                 found.changed.append(one)
                 if before is not None:
@@ -391,9 +391,21 @@ def _had_correction(before: VerdictRow | None) -> bool:
     return before is not None and before.correction is not None
 
 
+def _is_news(row: VerdictRow, before: VerdictRow) -> bool:
+    """Say whether a verdict differs from the one that is stored, by what is recorded since.
+
+    What left the window takes nothing back, and further executions that bear a claim out add
+    nothing.
+    """
+    if row.source == "memory" and row.executions < before.executions:
+        return False
+    return _says(row) != _says(before)
+
+
 def _says(row: VerdictRow) -> tuple[Any, ...]:
-    """Return what of a verdict is news: what it is, and what it rests on."""
-    return row.verdict, row.evidence, row.failures, row.recovered_ns
+    if row.source == "memory" and row.verdict != "contradicted":
+        return (row.verdict,)
+    return row.verdict, row.evidence[:1], row.recovered_ns
 
 
 def _row(one: Statement, judgement: Judgement | None) -> VerdictRow:

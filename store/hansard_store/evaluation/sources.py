@@ -80,7 +80,11 @@ SELECT id FROM memory WHERE id > :after AND state = 'current'
   AND memory_type NOT IN ('correction', 'interest') AND (freshness_ns >= :since
   OR created_ns >= :since) ORDER BY id LIMIT :limit
 """
-_LAST_MEMORY: Final = "SELECT coalesce(max(id), 0) FROM memory"
+# Corrections, and the heartbeat's own notes, are written in every cycle: they are no news.
+_LAST_MEMORY: Final = """
+SELECT id FROM memory WHERE memory_type NOT IN ('correction', 'interest')
+  AND agent <> 'hansard.heartbeat' ORDER BY id DESC LIMIT 1
+"""
 _PLACES: Final = """
 SELECT memory.project, memory.user, memory.agent, count(*)
 FROM memory_access INDEXED BY memory_access_run
@@ -251,8 +255,8 @@ def unrecorded_tools(
 
 
 def last_memory(connection: apsw.Connection) -> int:
-    """Return the number of the newest memory record."""
-    return int(connection.execute(_LAST_MEMORY).get)
+    """Return the number of the newest memory record that may claim something; 0 of none."""
+    return int(connection.execute(_LAST_MEMORY).get or 0)
 
 
 def iter_memories(

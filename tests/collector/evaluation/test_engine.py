@@ -282,3 +282,29 @@ def test_notes_of_the_heartbeat_and_of_outside_claim_nothing(evaluating: Evaluat
     evaluating.run(1, tool("search", 2, error="refused"))
 
     assert evaluating.evaluate().new == []
+
+
+def test_what_leaves_the_window_takes_no_contradiction_back(evaluating: Evaluating) -> None:
+    evaluating.run(1, tool("search", 2, error="refused"))
+    evaluating.remember("The search tool is healthy.", subject="search", at_s=60)
+    evaluating.evaluate(at_s=100)
+    evaluating.run(2, tool("read_file", 3), at_s=120)
+
+    evaluating.evaluate(at_s=150, window_s=100)
+
+    assert [one.verdict for one in evaluating.verdicts()] == ["contradicted"]
+    assert [one["version"] for one in corrections(evaluating)] == [1]
+
+
+def test_corrections_and_notes_of_the_heartbeat_are_no_news(evaluating: Evaluating) -> None:
+    evaluating.remember("The search tool is healthy.", subject="search")
+    evaluating.run(1, tool("search", 2, error="refused"), at_s=60)
+    evaluating.evaluate(at_s=100)
+    evaluating.remember(
+        "[evaluation] done: search works", subject="heartbeat evaluation", at_s=110,
+        namespace={"agent": "hansard.heartbeat"}, metadata={"origin": "diagnostic"},
+    )  # fmt: skip
+
+    again = evaluating.evaluate(at_s=200)
+
+    assert (again.texts, again.new, again.counted) == (0, [], 1)
