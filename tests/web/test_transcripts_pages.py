@@ -136,7 +136,7 @@ def test_a_long_transcript_is_read_a_window_at_a_time(read: Read, kept: SqliteTr
         page = read(later[0])
 
     assert seen == [f"m-{n}" for n in range(150)]
-    assert "120 to 149 of 150 messages" in page.text
+    assert "121 to 150 of 150 messages" in page.text
     newest = read(f"/transcripts/{long}").one("div", class_="script-bar").one("a", class_="btn")
     assert read(newest["href"]).all("div", class_="script-entry")[-1]["id"] == "m-149"
     assert read(f"/transcripts/{long}?at=9999").all("div", class_="script-entry")

@@ -46,7 +46,7 @@ CREATE VIEW diagnostics AS
       ELSE lower(hex(trace_id)) || '-' || lower(hex(span_id)) END AS step_id
   FROM diagnostic
   UNION ALL
-  SELECT sort_ns, tool_name, CASE WHEN status = 'error' THEN 'error' ELSE 'info' END, '',
+  SELECT sort_ns, tool_name, CASE WHEN flags & 4096 THEN 'error' ELSE 'info' END, '',
     coalesce(summary, ''), lower(hex(trace_id)),
     lower(hex(trace_id)) || '-' || lower(hex(span_id))
-  FROM span WHERE tool_name IS NOT NULL;
+  FROM span WHERE tool_name IS NOT NULL AND flags & 7 = 0; -- neither duplicate nor pending nor folded

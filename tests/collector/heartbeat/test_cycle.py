@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import subprocess
+import sys
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -119,6 +120,33 @@ def test_the_result_of_a_phase_is_in_the_log_and_in_memory_marked_diagnostic(
     assert (note.metadata["origin"], note.writer) == ("diagnostic", "post_step_summarizer")
     assert note.source_steps == (result.phases[0].step_id,)
     assert note.namespace == {"agent": "hansard.heartbeat"}  # of no project and of no user
+
+
+@pytest.mark.covers("EL-12")
+def test_a_tool_that_failed_is_an_error_among_the_diagnostics(folder: DataFolder) -> None:
+    script = (
+        "import hansard\n"
+        "hansard.init(embedded=True)\n"
+        "@hansard.tool\n"
+        "def fetch(page):\n"
+        "    if page == 2: raise ValueError('gone')\n"
+        "    return page\n"
+        "with hansard.start_run('reader'):\n"
+        "    fetch(1)\n"
+        "    try: fetch(2)\n"
+        "    except ValueError: pass\n"
+        "hansard.shutdown()\n"
+    )
+    subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment(HANSARD_DATA=str(folder.path)),
+        check=True,
+        timeout=60,
+    )
+
+    with closing(open_reader(folder)) as connection:
+        rows = connection.execute("SELECT tool, level FROM diagnostics ORDER BY time_ns").fetchall()
+    assert rows == [("fetch", "info"), ("fetch", "error")]
 
 
 def test_an_equal_result_makes_no_second_note(folder: DataFolder) -> None:
