@@ -181,7 +181,7 @@ def test_there_is_one_distribution() -> None:
 @pytest.mark.covers("NG-11")
 def test_whatever_a_page_does_the_api_does_too() -> None:
     """By the noun: a form of `/approvals/…` has a route of `/v1/approvals/…` that changes."""
-    of_the_browser = {"signin", "signout", "theme", "mcp"}
+    of_the_browser = {"signin", "signout", "theme", "messages", "mcp"}
     nouns = {route.partition(" ")[2].split("/")[1] for route in CHANGES} - {"v1"} - of_the_browser
     by_api = {
         route.partition(" ")[2].split("/")[2].removesuffix("s")

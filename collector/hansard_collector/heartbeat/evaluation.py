@@ -13,7 +13,6 @@ from hansard_collector.heartbeat.phase import CycleContext, EvaluationResult, Ph
 from hansard_store.evaluation.verdicts import VerdictRow
 
 NAME: Final = "claim"  # of the evaluation results
-_SCORES: Final = {"confirmed": 1.0, "contradicted": 0.0}
 
 
 def run(context: CycleContext) -> PhaseResult:
@@ -55,7 +54,6 @@ def results_of(rows: Sequence[VerdictRow]) -> list[EvaluationResult]:
             name=NAME,
             label=one.verdict,
             explanation=verdict_words(one),
-            score=_SCORES.get(one.verdict),
         )
         for one in rows
         if one.step_id is not None and one.verdict != "unknown"

@@ -119,7 +119,7 @@ def _headline(state: SystemState) -> str:
 def _addressed(state: SystemState, briefing: Briefing, words: _Words) -> str:
     how = "Acknowledge it with `hansard report --latest`."
     if not briefing.recipients:
-        return f"For whoever runs this store. {how}"
+        return f"For the operator of this store. {how}"
     first, *others = (words.code(one) for one in briefing.recipients)
     if not others:
         return f"For {first}. {how}"

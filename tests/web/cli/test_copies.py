@@ -44,7 +44,7 @@ def test_a_backup_restored_is_the_same_store(
     put = anywhere("restore", str(backup), "--data", str(restored))
 
     assert made.exit_code == 0, made.output
-    assert "116 spans" in made.stdout
+    assert "140 spans" in made.stdout
     assert put.exit_code == 0, put.output
     assert _runs(anywhere, HANSARD_DATA=str(restored)) == _runs(
         anywhere, HANSARD_DATA=str(demo_data)
@@ -96,7 +96,7 @@ def test_an_export_imported_makes_an_equal_store(
     imported = anywhere("import", str(packed), "--json", HANSARD_DATA=other)
 
     assert imported.exit_code == 0, imported.output
-    assert json.loads(imported.stdout)["accepted"] == 116
+    assert json.loads(imported.stdout)["accepted"] == 144
     came, went = _runs(anywhere, HANSARD_DATA=other), _runs(anywhere, HANSARD_DATA=str(demo_data))
     assert _in_spans(came) == _in_spans(went)
     assert [run["run_id"] for run in came] == [run["run_id"] for run in went]
@@ -137,7 +137,7 @@ def test_what_cannot_be_read_is_told_and_keeps_nothing_else_out(
 
     assert ended.exit_code == 1
     assert "bad.json" in ended.stderr
-    assert "116 items" in ended.stdout
+    assert "144 items" in ended.stdout
 
 
 def test_a_file_that_is_not_there_is_wrong_use(anywhere: Cli, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import time
 
 import click
@@ -10,9 +9,8 @@ import click
 from hansard_collector.reports.recipients import Waiting, pending, waiting_for
 from hansard_collector.reports.reporter import ReportSettings, write_report
 from hansard_compiler.calls import Json
-from hansard_store.accounting import Who
-from hansard_store.event_types import Actor
-from hansard_store.principals.model import CLAIMED, person_text
+from hansard_store.principals.authority import Authority
+from hansard_store.principals.model import person_text
 from hansard_store.reports.answers import report_json
 from hansard_store.reports.files import Report, Reports
 from hansard_web import format as fmt
@@ -27,6 +25,7 @@ from hansard_web.cli.base import (
 )
 from hansard_web.cli.store import find_store, open_store
 from hansard_web.cli.tables import Column, print_table
+from hansard_web.cli.user import user_name
 from hansard_web.config import Config
 
 
@@ -78,7 +77,7 @@ def report(
 
 def _read_latest(reports: Reports, config: Config, reader: str | None, *, as_json: bool) -> None:
     """Print the newest report that the reader has not read, then acknowledge it."""
-    who = reader or getpass.getuser()
+    who = reader or user_name()
     # One operator: what somebody has read is read. Several: each reads for himself.
     is_personal = bool(reader or config.recipients)
     found = reports.newest_unacknowledged(who if is_personal else None)
@@ -91,7 +90,7 @@ def _read_latest(reports: Reports, config: Config, reader: str | None, *, as_jso
     if not as_json:
         _print(found, text, config, as_json=False)
     acknowledged = reports.acknowledge(
-        found.name, Who(Actor.ME, who, CLAIMED), now_ns=time.time_ns()
+        found.name, Authority.of("claimed").decider(who), now_ns=time.time_ns()
     )
     if as_json:
         _print(acknowledged, text, config, as_json=True)
