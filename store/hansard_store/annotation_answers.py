@@ -7,6 +7,7 @@ import apsw
 from hansard_compiler.calls import Json
 from hansard_store.annotation_queries import RunMarks, standing_on
 from hansard_store.annotation_rows import Annotation, Target
+from hansard_store.read_only import own_copy
 from hansard_store.times import time_text
 
 _MOST = 1_000
@@ -25,7 +26,7 @@ def annotation_json(one: Annotation) -> Json:
         "score": {"value": row.value, "label": row.label} if is_score else None,
         "explanation": row.text if is_score else None,
         "text": row.text if row.kind == "note" else None,
-        "expected": row.expected,
+        "expected": own_copy(row.expected),
         "source": row.source,
         "author": row.author or None,
         "door": row.door,

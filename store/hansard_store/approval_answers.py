@@ -10,6 +10,7 @@ from hansard_store.approval_records import Approval, Draft, Execution, Field
 from hansard_store.approval_states import Status
 from hansard_store.event_types import Actor, ChainReport, Head, StoredEvent
 from hansard_store.principals.model import AUTHENTICATED, CLAIMED, is_same, person_text
+from hansard_store.read_only import own_copy
 from hansard_store.stored_json import json_of
 from hansard_store.times import time_text
 
@@ -24,7 +25,7 @@ def approval_json(approval: Approval) -> Json:
         "short_id": approval.approval_id[:SHORT_DIGITS],
         "status": str(approval.status),
         "tool": approval.tool,
-        "arguments": approval.arguments,
+        "arguments": own_copy(approval.arguments),
         "arguments_hash": approval.arguments_hash,
         "is_redacted": approval.is_redacted,
         "must_repropose": not approval.is_exact,
@@ -113,7 +114,7 @@ def event_json(event: StoredEvent) -> Json:
         "run_id": run_id,
         "step_id": f"{run_id}-{event.span_id.hex()}" if run_id and event.span_id else None,
         "body": json_of(event.body),
-        "contents": dict(event.contents),
+        "contents": own_copy(dict(event.contents)),
         "prev_hash": event.prev_hash.hex(),
         "hash": event.hash.hex(),
     }
@@ -140,7 +141,7 @@ def report_json(report: ChainReport) -> Json:
 def _field(one: Field) -> Json:
     return {
         "name": one.name,
-        "value": one.value,
+        "value": own_copy(one.value),
         "flag": one.flag,
         "why": one.why,
         "is_cut": one.is_cut,
@@ -150,7 +151,7 @@ def _field(one: Field) -> Json:
 def _draft(one: Draft) -> Json:
     return {
         "revision": one.revision,
-        "arguments": one.arguments,
+        "arguments": own_copy(one.arguments),
         "description": one.description,
         "by": one.by,
         "at": time_text(one.time_ns),
@@ -163,7 +164,7 @@ def _draft(one: Draft) -> Json:
 def _undo(approval: Approval) -> Json | None:
     if approval.undo is None:
         return None
-    return {"tool": approval.undo["tool"], "arguments": approval.undo["arguments"]}
+    return {"tool": approval.undo["tool"], "arguments": own_copy(approval.undo["arguments"])}
 
 
 def _approvers(approval: Approval) -> list[Any]:

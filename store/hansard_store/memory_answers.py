@@ -6,6 +6,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.memory_models import as_compile_record
 from hansard_store.memory_types import Access, Memory
 from hansard_store.principals.model import CLAIMED
+from hansard_store.read_only import own_copy
 from hansard_store.times import time_text
 
 
@@ -17,11 +18,11 @@ def memory_json(one: Memory) -> Json:
         "layer": "working" if one.is_working else "durable",
         "subject": one.subject,
         "attribute": one.attribute,
-        "content": one.content,
+        "content": own_copy(one.content),
         "state": one.state,
         "version": one.version,
         "namespace": one.namespace,
-        "scope": dict(one.scope),
+        "scope": own_copy(one.scope),
         "run_id": one.run_id,
         "chain": one.chain,
         "slot": one.slot,
@@ -32,7 +33,7 @@ def memory_json(one: Memory) -> Json:
         "last_read_at": time_text(one.last_read_ns or None),
         "reads": one.reads,
         "tags": list(one.tags),
-        "metadata": dict(one.metadata),
+        "metadata": own_copy(one.metadata),
         "writer": one.writer,
         "written_by": one.written_by,
         "written_method": one.written_method,

@@ -64,3 +64,12 @@ def read_only(value: Any) -> Any:
     if isinstance(value, list):
         return ReadOnlyList(map(read_only, value))
     return value
+
+
+def own_copy(value: Any) -> Any:
+    """Return JSON as a copy of the caller's own, made of plain dicts and lists at every depth."""
+    if isinstance(value, dict):
+        return {name: own_copy(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [own_copy(one) for one in value]
+    return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hansard_compiler.calls import Json
 from hansard_store.heartbeat.cycles import CycleRecord, PhaseRecord
+from hansard_store.read_only import own_copy
 from hansard_store.times import time_text
 
 
@@ -27,5 +28,5 @@ def phase_json(one: PhaseRecord) -> Json:
         "started_at": time_text(one.started_ns),
         "duration_ns": str(one.duration_ns),
         "summary": one.summary,
-        "figures": dict(one.figures),
+        "figures": own_copy(dict(one.figures)),
     }
