@@ -30,7 +30,11 @@ from hansard.errors import NotDecoratable
 from tests.instrumentation.gating.gates import Desk, state_of
 
 ROOT = Path(__file__).parents[3]
-BROKEN = ValueError("no such person")
+
+
+def broken() -> ValueError:
+    """Return a new error each time: one that was raised remembers what was handled then."""
+    return ValueError("no such person")
 
 
 def raising(error: BaseException) -> Any:
@@ -43,16 +47,16 @@ def raising(error: BaseException) -> Any:
 @pytest.mark.parametrize(
     ("error", "state"),
     [
-        (BaseExceptionGroup("a", [BROKEN, asyncio.CancelledError()]), "unknown"),
+        (BaseExceptionGroup("a", [broken(), asyncio.CancelledError()]), "unknown"),
         (BaseExceptionGroup("a", [BaseExceptionGroup("b", [KeyboardInterrupt()])]), "unknown"),
-        (BaseExceptionGroup("a", [BROKEN, BaseExceptionGroup("b", [SystemExit(0)])]), "unknown"),
-        (ExceptionGroup("a", [BROKEN, ExceptionGroup("b", [TimeoutError()])]), "unknown"),
+        (BaseExceptionGroup("a", [broken(), BaseExceptionGroup("b", [SystemExit(0)])]), "unknown"),
+        (ExceptionGroup("a", [broken(), ExceptionGroup("b", [TimeoutError()])]), "unknown"),
         (ExceptionGroup("a", [trio.TooSlowError()]), "unknown"),
         (trio.TooSlowError(), "unknown"),
         (SystemExit(1), "unknown"),
         (subprocess.TimeoutExpired("scp", 3), "unknown"),
         (requests.ReadTimeout(), "unknown"),
-        (ExceptionGroup("a", [BROKEN, ExceptionGroup("b", [LookupError()])]), "failed"),
+        (ExceptionGroup("a", [broken(), ExceptionGroup("b", [LookupError()])]), "failed"),
     ],
     ids=lambda value: value if isinstance(value, str) else repr(value)[:60],
 )
@@ -160,7 +164,7 @@ def test_a_call_that_may_have_had_its_effect_is_unknown(
 
 
 def test_what_the_caller_was_handling_says_nothing_of_the_call(store: Desk) -> None:
-    gate = store.gate(raising(BROKEN))
+    gate = store.gate(raising(broken()))
     identity = store.approve(gate.call("send", {"to": "Maria"}))
 
     try:

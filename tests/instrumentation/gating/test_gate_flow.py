@@ -135,7 +135,7 @@ def test_functions_of_the_program_are_called_in_steps_alone() -> None:
     assert [one for one in direct if not one.startswith(allowed)] == []
     uses = [
         path.name
-        for path in folder.rglob("*.py")
+        for path in (folder / "gating").rglob("*.py")
         if "._called(" in path.read_text(encoding="utf-8")
     ]
     assert uses == ["tools.py"]

@@ -398,7 +398,7 @@ def begun_in(pool: ThreadPoolExecutor) -> Future[None]:
 
     def work() -> None:
         has_begun.set()
-        time.sleep(0.3)
+        time.sleep(0.9)
 
     future = pool.submit(work)
     assert has_begun.wait(30)
@@ -408,7 +408,7 @@ def begun_in(pool: ThreadPoolExecutor) -> Future[None]:
 def test_a_future_whose_work_has_begun_is_waited_for_as_long_as_it_takes(
     store: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flow, "_UNBEGUN_S", 0.05)
+    monkeypatch.setattr(flow, "_UNBEGUN_S", 0.6)
     loop = asyncio.new_event_loop()
     elsewhere = threading.Thread(target=loop.run_forever)
     ended = []
@@ -417,7 +417,7 @@ def test_a_future_whose_work_has_begun_is_waited_for_as_long_as_it_takes(
         with ThreadPoolExecutor(1) as pool:
             works: list[Callable[[], Future[Any]]] = [
                 partial(begun_in, pool),
-                lambda: asyncio.run_coroutine_threadsafe(asyncio.sleep(0.3, "said"), loop),
+                lambda: asyncio.run_coroutine_threadsafe(asyncio.sleep(0.9, "said"), loop),
             ]
             for work in works:
                 tool = hansard.tool(effect="write", name="send")(lambda work=work: work())
