@@ -362,14 +362,13 @@ async def _of_thread(made: Future[Any]) -> Any:
     if _is_trio():
         run = sys.modules["trio"].to_thread.run_sync
         return await run(_result_of, made, abandon_on_cancel=True)
-    limit_s = _limit_of(made)
-    end = asyncio.wrap_future(made)
+    end = asyncio.wrap_future(made)  # which listens to it, too
     try:
-        await asyncio.wait([end], timeout=limit_s)
+        await asyncio.wait([end], timeout=_limit_of(made, listeners=1))
     except asyncio.CancelledError:
         end.cancel()
         raise
-    _refuse_unbegun(made)
+    _refuse_unbegun(made, listeners=1)
     return await end
 
 
@@ -379,18 +378,22 @@ def _result_of(made: Future[Any]) -> Any:
     return made.result()
 
 
-def _limit_of(made: Future[Any]) -> float | None:
-    """Return how long a future may stand before its work has begun; None: it is at work.
+def _limit_of(made: Future[Any], *, listeners: int = 0) -> float | None:
+    """Return how long a future may stand before its work has begun; None: it is at work."""
+    return None if _is_at_work(made, listeners) else _UNBEGUN_S
+
+
+def _is_at_work(made: Future[Any], listeners: int) -> bool:
+    """Whether somebody works on a future, beside so many listeners of our own.
 
     A task in another event loop (`run_coroutine_threadsafe`) never says that it runs, but it
-    listens whether its future is cancelled.
+    listens whether its future is cancelled, as soon as that loop has taken it.
     """
-    is_at_work = made.running() or bool(getattr(made, "_done_callbacks", None))
-    return None if is_at_work else _UNBEGUN_S
+    return made.running() or len(getattr(made, "_done_callbacks", ())) > listeners
 
 
-def _refuse_unbegun(made: Future[Any]) -> None:
-    if not made.done() and not made.running() and made.cancel():
+def _refuse_unbegun(made: Future[Any], *, listeners: int = 0) -> None:
+    if not made.done() and not _is_at_work(made, listeners) and made.cancel():
         raise NotBegun(type(made).__name__, _UNBEGUN_S)
 
 
