@@ -99,6 +99,7 @@ def _announce(doors: Doors, *, half: Half, as_json: bool) -> None:
         found = {**dataclasses.asdict(doors), "link": f"{doors.http}{doors.link}"}
         if not doors.link:
             del found["link"]
+        found.pop("settings", None)  # for `hansard doctor`
         shown = {name: str(value) for name, value in found.items() if value is not None}
         # One line, unlike other commands': whoever reads it waits for the line to end.
         click.echo(json.dumps(shown))
