@@ -41,6 +41,18 @@ UNPROVABLE: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         "content_use": {ALL: "a missing row is named; an added one only keeps a content from gc"},
         "content_list_use": {ALL: "a missing row is named; an added one only keeps a list from gc"},
         "setting": {ALL: "progress of Hansard's own work"},
+        "evaluated_run": {
+            ALL: "by what a run was judged; what was found of it is sealed, and a removed row has "
+            "the run judged again"
+        },
+        "memory_pair": {
+            ALL: "what a classifier said, so that it is not asked again; the links and tasks that "
+            "follow are sealed"
+        },
+        "memory_compared": {ALL: "how far maintenance of memory is"},
+        "memory_embedding": {
+            ALL: "made by an embedder, which no check runs again; links that follow are sealed"
+        },
         "pulse": {ALL: "until when a process is assumed to be alive"},
     }
 )
