@@ -163,7 +163,7 @@ class VerdictFilter:
 
 @dataclass(frozen=True, slots=True)
 class VerdictPage:
-    items: list[VerdictRow]
+    items: tuple[VerdictRow, ...]
     next_cursor: str | None
 
 
@@ -183,7 +183,7 @@ def list_verdicts(
     clauses = " AND ".join(("1", *(_FILTERS[name] for name in given)))
     told = {**given, "before": before, "limit": limit + 1}
     rows: list[Any] = connection.execute(_LIST.format(wanted=clauses), told).fetchall()
-    items = [_row(one) for one in rows[:limit]]
+    items = tuple(_row(one) for one in rows[:limit])
     is_more = len(rows) > limit
     return VerdictPage(items, encode_cursor("evaluations", items[-1].id) if is_more else None)
 

@@ -101,7 +101,7 @@ def correctable(
 
 def read_vectors(
     connection: apsw.Connection, numbers: Sequence[int], *, embedder: str
-) -> dict[int, array[float]]:
+) -> dict[int, Sequence[float]]:
     """Return the stored vectors of records, by their numbers."""
     rows: Any = connection.execute(_READ, (embedder, orjson.dumps(list(numbers)).decode()))
     return {number: _unpacked(vector) for number, vector in rows}
@@ -139,7 +139,7 @@ def _packed(vector: Sequence[float]) -> bytes:
     return numbers.tobytes()
 
 
-def _unpacked(stored: bytes) -> array[float]:
+def _unpacked(stored: bytes) -> Sequence[float]:
     numbers = array("f", stored)
     if sys.byteorder == "big":
         numbers.byteswap()
