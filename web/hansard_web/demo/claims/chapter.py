@@ -12,7 +12,7 @@ from typing import Any
 from hansard_collector.heartbeat.cycle import CycleResult, Heartbeat
 from hansard_store.database import DataFolder
 from hansard_web.config import Config
-from hansard_web.demo.claims.releaser import AGENT
+from hansard_web.demo.claims.releaser import AGENT, PROJECT
 from hansard_web.demo.coding.desk import Api
 from hansard_web.demo.coding.golden import agent_environment
 from hansard_web.demo.story import DemoFailed
@@ -58,7 +58,7 @@ def play_claims(config: Config, doors: Doors, tell: Print) -> Chapter:
     second = _release(doors, "second")
     tell(f"  asked again: {second.said}  {doors.http}/runs/{second.run_id}")
     api.until(f"/v1/runs/{second.run_id}", is_there=lambda run: run["status"] == "ok")
-    corrections = api.get("/v1/memory", type="correction")["items"]
+    corrections = api.get("/v1/memory", type="correction", project=PROJECT)["items"]
     chapter = Chapter(first, second, cycle, [one["memory_id"] for one in corrections])
     _check(chapter)
     return chapter
