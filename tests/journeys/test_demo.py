@@ -70,7 +70,8 @@ def test_a_fresh_checkout_plays_the_demo_with_one_command_no_key_and_no_network(
 
     assert ended.returncode == 0, ended.stderr
     assert "10 runs read back" in ended.stdout
-    assert ended.stdout.count("/runs/") == 12  # and two of the coding agent
+    # The runs read back, two of the coding agent, two of the release agent and a question on one.
+    assert ended.stdout.count("/runs/") == 15
     assert not left.exists(), left.read_text()
 
 

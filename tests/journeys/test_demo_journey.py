@@ -117,7 +117,7 @@ def _records(story: Story) -> list[str]:
 def _overviews(_: Story) -> list[str]:
     return [
         "/search", "/search?q=refund+policy", "/search?q=nobody-said-this",
-        "/receipts?decision=exclude", "/usage", "/health",
+        "/receipts?decision=exclude", "/usage", "/health", "/reports",
     ]  # fmt: skip
 
 
@@ -163,6 +163,9 @@ _ANSWERS = (
     "memory “rounding” was not a candidate",
     "The exact tax is 0.0735",  # word for word
     "The chain is whole.",
+    "All tests pass on release 1.4.",  # what the record contradicts
+    "Correction: run_tests failed",  # what the next run was shown
+    "claims judged: ",
 )
 
 

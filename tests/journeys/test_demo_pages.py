@@ -30,7 +30,7 @@ def demo(browser: Browser, story: Story) -> Iterator[Page]:
 
 @pytest.mark.covers("TS-25")
 def test_a_person_finds_out_why_a_refund_needed_two_tries(demo: Page) -> None:
-    expect(demo.locator("#run-count")).to_have_text("14 runs")
+    expect(demo.locator("#run-count")).to_have_text("16 runs")
     demo.get_by_label("Filter", exact=True).fill("tool:issue_refund")
     expect(demo.locator("#run-count")).to_have_text("1 run")
     demo.locator("#runs .rowlink").click()

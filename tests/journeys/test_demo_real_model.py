@@ -93,10 +93,14 @@ def test_the_same_agent_works_with_a_real_model_when_a_key_is_there(
     assert ended.stdout.count("apply_patch shop/invoice.py: patched shop/invoice.py") == 2
     assert ended.stdout.count("approved by rosa") == 2
     assert "sent back by rosa" not in ended.stdout
-    assert len(re.findall(r"^    http", ended.stdout, re.MULTILINE)) == 9  # a question each
+    # A question each: nine of the coding agent, three of the agent that claims success.
+    assert len(re.findall(r"^    http", ended.stdout, re.MULTILINE)) == 12
+    assert "it said: All tests pass on release 1.4." in ended.stdout  # by a script, as ever
+    assert "asked again: Not yet" in ended.stdout
     assert {one.path for one in asked} == {path}
     assert {one.json["model"] for one in asked} == {model}
     assert {_key_in(one) for one in asked} == {"sk-a-key"}
+    assert b"release 1.4" not in b"".join(one.body for one in asked)
     # Two runs of four calls, one of them again to the byte, and one with more room.
     assert len(asked) == 10
     # The two runs may ask the same where their tests took equally long.
