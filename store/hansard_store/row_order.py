@@ -18,7 +18,8 @@ _MEMORY_AT: Final = "SELECT id, created_ns FROM memory WHERE id >= ? ORDER BY id
 def first_span_since(connection: apsw.Connection, since_ns: int) -> int:
     """Return a number below which every span was received before a time. About 20 look-ups.
 
-    A report that replaced an older one counts by its own time, so the number may be too low.
+    A report that replaced an older one counts by its own time, so the number may be too low; where
+    the clock was set back since that time, and forward again, it may be too high.
     """
     return _first(connection, _LAST_SPAN, _SPAN_AT, since_ns)
 

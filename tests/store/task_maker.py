@@ -99,10 +99,10 @@ class TaskMaker:
 
 
 @contextmanager
-def task_maker(path: Path) -> Iterator[TaskMaker]:
+def task_maker(path: Path, *, now_ns: int = NOW) -> Iterator[TaskMaker]:
     """Open a maker of a store of its own for the block."""
     store = StoreMaker(path)
-    maker = TaskMaker(store)
+    maker = TaskMaker(store, now_ns=now_ns)
     try:
         yield maker
     finally:
