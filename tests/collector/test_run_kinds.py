@@ -23,7 +23,7 @@ def kinds(ingesting: Ingesting) -> list[str]:
     found = list_runs(ingesting.db, RunFilter(), now_ns=0).items
     for kind in ("agent", "other"):
         of_kind = list_runs(ingesting.db, RunFilter(kind=kind), now_ns=0).items
-        assert of_kind == [run for run in found if run.kind == kind]
+        assert of_kind == tuple(run for run in found if run.kind == kind)
     return [run.kind for run in found]
 
 

@@ -189,7 +189,7 @@ def test_what_is_withdrawn_stays_with_who_did_it_and_why(
         book.withdraw(note.annotation_id, Withdraw(), by="noor")
     with pytest.raises(NotFoundError):
         book.withdraw("ab" * 16, Withdraw(), by="noor")
-    assert list_annotations(marked.db, limit=10).items == []
+    assert list_annotations(marked.db, limit=10).items == ()
     assert len(list_annotations(marked.db, with_ended=True, limit=10).items) == 1
 
 

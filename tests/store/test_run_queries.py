@@ -133,7 +133,7 @@ def test_a_run_that_went_silent_has_no_end(store: StoreMaker) -> None:
     assert open_later.duration_ns is None
     found = list_runs(store.db, RunFilter(status=("no_end",)), now_ns=later)
     assert [item.name for item in found.items] == ["running"]
-    assert list_runs(store.db, RunFilter(status=("open",)), now_ns=later).items == []
+    assert list_runs(store.db, RunFilter(status=("open",)), now_ns=later).items == ()
 
 
 @pytest.mark.parametrize("descending", [True, False])

@@ -130,21 +130,21 @@ def test_a_span_whose_parent_is_absent_stands_at_the_top_marked() -> None:
     tree = build_tree([node("b", "gone", 2), node("c", "b", 3)])
 
     assert outline(tree) == ["b", "  c"]
-    assert tree.marks == [Mark.ORPHAN, 0]
+    assert tree.marks == (Mark.ORPHAN, 0)
 
 
 def test_a_loop_is_cut_at_its_earliest_span() -> None:
     tree = build_tree([node("a", "c", 7), node("b", "a", 5), node("c", "b", 9), node("d", "a", 8)])
 
     assert outline(tree) == ["b", "  c", "    a", "      d"]
-    assert tree.marks == [Mark.LOOP, 0, 0, 0]
+    assert tree.marks == (Mark.LOOP, 0, 0, 0)
 
 
 def test_a_span_that_is_its_own_parent_stands_at_the_top_marked() -> None:
     tree = build_tree([node("a", "a", 1)])
 
     assert outline(tree) == ["a"]
-    assert tree.marks == [Mark.LOOP]
+    assert tree.marks == (Mark.LOOP,)
 
 
 def test_children_of_a_shared_id_go_to_the_half_of_their_own_process() -> None:

@@ -83,7 +83,7 @@ def test_nothing_is_hidden_without_a_reason(tree: Tree) -> None:
     found = arrange(tree)
 
     assert found.rows == list(range(len(tree)))
-    assert found.depths == tree.depths
+    assert found.depths == list(tree.depths)
     assert found.hidden.total == 0
 
 

@@ -309,7 +309,7 @@ def test_the_same_keys_read_the_log_and_the_conversation(page: Page, pipeline: P
     expect(page).to_have_url(re.compile("view=conversation"))
     page.keyboard.press("Escape")
     expect(page.locator("#step")).to_be_hidden()
-    page.get_by_text("It rounds half up now.").click()
+    page.get_by_role("paragraph").filter(has_text="It rounds half up now.").click()
     expect(page.locator("#step .pane-head h2")).to_have_text("chat gpt-4o-mini")
     expect(page.locator(".msg.is-selected")).to_contain_text("It rounds half up now.")
 

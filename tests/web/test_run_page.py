@@ -338,9 +338,9 @@ def test_the_log_has_steps_events_and_log_records_in_order(
     trace.log(pipeline, 5, "pytest: 1 failed, 46 passed", at_s=3.22)
 
     page = read(client, f"/runs/{RUN}?view=log")
-    lines = [row.one("th").text for row in page.one("table").one("tbody").all("tr")]
+    rows = page.one("table").one("tbody").all("tr")
 
-    assert lines == [
+    assert _whats(rows) == [
         "invoke_agent mender",
         "chat gpt-4o-mini",
         "execute_tool read_file",
@@ -350,9 +350,19 @@ def test_the_log_has_steps_events_and_log_records_in_order(
         "exceptionerror",
         "chat gpt-4o-mini",
     ]
+    # On a narrow screen the error stands below its row, once for those who are read to.
+    said = [one for row in rows for one in row.all("span", class_="log-say")]
+    assert [(one.text, one["aria-hidden"]) for one in said] == [
+        ("hunk 2 of 2 does not apply", "true"),
+        ("in execute_tool apply_patch: ValueError: hunk 2 of 2 does not apply", "true"),
+    ]
     assert "in execute_tool apply_patch: ValueError: hunk 2 of 2 does not apply" in page.text
     without = read(client, f"/runs/{RUN}?view=log&hide=steps.logs")
-    assert [row.one("th").text for row in without.one("tbody").all("tr")] == ["exceptionerror"]
+    assert _whats(without.one("tbody").all("tr")) == ["exceptionerror"]
+
+
+def _whats(rows: list[Element]) -> list[str]:
+    return [row.one("th").one("span", class_="row").text for row in rows]
 
 
 def test_a_log_too_long_to_read_says_where_it_stops(client: TestClient, pipeline: Pipeline) -> None:
@@ -420,7 +430,8 @@ def test_two_sub_agents_do_not_mix_up_what_is_new(client: TestClient, pipeline: 
     trace.send(pipeline)
 
     page = read(client, f"/runs/{RUN}?view=conversation")
-    words = [message.one("div", class_="msg-body").text for message in page.all("article")]
+    bodies = [message.one("div", class_="msg-body") for message in page.all("article")]
+    words = [body.one("pre", class_="msg-source").text for body in bodies]
 
     assert words == [
         "count to two",
