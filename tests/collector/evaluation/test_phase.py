@@ -31,7 +31,7 @@ def test_a_cycle_puts_its_verdicts_on_the_spans_that_it_judges(evaluating: Evalu
         "SELECT lower(hex(trace_id)), span_id, name, value, label, text FROM annotation"
     )
     told = "said “All tests pass.”; the last run of tests (run_tests) failed"
-    assert rows == [(run, bytes(7) + b"\3", "claim", 0.0, "contradicted", told)]
+    assert rows == [(run, bytes(7) + b"\3", "claim", None, "contradicted", told)]
     logged = evaluating.ingesting.all(
         "SELECT tool, level FROM diagnostics WHERE level = 'warning' ORDER BY time_ns"
     )
