@@ -65,7 +65,7 @@ def conversation_body(conversation: Conversation) -> Body:
 def size_body(size: TranscriptSize) -> Body:
     return {
         **item_body(size.item),
-        "roles": size.roles,
+        "roles": dict(size.roles),
         "branches": size.branches,
         "marked": size.marked,
         "archives": size.archives,
