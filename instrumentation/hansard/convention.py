@@ -23,6 +23,7 @@ class Name(NamedTuple):
 _AGENT, _TOOL, _CALL = "`invoke_agent`", "`execute_tool`", "model calls"
 _LOGS = "`hansard.payload`"
 _MEMORY = "steps of memory"
+_HOOKS, _JUDGED = "`hansard.hook.*`", "`hansard.hook.evaluated`, `hansard.hook.warned`"
 _SCORE = "event `gen_ai.evaluation.result`"
 _COMPILE, _CHECK = "`hansard.compile`", "`hansard.policy.check`"
 _REPLAY = f"{_AGENT}, {_CALL} of a replay"
@@ -317,4 +318,22 @@ OWN: Final = (
     Name("hansard.loss.signal", "string", "`hansard.loss`", "`spans` or `logs`"),
     Name("hansard.loss.reason", "string", "`hansard.loss`", "Why: `queue full`, `spool full`, …"),
     Name("hansard.loss.items", "int", "`hansard.loss`", "How many since the process started."),
+    Name("hansard.hook.session_start", "event", "a log record",
+         "A coding agent began a session, as its hook was told."),
+    Name("hansard.hook.prompt", "event", "a log record", "Its user said something."),
+    Name("hansard.hook.pre_tool_use", "event", "a log record",
+         "It is about to make a call of a tool that was not judged."),
+    Name("hansard.hook.evaluated", "event", "a log record",
+         "It is about to make a call that was judged and drew no warning."),
+    Name("hansard.hook.post_tool_use", "event", "a log record", "A call of a tool has ended."),
+    Name("hansard.hook.stop", "event", "a log record", "The agent has answered."),
+    Name("hansard.hook.session_end", "event", "a log record", "The session is over."),
+    Name("hansard.hook.event", "string", _HOOKS, "The event, as the agent names it."),
+    Name("hansard.hook.prompt_id", "string", _HOOKS, "The agent's id of the prompt it belongs to."),
+    Name("hansard.hook.score", "double", _JUDGED, "How likely it cannot be undone, 0 to 1."),
+    Name("hansard.hook.threshold", "double", _JUDGED, "From which score on it warns."),
+    Name("hansard.hook.warned", "event, boolean", f"a log record; {_JUDGED}",
+         "A call that was judged and drew a warning; as an attribute, whether it did."),
+    Name("hansard.hook.rule", "string", _JUDGED, "Why it has its score: the rule, in words."),
+    Name("hansard.hook.classifier", "string", _JUDGED, "What gave the score."),
 )  # fmt: skip
