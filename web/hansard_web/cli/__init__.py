@@ -97,9 +97,13 @@ COMMANDS: Final = (
     ),
     Entry("rebuild", "rebuilding", "Derive everything again from what was received."),
     Entry("repair", "maintenance", "Restore the database's schema where somebody altered it."),
-    Entry("maintain", "maintain", "Find contradictions in memory, link corrections."),
+    Entry(
+        "maintain",
+        "maintain",
+        "Find contradictions in memory, link corrections, count what nobody retrieves.",
+    ),
     Entry("gc", "maintenance", "Delete old runs and remove what nothing uses."),
-    Entry("interests", "interests", "Find the topics of recent memory; list the interests."),
+    Entry("interests", "interests", "Find the topics of recent memory, or list the interests."),
 )
 
 

@@ -45,9 +45,10 @@ _MOST_LISTED = 200
 @click.option("--list", "is_list", is_flag=True, help="Show the interests that stand; find none.")
 @json_option
 def interests(*, dry_run: bool, is_list: bool, as_json: bool, **arguments: Any) -> None:
-    """Find the topics of recent decisions, notes and corrections, and write new ones as interests.
+    """Find the topics of recent memory, or list the interests.
 
-    Each names the entries that support it; a topic without support is dropped. Notes that Hansard
+    Recent decisions, notes and corrections are read, and new topics are written as interests. Each
+    names the entries that support it; a topic without support is dropped. Notes that Hansard
     writes about its own work, and what came from outside, are not read.
 
     Example: hansard interests --dry-run

@@ -49,10 +49,11 @@ def report(
     as_json: bool,
     **arguments: str,
 ) -> None:
-    """Write a status report of at most 60 lines and print it.
+    """Write a status report, or read and acknowledge one.
 
-    It says what failed, what waits for a person, what was corrected and what has changed. Each is
-    a file in the data folder, under reports/, and an .ack file beside it says who has read it.
+    A report has at most 60 lines and is printed. It says what failed, what waits for a person,
+    what was corrected and what has changed. Each is a file in the data folder, under reports/, and
+    an .ack file beside it says who has read it.
 
     Example: hansard report --latest
     """
