@@ -22,6 +22,8 @@ DECISIONS: Final = {
     "POST /approvals/{approval_id}",
     "POST /memory/{memory_id}/accept",
     "POST /memory/{memory_id}/invalidate",
+    "POST /memory/{memory_id}/unsupersede",
+    "POST /reports/{name}/ack",
     "POST /tasks/{task_id}",
     "POST /v1/approvals/{approval_id}/approve",
     "POST /v1/approvals/{approval_id}/reject",
@@ -31,6 +33,7 @@ DECISIONS: Final = {
     "POST /v1/memory/accept",
     "POST /v1/memory/unsupersede",
     "POST /v1/memory/invalidate",
+    "POST /v1/reports/{name}/ack",
     "POST /v1/tasks/{task_id}/decide",
 }
 WIRE: Final = {"tool": "wire_money", "arguments": {"to": "me"}, "agent": "bot"}
