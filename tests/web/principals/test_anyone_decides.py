@@ -51,10 +51,9 @@ def test_a_decision_is_that_of_nobody_of_a_claimed_name_or_of_a_token(
 ) -> None:
     note = {"note": "x"} if verb == "revise" else {}
     secret = bearer(add_token(folder_of(anyone), "ana"))
-    wrong = bearer("hnt_" + "0" * 40)
     said = {}
     for name, body, headers in (
-        ("nobody", {}, {}), ("wrong", {}, wrong), ("kim", {"by": "kim"}, {}), ("ana", {}, secret),
+        ("nobody", {}, {}), ("kim", {"by": "kim"}, {}), ("ana", {}, secret),
     ):  # fmt: skip
         approval_id = propose(anyone)
         path = f"/v1/approvals/{approval_id}/{verb}"
@@ -69,10 +68,29 @@ def test_a_decision_is_that_of_nobody_of_a_claimed_name_or_of_a_token(
 
     assert said == {
         "nobody": ("me", "none", None, "none", 1, 0, 0),
-        "wrong": ("me", "none", None, "none", 1, 0, 0),
         "kim": ("kim", "claimed", None, "claimed", 0, 1, 0),
         "ana": ("ana", "token", "ana", "token", 0, 0, 1),
     }
+    assert verify_store(folder_of(anyone)).findings == []
+
+
+@pytest.mark.parametrize("verb", ["approve", "reject", "revise"])
+def test_a_wrong_token_decides_nothing_where_a_right_one_is_known(
+    anyone: TestClient, verb: str
+) -> None:
+    """Without any token of its own a server ignores what a program has set for another one."""
+    wrong = bearer("hnt_" + "0" * 40)
+    body = {"note": "x"} if verb == "revise" else {}
+    ignored, refused = propose(anyone), propose(anyone)
+
+    before = anyone.post(f"/v1/approvals/{ignored}/{verb}", json=body, headers=wrong)
+    add_token(folder_of(anyone), "ana")
+    after = anyone.post(f"/v1/approvals/{refused}/{verb}", json=body, headers=wrong)
+
+    assert (before.status_code, before.json()["decided_method"]) == (200, "none")
+    assert last_body(anyone, ignored)["auth_method"] == "none"
+    assert (after.status_code, after.json()["error"]["code"]) == (401, "unauthenticated")
+    assert anyone.get(f"/v1/approvals/{refused}").json()["status"] == "awaiting"
     assert verify_store(folder_of(anyone)).findings == []
 
 
