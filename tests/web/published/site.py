@@ -146,6 +146,7 @@ def fill(site: Site) -> None:
     _transcripts(site)
     _annotations(site)
     _payloads(site)
+    _reports(site)
     _replays(site)
     _talk(site)
 
@@ -294,6 +295,15 @@ def _payloads(site: Site) -> None:
     site.ids["ref"] = [ref]
 
 
+def _reports(site: Site) -> None:
+    """One report is the demo's heartbeat's own; another is written here and stays unread."""
+    [made, *_] = site.ask("GET", "/v1/reports")["items"]
+    for _ in range(2):
+        site.ask("POST", "/v1/reports/{name}/ack", body={}, name=made["name"])
+    found = hansard("report", "--data", str(site.data))
+    assert found.returncode == 0, found.stderr
+
+
 def _replays(site: Site) -> None:
     calls = site.ask("GET", "/v1/runs", query={"agent": "coding-agent"})["items"]
     steps = site.ask("GET", "/v1/runs/{run_id}/steps", run_id=calls[-1]["run_id"])["items"]
@@ -346,6 +356,8 @@ def look(site: Site) -> None:
     receipts = site.ask("GET", "/v1/receipts", query={"limit": 500})["items"]
     site.ids["compilation_id"] = sorted({one["compilation_id"] for one in receipts})
     site.ids["number"] = ["1"]
+    reports = site.ask("GET", "/v1/reports", query={"limit": 500})["items"]
+    site.ids["name"] = [one["name"] for one in reports]
     site.ids["left"] = site.ids["right"] = site.ids["run_id"][:4] + site.ids["step_id"][:12]
     for method, template, told in site.operations():
         if method == "GET":
