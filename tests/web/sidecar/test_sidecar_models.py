@@ -261,7 +261,7 @@ def test_a_compile_that_cannot_be_says_why(
         ({"messages": []}, 400, "bad_request"),
         ({"model": None}, 400, "bad_request"),
         ({"compilation_id": "0" * 32, "messages": [], "provider": None}, 404, "not_found"),
-        ({"messages": [{"role": "user"}, {"parts": 3}]}, 422, "not_renderable"),
+        ({"messages": [{"role": "user"}, {"parts": 3}]}, 400, "bad_request"),
         ({"script": {"hansard_script": 1, "otherwise": {"fail": "rate_limited"}}}, 429, None),
     ],
 )

@@ -117,6 +117,27 @@ def test_a_provider_that_does_not_answer_in_time_is_504_and_told_in_the_run(
     assert [one["status"] for one in steps if one["role"] == "llm"] == ["error"]
 
 
+@pytest.mark.parametrize(
+    "change", [{"tools": [{"description": "nameless"}]}, {"previous_response_id": "resp_1"}]
+)
+def test_what_the_provider_has_no_form_for_is_422_and_never_sent(
+    house: House, chat: tuple[type[_Chat], str], change: Json
+) -> None:
+    handler, address = chat
+    agent = house.serve(WebSettings(model_server=address))
+    body = {
+        "run_id": agent.start(),
+        "provider": "openai_compatible",
+        "model": "local-7b",
+        "messages": [{"role": "user", "parts": [{"type": "text", "text": "hello"}]}],
+    }
+
+    answer = agent.post("/v1/model/call", {**body, **change})
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "not_renderable")
+    assert not handler.asked.is_set()
+
+
 def test_a_provider_without_a_key_is_501_and_names_the_variable(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
