@@ -17,7 +17,7 @@ Cli = Callable[..., Result]
 
 @pytest.fixture(scope="session")
 def demo_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data folder that `hansard demo` leaves: ten runs of four agents."""
+    """The data folder that `hansard demo` leaves: 16 runs of six agents and a heartbeat's."""
     data = tmp_path_factory.mktemp("demo") / "data"
     ports = ("--http-port", "0", "--grpc-port", "0")
     ended = hansard("demo", "--exit", "--fast", "--data", str(data), *ports)

@@ -30,7 +30,8 @@ def test_runs_are_listed_newest_first_a_line_each(cli: Cli) -> None:
 
     heading, *lines = ended.stdout.splitlines()
     assert heading.split()[:3] == ["RUN", "STARTED", "(UTC)"]
-    assert len(lines) == 14
+    assert len(lines) == 17
+    assert sum(" heartbeat " in line for line in lines) == 1
     assert sum("invoke_agent support-desk" in line for line in lines) == 6
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from hansard_store.detecting.rules import RULES
 from tests.store.maker import StoreMaker
 from tests.store.task_maker import TaskMaker
 from tests.web.cli.conftest import Cli
@@ -80,7 +81,7 @@ def test_thresholds_and_windows_are_options_and_shown_in_what_is_found(
 
     assert (found["threshold"], found["window_ns"]) == (3, str(48 * 3600 * 10**9))
     shown = run("tasks", "show", found["task_id"]).stdout
-    assert "3 or more in 48 hours" in shown
+    assert "3 times or more within 48 hours" in shown
 
 
 def test_a_dry_run_says_what_would_be_and_opens_nothing(run: Cli, failing: TaskMaker) -> None:
@@ -121,7 +122,8 @@ def test_a_rule_that_is_none_is_refused_by_name(run: Cli) -> None:
     ended = run("detect", "--threshold", "nothing=3")
 
     assert ended.exit_code == 1
-    assert "'nothing' is no rule; the rules are expired_approvals" in ended.stderr
+    names = ", ".join(sorted(rule.name for rule in RULES))
+    assert f"'nothing' is no rule; the rules are {names}\n" in ended.stderr
 
 
 def test_a_window_longer_than_clocks_can_say_is_refused(run: Cli) -> None:
@@ -147,7 +149,7 @@ def test_tasks_are_listed_shown_approved_and_closed(run: Cli, failing: TaskMaker
     assert (early.exit_code, approved.stdout) == (1, f"approved {task_id}\n")
     assert "blocked until a person approves it" in early.stderr
     assert (other.exit_code, "was approved already by noor" in other.stderr) == (1, True)
-    for words in ("mend it", "by noor", "5 or more in 24 hours", "connection refused"):
+    for words in ("mend it", "by noor", "5 times or more within 24 hours", "connection refused"):
         assert words in shown
     assert (done["state"], done["done"]["by"], done["decision"]["door"]) == (
         "done", "mender", "cli",
