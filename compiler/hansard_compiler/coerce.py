@@ -26,6 +26,7 @@ _KIND_OF_ROLE = {
     "tool": "tool_result",
     "function": "tool_result",
 }
+MESSAGE_ROLES = tuple(_KIND_OF_ROLE)
 _SOURCE_OF_KIND = {
     "user_msg": "user",
     "tool_result": "tool",
@@ -97,6 +98,10 @@ def context_item_data(
 
 def _by_shape(fields: Json, *, now: object, seen: Counter[str], where: str) -> Json:
     if "role" in fields or fields.get("type") in _ITEM_TYPES:
+        problem = _unreadable(fields)
+        if problem is not None:
+            field, what = problem
+            raise InvalidItem(str(fields.get("id", where))[:512], field=field, what=what)
         message = normal_message(fields)
         kind = _KIND_OF_ROLE.get(message["role"])
         if kind is None:
@@ -111,6 +116,26 @@ def _by_shape(fields: Json, *, now: object, seen: Counter[str], where: str) -> J
     if fields.get("type") == "function" or "input_schema" in fields or "parameters" in fields:
         return _made("tool_schema", fields, "tool definition", now=now, seen=seen)
     return _made("other", fields, "mapping", now=now, seen=seen)
+
+
+def _unreadable(fields: Json) -> tuple[str, str] | None:
+    """Return the field that no form of a message has so, and what is wrong with it."""
+    if "role" not in fields and fields.get("type") == "reasoning":
+        for name in ("summary", "content"):
+            if not isinstance(fields.get(name), str | list | tuple | None):
+                return name, "is neither a text nor a list"
+        return None
+    calls = fields.get("tool_calls")
+    if calls is None:
+        return None
+    if not isinstance(calls, list | tuple):
+        return "tool_calls", "is no list"
+    for at, call in enumerate(calls):
+        if not isinstance(call, Mapping):
+            return f"tool_calls[{at}]", "is no object"
+        if not isinstance(call.get("function", call), Mapping):
+            return f"tool_calls[{at}].function", "is no object"
+    return None
 
 
 def _made(
