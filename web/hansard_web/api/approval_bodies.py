@@ -177,7 +177,10 @@ class Approve(_Body):
     model_config = ConfigDict(
         json_schema_extra=any_of(
             both({"properties": {"batch": {"const": False}}}, left_out("seen")),
-            both(given(seen={"minProperties": 1}), left_out("arguments", "note", "revision")),
+            both(
+                given(batch={"const": True}, seen={"minProperties": 1}),
+                left_out("arguments", "note", "revision"),
+            ),
         )
     )
 

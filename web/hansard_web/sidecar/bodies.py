@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchem
 from hansard.step import StepKind
 from hansard_compiler.published import A_NUMBER, TIME
 from hansard_web.api.asked import parse_time
+from hansard_web.sidecar.published_items import AnItem
 
 Told = Literal["completed", "failed", "cancelled"]
 
@@ -97,7 +98,8 @@ class AppendStep(Body):
     kind: StepKind = "other"
     metadata: dict[str, Any] = Field(default={}, max_length=64)
     input: Any = None
-    inputs: list[Any] = Field(default=[], max_length=20_000)  # context items, for a compile
+    # Context items, for a compile.
+    inputs: list[Annotated[Any, AnItem(is_compiled=False)]] = Field(default=[], max_length=20_000)
     output: Any = None
     tool_calls: list[ToolCall] = Field(default=[], max_length=1_000)
     tool_results: list[ToolResult] = Field(default=[], max_length=1_000)

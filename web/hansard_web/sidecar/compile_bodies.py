@@ -9,8 +9,7 @@ from pydantic import ConfigDict, Field, WithJsonSchema, field_validator, model_v
 from hansard_compiler.calls import message_problem
 from hansard_compiler.published import A_NUMBER, Real, Schema, Whole, any_of, both, given, left_out
 from hansard_web.sidecar.bodies import Body, Name
-
-MESSAGE_ROLES = ("system", "developer", "user", "assistant", "tool")
+from hansard_web.sidecar.published_items import MESSAGE, MESSAGE_ROLES, AnItem
 
 
 class AskCompile(Body):
@@ -18,7 +17,9 @@ class AskCompile(Body):
 
     run_id: Name
     step_id: Name | None = None  # None: the run's own
-    context_items: list[Any] = Field(default=[], max_length=20_000)
+    context_items: list[Annotated[Any, AnItem(is_compiled=True)]] = Field(
+        default=[], max_length=20_000
+    )
     provider: Name
     model: Name
     token_budget: Whole
@@ -34,13 +35,6 @@ class AskCompile(Body):
     now: str | None = None  # None: the server's clock
 
 
-_MESSAGE: Final = WithJsonSchema(
-    {
-        "type": "object",
-        "properties": {"role": {"enum": list(MESSAGE_ROLES)}},
-        "additionalProperties": True,
-    }
-)
 _EMPTY: Final[Schema] = {"maxItems": 0}
 _ASKS: Final = [
     both(
@@ -59,7 +53,7 @@ class AskModel(Body):
     run_id: Name
     step_id: Name | None = None
     compilation_id: Name | None = None
-    messages: list[Annotated[dict[str, Any], _MESSAGE]] = Field(
+    messages: list[Annotated[dict[str, Any], WithJsonSchema(MESSAGE)]] = Field(
         default=[]
     )  # {role, parts}, as a compile's payload has them
     system: list[str] = Field(default=[])
