@@ -54,8 +54,11 @@ RELATIONS: Final = re.compile(
     r"step_id is not of run_id|hex digits with - between, of its run|chain is not a step of run_id"
     r"|name a run or a step, and not both"
     r"|are a run and a step|this approval is of no batch|the bytes are sha256"
+    r"|stable_hash is not the hash of kind and content"
     r"|approvals are required of|this Idempotency-Key came with another body"
 )
+# Alone such a field is no item's: tests/web/sidecar/test_sidecar_refusals.py sends whole items.
+OF_ITEMS: Final = {("inputs", "[]"), ("context_items", "[]")}
 _BROKEN: Final = (
     b"", b"{", b"[]", b"null", b'{"a": 1, "a": 2}', b'{"no_such_field": 1}', b'"\xff"',
     b'{"a": "\\ud800"}', b"[" * 200, b'{"a": 1e999}',
@@ -206,6 +209,8 @@ def test_true_and_false_are_no_numbers(site: Site, method: str, path: str) -> No
     address = re.sub(r"\{(\w+)\}", lambda one: ids.get(one[1], "0" * 32), path)
     taken = []
     for place in _numbers_in(site.document, described["application/json"]["schema"]):
+        if place[:2] in OF_ITEMS:
+            continue
         body: Any = True
         for name in reversed(place):
             body = [body] if name == "[]" else {name: body}

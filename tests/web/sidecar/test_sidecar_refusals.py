@@ -39,6 +39,10 @@ def test_bad_requests_get_the_api_s_error(
         ({"id": "b"}, "kind: is missing"),
         ({"kind": "user_msg", "id": "b"}, "content: "),
         (7, ""),
+        ({"role": "assistant", "tool_calls": 5}, "tool_calls: is no list"),
+        ({"role": "assistant", "tool_calls": [1]}, "tool_calls[0]: is no object"),
+        ({"role": "assistant", "tool_calls": [{"function": 3}]}, "[0].function: is no object"),
+        ({"type": "reasoning", "summary": 5}, "summary: is neither a text nor a list"),
     ],
 )
 def test_an_input_that_no_compile_can_use_is_refused_at_once(
@@ -53,6 +57,25 @@ def test_an_input_that_no_compile_can_use_is_refused_at_once(
     assert problem in error["message"]
     assert "inputs[1]" in error["message"] or "item 'b'" in error["message"]
     assert len(agent.get(f"/v1/runs/{run_id}/steps")["items"]) == 1  # the run's own
+
+
+@pytest.mark.parametrize("value", [True, False])
+@pytest.mark.parametrize(
+    "name", ["ttl_seconds", "trust_score", "importance_score", "token_estimate"]
+)
+def test_true_and_false_are_no_numbers_of_an_item(agent: Agent, name: str, value: object) -> None:
+    run_id = agent.start()
+    at = "2026-01-31T12:00:00Z"
+    items = [{"id": "b", "kind": "file", "content": "a", "created_at": at, name: value}]
+    asked = {"run_id": run_id, "provider": "local", "model": "m", "token_budget": 500}
+
+    step = agent.post(f"/v1/runs/{run_id}/steps", {"name": "a", "inputs": items})
+    made = agent.post("/v1/compile", {**asked, "context_items": items})
+
+    for answer in (step, made):
+        assert answer.status_code == 400, answer.text
+        assert "not true or false" in answer.text
+        assert name in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(
