@@ -18,7 +18,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
@@ -190,9 +190,7 @@ class Server:
             opened.enter_context(RebuildContinuation(folder).working())
             limits = Limits(config.keep, config.max_disk)
             opened.enter_context(Janitor(folder, limits).working())
-            if config.heartbeat is not None:
-                beats = HeartbeatProcesses(config, every_s=config.heartbeat / 1e9)
-                opened.enter_context(beats.working())
+            opened.enter_context(_heartbeat(config))
         keep_reserve(folder)
         self.doors = self._doors()
         shows = self._half is not Half.COLLECTOR
@@ -303,6 +301,13 @@ def running(config: Config, *, half: Half = Half.BOTH) -> Iterator[Server]:
 
 
 # ---- the parts
+
+
+def _heartbeat(config: Config) -> AbstractContextManager[None]:
+    """Return what runs cycles of the heartbeat for as long as it is entered; nothing where off."""
+    if config.heartbeat is None:
+        return nullcontext()
+    return HeartbeatProcesses(config, every_s=config.heartbeat / 1e9).working()
 
 
 def _link_of(site: Site) -> str:

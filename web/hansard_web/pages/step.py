@@ -152,7 +152,6 @@ def pane_of(
     query: Mapping[str, str] | None = None,
 ) -> Pane:
     """Read a step as far as its open tab needs it."""
-    query = query or {}
     reading = read_step(connection, step.id)
     placed = place_call(connection, run=run.id, span=step.id, conversation_id=run.conversation_id)
     named_compile = reading.view.attributes.get(ID_KEY)
@@ -195,7 +194,7 @@ def pane_of(
             compiled,
             tab,
             address,
-            query,
+            query or {},
             events,
             named,
             now_ns=now_ns,
