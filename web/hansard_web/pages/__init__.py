@@ -39,30 +39,8 @@ def page_routers() -> list[APIRouter]:
     )
 
     pages = (
-        runs,
-        step,
-        step_context,
-        step_texts,
-        run,
-        live_runs,
-        approvals,
-        live_approvals,
-        events,
-        conversations,
-        transcripts,
-        transcript,
-        diff,
-        replay,
-        replay_result,
-        search,
-        memory,
-        annotating,
-        tasks,
-        reports,
-        receipts,
-        usage,
-        health,
-        theme,
-        signin,
-    )
+        runs, step, step_context, step_texts, run, live_runs, approvals, live_approvals, events,
+        conversations, transcripts, transcript, diff, replay, replay_result, search, memory,
+        annotating, tasks, reports, receipts, usage, health, theme, signin,
+    )  # fmt: skip
     return [page.router for page in pages]
