@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -42,6 +43,7 @@ class World:
 
     def __init__(self, path: Path, *, keeps_payloads: bool = True) -> None:
         self._keeps_payloads = keeps_payloads
+        self._added = itertools.count(1)
         self.folder = empty_store(path)
         retention = RetentionPolicy("full_payloads", Redactor(self.folder.key()))
         self.pipeline = Pipeline(self.folder, retention)
@@ -68,6 +70,10 @@ class World:
             for path in sorted((RECORDINGS / name).glob("*.binpb")):
                 signal = Signal(path.suffixes[-2].removeprefix("."))
                 submit(self.pipeline, signal, path.read_bytes())
+
+    def new_run(self) -> str:
+        """An id for a run that a test adds: the world is shared, and no two tests may share one."""
+        return f"ad{next(self._added):030x}"
 
     def close(self) -> None:
         self.http.close()

@@ -128,27 +128,29 @@ def test_two_libraries_that_told_one_conversation_are_compared(world: World) -> 
 
 
 def test_the_heads_of_two_calls_say_where_they_stand(world: World) -> None:
-    trace = Trace("d4" * 16)
+    run = world.new_run()
+    trace = Trace(run)
     trace.agent(1, duration_s=9, name="planner")
     for number, turn in ((2, "plan"), (4, "turn 2")):
         trace.span(number, 1, turn, number, 1)
         trace.chat(number + 1, number, [said("user", "Go on.")], said("assistant", turn), number)
     trace.send(world.pipeline)
 
-    page = read(world, f"/diff/{step('d4' * 16, 3)}/{step('d4' * 16, 5)}")
+    page = read(world, f"/diff/{step(run, 3)}/{step(run, 5)}")
 
     heads = [one.one("b").text for one in page.all(class_="versus-side")]
     assert [head.partition(" in ")[2] for head in heads] == ["plan", "turn 2"]
 
 
 def test_the_heads_of_two_calls_in_one_place_say_which_calls_they_are(world: World) -> None:
-    trace = Trace("d5" * 16)
+    run = world.new_run()
+    trace = Trace(run)
     trace.agent(1, duration_s=9, name="planner")
     for number, answer in ((2, "one"), (3, "two"), (4, "three")):
         trace.chat(number, 1, [said("user", "Go on.")], said("assistant", answer), number)
     trace.send(world.pipeline)
 
-    page = read(world, f"/diff/{step('d5' * 16, 2)}/{step('d5' * 16, 4)}")
+    page = read(world, f"/diff/{step(run, 2)}/{step(run, 4)}")
 
     heads = [one.one("b").text for one in page.all(class_="versus-side")]
     assert [head.partition(", ")[2] for head in heads] == ["call 1", "call 3"]
@@ -186,13 +188,14 @@ def test_the_list_of_runs_leads_to_the_comparison_of_two(world: World) -> None:
 
 
 def test_many_steps_are_shown_in_windows(world: World) -> None:
-    for run, extra in (("e5" * 16, 0), ("f6" * 16, 1)):
+    runs = (world.new_run(), world.new_run())
+    for run, extra in zip(runs, (0, 1), strict=True):
         trace = Trace(run)
         trace.agent(1)
         for number in range(2, 460):
             trace.span(number, 1, f"step {number} of {extra}", number / 1000)
         trace.send(world.pipeline)
-    page = read(world, f"/diff/{'e5' * 16}/{'f6' * 16}")
+    page = read(world, f"/diff/{runs[0]}/{runs[1]}")
     assert len([one for one in page.all(role="row") if "data-state" in one.attributes]) == 200
     later = next(one for one in page.all("a") if one.text == "Later rows")
     assert "from=200" in later.attributes["href"]

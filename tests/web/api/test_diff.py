@@ -229,10 +229,11 @@ def test_what_cannot_be_compared_is_refused_in_words(
 
 
 def test_a_cursor_of_a_run_that_grew_is_stale(world: World) -> None:
-    world.put_run("d4" * 16, "growing", budget=2_600, patch={"path": "x"})
-    cursor = runs_diff(world, "d4" * 16, LEFT, limit=1)["next_cursor"]
-    world.put_run("d4" * 16, "growing", budget=2_700, patch={"path": "y"}, is_better=True)
-    answer = world.http.get(f"/v1/diff/runs/{'d4' * 16}/{LEFT}", params={"cursor": cursor})
+    run = world.new_run()
+    world.put_run(run, "growing", budget=2_600, patch={"path": "x"})
+    cursor = runs_diff(world, run, LEFT, limit=1)["next_cursor"]
+    world.put_run(run, "growing", budget=2_700, patch={"path": "y"}, is_better=True)
+    answer = world.http.get(f"/v1/diff/runs/{run}/{LEFT}", params={"cursor": cursor})
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "cursor_stale")
 
 
