@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _FILE = "lock"
@@ -52,6 +54,22 @@ def try_lock(folder: Path) -> FolderLock | None:
         pass
     os.close(descriptor)
     return None
+
+
+@contextmanager
+def hold_lock(folder: Path, busy: Callable[[], Exception]) -> Iterator[None]:
+    """Hold the folder's lock in this block; raises `busy()` while another process holds it.
+
+    Makes the folder, for its owner alone, where it is missing. Raises OSError.
+    """
+    folder.mkdir(mode=0o700, exist_ok=True)
+    lock = try_lock(folder)
+    if lock is None:
+        raise busy()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def is_lock(path: Path) -> bool:

@@ -24,7 +24,7 @@ ROOT: Final = Path(__file__).parents[2]
 SETS: Final = ("lowest", "highest")
 INSTALL_S: Final = 600
 TEST_S: Final = 600
-EXTRAS: Final = ("server", "yaml")
+EXTRAS: Final = ("server", "embeddings", "yaml")
 # What the tests themselves need is of today in both sets.
 TOOLS: Final = ("pytest", "pytest-randomly", "pytest-xdist", "hypothesis", "httpx2", "jsonschema",
                 "playwright", "trio")  # fmt: skip

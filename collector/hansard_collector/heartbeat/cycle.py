@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Final
 
 from opentelemetry.trace import Span
 
-from hansard.locks import try_lock
+from hansard.locks import hold_lock
 from hansard_collector.heartbeat.errors import HeartbeatUnderWay, PhaseSkipped
 from hansard_collector.heartbeat.notes import PhaseNotes
 from hansard_collector.heartbeat.phase import (
@@ -67,7 +67,7 @@ class Heartbeat:
 
         A phase that fails is recorded and does not stop the others.
         """
-        with alone(self.folder), ExitStack() as opened:
+        with hold_lock(self.folder.heartbeat, HeartbeatUnderWay), ExitStack() as opened:
             trace = opened.enter_context(closing(CycleTrace(self.folder, self.mode)))
             cycles = opened.enter_context(closing(CycleLog(self.folder, clock=self.clock)))
             log = opened.enter_context(
@@ -155,16 +155,3 @@ def _ended(phase: Phase, context: CycleContext) -> tuple[Status, PhaseResult]:
     except Exception as error:  # a border: one phase must not end the others
         _log.exception("phase %s of the heartbeat failed", phase.name)
         return "failed", PhaseResult(type(error).__name__, {"error": type(error).__name__})
-
-
-@contextmanager
-def alone(folder: DataFolder) -> Iterator[None]:
-    """Let no other process run a cycle on this store meanwhile. Raises HeartbeatUnderWay."""
-    folder.heartbeat.mkdir(mode=0o700, exist_ok=True)
-    lock = try_lock(folder.heartbeat)
-    if lock is None:
-        raise HeartbeatUnderWay
-    try:
-        yield
-    finally:
-        lock.release()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import closing
 
+from hansard.locks import hold_lock
 from hansard_collector.heartbeat.errors import PhaseSkipped
 from hansard_collector.heartbeat.phase import CycleContext, PhaseResult
 from hansard_collector.judges.errors import JudgeMissing
-from hansard_collector.scanning.errors import NoInterests, ScanIncomplete
-from hansard_collector.scanning.scanner import LIMIT, Scanner, scanning_alone
+from hansard_collector.scanning.errors import NoInterests, ScanIncomplete, ScanUnderWay
+from hansard_collector.scanning.scanner import LIMIT, Scanner
 from hansard_collector.scanning.sources import SOURCES
 from hansard_store.memory_errors import NotRemembered
 from hansard_store.story_book import StoryBook
@@ -29,7 +30,7 @@ def run(context: CycleContext) -> PhaseResult:
     try:
         classifier = context.judges.for_task("topic")
         book = StoryBook(context.folder, context.mode, clock=lambda: context.now_ns)
-        with closing(book), scanning_alone(context.folder):
+        with closing(book), hold_lock(context.folder.scanning, ScanUnderWay):
             result = Scanner(source, book, classifier).scan(limit=LIMIT)
     except (JudgeMissing, NoInterests, NotRemembered) as reason:
         raise PhaseSkipped(str(reason)) from None

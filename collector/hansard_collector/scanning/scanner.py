@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
-from hansard.locks import try_lock
-from hansard_collector.scanning.errors import BadVerdict, NoInterests, ScanUnderWay, SourceDown
+from hansard_collector.scanning.errors import BadVerdict, NoInterests, SourceDown
 from hansard_collector.scanning.sources import StorySource
 from hansard_compiler.classifier import Classifier, Question, WordOverlap
 from hansard_compiler.errors import HansardError
 from hansard_compiler.providers.failures import CallFailed
-from hansard_store.database import DataFolder
 from hansard_store.memory_types import Memory
 from hansard_store.stories import AlreadyProcessed, Judged, Story
 from hansard_store.story_book import StoryBook
@@ -144,16 +141,3 @@ def labels_of(interests: Sequence[Memory]) -> dict[str, Memory]:
         said = interest.content if isinstance(interest.content, str) else interest.subject
         labels.setdefault(said, interest)
     return labels
-
-
-@contextmanager
-def scanning_alone(folder: DataFolder) -> Iterator[None]:
-    """Let no other process scan for this store meanwhile. Raises ScanUnderWay."""
-    folder.scanning.mkdir(mode=0o700, exist_ok=True)
-    lock = try_lock(folder.scanning)
-    if lock is None:
-        raise ScanUnderWay
-    try:
-        yield
-    finally:
-        lock.release()

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from hansard.locks import hold_lock
 from hansard_collector.scanning.errors import BadVerdict, NoInterests, ScanUnderWay
-from hansard_collector.scanning.scanner import Scanner, scanning_alone
+from hansard_collector.scanning.scanner import Scanner
 from hansard_compiler.classifier import Question, Verdict
 from hansard_compiler.memory_models import EndMemory
 from hansard_compiler.retention import RetentionMode
@@ -311,13 +312,13 @@ def test_a_note_and_its_row_are_written_together_or_not_at_all(searching: Scanni
 
 def test_two_scans_at_once_are_one_scan(searching: Scanning) -> None:
     with (
-        scanning_alone(searching.folder),
+        hold_lock(searching.folder.scanning, ScanUnderWay),
         pytest.raises(ScanUnderWay),
-        scanning_alone(searching.folder),
+        hold_lock(searching.folder.scanning, ScanUnderWay),
     ):
         pass
 
-    with scanning_alone(searching.folder):
+    with hold_lock(searching.folder.scanning, ScanUnderWay):
         assert oct(os.stat(searching.folder.scanning).st_mode & 0o777) == "0o700"
 
 

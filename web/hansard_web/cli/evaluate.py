@@ -8,11 +8,12 @@ from contextlib import nullcontext
 
 import click
 
+from hansard.locks import hold_lock
 from hansard_collector.evaluation.answers import verdict_json
 from hansard_collector.evaluation.engine import Evaluated, Evaluation
 from hansard_collector.evaluation.settings import load_rules
 from hansard_collector.evaluation.words import evidence_words
-from hansard_collector.heartbeat.cycle import alone
+from hansard_collector.heartbeat.errors import HeartbeatUnderWay
 from hansard_collector.heartbeat.evaluation import results_of
 from hansard_collector.heartbeat.trace import store_evaluations
 from hansard_compiler.calls import Json
@@ -59,7 +60,7 @@ def evaluate(*, window: str | None, dry_run: bool, as_json: bool, **arguments: s
     window_ns = config.heartbeat_window if window is None else _window_ns(window)
     folder = find_store(str(config.data))
     open_store(folder).close()  # of this version, or refused
-    with nullcontext() if dry_run else alone(folder):
+    with nullcontext() if dry_run else hold_lock(folder.heartbeat, HeartbeatUnderWay):
         found = _run(folder, config, window_ns, is_dry=dry_run)
     if as_json:
         print_json(_json(str(config.data), found))

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from hansard_collector.heartbeat.cycle import alone
+from hansard.locks import hold_lock
+from hansard_collector.heartbeat.errors import HeartbeatUnderWay
 from hansard_collector.judges.recording import CallTrace
 from hansard_collector.maintenance import (
     Maintainer,
@@ -61,7 +62,7 @@ def _run(config: Config, *, is_dry: bool) -> MaintenanceResult:
     trace = CallTrace(folder, mode, _SERVICE)
     with (
         closing(judges_of(config)) as judges,
-        alone(folder),
+        hold_lock(folder.heartbeat, HeartbeatUnderWay),
         trace.span("maintain", always=False),
         closing(MaintenanceBook(folder, mode)) as book,
     ):

@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
+from hansard.locks import hold_lock
 from hansard_collector.judges.recording import CallTrace
-from hansard_collector.scanning.errors import ScanIncomplete
+from hansard_collector.scanning.errors import ScanIncomplete, ScanUnderWay
 from hansard_collector.scanning.scanner import (
     LIMIT,
     MOST_STORIES,
@@ -17,7 +18,6 @@ from hansard_collector.scanning.scanner import (
     Scanned,
     Scanner,
     ScanResult,
-    scanning_alone,
 )
 from hansard_collector.scanning.sources import SOURCES
 from hansard_compiler.calls import Json
@@ -95,7 +95,7 @@ def scan(
     with (
         closing(judges_of(config)) as judges,
         opened_book(StoryBook, str(config.data), config.retention) as book,
-        scanning_alone(folder),
+        hold_lock(folder.scanning, ScanUnderWay),
         trace.span("scan", always=False),
         progress_of() as tell,
     ):
