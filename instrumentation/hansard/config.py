@@ -60,7 +60,8 @@ class Settings:
     pulse_interval_ms: int = 10_000
     capture_max_bytes: int = 16 << 20
     hook_threshold: float = 0.75
-    hook_classifier: str = "rules"
+    hook_classifier: str | None = None
+    hook_classifier_timeout_ms: int = 10_000
     hook_timeout_ms: int = 2_000
     hook_record: bool = True
     continue_trace: bool = False
@@ -159,10 +160,14 @@ SETTINGS: Final = (
          "HANSARD_CAPTURE_MAX_BYTES"),
     _row("hook_threshold", values.read_share, "0.75", "0 to 1",
          "Score from which `hansard hook pre-tool-use` warns.", "HANSARD_HOOK_THRESHOLD"),
-    _row("hook_classifier", values.read_text, "rules", "rules, off, module:name",
+    _row("hook_classifier", values.read_text, "the server's setting `classifier`",
+         "rules, off, module:name",
          "What scores calls before they are made: the rules; a classifier that "
-         "`package.module:name` is or makes, asked where the rules are unsure; or nothing.",
+         "`package.module:name` is or makes, called where the rules are unsure; or nothing.",
          "HANSARD_HOOK_CLASSIFIER"),
+    _row("hook_classifier_timeout_ms", values.at_least(1), "10000", "ms",
+         "How long a classifier that is not the rules may take; then the rules' score stands.",
+         "HANSARD_HOOK_CLASSIFIER_TIMEOUT_MS"),
     _row("hook_timeout_ms", values.at_least(1), "2000", "ms",
          "How long a hook may take to read and score an event; then it says nothing.",
          "HANSARD_HOOK_TIMEOUT_MS"),

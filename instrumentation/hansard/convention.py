@@ -336,4 +336,8 @@ OWN: Final = (
          "A call that was judged and drew a warning; as an attribute, whether it did."),
     Name("hansard.hook.rule", "string", _JUDGED, "Why it has its score: the rule, in words."),
     Name("hansard.hook.classifier", "string", _JUDGED, "What gave the score."),
+    Name("hansard.hook.classifier_step", "string", _JUDGED,
+         "The step id of the model call that gave the score."),
+    Name("hansard.hook.fallback", "string", _JUDGED,
+         "The classifier that gave no verdict, and why; the rules gave the score."),
 )  # fmt: skip

@@ -1,6 +1,7 @@
 """What a classifier, an embedder or an extractor can meet.
 
 JudgeError
+├── JudgeTimeout     it gave no answer in time
 ├── JudgeMissing     it is switched off, or lacks a package, a key or an address: skip the step
 └── BadJudgement     a model's answer is not what it was asked for; nothing is guessed from it
 """
@@ -20,6 +21,12 @@ class JudgeMissing(JudgeError):
     """There is none for this; the message says why and what would bring it."""
 
     code = "judge_missing"
+
+
+class JudgeTimeout(JudgeError):
+    """There was no answer within the time that the caller permits."""
+
+    code = "judge_timeout"
 
 
 class BadJudgement(JudgeError):

@@ -32,7 +32,8 @@ _DIALECTS: Final[Mapping[str, str]] = {
 }
 _FACTS: Final = (
     "hansard.hook.score", "hansard.hook.threshold", "hansard.hook.warned", "hansard.hook.rule",
-    "hansard.hook.classifier", "agent_id", "agent_type", "permission_mode",
+    "hansard.hook.classifier", "hansard.hook.classifier_step", "hansard.hook.fallback",
+    "agent_id", "agent_type", "permission_mode",
 )  # fmt: skip
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from hansard.hooks.deadline import DeadlineExceeded, end_after
 from hansard.hooks.event import command_in
 from hansard.hooks.settings import OFF, RULES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from hansard.adapters.commands.rules import Score
+    from hansard.hooks.classification import Classified
     from hansard.hooks.event import Event
     from hansard.hooks.settings import HookSettings
 
@@ -17,9 +17,9 @@ _UNSURE = 0.35  # so far below the threshold, a model may know better than the r
 
 
 class Evaluation:
-    """A call's score, 0 to 1, with its reason and what gave it; it holds no recorded content."""
+    """A call's score, 0 to 1, with its reason and what gave it, without recorded content."""
 
-    __slots__ = ("classifier", "is_warned", "reason", "score", "threshold")
+    __slots__ = ("classifier", "fallback", "is_warned", "reason", "score", "step", "threshold")
 
     def __init__(self, score: float, reason: str, classifier: str, threshold: float) -> None:
         self.score = score
@@ -27,6 +27,8 @@ class Evaluation:
         self.classifier = classifier
         self.threshold = threshold
         self.is_warned = score >= threshold
+        self.fallback = ""  # why a classifier that was to be called gave no verdict
+        self.step = ""  # the recorded call of a model
 
 
 def evaluate(event: Event, settings: HookSettings) -> Evaluation | None:
@@ -51,38 +53,36 @@ def evaluate(event: Event, settings: HookSettings) -> Evaluation | None:
         return evaluation
     if best.is_known and best.value < settings.threshold - _UNSURE:
         return evaluation
-    return _classified(found.text, settings) or evaluation
+    return _classified(found.text, settings, evaluation)
 
 
-def _classified(text: str, settings: HookSettings) -> Evaluation | None:
-    """Ask the classifier that the settings name; None where it cannot say anything."""
+def _classified(text: str, settings: HookSettings, by_rules: Evaluation) -> Evaluation:
+    """Return the classifier's evaluation; that of the rules, with the reason, where it has none."""
+    from hansard.hooks.classification import Unavailable, classify
+
+    named = settings.model or settings.classifier
+    end_after(settings.classifier_timeout_ms / 1000)
     try:
-        from hansard_compiler.classifier import IRREVERSIBLE, REVERSIBLE, Question
-
-        classifier = _load(settings.classifier)
-        question = Question("irreversible", _clean(text, settings), (IRREVERSIBLE, REVERSIBLE))
-        verdict = classifier(question)
-        if verdict.label is None:
-            return None
-        score = float(verdict.score)
-        if verdict.label != IRREVERSIBLE:
-            score = min(score, 1 - score)  # how sure it is that it can be undone
-        return Evaluation(score, verdict.reason, classifier.name, settings.threshold)
-    except Exception:  # whatever a classifier does, the rules' answer stands
-        return None
-
-
-def _clean(text: str, settings: HookSettings) -> str:
-    """Return a command without its secrets: a classifier may be remote."""
-    from hansard.hooks.redaction import redactor_of
-
-    return redactor_of(settings).redact_text(text).text
+        found = classify(text, settings)
+        if found.label is not None:
+            return _of_verdict(found, settings.threshold)
+        why = "it cannot tell"
+    except DeadlineExceeded:
+        why = f"no answer within {settings.classifier_timeout_ms / 1000:g} s"
+    except Unavailable as error:
+        why = str(error)
+    except Exception as error:  # whatever a classifier does, the rules' answer stands
+        why = type(error).__name__
+    finally:
+        end_after(settings.timeout_ms / 1000)
+    by_rules.fallback = f"{named}: {why}"
+    return by_rules
 
 
-def _load(name: str) -> Any:
-    """Return the classifier that `package.module:attribute` names, or makes when it is called."""
-    from importlib import import_module
-
-    module, _, attribute = name.partition(":")
-    found = getattr(import_module(module), attribute)
-    return found() if isinstance(found, type) or not hasattr(found, "name") else found
+def _of_verdict(found: Classified, threshold: float) -> Evaluation:
+    score = found.score
+    if found.label != "irreversible":
+        score = min(score, 1 - score)  # how sure it is that it can be undone
+    evaluation = Evaluation(score, found.reason, found.classifier, threshold)
+    evaluation.step = found.step
+    return evaluation

@@ -10,13 +10,13 @@ import os
 import sys
 import time
 
+from hansard.hooks.deadline import DeadlineExceeded, end_after
 from hansard.hooks.event import Event, read_event
 from hansard.hooks.settings import HookSettings, load_hook_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import FrameType
 
     from hansard.hooks.escalation import Evaluation
 
@@ -31,10 +31,6 @@ KINDS = {
 }
 _OPTIONS = ("--agent", "--data", "--form", "--threshold")
 _RECORDING_S = 10.0  # at most, for what is done after the agent was answered
-
-
-class DeadlineExceeded(BaseException):
-    """The time of this process is over; no `except Exception` in between may swallow it."""
 
 
 class Options:
@@ -68,12 +64,12 @@ def run(arguments: Sequence[str]) -> None:
 def _handle(verb: str, options: Options) -> None:
     time_ns = time.time_ns()
     settings = load_hook_settings({"data": options.data, "hook_threshold": options.threshold})
-    _end_after(settings.timeout_ms / 1000)
+    end_after(settings.timeout_ms / 1000)
     event = read_event()
     if event is None:
         return
     if verb != PRE:
-        _end_after(_RECORDING_S)
+        end_after(_RECORDING_S)
         _record(verb, event, settings, options, time_ns=time_ns)
         return
     from hansard.hooks.escalation import evaluate
@@ -85,7 +81,7 @@ def _handle(verb: str, options: Options) -> None:
             _print(_rendered(evaluation, event, options))
     except (DeadlineExceeded, Exception):  # no evaluator in time; the call is recorded all the same
         evaluation = None
-    _end_after(_RECORDING_S)
+    end_after(_RECORDING_S)
     if not settings.record or not event.session:
         return
     from hansard.hooks.pairing import open_call
@@ -167,7 +163,7 @@ def _in_background(work: Callable[[], None]) -> None:
     try:
         os.setsid()
         _let_go()
-        _end_after(_RECORDING_S)
+        end_after(_RECORDING_S)
         work()
     finally:
         os._exit(0)
@@ -178,17 +174,3 @@ def _let_go() -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nothing, descriptor)
-
-
-def _end_after(seconds: float) -> None:
-    """Have DeadlineExceeded raised after some time; where there are no such signals, never."""
-    import signal
-
-    if not hasattr(signal, "setitimer"):
-        return
-    signal.signal(signal.SIGALRM, _stop)
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
-
-
-def _stop(_number: int, _frame: FrameType | None) -> None:
-    raise DeadlineExceeded

@@ -70,6 +70,8 @@ def make_record(
             "hansard.hook.warned": evaluation.is_warned,
             "hansard.hook.rule": evaluation.reason,
             "hansard.hook.classifier": evaluation.classifier,
+            "hansard.hook.classifier_step": evaluation.step,
+            "hansard.hook.fallback": evaluation.fallback,
         }
     content, failed = _content(kind, event)
     if failed is not None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 DEFAULT_THRESHOLD = 0.75
 DEFAULT_TIMEOUT_MS = 2000
+DEFAULT_CLASSIFIER_TIMEOUT_MS = 10_000
 RULES, OFF = "rules", "off"
 
 
@@ -23,14 +24,22 @@ class HookSettings:
     """What a hook runs with."""
 
     __slots__ = (
-        "classifier", "data", "endpoint", "record", "retention", "threshold", "timeout_ms", "token",
+        "classifier", "classifier_timeout_ms", "data", "endpoint", "model", "record", "retention",
+        "threshold", "timeout_ms", "token",
     )  # fmt: skip
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self.data: str = given["data"]
         self.threshold = _number(given.get("hook_threshold"), DEFAULT_THRESHOLD, most=1.0)
         self.timeout_ms = _number(given.get("hook_timeout_ms"), DEFAULT_TIMEOUT_MS, most=60_000)
-        self.classifier = str(given.get("hook_classifier") or RULES).strip()
+        self.classifier_timeout_ms = _number(
+            given.get("hook_classifier_timeout_ms"), DEFAULT_CLASSIFIER_TIMEOUT_MS, most=60_000
+        )
+        own = str(given.get("hook_classifier") or "").strip()
+        shared = "" if own else _for_commands(given.get("classifier"))
+        self.classifier = own or {"": RULES, "offline": RULES}.get(shared, shared)
+        # PROVIDER:MODEL of the setting `classifier`, which `hansard classify` calls.
+        self.model = shared if self.classifier not in (RULES, OFF) else ""
         self.record = str(given.get("hook_record", "true")).strip().lower() not in (
             "false", "0", "no", "off",
         )  # fmt: skip
@@ -44,6 +53,8 @@ _ENVIRONMENT = {
     "hook_threshold": ("HANSARD_HOOK_THRESHOLD",),
     "hook_timeout_ms": ("HANSARD_HOOK_TIMEOUT_MS",),
     "hook_classifier": ("HANSARD_HOOK_CLASSIFIER",),
+    "hook_classifier_timeout_ms": ("HANSARD_HOOK_CLASSIFIER_TIMEOUT_MS",),
+    "classifier": ("HANSARD_CLASSIFIER",),
     "hook_record": ("HANSARD_HOOK_RECORD",),
     "endpoint": ("HANSARD_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"),
     "token": ("HANSARD_TOKEN",),
@@ -74,10 +85,22 @@ def _from_file(path: str) -> dict[str, Any]:
         with open(os.path.expanduser(path), "rb") as file:
             import tomllib  # only who has such a file pays for it
 
-            table = tomllib.load(file).get("sdk", {})
+            whole = tomllib.load(file)
     except (OSError, ValueError):
         return {}
-    return dict(table) if isinstance(table, dict) else {}
+    table = whole.get("sdk", {})
+    found = dict(table) if isinstance(table, dict) else {}
+    return found | {"classifier": whole.get("classifier")}  # the server's: it is everybody's
+
+
+def _for_commands(given: Any) -> str:
+    """Return what the setting `classifier` says for commands: its own choice, else the common."""
+    words = given.split() if isinstance(given, str) else given
+    if not isinstance(words, list) or not all(isinstance(one, str) for one in words):
+        return ""
+    own = [one.partition("=")[2] for one in words if one.startswith("irreversible=")]
+    common = [one for one in words if "=" not in one]
+    return [*common, *own][-1] if own or common else ""
 
 
 def data_folder(environment: Mapping[str, str]) -> str:

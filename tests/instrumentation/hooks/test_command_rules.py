@@ -24,6 +24,8 @@ from hansard.adapters.commands import CommandRules, classify_command, load_rules
 from hansard.adapters.commands.shell import read_commands
 from hansard.config import load_settings
 from hansard.hooks.settings import DEFAULT_THRESHOLD, load_hook_settings
+from hansard_collector.judges import JudgeSettings
+from hansard_collector.judges.choices import parse_classifier
 from hansard_compiler.classifier import IRREVERSIBLE as LABEL_IRREVERSIBLE
 from hansard_compiler.classifier import REVERSIBLE, Question
 
@@ -163,8 +165,32 @@ def test_the_light_settings_are_those_of_the_table() -> None:
     for environment in ({}, given):
         light, whole = load_hook_settings({}, environment), load_settings({}, environment)
         assert light.data == str(whole.data)
-        assert (light.threshold, light.classifier) == (whole.hook_threshold, whole.hook_classifier)
+        assert light.threshold == whole.hook_threshold
+        assert light.classifier == (whole.hook_classifier or "rules")
+        assert light.classifier_timeout_ms == whole.hook_classifier_timeout_ms
         assert (light.timeout_ms, light.record) == (whole.hook_timeout_ms, whole.hook_record)
+
+
+@pytest.mark.covers("MM-14")
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "off",
+        "openai:gpt-5",
+        "openai:gpt-5 irreversible=offline",
+        "irreversible=openai:gpt-5 off",
+        "topic=openai:gpt-5 contradiction=off",
+        "irreversible=off topic=openai:gpt-5 anthropic:claude",
+    ],
+)
+def test_the_classifier_of_commands_is_that_of_the_judges(given: str) -> None:
+    light = load_hook_settings({}, {"HANSARD_CLASSIFIER": given, "HANSARD_DATA": "/nonexistent"})
+    choices = tuple(map(parse_classifier, given.split()))
+    wanted = str(JudgeSettings(classifier=choices).choice_for("irreversible"))
+
+    assert light.classifier == {"offline": "rules"}.get(wanted, wanted)
+    assert light.model == (wanted if ":" in wanted else "")
 
 
 def test_loading_the_rules_is_quick_and_light() -> None:

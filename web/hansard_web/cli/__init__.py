@@ -53,6 +53,7 @@ COMMANDS: Final = (
         "memory",
         "Memory: list, show, history, write, invalidate, accept, unsupersede, purge, gc.",
     ),
+    Entry("classify", "classify", "Classify a text with the classifier of the settings."),
     Entry("scan", "scan", "Hold the top stories of an outside source against interests."),
     Entry(
         "annotations",
