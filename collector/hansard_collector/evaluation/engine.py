@@ -7,7 +7,7 @@ costs a few look-ups. Nothing is judged on the absence of evidence.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -29,7 +29,7 @@ from hansard_store.evaluation import progress as progress_rows
 from hansard_store.evaluation import sources
 from hansard_store.evaluation import verdicts as rows
 from hansard_store.evaluation.progress import Progress
-from hansard_store.evaluation.sources import EvaluatedRun
+from hansard_store.evaluation.sources import EvaluatedRun, TranscriptText
 from hansard_store.evaluation.verdicts import VerdictRow
 from hansard_store.memory_book import MemoryBook
 from hansard_store.memory_reads import memories_by_number
@@ -221,9 +221,7 @@ class _Judging:
     def _judge_transcripts(self, found: _Found, reader: Reader, after: int) -> None:
         traced: dict[bytes, list[Statement]] = {}
         bare: list[Statement] = []
-        for message in sources.iter_transcripts(
-            self._connection, after=after, since_ns=self._since_ns
-        ):
+        for message in self._messages(found, after):
             for one in reader.of_transcript(message):
                 if one.trace_id is None:
                     bare.append(one)
@@ -237,8 +235,21 @@ class _Judging:
                 for one in reader.of_run(run, self._history)
             }  # fmt: skip
             fresh = [o for o in statements if (o.claim.said, o.claim.topic.name) not in said]
+            if trace_id in found.said:
+                found.said[trace_id] += [one.key for one in fresh]
             self._judge_said(found, fresh, run)
         self._judge_said(found, bare, None)
+
+    def _messages(self, found: _Found, after: int) -> Iterator[TranscriptText]:
+        """Yield new messages, and earlier ones of runs that are judged again."""
+        new: set[bytes] = set()
+        for message in sources.iter_transcripts(
+            self._connection, after=after, since_ns=self._since_ns
+        ):
+            new.add(message.message_id)
+            yield message
+        earlier = {one for run in found.said for one in rows.messages_of_run(self._connection, run)}
+        yield from sources.transcripts_by_id(self._connection, sorted(earlier - new))
 
     # ---- what memory says
 

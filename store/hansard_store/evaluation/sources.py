@@ -98,12 +98,17 @@ WHERE memory_access.trace_id IS NOT NULL AND memory_access.time_ns >= :since
   AND memory_access.memory IN (SELECT id FROM memory WHERE project = :project AND project <> '')
 LIMIT :limit
 """
-_TRANSCRIPT: Final = """
+_MESSAGE: Final = """
 SELECT message.rowid, message.id, conversation.name, message.content, message.created_at,
   message.trace_id, message.span_id
 FROM transcript_message AS message JOIN conversation ON conversation.id = message.conversation_id
+"""
+_TRANSCRIPT: Final = f"""{_MESSAGE}
 WHERE message.rowid > :after AND message.role = 'assistant' AND message.created_at >= :since
 ORDER BY message.rowid LIMIT :limit
+"""
+_BY_ID: Final = f"""{_MESSAGE}
+WHERE message.id IN (SELECT unhex(value) FROM json_each(:ids)) ORDER BY message.rowid
 """
 _LAST_MESSAGE: Final = "SELECT coalesce(max(rowid), 0) FROM transcript_message"
 
@@ -299,12 +304,22 @@ def iter_transcripts(
     while True:
         given = {"after": after, "since": since_ns, "limit": at_once}
         rows: list[Any] = connection.execute(_TRANSCRIPT, given).fetchall()
-        for number, message_id, name, content, created_ns, trace_id, span_id in rows:
-            told = orjson.loads(content)
-            yield TranscriptText(number, message_id, name, told, created_ns, trace_id, span_id)
+        yield from map(_transcript_text, rows)
         if len(rows) < at_once:
             return
         after = rows[-1][0]
+
+
+def transcripts_by_id(connection: apsw.Connection, ids: Iterable[bytes]) -> list[TranscriptText]:
+    """Return messages of transcripts by their ids, in the order of writing."""
+    told = _json([one.hex() for one in ids])
+    return [_transcript_text(row) for row in connection.execute(_BY_ID, {"ids": told})]
+
+
+def _transcript_text(row: Any) -> TranscriptText:
+    number, message_id, name, content, created_ns, trace_id, span_id = row
+    told = orjson.loads(content)
+    return TranscriptText(number, message_id, name, told, created_ns, trace_id, span_id)
 
 
 def _runs(connection: apsw.Connection, sql: str, given: dict[str, Any]) -> list[EvaluatedRun]:

@@ -54,6 +54,10 @@ _BY_KEYS: Final = f"{_SELECT} WHERE key IN (SELECT unhex(value) FROM json_each(?
 _OF_RUN: Final = f"""
 {_SELECT} INDEXED BY claim_verdict_run WHERE trace_id = :trace ORDER BY claimed_ns, id LIMIT :limit
 """
+_MESSAGES_OF_RUN: Final = """
+SELECT DISTINCT message FROM claim_verdict INDEXED BY claim_verdict_run
+WHERE trace_id = :trace AND source = 'message'
+"""
 _OF_MEMORY: Final = f"{_SELECT} INDEXED BY claim_verdict_memory WHERE memory = ? ORDER BY id"
 _STANDING: Final = f"""
 {_SELECT} INDEXED BY claim_verdict_time
@@ -193,6 +197,12 @@ def verdicts_of_run(
 ) -> list[VerdictRow]:
     """Return the verdicts on what a run said, in the order in which it was said."""
     return [_row(one) for one in connection.execute(_OF_RUN, {"trace": trace_id, "limit": limit})]
+
+
+def messages_of_run(connection: apsw.Connection, trace_id: bytes) -> list[bytes]:
+    """Return the ids of messages of transcripts whose claims were judged in a run."""
+    found = connection.execute(_MESSAGES_OF_RUN, {"trace": trace_id})
+    return [bytes(message) for (message,) in found]
 
 
 def verdicts_of_memory(connection: apsw.Connection, memory: int) -> list[VerdictRow]:
