@@ -18,7 +18,7 @@ from hansard_web.demo.model import load_script, serving_model
 from hansard_web.demo.story import DemoFailed, Seen, check
 from hansard_web.presence import Doors
 from tests.journeys.demo_story import Story
-from tests.journeys.processes import environment, serving
+from tests.journeys.processes import environment, hansard, serving
 
 _ROOT: Final = Path(__file__).parents[2]
 _NOT_SOURCES: Final = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", "dist")
@@ -73,6 +73,21 @@ def test_a_fresh_checkout_plays_the_demo_with_one_command_no_key_and_no_network(
     # The runs read back, two of the coding agent, two of the release agent and a question on one.
     assert ended.stdout.count("/runs/") == 15
     assert not left.exists(), left.read_text()
+
+
+def test_a_second_demo_in_a_folder_is_refused_in_one_line(tmp_path: Path) -> None:
+    again = ("demo", "--exit", "--fast", "--http-port", "0", "--grpc-port", "0", "--data",
+             str(tmp_path / "demo"))  # fmt: skip
+
+    first = hansard(*again)
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    second = hansard(*again)
+
+    assert first.returncode == 0, first.stderr
+    assert (second.returncode, second.stdout) == (1, "")
+    assert len(second.stderr.splitlines()) == 1
+    assert "holds a demo already" in second.stderr
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == files
 
 
 def test_the_demo_has_models_agents_and_statuses_to_filter_by(story: Story) -> None:

@@ -29,6 +29,18 @@ if TYPE_CHECKING:
     from hansard_web.presence import Doors
 
 
+class DemoFolderUsed(HansardError):
+    """The folder holds a demo already; its story begins with an empty memory."""
+
+    code = "demo_folder_used"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            f"{folder} holds a demo already: look at it with `hansard serve --data "
+            f"{shlex.quote(str(folder))}`, or name a folder that holds none"
+        )
+
+
 _PACE_S = 0.8  # between two steps: a person follows in the browser
 
 
@@ -64,8 +76,8 @@ def demo(
     stock OpenTelemetry SDK. Then an agent claims a success that the record does not show, and the
     heartbeat corrects it. Scripted local models answer: no key, no network.
 
-    Without --data the store is deleted when the demo ends; without ports it takes 4318 and 4317, or
-    free ones if they are taken.
+    Without --data the store is deleted when the demo ends; with it, the folder takes one demo.
+    Without ports it takes 4318 and 4317, or free ones if they are taken.
 
     Example: hansard demo --exit --fast
     """
@@ -83,9 +95,10 @@ def demo(
     with _folder(data) as (folder, is_temporary):
         # The environment has no say: a token or retention set for real use would spoil the show.
         config = load_config({**arguments, "data": str(folder), "script": str(SCRIPT)}, {})
-        golden = Settings(
-            folder / "repositories", provider, asked, config.model_server, pace_s, asks
-        )
+        repositories = folder / "repositories"
+        if repositories.exists():
+            raise DemoFolderUsed(folder)
+        golden = Settings(repositories, provider, asked, config.model_server, pace_s, asks)
         _play(config, golden, is_temporary=is_temporary, exits=exits)
 
 
