@@ -14,7 +14,12 @@ from contextlib import suppress
 from typing import Any
 
 from hansard_compiler.canonical import canonical_json
-from hansard_compiler.compile_errors import InvalidInput, InvalidItem, Problem
+from hansard_compiler.compile_errors import (
+    InvalidInput,
+    InvalidItem,
+    MissingProvenance,
+    Problem,
+)
 from hansard_compiler.models import CompilationRequest, ContextItem, Json, item_hash, parse
 
 _KIND_OF_ROLE = {
@@ -56,22 +61,28 @@ def request_from(data: Mapping[str, Any]) -> CompilationRequest:
 def check_context_items(given: Sequence[object], *, now: object, where: str) -> None:
     """Raise InvalidItem for the first input that no compile could use, named by its place.
 
-    For inputs that are kept for a compile that comes later: it would name them when whoever gave
-    them is gone. `where` is the field that they come in.
+    Raises MissingProvenance for those without a source. For inputs that are stored for a compile
+    that comes later: it would name them when their sender is gone. `where` is the field that they
+    come in.
     """
     seen: Counter[str] = Counter()
+    unsourced: list[str] = []
     for at, one in enumerate(given):
         place = f"{where}[{at}]"
         data = context_item_data(one, now=now, seen=seen, where=place)
         if isinstance(data, Mapping) and "created_at" not in data:
             data = {**data, "created_at": now}
         try:
-            parse(ContextItem, data)
+            item = parse(ContextItem, data)
         except InvalidItem:
             raise
         except InvalidInput as wrong:
             first = wrong.problems[0]
             raise InvalidItem(place, field=first.where, what=first.what) from None
+        if item.source_ref is None:
+            unsourced.append(item.id)
+    if unsourced:
+        raise MissingProvenance(unsourced, of=len(given))
 
 
 def context_item_data(

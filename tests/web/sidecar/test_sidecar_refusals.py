@@ -59,6 +59,26 @@ def test_an_input_that_no_compile_can_use_is_refused_at_once(
     assert len(agent.get(f"/v1/runs/{run_id}/steps")["items"]) == 1  # the run's own
 
 
+@pytest.mark.covers("CP-54")
+@pytest.mark.parametrize("more", [{}, {"source_ref": None}])
+def test_an_item_without_a_source_is_refused_by_a_step_as_by_a_compile(
+    agent: Agent, more: dict[str, None]
+) -> None:
+    run_id = agent.start()
+    at = "2026-01-31T12:00:00Z"
+    items = ["fine", {"id": "b", "kind": "file", "content": "a", "created_at": at, **more}]
+    asked = {"run_id": run_id, "provider": "local", "model": "m", "token_budget": 500}
+
+    step = agent.post(f"/v1/runs/{run_id}/steps", {"name": "a", "inputs": items})
+    assert len(agent.get(f"/v1/runs/{run_id}/steps")["items"]) == 1  # the run's own
+    made = agent.post("/v1/compile", {**asked, "context_items": items})
+
+    assert (step.status_code, made.status_code) == (400, 400)
+    for error in (step.json()["error"], made.json()["error"]):
+        assert error["code"] == "missing_provenance"
+        assert error["details"]["problems"] == [{"at": "b", "problem": "has no source_ref"}]
+
+
 @pytest.mark.parametrize("value", [True, False])
 @pytest.mark.parametrize(
     "name", ["ttl_seconds", "trust_score", "importance_score", "token_estimate"]

@@ -56,7 +56,7 @@ MESSAGE: Final[Schema] = _object(
 class AnItem:
     """Says of a value what `hansard_compiler.coerce.context_item_data` takes for a context item."""
 
-    is_compiled: bool  # now: it needs its time and source; what only a step is given does not
+    is_compiled: bool  # now: it needs its time, which a step that is given it fills in
 
     def __get_pydantic_json_schema__(self, _: CoreSchema, __: GetJsonSchemaHandler) -> Schema:
         return {
@@ -72,11 +72,10 @@ class AnItem:
 def _context_item(*, is_compiled: bool) -> Schema:
     whole = ContextItem.model_json_schema()
     source = whole.pop("$defs")["SourceRef"]
-    if is_compiled:
-        required = [*whole["required"], "source_ref"]
-    else:
-        required = [name for name in whole["required"] if name != "created_at"]
-        source = {"anyOf": [source, {"type": "null"}]}
+    required = [
+        *(name for name in whole["required"] if is_compiled or name != "created_at"),
+        "source_ref",
+    ]
     properties = {**whole["properties"], "source_ref": source}
     return {**whole, "properties": properties, "required": required}
 
