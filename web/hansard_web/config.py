@@ -11,7 +11,7 @@ import ipaddress
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -113,6 +113,7 @@ class Config:
     recipients: tuple[str, ...] = ()  # of reports, in the order in which they are named
     report_every: int = 24 * 3_600 * 10**9  # nanoseconds
     report_escalation: int = 24 * 3_600 * 10**9  # nanoseconds
+    report_webhook: str | None = field(default=None, repr=False)
     detect_threshold: tuple[RuleNumber, ...] = ()
     detect_window: tuple[RuleNumber, ...] = ()  # nanoseconds
     detect_least: tuple[RuleNumber, ...] = ()
@@ -219,6 +220,12 @@ def _parse_origin(text: str) -> str:
 def _parse_server(text: str) -> str:
     if not re.fullmatch(r"https?://[^\s]+", text):
         raise ValueError("an address, such as http://127.0.0.1:11434/v1")
+    return text
+
+
+def _parse_webhook(text: str) -> str:
+    if not re.fullmatch(r"https?://[!-~]+", text):
+        raise ValueError("an address, such as https://chat.example.com/hooks/1")
     return text
 
 
@@ -471,6 +478,14 @@ SETTINGS: Final = (
         "24h",
         "duration",
         "How long a report waits for one recipient before it waits for the next one.",
+    ),
+    Setting(
+        "report_webhook",
+        _parse_webhook,
+        "none",
+        "address",
+        "Address that the heartbeat sends each new report to, as JSON: a chat program's webhook.",
+        is_secret=True,
     ),
     Setting(
         "detect_threshold",

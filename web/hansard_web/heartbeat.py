@@ -33,6 +33,10 @@ class HeartbeatProcesses:
 
     def __init__(self, config: Config, *, every_s: float) -> None:
         self._command = _command(config)
+        # Not an argument: every user of the machine reads those, and the address is a secret.
+        self._environment = dict(os.environ)
+        if config.report_webhook is not None:
+            self._environment["HANSARD_REPORT_WEBHOOK"] = config.report_webhook
         self._background = Background(
             "hansard-heartbeat",
             self._cycle,
@@ -56,6 +60,7 @@ class HeartbeatProcesses:
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 start_new_session=True,
+                env=self._environment,
             )
             while child.poll() is None:
                 if stop.wait(_POLL_S):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from contextlib import closing
+from typing import Any
 
 from hansard_collector.heartbeat.errors import PhaseSkipped
 from hansard_collector.heartbeat.phase import DAY_NS, CycleContext, PhaseResult
-from hansard_collector.reports.reporter import ReportSettings, write_report
+from hansard_collector.reports.reporter import ReportSettings, Written, write_report
+from hansard_collector.reports.webhook import ReportNotSent, send_report
 from hansard_store.database import open_reader
 from hansard_store.detecting.rules import HOUR_NS, span_of_time
 from hansard_store.reports.files import Reports
@@ -36,7 +38,7 @@ def run(context: CycleContext) -> PhaseResult:
             signature="escalated",
             step_id=context.step_id,
         )
-    figures = {
+    figures: dict[str, Any] = {
         "report": written.report.name,
         "lines": written.text.count("\n"),
         "unread": written.unread,
@@ -44,7 +46,32 @@ def run(context: CycleContext) -> PhaseResult:
         "errors": written.state.error_count,
         "waiting": written.state.blocked_count + written.state.approvals_awaiting,
     }
-    return PhaseResult(f"wrote {written.report.name}, {figures['lines']} lines", figures)
+    summary = f"wrote {written.report.name}, {figures['lines']} lines"
+    if options.get("report_webhook"):
+        figures["sent"] = _send(context, written, settings)
+        summary += ", sent" if figures["sent"] else ", not sent"
+    return PhaseResult(summary, figures)
+
+
+def _send(context: CycleContext, written: Written, settings: ReportSettings) -> bool:
+    """Send a report to the address of the settings; what goes wrong is a diagnostic."""
+    try:
+        send_report(
+            context.settings.options["report_webhook"],
+            name=written.report.name,
+            text=written.text,
+            recipients=settings.recipients,
+        )
+    except ReportNotSent as error:
+        context.log.write(
+            "heartbeat.report",
+            "warning",
+            f"{written.report.name} was not sent: {error}",
+            signature="not_sent",
+            step_id=context.step_id,
+        )
+        return False
+    return True
 
 
 def _need_news(context: CycleContext, every_ns: int) -> None:

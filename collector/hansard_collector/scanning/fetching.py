@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
-import socket
-import time
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from typing import Any
 from urllib.parse import urlsplit
 
 from hansard_collector.scanning.errors import BadAnswer, SourceDown
+from hansard_collector.timed_response import TimedResponse
 from hansard_compiler.errors import ConfigError
 
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "hansard"}
@@ -39,7 +36,7 @@ def fetch(url: str, *, timeout_s: float, most_bytes: int) -> bytes:
     parts = urlsplit(url)
     host = str(parts.hostname)
     connection = _CONNECTIONS[parts.scheme](host, parts.port, timeout=timeout_s)
-    connection.response_class = _TimedResponse
+    connection.response_class = TimedResponse
     try:
         connection.request("GET", parts.path, headers=_HEADERS)
         return _body(connection.getresponse(), host, most_bytes=most_bytes)
@@ -63,37 +60,3 @@ def _body(response: HTTPResponse, host: str, *, most_bytes: int) -> bytes:
     if len(body) > most_bytes:
         raise BadAnswer(f"{host} answered more than {most_bytes:,} bytes")
     return body
-
-
-class _TimedResponse(HTTPResponse):
-    """An answer that must be whole within the timeout of its socket, head and body.
-
-    A socket's own timeout begins anew with each byte that comes.
-    """
-
-    def __init__(self, sock: socket.socket, *given: Any, **named: Any) -> None:
-        super().__init__(sock, *given, **named)
-        self.fp = io.BufferedReader(_Until(sock, self.fp.detach()))
-
-
-class _Until(io.RawIOBase):
-    """Reads a socket until a time."""
-
-    def __init__(self, sock: socket.socket, raw: io.RawIOBase) -> None:
-        self._sock = sock
-        self._raw = raw
-        self._deadline = time.monotonic() + (sock.gettimeout() or 0)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        self._sock.settimeout(left)
-        return self._raw.readinto(buffer)
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()

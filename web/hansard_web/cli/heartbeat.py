@@ -44,8 +44,8 @@ _COLUMNS = (
 @click.command(cls=Command)
 @setting_options(
     "data", "config", "retention", "outbound", "heartbeat_window", "scan_url", "stale_after",
-    "recipients", "report_every", "report_escalation", "detect_threshold", "detect_window",
-    "detect_least", "evidence", *JUDGE_SETTINGS,
+    "recipients", "report_every", "report_escalation", "report_webhook", "detect_threshold",
+    "detect_window", "detect_least", "evidence", *JUDGE_SETTINGS,
 )  # fmt: skip
 @click.option("--once", is_flag=True, help="Run one cycle and end. This is the default.")
 @click.option("--every", metavar="DURATION", help="Run a cycle every so often, such as 15m.")
@@ -115,6 +115,7 @@ def options_of(config: Config) -> Mapping[str, Any]:
             "recipients": config.recipients,
             "report_every": config.report_every,
             "report_escalation": config.report_escalation,
+            "report_webhook": config.report_webhook,
             "detect_threshold": dict(config.detect_threshold),
             "detect_window": dict(config.detect_window),
             "detect_least": dict(config.detect_least),

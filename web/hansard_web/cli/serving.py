@@ -37,7 +37,8 @@ _SHOWN = ("policy", "mcp", "heads_copy", "decide")
 _INGEST = (
     "grpc_port", "retention", "durability", "keep", "max_disk", "heartbeat", "heartbeat_window",
     "outbound", "scan_url", *JUDGE_SETTINGS,
-    "stale_after", "evidence", "report_every", "detect_threshold", "detect_window", "detect_least",
+    "stale_after", "evidence", "report_every", "report_webhook",
+    "detect_threshold", "detect_window", "detect_least",
 )  # fmt: skip
 _REPORTS = ("recipients", "report_escalation")  # written by one half, shown by the other
 
