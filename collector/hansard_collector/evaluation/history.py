@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import apsw
 
@@ -26,11 +26,15 @@ _STATUS_OK: Final = 1
 _ANY_COMMAND: Final = {"command": "x"}
 _STATUS_ERROR: Final = 2
 _MOST_RUNS: Final = 300  # whose rows are held at once
+_MOST_CALLS: Final = 60_000  # tool calls of runs that are held at once
 _MOST_TOLD: Final = 5_000  # spans whose arguments and results are held at once
 _MOST_BACK: Final = 500  # shell calls that are read for one claim
 MOST_DURING: Final = 20_000  # executions of a topic in a window
 _MOST_WHOLE: Final = 50  # of these whose results are read
 _MOST_BEFORE: Final = 20  # earlier runs of a conversation
+
+# What a tool is to a topic: named by it, a shell that may run its commands, neither.
+_Kind = Literal["named", "shell", "other"]
 
 
 @dataclass(slots=True)
@@ -41,6 +45,8 @@ class History:
     reads: int = 0
     _runs: OrderedDict[bytes, Sequence[EvaluatedStep]] = field(default_factory=OrderedDict)
     _tools: OrderedDict[bytes, Sequence[EvaluatedStep]] = field(default_factory=OrderedDict)
+    _held: int = 0  # calls in _tools
+    _kinds: dict[tuple[bool, str, str], _Kind] = field(default_factory=dict)
     _told: OrderedDict[int, tuple[Any, Any]] = field(default_factory=OrderedDict)
 
     def steps_of(self, trace_id: bytes) -> Sequence[EvaluatedStep]:
@@ -72,14 +78,14 @@ class History:
         steps = [
             step
             for trace_id in traces
-            for step in self.steps_of(trace_id)
-            if step.is_tool and since_ns <= _ended(step) <= until_ns and may_be_of(step, topic)
+            for step in self._ended_last(trace_id)
+            if since_ns <= _ended(step) <= until_ns and self._may_be_of(step, topic)
         ]
         steps.sort(key=_ended, reverse=True)
         found: list[Execution] = []
         whole = 0
         for step in steps[:MOST_DURING]:
-            is_named = topic.matches_tool(tool_key(step.tool_name or ""))
+            is_named = self._kind_of(step, topic) == "named"
             is_light = is_named and (_status(step) == "error" or whole >= _MOST_WHOLE)
             if not is_named and whole >= _MOST_BACK:
                 break
@@ -93,9 +99,9 @@ class History:
         steps = self._ended_last(trace_id)
         shells = 0
         for step in steps:
-            if _ended(step) > until_ns or not may_be_of(step, topic):
+            if _ended(step) > until_ns or not self._may_be_of(step, topic):
                 continue
-            if not topic.matches_tool(tool_key(step.tool_name or "")):
+            if self._kind_of(step, topic) != "named":
                 shells += 1
                 if shells > _MOST_BACK:
                     return
@@ -111,8 +117,28 @@ class History:
                 (one for one in self.steps_of(trace_id) if one.is_tool), key=_ended, reverse=True
             )
             self._tools[trace_id] = found
-            if len(self._tools) > _MOST_RUNS:
-                self._tools.popitem(last=False)
+            self._held += len(found)
+            while self._held > _MOST_CALLS and len(self._tools) > 1:
+                self._held -= len(self._tools.popitem(last=False)[1])
+        return found
+
+    def _may_be_of(self, step: EvaluatedStep, topic: Topic) -> bool:
+        """Say whether a tool call may be of a topic, by its name and its summary alone."""
+        kind = self._kind_of(step, topic)
+        if kind != "shell":
+            return kind == "named"
+        summary = step.summary or ""
+        if not summary or summary.endswith("…") or step.flags & SpanFlag.ERROR:
+            return True  # it is not the whole of its arguments
+        return any(hint.search(summary) for hint in topic.hints)
+
+    def _kind_of(self, step: EvaluatedStep, topic: Topic) -> _Kind:
+        """Return what a tool is to a topic, by its name; worked out once."""
+        name = step.tool_name or ""
+        key = (topic.is_tool, topic.name, name)
+        found = self._kinds.get(key)
+        if found is None:
+            found = self._kinds[key] = _kind(tool_key(name), topic)
         return found
 
     def _execution(self, step: EvaluatedStep, *, is_light: bool = False) -> Execution:
@@ -142,17 +168,11 @@ class History:
         return known
 
 
-def may_be_of(step: EvaluatedStep, topic: Topic) -> bool:
-    """Say whether a tool call may be of a topic, by its name and its summary alone."""
-    key = tool_key(step.tool_name or "")
+def _kind(key: str, topic: Topic) -> _Kind:
     if topic.matches_tool(key):
-        return True
-    if not topic.commands or shell_text(key, _ANY_COMMAND) is None:
-        return False
-    summary = step.summary or ""
-    if not summary or summary.endswith("…") or step.flags & SpanFlag.ERROR:
-        return True  # it is not the whole of its arguments
-    return any(hint.search(summary) for hint in topic.hints)
+        return "named"
+    is_shell = bool(topic.commands) and shell_text(key, _ANY_COMMAND) is not None
+    return "shell" if is_shell else "other"
 
 
 def _status(step: EvaluatedStep) -> Status:

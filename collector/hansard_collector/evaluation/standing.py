@@ -8,7 +8,7 @@ nothing says whose tests they are, all runs of the window have to agree.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,20 +16,23 @@ import apsw
 
 from hansard.adapters.claims.shell import shell_text
 from hansard_collector.evaluation.history import History
-from hansard_collector.evaluation.outcomes import Evidence, Execution, Outcome, outcome_of
+from hansard_collector.evaluation.outcomes import Evidence, outcome_of
 from hansard_collector.evaluation.topics import Topic, tool_key
-from hansard_collector.evaluation.verdicts import Judgement, judge_standing
+from hansard_collector.evaluation.verdicts import Judgement, Record, judge_standing
 from hansard_store.evaluation import sources
 from hansard_store.evaluation.verdicts import VerdictRow
 from hansard_store.memory_types import Memory
 
 _MOST_RUNS: Final = 5_000  # of a window that are looked at for one record
 
+Traces = Mapping[bytes, None]  # of runs, in the order in which they are looked at
+
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    traces: Sequence[bytes]
-    is_certain: bool  # False: whose they are is not said
+    name: tuple[str, ...]  # of two with one name the runs are the same
+    traces: Traces
+    is_certain: bool = True  # False: whose they are is not said
 
 
 @dataclass(slots=True)
@@ -41,93 +44,96 @@ class MemoryJudge:
     evidence: Sequence[Evidence]
     since_ns: int
     now_ns: int
-    _executions: dict[tuple[str, tuple[bytes, ...]], list[Execution]] = field(default_factory=dict)
-    _outcomes: dict[tuple[str, str], Outcome] = field(default_factory=dict)
-    _scopes: dict[tuple[str, ...], Sequence[bytes]] = field(default_factory=dict)
+    _records: dict[tuple[str, ...], Record] = field(default_factory=dict)
+    _scopes: dict[tuple[str, ...], Traces] = field(default_factory=dict)
+    _agents: dict[str, str] = field(default_factory=dict)  # of the runs that wrote records
     _tools: list[str] | None = None
 
     def judge(self, row: VerdictRow, memory: Memory, topic: Topic) -> Judgement:
         """Return the verdict on one claim of a record."""
-        scope = self._scope(row, memory, topic)
-        executions = self._found(topic, scope.traces)
-
-        def outcome(one: Execution) -> Outcome:
-            key = (topic.name, one.step_id)
-            if key not in self._outcomes:
-                self._outcomes[key] = outcome_of(one, topic, self.evidence)
-            return self._outcomes[key]
-
-        found = judge_standing(row.polarity, executions, outcome, said_ns=row.claimed_ns)  # type: ignore[arg-type]  # one of three
-        if found.verdict == "contradicted" and not scope.is_certain:
-            kinds = {outcome(one).kind for one in executions}
-            if "succeeded" in kinds and "failed" in kinds:
-                why = "nothing says which runs are meant, and they do not agree"
-                return Judgement("unknown", why, found.evidence, found.tool, found.executions)
+        scope = self._scope(memory, topic)
+        record = self._record(topic, scope)
+        found = judge_standing(row.polarity, record, said_ns=row.claimed_ns)  # type: ignore[arg-type]  # one of three
+        if found.verdict == "contradicted" and not scope.is_certain and record.is_mixed:
+            why = "nothing says which runs are meant, and they do not agree"
+            return Judgement("unknown", why, found.evidence, found.tool, found.executions)
         return found
 
-    def _found(self, topic: Topic, traces: Sequence[bytes]) -> list[Execution]:
-        key = (topic.name, tuple(traces))
-        if key not in self._executions:
-            self._executions[key] = self.history.during(
-                traces, topic, since_ns=self.since_ns, until_ns=self.now_ns
+    def _record(self, topic: Topic, scope: _Scope) -> Record:
+        key = (topic.name, str(topic.is_tool), *scope.name)
+        if key not in self._records:
+            executions = self.history.during(
+                scope.traces, topic, since_ns=self.since_ns, until_ns=self.now_ns
             )
-        return self._executions[key]
+            outcomes = [outcome_of(one, topic, self.evidence) for one in executions]
+            self._records[key] = Record.of(executions, outcomes)
+        return self._records[key]
 
-    def _scope(self, row: VerdictRow, memory: Memory, topic: Topic) -> _Scope:
+    def _scope(self, memory: Memory, topic: Topic) -> _Scope:
         if memory.run_id is not None:
-            return _Scope((bytes.fromhex(memory.run_id),), True)
+            return _Scope(("run", memory.run_id), {bytes.fromhex(memory.run_id): None})
         if topic.is_tool:
-            everywhere = self._of_tools(topic)
-            if memory.agent:
-                own = self._of_agent(memory.agent)
-                both = tuple(one for one in everywhere if one in set(own))
-                return _Scope(both or everywhere, True)
-            return _Scope(everywhere, True)
-        own = self._own(memory)
-        return _Scope(own, True) if own else _Scope(self._of_tools(topic), False)
+            if memory.agent and (both := self._of_both(topic, memory.agent)):
+                return _Scope(("topic", "agent", memory.agent), both)
+            return _Scope(("topic",), self._of_tools(topic))
+        name, own = self._own(memory)
+        return _Scope(name, own) if own else _Scope(("topic",), self._of_tools(topic), False)
 
-    def _own(self, memory: Memory) -> Sequence[bytes]:
+    def _of_both(self, topic: Topic, agent: str) -> Traces:
+        """Return the runs of an agent that called a tool."""
+        key = ("both", topic.name, agent)
+        if key not in self._scopes:
+            own = self._of_agent(agent)
+            self._scopes[key] = {one: None for one in self._of_tools(topic) if one in own}
+        return self._scopes[key]
+
+    def _own(self, memory: Memory) -> tuple[tuple[str, ...], Traces]:
         """Return the runs that a record speaks for: that wrote it, of its agent or project."""
-        found: dict[bytes, None] = {}
-        agent = memory.agent
-        if memory.source_run_id is not None:
-            source = bytes.fromhex(memory.source_run_id)
-            found[source] = None
-            runs = sources.runs_by_trace(self.connection, [source])
-            agent = agent or (runs[0].agent_name or "" if runs else "")
+        source = memory.source_run_id or ""
+        agent = memory.agent or (self._agent_of(source) if source else "")
+        name: tuple[str, ...] = ()
+        found: Traces = {}
         if agent:
-            found.update(dict.fromkeys(self._of_agent(agent)))
+            name, found = ("agent", agent), self._of_agent(agent)
         elif memory.project:
-            found.update(dict.fromkeys(self._of_project(memory.project)))
-        return tuple(found)
+            name, found = ("project", memory.project), self._of_project(memory.project)
+        if source and (trace_id := bytes.fromhex(source)) not in found:
+            return (*name, "and", source), {trace_id: None, **found}
+        return name, found
 
-    def _of_agent(self, agent: str) -> Sequence[bytes]:
+    def _agent_of(self, run_id: str) -> str:
+        """Return the agent of a run; empty where it names none, or is not stored."""
+        if run_id not in self._agents:
+            runs = sources.runs_by_trace(self.connection, [bytes.fromhex(run_id)])
+            self._agents[run_id] = (runs[0].agent_name or "") if runs else ""
+        return self._agents[run_id]
+
+    def _of_agent(self, agent: str) -> Traces:
         key = ("agent", agent)
         if key not in self._scopes:
             runs = sources.runs_of_agent(
                 self.connection, agent, since_ns=self.since_ns, limit=_MOST_RUNS
             )
-            self._scopes[key] = tuple(one.trace_id for one in runs)
+            self._scopes[key] = {one.trace_id: None for one in runs}
         return self._scopes[key]
 
-    def _of_project(self, project: str) -> Sequence[bytes]:
+    def _of_project(self, project: str) -> Traces:
         key = ("project", project)
         if key not in self._scopes:
-            self._scopes[key] = tuple(
-                sources.runs_touching(
-                    self.connection, project, since_ns=self.since_ns, limit=_MOST_RUNS
-                )
+            traces = sources.runs_touching(
+                self.connection, project, since_ns=self.since_ns, limit=_MOST_RUNS
             )
+            self._scopes[key] = dict.fromkeys(traces)
         return self._scopes[key]
 
-    def _of_tools(self, topic: Topic) -> Sequence[bytes]:
-        key = ("topic", topic.name)
+    def _of_tools(self, topic: Topic) -> Traces:
+        key = ("topic", str(topic.is_tool), topic.name)
         if key not in self._scopes:
             named = [name for name in self._names() if _may_run(name, topic)]
             runs = sources.runs_of_tools(
                 self.connection, named, since_ns=self.since_ns, limit=_MOST_RUNS
             )
-            self._scopes[key] = tuple(one.trace_id for one in runs)
+            self._scopes[key] = {one.trace_id: None for one in runs}
         return self._scopes[key]
 
     def _names(self) -> list[str]:

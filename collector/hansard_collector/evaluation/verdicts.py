@@ -6,7 +6,8 @@ of evidence is never read as success or failure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -54,51 +55,72 @@ def judge_claim(
     return Judgement(verdict, why, (last.step_id,), last.tool, 1, failed, _moment(last))
 
 
-def judge_standing(
-    polarity: Polarity,
-    executions: Sequence[Execution],
-    outcome: Callable[[Execution], Outcome],
-    *,
-    said_ns: int,
-) -> Judgement:
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Executions in the order of time with how each ended: made once, asked for many claims."""
+
+    executions: Sequence[Execution]
+    outcomes: Sequence[Outcome]
+    moments: Sequence[int]
+    failed: Sequence[int]  # places of those that failed
+    succeeded: Sequence[int]
+
+    @classmethod
+    def of(cls, executions: Sequence[Execution], outcomes: Sequence[Outcome]) -> Record:
+        """Return the record of relevant executions, the oldest first."""
+        places: dict[str, list[int]] = {"failed": [], "succeeded": [], "unknown": []}
+        for place, one in enumerate(outcomes):
+            places[one.kind].append(place)
+        moments = [_moment(one) for one in executions]
+        return cls(executions, outcomes, moments, places["failed"], places["succeeded"])
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether some failed and others succeeded."""
+        return bool(self.failed) and bool(self.succeeded)
+
+    def steps(self, places: Sequence[int]) -> tuple[str, ...]:
+        """Return the newest steps of some places, the last first."""
+        return tuple(self.executions[at].step_id for at in reversed(places[-_MOST_EVIDENCE:]))
+
+    def recovery(self, failure: int) -> int | None:
+        """Return when the first success after a place ended; None where none did."""
+        later = bisect_right(self.moments, self.moments[failure])
+        at = bisect_left(self.succeeded, later)
+        return self.moments[self.succeeded[at]] if at < len(self.succeeded) else None
+
+
+def judge_standing(polarity: Polarity, record: Record, *, said_ns: int) -> Judgement:
     """Judge a claim that stands until it is taken back, such as "the tool is healthy" in memory.
 
     The last execution before it counts, and all after it: one failure contradicts that the tool
-    succeeds. `executions` are relevant ones in the order of time.
+    succeeds.
     """
-    earlier = [one for one in executions if _moment(one) <= said_ns]
-    counted = [*earlier[-1:], *(one for one in executions if _moment(one) > said_ns)]
-    if not counted:
+    first = max(0, bisect_right(record.moments, said_ns) - 1)
+    count = len(record.executions) - first
+    if not count:
         return Judgement("claimed", "no execution of it is recorded")
-    told = [(one, outcome(one)) for one in counted]
-    failed = [one for one, found in told if found.kind == "failed"]
-    succeeded = [one for one, found in told if found.kind == "succeeded"]
-    if polarity == "failure":
-        against, against_words = succeeded, "succeeded"
-        for_it = failed
-    else:
-        against, against_words = failed, "failed"
-        for_it = succeeded
+    failed = record.failed[bisect_left(record.failed, first) :]
+    succeeded = record.succeeded[bisect_left(record.succeeded, first) :]
+    is_failure = polarity == "failure"
+    against, for_it = (succeeded, failed) if is_failure else (failed, succeeded)
     if against:
         last = against[-1]
-        recovered = None
-        if polarity != "failure":
-            later = [one for one in succeeded if _moment(one) > _moment(last)]
-            recovered = _moment(later[0]) if later else None
-        why = f"{len(against)} of {len(counted)} executions {against_words}"
+        why = f"{len(against)} of {count} executions {'succeeded' if is_failure else 'failed'}"
         return Judgement(
-            "contradicted", why, _steps(against), last.tool, len(counted), len(failed),
-            _moment(last), recovered,
+            "contradicted", why, record.steps(against), record.executions[last].tool, count,
+            len(failed), record.moments[last], None if is_failure else record.recovery(last),
         )  # fmt: skip
     if for_it:
-        why = f"{len(for_it)} of {len(counted)} executions bear it out, and none contradicts it"
+        why = f"{len(for_it)} of {count} executions bear it out, and none contradicts it"
         last = for_it[-1]
         return Judgement(
-            "confirmed", why, _steps(for_it), last.tool, len(counted), len(failed), _moment(last)
-        )
-    last = counted[-1]
-    why = f"the outcome of its last execution is not known: {told[-1][1].why}"
-    return Judgement("unknown", why, (last.step_id,), last.tool, len(counted), 0, _moment(last))
+            "confirmed", why, record.steps(for_it), record.executions[last].tool, count,
+            len(failed), record.moments[last],
+        )  # fmt: skip
+    latest = record.executions[-1]
+    why = f"the outcome of its last execution is not known: {record.outcomes[-1].why}"
+    return Judgement("unknown", why, (latest.step_id,), latest.tool, count, 0, record.moments[-1])
 
 
 def _compared(claim: Claim, last: Execution, outcome: Outcome) -> tuple[VerdictKind, str]:
@@ -123,10 +145,6 @@ def _speaks_of(execution: Execution, word: str) -> bool:
     except TypeError:
         return False
     return word in told
-
-
-def _steps(executions: Sequence[Execution]) -> tuple[str, ...]:
-    return tuple(one.step_id for one in reversed(executions))[:_MOST_EVIDENCE]
 
 
 def _moment(one: Execution) -> int:
