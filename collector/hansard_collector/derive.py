@@ -93,7 +93,7 @@ def derive(
         last_output=_last_output(normal),
         compilation=compilation,
         checks=checks_of(view) if normal.role == "policy" else (),
-        annotations=_annotations(view, normal),
+        annotations=annotations_of(view, normal),
         may_have_pending="logfire.span_type" in view.attributes,
         notes=normal.notes if compilation is None else (*normal.notes, *compilation.notes),
     )
@@ -234,7 +234,8 @@ def _facets(
             yield kind, value[:MAX_FACET_CHARS]
 
 
-def _annotations(view: SpanView, normal: Normalised) -> tuple[SpanAnnotation, ...]:
+def annotations_of(view: SpanView, normal: Normalised) -> tuple[SpanAnnotation, ...]:
+    """Return the scores of a span, and the tags of a root."""
     scores = scores_of(normal, view.name) if normal.evaluations else ()
     is_root = not view.parent_span_id
     return (*scores, *tags_of(normal)) if is_root and normal.tags else scores

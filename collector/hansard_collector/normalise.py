@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hansard_collector.cost import computed_cost
-from hansard_collector.dialects import call_ids, claude_code, failure, vocabulary
+from hansard_collector.dialects import call_ids, claude_code, failure, gen_ai, prompts, vocabulary
 from hansard_collector.dialects.fields import join, merge, take
-from hansard_collector.dialects.plan import Plan, plan_for
+from hansard_collector.dialects.plan import Plan, adds_only, plan_for
 from hansard_collector.dialects.reading import Reading, start_reading
 from hansard_collector.dialects.token_rules import tokens_of
 from hansard_collector.messages import MessageCache
@@ -71,6 +71,24 @@ def normalise(view: SpanView, messages: MessageCache) -> Normalised:
         **content,
         **search,
     )
+
+
+def normalise_scores(view: SpanView, messages: MessageCache) -> Normalised:
+    """Return what annotations are made of, for a span whose logs are results of evaluations.
+
+    Raises ValueError where the span without these logs means something else.
+    """
+    plan, families = plan_for(view)
+    before, _ = plan_for(view._replace(logs=()))
+    if not adds_only(plan, before, evidence=(prompts.LOGS, gen_ai.RESULT)):
+        raise ValueError("the results change the meaning of the span")
+    reading = start_reading(view, messages, families=families, marks=plan.marks)
+    if prompts.logged(reading, "") or prompts.session_logged(reading, ""):
+        raise ValueError("the results name a prompt or a session")
+    reading.role = take(reading, plan.group("role")).get("role", "other")
+    every = take(reading, plan.group("every"))
+    found = join(reading, plan.group("joined")).get("evaluations", ())
+    return Normalised(name=every.get("name"), tags=every.get("tags", ()), evaluations=found)
 
 
 def _call(

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.any_value import attributes_and_leaves, attributes_dict, span_view
-from hansard_collector.derive import derive
+from hansard_collector.derive import annotations_of, derive
 from hansard_collector.messages import MessageCache
-from hansard_collector.normalise import normalise
+from hansard_collector.normalise import normalise, normalise_scores
 from hansard_collector.normalised import Normalised
 from hansard_collector.validate import USUAL_LIMITS, ItemLimits, repair_span, span_times
 from hansard_collector.views import LogView, SpanView
+from hansard_store.annotation_rows import SpanAnnotation
 from hansard_store.contents import ContentCutter, CutValue
 from hansard_store.cutting import MOST_CONTAINERS, MOST_PIECES_OF_ITEM, is_crowded
 from hansard_store.flags import SpanFlag
@@ -189,6 +190,19 @@ def project(
     except Exception as error:
         note = f"a dialect could not read this span ({type(error).__name__}): shown as it came"
         return derive(view, Normalised(notes=(note,)), resource_tokens=resource_tokens)
+
+
+def annotations_with_results(
+    view: SpanView, messages: MessageCache, *, meant: SpanView | None = None
+) -> tuple[SpanAnnotation, ...] | None:
+    """Return the annotations of a span whose log records are results of evaluations.
+
+    None where these change more of the span than its scores. Part of the border that `project` is.
+    """
+    try:
+        return annotations_of(view, normalise_scores(meant or view, messages))
+    except Exception:
+        return None
 
 
 def view_of(

@@ -80,7 +80,7 @@ class StoredSpan:
 
 def read_span(connection: apsw.Connection, span: int) -> StoredSpan:
     """Return a stored span by its number; raises StoreCorruptError when a part is missing."""
-    return _stored(connection, get_span_row(connection, span), _Envelopes(connection))
+    return stored_span(connection, get_span_row(connection, span), Envelopes(connection))
 
 
 def iter_stored(
@@ -91,16 +91,16 @@ def iter_stored(
     A third of the time of reading them one by one: what they share is read once, and log records
     are looked for only where there are some. A span that is gone is left out.
     """
-    envelopes = _Envelopes(connection)
+    envelopes = Envelopes(connection)
     logged = spans_with_logs(connection, trace_id)
     for row in iter_span_rows(connection, spans):
         try:
-            yield row.id, _stored(connection, row, envelopes, logged=logged)
+            yield row.id, stored_span(connection, row, envelopes, logged=logged)
         except StoreCorruptError:
             yield row.id, None
 
 
-class _Envelopes:
+class Envelopes:
     """Resources and scopes of spans that are read together; each is read once."""
 
     def __init__(self, connection: apsw.Connection) -> None:
@@ -121,10 +121,10 @@ class _Envelopes:
         return found
 
 
-def _stored(
+def stored_span(
     connection: apsw.Connection,
     row: SpanRow,
-    envelopes: _Envelopes,
+    envelopes: Envelopes,
     *,
     logged: Collection[bytes] | None = None,
 ) -> StoredSpan:
@@ -145,7 +145,7 @@ def _stored(
         message=message,
         resource=envelopes.resource(row.resource),
         scope=envelopes.scope(row.scope),
-        logs=tuple(_logs(connection, message)) if has_logs else (),
+        logs=tuple(_logs(connection, message, envelopes)) if has_logs else (),
         contents=_contents(connection, message),
     )
 
@@ -157,13 +157,13 @@ def _contents(connection: apsw.Connection, span: Span) -> dict[str, str]:
     return read_contents(connection, named, most_bytes=WRITTEN_BYTES)
 
 
-def _logs(connection: apsw.Connection, span: Span) -> Iterator[LogView]:
+def _logs(connection: apsw.Connection, span: Span, envelopes: Envelopes) -> Iterator[LogView]:
     resources: dict[int, Mapping[str, Any]] = {}
     for row in list_log_rows(connection, span.trace_id, span.span_id, most=MOST_LOGS):
         if row.resource not in resources:
-            envelope = read_resource(connection, row.resource)
+            envelope = envelopes.resource(row.resource)
             resources[row.resource] = attributes_dict(envelope.resource.attributes)
-        scope_name = read_scope(connection, row.scope).scope.name
+        scope_name = envelopes.scope(row.scope).scope.name
         message = restore_log(connection, row.record)
         yield log_view(message, resources[row.resource], scope_name=scope_name)
 
@@ -178,7 +178,7 @@ def rederive_span(
 ) -> None:
     """Make the derived rows of a stored span again; nothing happens when there is no such span."""
     for row in list_span_rows(connection, trace_id, span_id):
-        stored = _stored(connection, row, _Envelopes(connection))
+        stored = stored_span(connection, row, Envelopes(connection))
         rederive_stored(connection, batch, stored, messages=messages)
 
 

@@ -16,6 +16,7 @@ from hansard_collector.presence import PreparedLoss, PreparedPulse
 from hansard_collector.rebuild import MOST_SPANS_AT_ONCE, derive_again, derive_later
 from hansard_collector.rederive import MOST_LOGS, read_span, rederive_span
 from hansard_collector.requests import Prepared
+from hansard_collector.scoring import Scorer, is_result_alone
 from hansard_collector.sessions.marks import SessionEvent
 from hansard_collector.sessions.table import AGENTS
 from hansard_collector.sessions.writer import Ids, SessionWriter
@@ -50,8 +51,12 @@ class ItemWriter:
         # The same, of log records that say nothing of their span, and the first of the others.
         self._marked: dict[bytes, set[bytes]] = defaultdict(set)
         self._events: dict[_SpanKey, tuple[int, int]] = {}  # time_ns and log_record.id
+        # Of these the spans with events that may tell more than scores.
+        self._telling: set[_SpanKey] = set()
+        self._scored: dict[bytes, set[bytes]] = defaultdict(set)
         self._sessions = SessionWriter(writer.connection, batch, messages)
         self._payloads = PayloadJoiner(writer.connection, batch, messages)
+        self._scorer = Scorer(writer.connection, messages)
 
     def expect(self, items: Iterable[Prepared | None]) -> None:
         """Look up at once what items that are about to be written may share with stored ones."""
@@ -151,6 +156,8 @@ class ItemWriter:
             if item.is_read or self._tells_prompt(item, log.trace_id):
                 key, place = (log.trace_id, log.span_id), (log.time_ns, number)
                 self._events[key] = min(self._events.get(key, place), place)
+                if not is_result_alone(item):
+                    self._telling.add(key)
             else:
                 self._marked[log.trace_id].add(log.span_id)
         if item.event is not None:
@@ -198,11 +205,15 @@ class ItemWriter:
                 connection, trace_id, span_id, time_ns=time_ns, log=log, most=MOST_LOGS
             ):
                 self._marked[trace_id].add(span_id)
-            else:
+            elif (trace_id, span_id) in self._telling:
                 self._logged[trace_id].add(span_id)
+            else:
+                self._scored[trace_id].add(span_id)
         for trace_id, span_ids in self._marked.items():
             if span_ids:
                 self._logged[trace_id] |= not_marked_as_logged(connection, trace_id, span_ids)
+        for trace_id, span_ids in self._scored.items():
+            self._score(connection, trace_id, sorted(span_ids - self._logged[trace_id]))
         for trace_id, span_ids in self._logged.items():
             self._rederive(connection, trace_id, sorted(span_ids))
 
@@ -221,6 +232,17 @@ class ItemWriter:
                 derive_again(self._writer.connection, self._batch, run, messages=self._messages)
             else:
                 derive_later(self._writer.connection, run)
+
+    def _score(
+        self, connection: apsw.Connection, trace_id: bytes, span_ids: Sequence[bytes]
+    ) -> None:
+        """Add the scores of spans of which nothing but results of evaluations arrived."""
+        if span_ids:
+            self._batch.write_held()
+        for span_id in span_ids:
+            is_scored = self._scorer.score(connection, self._batch, trace_id, span_id)
+            if not is_scored:
+                self._logged[trace_id].add(span_id)
 
     def _rederive(
         self, connection: apsw.Connection, trace_id: bytes, span_ids: Sequence[bytes]

@@ -15,7 +15,6 @@ import orjson
 
 from hansard_compiler.annotation_models import Kind
 from hansard_store.read_only import read_only
-from hansard_store.received import ReceivedSpan
 from hansard_store.sides import shared_side
 
 MOST_ENDED: Final = 200  # replaced, and as many withdrawn, that are kept of one run or step
@@ -101,6 +100,15 @@ class Target(NamedTuple):
     trace_id: bytes
     span_id: bytes = b""
     side: int = 0
+
+
+class SpanPlace(NamedTuple):
+    """A span that tells annotations, and when it ended."""
+
+    trace_id: bytes
+    span_id: bytes
+    side: int
+    at_ns: int
 
 
 class AnnotationRow(NamedTuple):
@@ -283,14 +291,13 @@ def add_of_span(
     annotations: Sequence[SpanAnnotation],
     *,
     span: int,
-    of: ReceivedSpan,
+    of: SpanPlace,
 ) -> None:
     """Add the scores and tags that a span has."""
-    at_ns = of.sort_ns if of.end_ns is None else of.end_ns
     for one in annotations:
         place = (b"", 0) if one.is_of_run else (of.span_id, of.side)
         said = (one.kind, one.name, one.value, one.label, one.explanation, one.source, one.author)
-        connection.execute(_ADD_OF_SPAN, (span, of.trace_id, *place, *said, at_ns))
+        connection.execute(_ADD_OF_SPAN, (span, of.trace_id, *place, *said, of.at_ns))
 
 
 def drop_of_span(connection: apsw.Connection, span: int) -> None:

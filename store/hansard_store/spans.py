@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import apsw
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_store import annotation_rows, compilations, counting, policy_checks, tool_events
+from hansard_store.annotation_rows import SpanAnnotation, SpanPlace
 from hansard_store.audit.seal_tables import last_id
 from hansard_store.contents import ContentWriter
 from hansard_store.flags import SpanFlag
@@ -67,6 +69,10 @@ tokens_cache_read, tokens_cache_write, tokens_reasoning, cost_usd_nano, cost_sou
 _ADD_CALL = f"INSERT INTO call ({_CALL_COLUMNS}) VALUES ({', '.join('?' * 21)})"
 _OLD = """
 SELECT flags, end_ns, notes, derived_version, role, tool_name FROM span WHERE id = ?
+"""
+_HAS_LOGS = f"""
+UPDATE span SET flags = flags | {int(SpanFlag.HAS_LOGS)} WHERE id = ? AND derived_version = ?
+RETURNING coalesce(end_ns, sort_ns)
 """
 _OF_NEIGHBOURS = (
     SpanFlag.DUPLICATE | SpanFlag.PENDING | SpanFlag.FOLDED | SpanFlag.REPORTED_ELSEWHERE
@@ -240,6 +246,28 @@ class SpanWriter:
         self._derive(number, span, projection, run)
         judge_again(self._connection, run, accused)
 
+    def set_scores(
+        self,
+        number: int,
+        span: Span,
+        side: int,
+        annotations: Sequence[SpanAnnotation],
+        run: RunState,
+    ) -> bool:
+        """Set the annotations of a stored span that has logs now; False where it is due a rebuild.
+
+        All else that is derived of it stays.
+        """
+        run.ask_tables(self._connection)
+        row: Any = self._execute(_HAS_LOGS, (number, self._derived_version)).fetchone()
+        if row is None:
+            return False
+        annotation_rows.drop_of_span(self._connection, number)
+        place = SpanPlace(span.trace_id, span.span_id, side, at_ns=row[0])
+        annotation_rows.add_of_span(self._connection, annotations, span=number, of=place)
+        run.changed = True
+        return True
+
     def retract(self, number: int, run: RunState) -> None:
         """Take back all that is derived of a span, until `rederive` makes it again.
 
@@ -269,7 +297,9 @@ class SpanWriter:
         if made.checks:
             policy_checks.add_checks_of_span(self._connection, made.checks, span=number, of=span)
         if made.annotations:
-            annotation_rows.add_of_span(self._connection, made.annotations, span=number, of=span)
+            ended_ns = span.sort_ns if span.end_ns is None else span.end_ns
+            told_by = SpanPlace(span.trace_id, span.span_id, span.side, ended_ns)
+            annotation_rows.add_of_span(self._connection, made.annotations, span=number, of=told_by)
         if made.may_have_pending:
             self._fold_pending(number, span, made, run)
         tool_events.add_requested(self._connection, run, made.requested, span=number)

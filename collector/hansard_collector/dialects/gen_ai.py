@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from hansard_collector.dialects import chat, tool_lists, traceloop
 from hansard_collector.dialects.parts import parts_of
@@ -236,6 +236,9 @@ def document(item: Mapping[str, Any]) -> Document:
 def streams(reading: Reading, key: str) -> bool | None:
     """Semantic Kernel's `chat.streaming_completions`."""
     return True if ".streaming_" in (text(reading.view.attributes[key]) or "") else None
+
+
+RESULT: Final = "event gen_ai.evaluation.result"  # evidence
 
 
 def evaluations(reading: Reading, evidence: str) -> tuple[Mapping[str, Any], ...] | None:

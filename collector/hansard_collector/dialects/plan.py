@@ -109,6 +109,23 @@ def plan_for(view: SpanView) -> tuple[Plan, dict[str, list[str]]]:
     return plan, families
 
 
+def adds_only(plan: Plan, before: Plan, *, evidence: Sequence[str]) -> bool:
+    """Return whether a plan differs from another by nothing but sources of some evidence."""
+    if (plan.dialect, plan.marks) != (before.dialect, before.marks):
+        return False
+    return _without(plan, evidence) == _without(before, evidence)
+
+
+def _without(plan: Plan, evidence: Sequence[str]) -> dict[tuple[str, str], list[_Candidate]]:
+    """Return the candidates of each field that are of other evidence."""
+    found = {
+        (group, name): [one for one in candidates if one[0] not in evidence]
+        for group, fields in plan.groups.items()
+        for name, candidates in fields
+    }
+    return {field: candidates for field, candidates in found.items() if candidates}
+
+
 def _families(attributes: Iterable[str]) -> dict[str, list[str]]:
     """Group the keys that the table does not name by the longest prefix that it does, or an end."""
     families: dict[str, list[str]] = {}

@@ -293,7 +293,7 @@ _MERGED: Rows = {
 # All sources, one after the other.
 _JOINED: Rows = {
     "evaluations": (
-        Source("event gen_ai.evaluation.result", gen_ai.evaluations),
+        Source(gen_ai.RESULT, gen_ai.evaluations),
         *each(
             (
                 "evaluations.", "trace.evaluations.", "session.evaluations.",
