@@ -13,9 +13,10 @@ import apsw
 from hansard_collector.messages import MessageCache
 from hansard_collector.normalise import normalise
 from hansard_collector.normalised import Normalised
-from hansard_collector.rederive import StoredSpan, read_span
+from hansard_collector.rederive import Envelopes, StoredSpan, read_span, stored_span
 from hansard_collector.referenced import READ_BYTES, with_contents
 from hansard_collector.views import SpanView
+from hansard_store.stored import get_span_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,22 @@ def read_step(connection: apsw.Connection, span: int) -> StepReading:
     Costs the span's size: some ms for a prompt of a thousand messages.
     """
     return reading_of(connection, read_span(connection, span))
+
+
+class StepReader:
+    """Reads steps of one snapshot; their resources and scopes are read once."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._envelopes = Envelopes(connection)
+
+    def read(self, span: int, *, has_logs: bool) -> StepReading:
+        """Return a stored span, as `read_step` does; log records are read where it has some."""
+        row = get_span_row(self._connection, span)
+        stored = stored_span(
+            self._connection, row, self._envelopes, logged=None if has_logs else ()
+        )
+        return reading_of(self._connection, stored)
 
 
 def reading_of(connection: apsw.Connection, stored: StoredSpan) -> StepReading:

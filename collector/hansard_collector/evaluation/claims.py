@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from hansard_collector.evaluation.actions import ActionTable, acted_in
@@ -33,6 +33,8 @@ _split: Final = str.split
 MOST_CLAIMS: Final = 50  # of one text
 _LANGUAGE_CHARS: Final = 4_000  # of a text that tell its language where a sentence does not
 _WORD: Final = re.compile(r"\w+")
+_SHORT: Final = 20  # tokens of a sentence that may be said again
+_MOST_READ: Final = 5_000
 _MOST_GAP: Final = 9  # tokens between a subject and what is said of it
 _TOOL_WORDS: Final = frozenset(
     _split(
@@ -97,6 +99,9 @@ class Claim:
     qualifier: str = ""  # a part that is spoken of: "unit" of "the unit tests"
 
 
+Said = tuple[Topic, Polarity, str]  # of which topic, what, and of which part of it
+
+
 class _Subject(NamedTuple):
     start: int
     end: int
@@ -115,6 +120,14 @@ class Tools:
     acts: frozenset[str]
     predicates: frozenset[str]
     subjects: frozenset[str]
+    # What short sentences claim, by their tokens and language: agents repeat them.
+    read: dict[tuple[tuple[str, ...], str], tuple[Said, ...]] = field(default_factory=dict)
+
+    def remember(self, sentence: tuple[tuple[str, ...], str], said: tuple[Said, ...]) -> None:
+        """Keep what a sentence claims; all are forgotten when they are very many."""
+        if len(self.read) >= _MOST_READ:
+            self.read.clear()
+        self.read[sentence] = said
 
     def may_be_spoken_of(self, words: Set[str]) -> bool:
         """Say whether a sentence with these words may claim anything."""
@@ -158,25 +171,42 @@ def claims_of(text: str, lexicon: Lexicon, tools: Tools) -> list[Claim]:
     found: list[Claim] = []
     if not tools.may_be_spoken_of(frozenset(_WORD.findall(text.lower()))):
         return found
-    usual: str | None = None
+    usual = _Usual(text)
     for sentence in sentences(text, tools.may_be_spoken_of):
         if sentence.is_question or is_of_plans(sentence.heading):
             continue
-        usual = usual or language_of(_WORD.findall(text[:_LANGUAGE_CHARS].lower()))
-        name = language_of([token.text for token in sentence.tokens], usual=usual)
+        words = tuple(token.text for token in sentence.tokens)
+        name = language_of(words, usual=usual)
         if name is None:
             continue
-        found += _Reader(sentence, lexicon, tools, language(name)).claims()
+        said = tools.read.get((words, name))
+        if said is None:
+            said = tuple(_Reader(sentence, lexicon, tools, language(name)).said())
+            if len(words) <= _SHORT:
+                tools.remember((words, name), said)
+        found += [
+            Claim(topic, polarity, sentence.text, sentence.start, sentence.end, name, qualifier)
+            for topic, polarity, qualifier in said
+        ]
         if len(found) >= MOST_CLAIMS:
             break
     return found[:MOST_CLAIMS]
+
+
+class _Usual:
+    """The language of a text; looked for where a sentence does not tell its own."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __call__(self) -> str | None:
+        return language_of(_WORD.findall(self._text[:_LANGUAGE_CHARS].lower()))
 
 
 class _Reader:
     """Reads one sentence."""
 
     def __init__(self, sentence: Sentence, lexicon: Lexicon, tools: Tools, known: Language) -> None:
-        self._sentence = sentence
         self._tokens: Sequence[Token] = sentence.tokens
         self._lexicon = lexicon
         self._tools = tools
@@ -190,8 +220,8 @@ class _Reader:
         }
         self._scopes: Scopes = scopes_of(self._tokens, known, self._hits, masked)
 
-    def claims(self) -> Iterator[Claim]:
-        """Yield the claims; of one topic and polarity the first."""
+    def said(self) -> Iterator[Said]:
+        """Yield what is claimed; of one topic and polarity the first."""
         seen: set[tuple[str, str, str]] = set()
         every = list(self._found())
         topics = [(topic, polarity) for topic, polarity, _ in every if not topic.is_tool]
@@ -204,12 +234,9 @@ class _Reader:
             if key in seen or (topic.name, "failure", qualifier) in seen:
                 continue
             seen.add(key)
-            one = self._sentence
-            yield Claim(
-                topic, polarity, one.text, one.start, one.end, self._language.name, qualifier
-            )
+            yield topic, polarity, qualifier
 
-    def _found(self) -> Iterator[tuple[Topic, Polarity, str]]:
+    def _found(self) -> Iterator[Said]:
         for hit in self._hits.get("whole", ()):
             name, polarity = hit.value
             if not self._scopes.is_blocked(hit.start, hit.end):

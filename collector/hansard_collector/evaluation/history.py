@@ -16,7 +16,7 @@ import apsw
 from hansard.adapters.claims.shell import shell_text
 from hansard_collector.evaluation.outcomes import Execution, Status, is_relevant
 from hansard_collector.evaluation.topics import Topic, tool_key
-from hansard_collector.read import read_step
+from hansard_collector.read import StepReader
 from hansard_store.errors import StoreError
 from hansard_store.evaluation.sources import EvaluatedRun, EvaluatedStep, runs_of_conversation
 from hansard_store.evaluation.sources import steps_of as read_steps
@@ -45,9 +45,13 @@ class History:
     reads: int = 0
     _runs: OrderedDict[bytes, Sequence[EvaluatedStep]] = field(default_factory=OrderedDict)
     _tools: OrderedDict[bytes, Sequence[EvaluatedStep]] = field(default_factory=OrderedDict)
+    _steps: StepReader = field(init=False)
     _held: int = 0  # calls in _tools
     _kinds: dict[tuple[bool, str, str], _Kind] = field(default_factory=dict)
     _told: OrderedDict[int, tuple[Any, Any]] = field(default_factory=OrderedDict)
+
+    def __post_init__(self) -> None:
+        self._steps = StepReader(self.connection)
 
     def steps_of(self, trace_id: bytes) -> Sequence[EvaluatedStep]:
         """Return the steps of a run that call tools or say something."""
@@ -158,7 +162,9 @@ class History:
         if known is None:
             self.reads += 1
             try:
-                tool = read_step(self.connection, step.id).normal.tool
+                tool = self._steps.read(
+                    step.id, has_logs=bool(step.flags & SpanFlag.HAS_LOGS)
+                ).normal.tool
             except StoreError:  # a part of it is gone: its status remains
                 tool = None
             known = (None, None) if tool is None else (tool.arguments, tool.result)

@@ -6,7 +6,7 @@ another language is not understood.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -312,23 +312,25 @@ def language(name: str) -> Language:
     )
 
 
-def language_of(words: Sequence[str], *, usual: str | None = None) -> str | None:
+def language_of(
+    words: Sequence[str], *, usual: Callable[[], str | None] = lambda: None
+) -> str | None:
     """Return the language of words, lower case; None for one that is not known.
 
     Function words tell it. Where none stands in it, it is that of the rest of the text (`usual`),
     or English if all of its letters are ASCII.
     """
     counts = dict.fromkeys(_FUNCTION, 0)
-    for word in words:
-        for name in _WORD_LANGUAGES.get(word, ()):
+    for word in filter(_WORD_LANGUAGES.__contains__, words):
+        for name in _WORD_LANGUAGES[word]:
             counts[name] += 1
     best = max(counts.values())
     if best:
         # Of equal ones the first: English, which short statements of programs are in.
         found = next(name for name, count in counts.items() if count == best)
         return None if found == _NEITHER else found
-    if usual is not None:
-        return usual
+    if (other := usual()) is not None:
+        return other
     return "en" if all(word.isascii() for word in words) else None
 
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from hansard_collector.evaluation.engine import Evaluated, Evaluation
+from hansard_collector.evaluation.engine import Evaluated, Evaluation, contradictions
 from hansard_collector.evaluation.settings import load_rules
 from hansard_collector.evaluation.words import evidence_words, normal_words, verdict_words
 from hansard_collector.heartbeat.phase import CycleContext, EvaluationResult, PhaseResult
 from hansard_store.evaluation.verdicts import VerdictRow
+from hansard_store.heartbeat.diagnostics import Line
 
 NAME: Final = "claim"  # of the evaluation results
 
@@ -25,17 +26,19 @@ def run(context: CycleContext) -> PhaseResult:
     found = Evaluation(context.folder, rules, context.mode).run(
         now_ns=context.now_ns, since_ns=context.since_ns, step_id=context.step_id
     )
-    for one in found.new:
-        if one.verdict == "contradicted":
-            context.log.write(
-                "evaluation",
-                "warning",
-                f"a claim is contradicted: {normal_words(one)}; {evidence_words(one)}",
-                signature=f"{one.subject} {one.polarity}",
-                run_id=one.run_id,
-                step_id=one.step_id,
-            )
+    context.log.write_all(_line(one) for one in contradictions(found.new))
     return PhaseResult(summary_of(found), found.figures, results_of(found.new))
+
+
+def _line(one: VerdictRow) -> Line:
+    return Line(
+        "evaluation",
+        "warning",
+        f"a claim is contradicted: {normal_words(one)}; {evidence_words(one)}",
+        signature=f"{one.subject} {one.polarity}",
+        run_id=one.run_id,
+        step_id=one.step_id,
+    )
 
 
 def summary_of(found: Evaluated) -> str:

@@ -16,6 +16,7 @@ import hashlib
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import apsw
@@ -201,7 +202,7 @@ class Leaves:
         told = [_part(key)]
         for name, value, default in zip(table.columns, values, table.defaults, strict=True):
             if value != default:
-                told += (_part(name), _part(value))
+                told += (_name_part(name), _part(value))
         return self._ended(self._begun(b"marked", table.name), b"".join(told))
 
     def signature(self, word: bytes, text: bytes) -> bytes:
@@ -226,6 +227,12 @@ class Leaves:
         made.update(text)
         found: bytes = made.digest()
         return found
+
+
+@cache
+def _name_part(name: str) -> bytes:
+    """Return the part of a column's name."""
+    return _part(name)
 
 
 def _part(value: Any) -> bytes:

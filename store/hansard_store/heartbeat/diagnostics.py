@@ -6,9 +6,9 @@ Tools of agents are in the same view, `diagnostics`, by their spans; rows here a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import apsw
 
@@ -66,6 +66,17 @@ def list_diagnostics(
     return [_diagnostic(row) for row in connection.execute(sql, given)]
 
 
+class Line(NamedTuple):
+    """A diagnostic that is to be written."""
+
+    component: str
+    level: Level
+    message: str
+    signature: str = ""
+    run_id: str | None = None
+    step_id: str | None = None
+
+
 class DiagnosticLog:
     """Writes diagnostics; each call is a transaction on the caller's thread."""
 
@@ -95,21 +106,29 @@ class DiagnosticLog:
         step_id: str | None = None,
     ) -> None:
         """Add a line; secrets are removed from its message. Raises StoreBusyError, StoreError."""
+        self.write_all([Line(component, level, message, signature, run_id, step_id)])
+
+    def write_all(self, lines: Iterable[Line]) -> None:
+        """Add lines in one transaction, as `write` does."""
+        rows = [self._row(one) for one in lines]
+        connection = self._connections.get()
+        with transaction(connection):
+            connection.executemany(_ADD, rows)
+            connection.execute(_PRUNE, (MOST_ROWS,))
+
+    def _row(self, line: Line) -> dict[str, Any]:
+        message, run_id, step_id = line.message, line.run_id, line.step_id
         clean = message if self._redactor is None else self._redactor.redact_text(message).text
         run = run_id or (step_id[:32] if step_id else None)
-        given = {
+        return {
             "time_ns": self._clock(),
-            "component": component[:200],
-            "level": level,
-            "signature": signature[:MOST_CHARS],
+            "component": line.component[:200],
+            "level": line.level,
+            "signature": line.signature[:MOST_CHARS],
             "message": clean[:MOST_CHARS],
             "trace_id": bytes.fromhex(run) if run else None,
             "span_id": bytes.fromhex(step_id[33:49]) if step_id else None,
         }
-        connection = self._connections.get()
-        with transaction(connection):
-            connection.execute(_ADD, given)
-            connection.execute(_PRUNE, (MOST_ROWS,))
 
 
 def _diagnostic(row: Any) -> Diagnostic:
