@@ -16,7 +16,7 @@ from hansard_collector.evaluation.actions import ActionTable, acted_in
 from hansard_collector.evaluation.languages import Language, is_of_plans, language, language_of
 from hansard_collector.evaluation.modality import Scopes, scopes_of
 from hansard_collector.evaluation.phrases import Hit, PhraseTable
-from hansard_collector.evaluation.sentences import QUOTED, Sentence, Token, sentences
+from hansard_collector.evaluation.sentences import QUOTED, Sentence, Token, sentences, words_in
 from hansard_collector.evaluation.topics import (
     Lexicon,
     Polarity,
@@ -135,7 +135,7 @@ class Tools:
             return True
         if self.predicates.isdisjoint(words):
             return False
-        return not self.subjects.isdisjoint(words) or any("_" in word for word in words)
+        return not self.subjects.isdisjoint(words) or "_" in "".join(words)
 
 
 def tools_of(names: Iterable[str], lexicon: Lexicon) -> Tools:
@@ -169,7 +169,7 @@ def _begun(words: Iterable[str]) -> frozenset[str]:
 def claims_of(text: str, lexicon: Lexicon, tools: Tools) -> list[Claim]:
     """Return the claims of a text, in its order, at most 50; each once in a sentence."""
     found: list[Claim] = []
-    if not tools.may_be_spoken_of(frozenset(_WORD.findall(text.lower()))):
+    if not tools.may_be_spoken_of(frozenset(words_in(text))):
         return found
     usual = _Usual(text)
     for sentence in sentences(text, tools.may_be_spoken_of):
@@ -200,7 +200,7 @@ class _Usual:
         self._text = text
 
     def __call__(self) -> str | None:
-        return language_of(_WORD.findall(self._text[:_LANGUAGE_CHARS].lower()))
+        return language_of(words_in(self._text[:_LANGUAGE_CHARS]))
 
 
 class _Reader:
