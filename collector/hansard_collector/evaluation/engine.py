@@ -194,17 +194,27 @@ class _Judging:
     ) -> None:
         for at in range(0, len(runs), _AT_ONCE):
             part = runs[at : at + _AT_ONCE]
-            digests = progress_rows.known_digests(self._connection, [r.trace_id for r in part])
-            for run in part:
-                digest = sources.digest_of(self._history.steps_of(run.trace_id))
-                if digests.get(run.trace_id) == digest and not self._is_new_rules:
-                    continue
+            for run in self._unread(part):
                 found.runs += 1
-                found.digests[run.trace_id] = digest
+                steps = self._history.steps_of(run.trace_id)
+                found.digests[run.trace_id] = sources.digest_of(steps)
                 statements = list(reader.of_run(run, self._history))
                 self._judge_said(found, statements, run)
                 found.said[run.trace_id] = [one.key for one in statements]
             progress(min(at + _AT_ONCE, len(runs)), len(runs))
+
+    def _unread(self, runs: Sequence[EvaluatedRun]) -> list[EvaluatedRun]:
+        """Return the runs that are new, or whose steps are not as they were read before."""
+        traces = [run.trace_id for run in runs]
+        known = progress_rows.known_digests(self._connection, traces)
+        if self._is_new_rules or not known:
+            return list(runs)
+        now, nothing = sources.digests_of(self._connection, known), sources.digest_of(())
+        return [
+            run
+            for run in runs
+            if run.trace_id not in known or known[run.trace_id] != now.get(run.trace_id, nothing)
+        ]
 
     def _judge_said(
         self, found: _Found, statements: Sequence[Statement], run: EvaluatedRun | None

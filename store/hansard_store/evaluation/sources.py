@@ -58,6 +58,16 @@ WHERE span.trace_id = :trace AND span.flags & {_HIDDEN} = 0
   AND (span.role IN ('tool', 'mcp', 'agent', 'workflow') OR call.output_prefix IS NOT NULL)
 ORDER BY span.id
 """
+# The same steps of several runs, by what `digest_of` needs of them.
+_DIGESTED: Final = f"""
+SELECT span.trace_id, span.id, span.end_ns, span.status, span.flags & ~{int(_OWN)},
+  call.output_prefix, span.role
+FROM json_each(?) AS wanted CROSS JOIN span ON span.trace_id = unhex(wanted.value)
+LEFT JOIN call ON call.span = span.id
+WHERE span.flags & {_HIDDEN} = 0
+  AND (span.role IN ('tool', 'mcp', 'agent', 'workflow') OR call.output_prefix IS NOT NULL)
+ORDER BY span.trace_id, span.id
+"""
 _MESSAGES: Final = """
 WITH RECURSIVE node (head, id, parent, text) AS (
   SELECT id, id, parent, text FROM message_prefix WHERE id IN (SELECT value FROM json_each(:nodes))
@@ -231,6 +241,18 @@ def digest_of(steps: Iterable[EvaluatedStep]) -> bytes:
         told = (one.id, one.end_ns, one.status, one.flags & ~_OWN, one.output_prefix, one.role)
         made.update(repr(told).encode())
     return made.digest()
+
+
+def digests_of(connection: apsw.Connection, traces: Iterable[bytes]) -> dict[bytes, bytes]:
+    """Return what `digest_of` says of the steps of some runs, without reading all of each step."""
+    told = _json([one.hex() for one in traces])
+    made: dict[bytes, Any] = {}
+    for trace_id, *row in connection.execute(_DIGESTED, (told,)):
+        digest = made.get(trace_id)
+        if digest is None:
+            digest = made[trace_id] = hashlib.blake2b(digest_size=16)
+        digest.update(repr(tuple(row)).encode())
+    return {trace_id: digest.digest() for trace_id, digest in made.items()}
 
 
 def message_texts(connection: apsw.Connection, nodes: Sequence[int]) -> dict[int, list[int]]:
