@@ -1,36 +1,29 @@
-"""What an evaluation costs over a day of many agents: 100,000 spans and 10,000 memories.
+"""A store of a day of many agents, whose runs and memories claim things of their tools.
 
 Each run is a root, tool calls, half of them of a shell, and model calls with answers of some 900
-characters, of which every third claims something. Measured as a command in a process of its own.
+characters, of which every third claims something.
 """
 
 from __future__ import annotations
 
 import json
 import random
-import resource
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
-from bench import processes
-from bench.figures import Figure, below
 from hansard_collector.embedded import open_embedded
 from hansard_compiler.memory_models import Namespace, WriteMemory
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database import DataFolder
 from hansard_store.memory_book import MemoryBook
 
-_RUNS: Final = 2_000
-_SPANS: Final = 50  # of a run
-_MEMORIES: Final = 10_000
+SPANS_OF_RUN: Final = 50
 _SECOND: Final = 10**9
-_FIRST_S, _SECOND_S, _MOST_MIB = 30, 2, 300
 _CLAIMS: Final = (
     "All tests pass.", "I committed the change.", "The build succeeds.", "The deploy succeeded.",
     "Two tests still fail.", "I sent the email.", "The search tool is healthy.", "Lint is clean.",
@@ -41,32 +34,6 @@ _FACTS: Final = (
     "The search tool is healthy.", "send_email works.", "All tests pass.", "Money is Decimal.",
     "The deploy succeeded.", "Kim prefers short answers.", "CI runs Python 3.12.",
 )  # fmt: skip
-
-
-def run(*, runs: int = _RUNS, memories: int = _MEMORIES) -> list[Figure]:
-    """Fill a store, evaluate it twice, and measure both."""
-    with processes.folder() as data:
-        fill(data, runs=runs, memories=memories)
-        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-        first_s, told = evaluated(data)
-        peak = max(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, before) / 1024
-        second_s, again = evaluated(data)
-    note = f"{told['runs']:,} runs, {told['texts']:,} texts, {told['new']}"
-    return [
-        below(f"evaluation of {runs * _SPANS:,} spans, {memories:,} memories", first_s, "s",
-              bar=_FIRST_S, note=note),
-        below("its memory", peak, "MiB", bar=_MOST_MIB),
-        below("again, with nothing new", second_s, "s", bar=_SECOND_S,
-              note=f"{again['runs']} runs read, {again['seen_again']} contradictions counted"),
-    ]  # fmt: skip
-
-
-def evaluated(data: Path) -> tuple[float, dict[str, Any]]:
-    """Evaluate a store by the command; return the seconds and what it printed."""
-    begun = time.perf_counter()
-    command = [*processes.HANSARD, "evaluate", "--json", "--data", str(data)]
-    done = subprocess.run(command, check=True, capture_output=True)
-    return time.perf_counter() - begun, json.loads(done.stdout)
 
 
 def fill(data: Path, *, runs: int, memories: int) -> None:
@@ -89,7 +56,7 @@ def _run(number: int, chance: random.Random) -> ExportTraceServiceRequest:
     scope = request.resource_spans.add().scope_spans.add()
     started = time.time_ns() - chance.randrange(2, 20 * 3_600) * _SECOND
     trace = (number + 1).to_bytes(16, "big")
-    for at in range(_SPANS):
+    for at in range(SPANS_OF_RUN):
         made = scope.spans.add()
         made.trace_id, made.span_id = trace, (number * 100 + at + 1).to_bytes(8, "big")
         made.start_time_unix_nano = started + at * _SECOND
@@ -99,7 +66,7 @@ def _run(number: int, chance: random.Random) -> ExportTraceServiceRequest:
                 "gen_ai.operation.name": "invoke_agent",
                 "gen_ai.agent.name": f"agent-{number % 7}",
             }  # fmt: skip
-            made.end_time_unix_nano = started + _SPANS * _SECOND
+            made.end_time_unix_nano = started + SPANS_OF_RUN * _SECOND
         else:
             made.parent_span_id = (number * 100 + 1).to_bytes(8, "big")
             made.name, attributes = _step(at, chance)
