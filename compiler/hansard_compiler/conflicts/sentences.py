@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from hansard_compiler.conflicts import lexicon as words
@@ -33,6 +34,9 @@ _CONTRACTED: Final = re.compile(r"\b(\w+)n['’]t\b", re.IGNORECASE)
 _WHOLE: Final = {"ca": "can", "wo": "will", "sha": "shall"}
 
 
+_LEFT_OUT: Final = words.ARTICLES | words.FILLERS | words.APPROXIMATE | words.AUXILIARIES
+
+
 class Sentence(NamedTuple):
     """A sentence, token by token, without its articles and fillers."""
 
@@ -47,6 +51,7 @@ class Sentence(NamedTuple):
     is_named: bool = False  # its subject stands beside it, in the metadata
 
 
+@lru_cache(maxsize=512)  # a record is held against several others, one after the other
 def read_sentence(sentence: str, *, corrects: bool, is_named: bool = False) -> Sentence | None:
     """Return a sentence to be compared, or None for one of which nothing can be said."""
     corrects = corrects or _CORRECTING.search(sentence) is not None
@@ -103,7 +108,7 @@ def _kept(tokens: Sequence[Token]) -> tuple[list[Token], bool]:
             if value in words.NEGATIONS:
                 is_denied = not is_denied
                 continue
-            if value in words.ARTICLES | words.FILLERS | words.APPROXIMATE | words.AUXILIARIES:
+            if value in _LEFT_OUT:
                 continue
             opposite = words.OPPOSITES.get(str(value))
             if opposite is not None and kept:

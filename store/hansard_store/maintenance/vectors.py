@@ -10,6 +10,7 @@ import sys
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from operator import itemgetter, mul
 from typing import Any, Final
 
@@ -54,6 +55,8 @@ ORDER BY memory.id LIMIT :most
 """
 
 
+_DIGITS: Final = 6  # of a similarity
+_ROUNDING: Final = 2 * 10**-_DIGITS  # what rounding may change between two
 _FEWEST_PLACES: Final = 2  # a vector with fewer numbers has no direction to speak of
 
 
@@ -125,11 +128,11 @@ def nearest(
     if len(places) < _FEWEST_PLACES:
         return []
     taken, chosen = itemgetter(*places), [wanted[place] for place in places]
-    rated = (
-        Near(number, round(sum(map(mul, chosen, taken(vector))), 6))
-        for number, vector in vectors.items()
-    )
-    return sorted(rated, key=lambda one: (-one.similarity, -one.number))[:most]
+    rated = {number: sum(map(mul, chosen, taken(vector))) for number, vector in vectors.items()}
+    # Only what may be among the nearest is rounded and put in order.
+    least = min(nlargest(most, rated.values()), default=0.0) - _ROUNDING
+    near = [Near(number, round(one, _DIGITS)) for number, one in rated.items() if one >= least]
+    return sorted(near, key=lambda one: (-one.similarity, -one.number))[:most]
 
 
 def _packed(vector: Sequence[float]) -> bytes:
