@@ -14,6 +14,7 @@ from hansard_store.annotation_filters import read_scores
 from hansard_store.annotation_queries import standing_on
 from hansard_store.annotation_rows import Annotation, Target
 from hansard_store.database import open_for_maintenance
+from hansard_store.flags import SpanFlag
 from hansard_store.run_filters import RunFilter
 from hansard_store.run_queries import list_runs
 from tests.collector.ingesting import TRACE, Ingesting, log, logs, span, span_id, traces
@@ -108,3 +109,31 @@ def test_nothing_that_is_sent_fails(sent: dict[str, Any], kept: list[tuple[Any, 
     assert [one[:3] for one in scores_of(normal, "judge")] == kept
     many = Normalised(evaluations=({"score": 1},) * 999)
     assert len(scores_of(many, "judge")) == MOST_SCORES
+
+
+def test_results_add_what_deriving_the_span_again_adds(ingesting: Ingesting) -> None:
+    ingesting.send(traces([span(1, attributes={**CHAT, "tag.tags": ["a", "b"]})]))
+    before = _derived(ingesting)
+    again = {**JUDGED, "gen_ai.evaluation.name": "tone", "gen_ai.evaluation.score.label": "kind"}
+    ingesting.send(logs([log(1, event_name=RESULT, attributes=JUDGED)]))
+    ingesting.send(logs([log(1, event_name=RESULT, attributes=again)]))
+    scored, scores = _derived(ingesting), told(ingesting, 1)
+    assert [one[0] for one in scores] == ["relevance", "tone"]
+    assert scored == (before[0] | SpanFlag.HAS_LOGS, *before[1:])
+    rebuild(ingesting.folder)
+    assert (_derived(ingesting), told(ingesting, 1)) == (scored, scores)
+
+
+@pytest.mark.parametrize("key", ["session.id", "prompt.id"])
+def test_a_result_of_a_session_is_read_with_its_span(ingesting: Ingesting, key: str) -> None:
+    ingesting.send(traces([span(1, attributes=CHAT)]))
+    ingesting.send(logs([log(1, event_name=RESULT, attributes={**JUDGED, key: "s-1"})]))
+    column = "conversation_id" if key == "session.id" else "prompt_id"
+    assert ingesting.db.execute(f"SELECT {column} FROM run").get == "s-1"
+    assert [one[0] for one in told(ingesting, 1)] == ["relevance"]
+
+
+def _derived(ingesting: Ingesting) -> tuple[Any, ...]:
+    sql = "SELECT flags, role, dialect, label, model, summary, notes, derived_version FROM span"
+    row: Any = ingesting.db.execute(sql).fetchone()
+    return tuple(row)
