@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bench import heartbeat
+from bench.evaluation_load import fill
 from bench.processes import folder
 
 _RUNS, _MEMORIES = 12, 40
@@ -19,7 +20,7 @@ def test_the_benchmark_measures_two_cycles_and_ingest_beside_one() -> None:
 
 def test_a_second_cycle_reads_no_run_and_no_text_again() -> None:
     with folder() as data:
-        heartbeat.fill(data, runs=_RUNS, memories=_MEMORIES)
+        fill(data, runs=_RUNS, memories=_MEMORIES)
         first, second = heartbeat.cycle(data), heartbeat.cycle(data)
     counts = [one.phases["evaluation"]["figures"] for one in (first, second)]
     assert counts[0]["runs"] == _RUNS
