@@ -10,6 +10,7 @@ from google.protobuf.message import DecodeError
 from hansard_collector.errors import MalformedRequest
 from hansard_collector.ingest import Encoding, IngestRequest, Signal
 from hansard_collector.json_codec import decode_json
+from hansard_collector.parsed_size import check_json_size, check_parsed_size
 from hansard_collector.protobuf_faults import explain_fault
 from hansard_collector.signals import CONTRACTS, ExportRequest
 
@@ -27,11 +28,13 @@ class DecodedRequest:
 
 
 def decode(request: IngestRequest) -> DecodedRequest:
-    """Return the message in a request's body; raises MalformedRequest when there is none.
+    """Return the message in a request's body.
 
+    Raises MalformedRequest when there is none, RequestTooDense where it would take too much memory.
     Protobuf is parsed whole by the library, in C. JSON costs thirty times as much or more.
     """
     if request.encoding is Encoding.JSON:
+        check_json_size(request.body)
         warnings: list[str] = []
         message = decode_json(request.signal, request.body, warnings)
         return DecodedRequest(message, warnings)
@@ -52,6 +55,7 @@ def judge_start(encoding: Encoding, start: bytes) -> MalformedRequest | None:
 
 def _parse_protobuf(signal: Signal, body: bytes) -> ExportRequest:
     message_type = CONTRACTS[signal].request
+    check_parsed_size(message_type.DESCRIPTOR, body)
     try:
         message: ExportRequest = message_type.FromString(body)
     except DecodeError:

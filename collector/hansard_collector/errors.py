@@ -3,6 +3,7 @@
 IngestError
 ├── MalformedRequest     undecodable: the sender must not retry   (HTTP 400, INVALID_ARGUMENT)
 ├── RequestTooLarge      over the size limit: never retry         (HTTP 413, RESOURCE_EXHAUSTED)
+│   └── RequestTooDense  too many messages for its bytes, likewise
 └── StoreBusy            queue full, disk full, database locked   (HTTP 503, UNAVAILABLE)
 """
 
@@ -32,6 +33,18 @@ class RequestTooLarge(IngestError):
 
     def __init__(self, limit_bytes: int) -> None:
         super().__init__(f"the request is larger than {limit_bytes:,} bytes, compressed or not")
+        self.limit_bytes = limit_bytes
+
+
+class RequestTooDense(RequestTooLarge):
+    """The body holds more spans, attributes and values than its memory may take."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        IngestError.__init__(
+            self,
+            "the request holds more spans, attributes and values than fit into"
+            f" {limit_bytes:,} bytes of memory; send it in smaller requests",
+        )
         self.limit_bytes = limit_bytes
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from hansard_collector.courtesy import Courtesy
+from hansard_collector.errors import MalformedRequest
 from hansard_collector.ingest import (
     IngestRequest,
     IngestResult,
@@ -38,7 +39,8 @@ class Job:
     opened: OpenedRequest | None = None
     taken: TakenApart | None = None
     count: Count = field(default_factory=Count)
-    failed: str = ""
+    failed: str = ""  # why it could not be taken, with the code that it is counted under
+    failed_code: str = MalformedRequest.code
 
     def drop_body(self) -> None:
         """Forget the body, which is decoded: it is as large as the message."""
@@ -94,7 +96,7 @@ class Job:
         return RefusedRequest(
             signal=request.signal,
             sender=request.sender,
-            code="malformed",
+            code=self.failed_code,
             message=self.failed,
             size_bytes=self.size_bytes,
             received_ns=request.received_ns,

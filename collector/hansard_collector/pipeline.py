@@ -27,7 +27,7 @@ from functools import partial
 
 from hansard_collector.courtesy import Courtesy
 from hansard_collector.decode import decode
-from hansard_collector.errors import MalformedRequest, StoreBusy
+from hansard_collector.errors import MalformedRequest, RequestTooLarge, StoreBusy
 from hansard_collector.ingest import Encoding, IngestRequest, IngestResult, RefusedRequest
 from hansard_collector.ingest_store import IngestStore
 from hansard_collector.jobs import Chunk, Job, Slice, Tally, Turns, next_slice
@@ -370,8 +370,8 @@ class Pipeline:
         try:
             yield
             return
-        except MalformedRequest as error:
-            job.failed = str(error)
+        except (MalformedRequest, RequestTooLarge) as error:
+            job.failed, job.failed_code = str(error), error.code
             job.refuse(error)
         except Exception as error:  # a stage must not end the thread: the request is refused
             _log.exception("a request could not be taken apart")

@@ -23,7 +23,12 @@ from hansard_collector.validate import USUAL_LIMITS, ItemLimits, repair_span, sp
 from hansard_collector.views import LogView, SpanView
 from hansard_store.annotation_rows import SpanAnnotation
 from hansard_store.contents import ContentCutter, CutValue
-from hansard_store.cutting import MOST_CONTAINERS, MOST_PIECES_OF_ITEM, is_crowded
+from hansard_store.cutting import (
+    MOST_CONTAINERS,
+    MOST_ELEMENTS,
+    MOST_PIECES_OF_ITEM,
+    is_crowded,
+)
 from hansard_store.flags import SpanFlag
 from hansard_store.projections import SpanProjection
 from hansard_store.records import LargeValue, large_values
@@ -165,8 +170,8 @@ class Preparer:
 
 def _crowded_note(key: str) -> str:
     return (
-        f"{key[:100]} holds more than {MOST_CONTAINERS:,} lists and objects: it is stored whole,"
-        " and shown as the text it is"
+        f"{key[:100]} holds more than {MOST_CONTAINERS:,} lists and objects, or {MOST_ELEMENTS:,}"
+        " elements: it is stored whole, and shown as the text it is"
     )
 
 

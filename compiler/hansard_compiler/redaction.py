@@ -188,7 +188,7 @@ class Redactor:
                 spans = _merged(self._spans(b"".join(bits), _Budget()))
                 if not spans:
                     made = [bit.decode("utf-8", "surrogatepass") for bit in bits]
-                    return made, [Finding(*found, n) for found, n in counts.items()]
+                    return made, _findings(counts)
                 counts.update((span.rule, span.fingerprint) for span in spans)
                 bits = _cut_bits(bits, spans)
         except (_TooMuch, UnicodeDecodeError):
@@ -223,15 +223,18 @@ class Redactor:
     def _redact_streams(self, data: bytes) -> tuple[bytes, list[Finding]]:
         if not may_hold_stream(data):
             return data, []
-        found: list[Finding] = []
+        counts: Counter[tuple[str, str]] = Counter()
 
         def clean(texts: Sequence[str]) -> list[str]:
             made, findings = self.redact_series(texts)
-            found.extend(findings)
+            for one in findings:
+                counts[one.rule, one.fingerprint] += one.count
             return made
 
         text = clean_streams(data.decode("utf-8", "surrogateescape"), clean)
-        return (text.encode("utf-8", "surrogateescape"), found) if found else (data, [])
+        if not counts:
+            return data, []
+        return text.encode("utf-8", "surrogateescape"), _findings(counts)
 
     def _redact_whole(self, data: bytes, key: bytes) -> tuple[bytes, list[Finding]]:
         named = is_sensitive_key(key)
@@ -243,7 +246,7 @@ class Redactor:
             for _ in range(_MAX_ROUNDS):
                 spans = _merged(self._spans_under(text, key if named else b""))
                 if not spans:
-                    return text, [Finding(*found, n) for found, n in counts.items()]
+                    return text, _findings(counts)
                 counts.update((span.rule, span.fingerprint) for span in spans)
                 text = _cut(text, spans)
         except _TooMuch:
@@ -394,6 +397,10 @@ def _before_quote(text: bytes, start: int, end: int) -> int:
     if b'"' not in text[start:end]:
         return end
     return start + int(_BEFORE_QUOTE.match(text[start:end]).end())
+
+
+def _findings(counts: Counter[tuple[str, str]]) -> list[Finding]:
+    return [Finding(*found, count) for found, count in counts.items()]
 
 
 def _merged(spans: list[_Span]) -> list[_Span]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,13 @@ _MARKS: Final = re2.compile(
     options=latin1(),
 )
 _MOST_DEPTH = 4  # of streams in strings of JSON in strings
+# A chunk takes thirty times its text when it is read. So a long text is read in windows, each of
+# which begins with the last part of the one before, for a secret across their border; and a
+# document with more elements is read as a list of chunks only.
+_WINDOW_CHARS: Final = 2 * 2**20
+_OVERLAP_CHARS: Final = 512 * 1024
+_MOST_CONTAINERS: Final = 1 << 18
+_MOST_ELEMENTS: Final = 1 << 21
 # Leaves of a chunk that are names, not parts of a text.
 _NAMES: Final = frozenset({
     "id", "type", "object", "role", "model", "name", "item_id", "call_id", "response_id",
@@ -38,6 +46,8 @@ _PLACES: Final = ("index", "output_index", "content_index", "summary_index", "it
 _OBJECT = re.compile(r"[\s,\[]*\{")
 _DECODER = json.JSONDecoder()
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|$)")
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_EMPTY_LINE = re.compile(r"\r\n\r\n|\n\n|\r\r")
 
 Clean = Callable[[Sequence[str]], list[str] | None]  # texts that follow each other; None: as it was
 
@@ -117,15 +127,18 @@ class _Document:
     is_changed: bool = False
 
     def cleaned(self, text: str) -> str:
+        if _is_crowded(text):
+            return self._cleaned_as_chunks(text)
         try:
             whole = [json.loads(text)]
             self._walk(whole)
             return json.dumps(whole[0]) if self.is_changed else text
         except (ValueError, RecursionError):  # no JSON: of a stream that begins with a brace
-            if self.is_changed:
-                return text
-            made = _clean_objects(text, self.clean)
-            return _clean_events(text, self.clean) if made is text else made
+            return text if self.is_changed else self._cleaned_as_chunks(text)
+
+    def _cleaned_as_chunks(self, text: str) -> str:
+        made = _clean_objects(text, self.clean)
+        return _clean_events(text, self.clean) if made is text else made
 
     def _walk(self, value: Any) -> None:
         waiting = [value]
@@ -134,7 +147,7 @@ class _Document:
             if isinstance(holder, list):
                 self._list(holder)
             children = holder.items() if isinstance(holder, dict) else enumerate(holder)
-            for at, one in list(children):
+            for at, one in children:  # of which values are replaced, and none is added
                 if isinstance(one, dict | list):
                     waiting.append(one)
                 elif isinstance(one, str):
@@ -152,8 +165,18 @@ class _Document:
             self.is_changed = True
 
 
+def _is_crowded(text: str) -> bool:
+    """Return whether JSON may hold more than is read at once; signs in its texts count too."""
+    if len(text) <= 2 * _MOST_CONTAINERS:
+        return False
+    containers = text.count("{") + text.count("[")
+    return containers > _MOST_CONTAINERS or text.count(",") > _MOST_ELEMENTS
+
+
 def _opened(value: Any) -> Any:
     if isinstance(value, str) and value.lstrip().startswith("{"):
+        if _is_crowded(value):
+            return None
         try:
             return json.loads(value)
         except (ValueError, RecursionError):
@@ -162,7 +185,26 @@ def _opened(value: Any) -> Any:
 
 
 def _clean_objects(text: str, clean: Clean) -> str:
-    """Clean JSON objects that follow each other: a line each, or a list that was cut off."""
+    """Clean JSON objects that follow each other: a line each, or a list that was cut off.
+
+    One that is longer than a window ends them.
+    """
+    done: list[str] = []
+    window, at = text[:_WINDOW_CHARS], _WINDOW_CHARS
+    while True:
+        window, starts, end = _clean_window(window, clean)
+        if at >= len(text) or len(window) - end > _WINDOW_CHARS or not starts:
+            break
+        again = bisect_left(starts, end - _OVERLAP_CHARS)
+        kept = starts[min(again, len(starts) - 1)]
+        done.append(window[:kept])
+        window, at = window[kept:] + text[at : at + _WINDOW_CHARS], at + _WINDOW_CHARS
+    made = "".join((*done, window, text[at:]))
+    return text if made == text else made
+
+
+def _clean_window(text: str, clean: Clean) -> tuple[str, list[int], int]:
+    """Clean the objects a text begins with; return it, where each starts, and where they end."""
     found: list[tuple[int, int, Any]] = []
     at = 0
     try:
@@ -172,14 +214,39 @@ def _clean_objects(text: str, clean: Clean) -> str:
     except (ValueError, RecursionError):
         pass  # the rest was cut off
     changed = clean_chunks([value for _, _, value in found], clean)
-    for number in sorted(changed, reverse=True):
-        start_at, end_at, value = found[number]
-        text = f"{text[:start_at]}{json.dumps(value)}{text[end_at:]}"
-    return text
+    pieces, starts, length, before = [], [], 0, 0
+    for number, (start_at, end_at, value) in enumerate(found):
+        piece = json.dumps(value) if number in changed else text[start_at:end_at]
+        starts.append(length + start_at - before)
+        length = starts[-1] + len(piece)
+        pieces += [text[before:start_at], piece]
+        before = end_at
+    return "".join((*pieces, text[before:])), starts, length
 
 
 def _clean_events(text: str, clean: Clean) -> str:
     """Clean server-sent events; those that lost nothing stay as they came."""
+    done: list[str] = []
+    window, at = "", 0
+    while at < len(text):
+        line_end = _LINE_END.search(text, at + _WINDOW_CHARS)
+        end = line_end.end() if line_end else len(text)
+        window, at = _clean_lines(window + text[at:end], clean), end
+        if at < len(text):
+            kept = _event_start(window, len(window) - _OVERLAP_CHARS)
+            done.append(window[:kept])
+            window = window[kept:]
+    made = "".join((*done, window))
+    return text if made == text else made
+
+
+def _event_start(text: str, at: int) -> int:
+    """Return where the first event from a position on begins, or else the first line."""
+    found = _EMPTY_LINE.search(text, max(at, 0)) or _LINE_END.search(text, max(at, 0))
+    return found.end() if found else 0
+
+
+def _clean_lines(text: str, clean: Clean) -> str:
     lines = _LINES.findall(text)
     events = _events(lines)
     parts = [part for event in events for part in _parts(lines, event)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -237,3 +239,52 @@ def test_a_secret_in_two_lines_of_an_event_is_cut_out_whatever_is_in_its_other_l
     kept = REDACTOR.redact_text(other).text
     expected = [kept, f"the key is {MARKER}", " and no other", "", "last", ""]
     assert clean == end.join(f"data: {line}" if line else "" for line in expected)
+
+
+@pytest.mark.parametrize(
+    "form", [sse, compact_sse, json.dumps, lines, cut_off], ids=lambda form: form.__name__
+)
+def test_secrets_anywhere_in_a_stream_of_megabytes_are_cut_out(
+    form: Callable[[Chunks], str],
+) -> None:
+    bits = [WHOLE[at : at + 3] for at in range(0, len(WHOLE), 3)] + [" word"] * 150
+    rounds = 400
+    text = form(gemini(bits * rounds))
+    assert len(text) > 5_000_000
+
+    clean, findings = REDACTOR.redact_text(text)
+
+    cleaned = WHOLE.replace(SECRET, MARKER) + " word" * 150
+    assert said(form, clean) == cleaned * rounds
+    assert [(one.rule, one.count) for one in findings] == [("anthropic", rounds)]
+    assert REDACTOR.redact_text(clean) == (clean, [])
+
+
+MEASURED = """
+import resource, sys
+from hansard_compiler.redaction import Redactor
+
+text, redactor = eval(sys.argv[1]), Redactor(bytes(32))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+assert redactor.redact_text(text) == (text, [])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'data: {}\\n\\n' * 800_000",
+        "'data:' + '\\r' * 8_000_000",
+        '\'{"delta":"a"}\' * 600_000',
+        "'[' + '{\"delta\":\"a\"},' * 600_000 + '{}]'",
+        "'{\"delta\":[' + '{},' * 2_700_000 + '{}]}'",
+        "'{\"delta\":[' + '\"a\",' * 2_000_000 + '\"a\"]}'",
+        "'data: {\"delta\":[' + '[],' * 2_700_000 + '[]]}'",
+    ],
+)
+def test_a_stream_of_eight_megabytes_is_searched_in_bounded_memory(text: str) -> None:
+    asked = [sys.executable, "-c", MEASURED, text]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True)
+
+    assert int(done.stdout) < 250 * 1024  # KiB
