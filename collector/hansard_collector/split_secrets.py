@@ -102,9 +102,9 @@ def _cut(values: Sequence[Any], redactor: Redactor) -> Counter[str]:
     """Clean what values say bit by bit, as JSON or as text; return how often each rule held."""
     rules: Counter[str] = Counter()
 
-    def clean(texts: Sequence[str]) -> list[str]:
+    def clean(texts: Sequence[str], /, *, is_trial: bool = False) -> list[str]:
         made, findings = redactor.redact_series(texts)
-        for finding in findings:
+        for finding in () if is_trial else findings:
             rules[finding.rule] += finding.count
         return made
 

@@ -225,9 +225,9 @@ class Redactor:
             return data, []
         counts: Counter[tuple[str, str]] = Counter()
 
-        def clean(texts: Sequence[str]) -> list[str]:
+        def clean(texts: Sequence[str], /, *, is_trial: bool = False) -> list[str]:
             made, findings = self.redact_series(texts)
-            for one in findings:
+            for one in () if is_trial else findings:
                 counts[one.rule, one.fingerprint] += one.count
             return made
 

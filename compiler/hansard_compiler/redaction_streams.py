@@ -11,9 +11,9 @@ import json
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import re2
 
@@ -30,10 +30,11 @@ _MARKS: Final = re2.compile(
 )
 _MOST_DEPTH = 4  # of streams in strings of JSON in strings
 # A chunk takes thirty times its text when it is read. So a long text is read in windows, each of
-# which begins with the last part of the one before, for a secret across their border; and a
-# document with more elements is read as a list of chunks only.
+# which begins with the last part of the one before; what stands in the second half of that part
+# is judged there only, as a secret may end behind the window. A document with more elements is
+# read as a list of chunks.
 _WINDOW_CHARS: Final = 2 * 2**20
-_OVERLAP_CHARS: Final = 512 * 1024
+_OVERLAP_CHARS: Final = 2**20
 _MOST_CONTAINERS: Final = 1 << 18
 _MOST_ELEMENTS: Final = 1 << 21
 # Leaves of a chunk that are names, not parts of a text.
@@ -47,9 +48,19 @@ _OBJECT = re.compile(r"[\s,\[]*\{")
 _DECODER = json.JSONDecoder()
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|$)")
 _LINE_END = re.compile(r"\r\n|\n|\r")
-_EMPTY_LINE = re.compile(r"\r\n\r\n|\n\n|\r\r")
 
-Clean = Callable[[Sequence[str]], list[str] | None]  # texts that follow each other; None: as it was
+
+class Clean(Protocol):
+    """Cleans texts that follow each other; None says that they stay. A trial counts nothing."""
+
+    def __call__(self, texts: Sequence[str], /, *, is_trial: bool = False) -> list[str] | None: ...
+
+
+class _Overlap(NamedTuple):
+    """Of the chunks of a window: the first that the next begins with, and the first left to it."""
+
+    begin: int
+    left: int
 
 
 class _Piece(NamedTuple):
@@ -77,7 +88,9 @@ def clean_streams(text: str, clean: Clean, *, depth: int = 0) -> str:
     return _clean_events(text, clean)
 
 
-def clean_chunks(chunks: Sequence[Any], clean: Clean) -> set[int]:
+def clean_chunks(
+    chunks: Sequence[Any], clean: Clean, overlap: _Overlap | None = None
+) -> set[int]:
     """Clean chunks of one stream, in place; return the positions of those that changed."""
     texts: defaultdict[Any, list[tuple[int, _Piece]]] = defaultdict(list)
     for number, chunk in enumerate(chunks):
@@ -85,12 +98,32 @@ def clean_chunks(chunks: Sequence[Any], clean: Clean) -> set[int]:
             texts[key].append((number, piece))
     changed = set()
     for bits in texts.values():
-        made = clean([piece.holder[piece.at] for _, piece in bits]) if len(bits) > 1 else None
+        if len(bits) < 2:
+            continue
+        said = [piece.holder[piece.at] for _, piece in bits]
+        if overlap is not None:
+            del said[_judged(said, [number for number, _ in bits], clean, overlap) :]
+        made = clean(said) if said else None
         for (number, piece), text in zip(bits, made or (), strict=False):
             if piece.holder[piece.at] != text:
                 piece.holder[piece.at] = text
                 changed.add(number)
     return changed
+
+
+def _judged(
+    said: Sequence[str], numbers: Sequence[int], clean: Clean, overlap: _Overlap
+) -> int:
+    """Return how many bits of a text that goes on hold what ends among them."""
+    made = clean(said, is_trial=True)
+    if made is None or made == said:
+        return 0
+    until = bisect_left(numbers, overlap.left)
+    while until and numbers[until - 1] >= overlap.begin:
+        if made[until - 1] == said[until - 1]:
+            return until
+        until -= 1
+    return len(said)  # none before the overlap is known to be untouched, so nothing is left
 
 
 def _pieces(chunk: Any) -> Iterator[tuple[Any, _Piece]]:
@@ -192,19 +225,22 @@ def _clean_objects(text: str, clean: Clean) -> str:
     done: list[str] = []
     window, at = text[:_WINDOW_CHARS], _WINDOW_CHARS
     while True:
-        window, starts, end = _clean_window(window, clean)
-        if at >= len(text) or len(window) - end > _WINDOW_CHARS or not starts:
+        goes_on = at < len(text)
+        window, begin, rest = _clean_window(window, clean, goes_on=goes_on)
+        if not goes_on or begin is None or rest > _WINDOW_CHARS:
             break
-        again = bisect_left(starts, end - _OVERLAP_CHARS)
-        kept = starts[min(again, len(starts) - 1)]
-        done.append(window[:kept])
-        window, at = window[kept:] + text[at : at + _WINDOW_CHARS], at + _WINDOW_CHARS
+        done.append(window[:begin])
+        window, at = window[begin:] + text[at : at + _WINDOW_CHARS], at + _WINDOW_CHARS
     made = "".join((*done, window, text[at:]))
     return text if made == text else made
 
 
-def _clean_window(text: str, clean: Clean) -> tuple[str, list[int], int]:
-    """Clean the objects a text begins with; return it, where each starts, and where they end."""
+def _clean_window(text: str, clean: Clean, *, goes_on: bool) -> tuple[str, int | None, int]:
+    """Clean the objects a text begins with.
+
+    Returns the text, where the object in it is that the next window begins with (None without
+    one), and how many characters follow the last object.
+    """
     found: list[tuple[int, int, Any]] = []
     at = 0
     try:
@@ -213,15 +249,26 @@ def _clean_window(text: str, clean: Clean) -> tuple[str, list[int], int]:
             found.append((start.end() - 1, at, value))
     except (ValueError, RecursionError):
         pass  # the rest was cut off
-    changed = clean_chunks([value for _, _, value in found], clean)
-    pieces, starts, length, before = [], [], 0, 0
+    if not found:
+        return text, None, len(text)
+    overlap = _overlap_of([start_at for start_at, _, _ in found], at) if goes_on else None
+    changed = clean_chunks([value for _, _, value in found], clean, overlap)
+    pieces: list[str] = []
+    before = length = begin = 0
     for number, (start_at, end_at, value) in enumerate(found):
         piece = json.dumps(value) if number in changed else text[start_at:end_at]
-        starts.append(length + start_at - before)
-        length = starts[-1] + len(piece)
+        if overlap is not None and number == overlap.begin:
+            begin = length + start_at - before
+        length += start_at - before + len(piece)
         pieces += [text[before:start_at], piece]
         before = end_at
-    return "".join((*pieces, text[before:])), starts, length
+    return "".join((*pieces, text[before:])), begin, len(text) - before
+
+
+def _overlap_of(starts: Sequence[int], end: int) -> _Overlap:
+    """Return the overlap of chunks that start at these positions, the last of which ends at one."""
+    begin = min(bisect_left(starts, end - _OVERLAP_CHARS), len(starts) - 1)
+    return _Overlap(begin, bisect_left(starts, end - _OVERLAP_CHARS // 2))
 
 
 def _clean_events(text: str, clean: Clean) -> str:
@@ -231,31 +278,41 @@ def _clean_events(text: str, clean: Clean) -> str:
     while at < len(text):
         line_end = _LINE_END.search(text, at + _WINDOW_CHARS)
         end = line_end.end() if line_end else len(text)
-        window, at = _clean_lines(window + text[at:end], clean), end
-        if at < len(text):
-            kept = _event_start(window, len(window) - _OVERLAP_CHARS)
-            done.append(window[:kept])
-            window = window[kept:]
+        goes_on = end < len(text)
+        window, begin = _clean_lines(window + text[at:end], clean, goes_on=goes_on)
+        at = end
+        if goes_on:
+            done.append(window[:begin])
+            window = window[begin:]
     made = "".join((*done, window))
     return text if made == text else made
 
 
-def _event_start(text: str, at: int) -> int:
-    """Return where the first event from a position on begins, or else the first line."""
-    found = _EMPTY_LINE.search(text, max(at, 0)) or _LINE_END.search(text, max(at, 0))
-    return found.end() if found else 0
-
-
-def _clean_lines(text: str, clean: Clean) -> str:
+def _clean_lines(text: str, clean: Clean, *, goes_on: bool) -> tuple[str, int]:
+    """Clean the events in a text; return it, and where in it the next window begins."""
     lines = _LINES.findall(text)
     events = _events(lines)
+    begin, left = _overlap_lines(lines) if goes_on else (0, 0)
+    overlap = _Overlap(begin, left) if goes_on else None
     parts = [part for event in events for part in _parts(lines, event)]
-    is_changed = _clean_parts(lines, parts, clean)
+    is_changed = _clean_parts(lines, parts, clean, overlap)
     # Senders differ in whether a line of its own is a line of the text: as bits once more.
     bits = [_Part((at,), [_data_of(lines[at])]) for one in parts if one.is_text for at in one.lines]
     if len(bits) > len(parts) or len(events) == 1:
-        is_changed |= _clean_parts(lines, bits, clean)
-    return "".join(lines) if is_changed else text
+        is_changed |= _clean_parts(lines, bits, clean, overlap)
+    return ("".join(lines) if is_changed else text), sum(map(len, lines[:begin]))
+
+
+def _overlap_lines(lines: Sequence[str]) -> tuple[int, int]:
+    """Return the first line of the next window, of an event if there is one, and that left to it."""
+    end, length, left = len(lines), 0, len(lines)
+    while end and length < _OVERLAP_CHARS:
+        end -= 1
+        length += len(lines[end])
+        if length <= _OVERLAP_CHARS // 2:
+            left = end
+    event = next((at for at in range(end, left) if not lines[at].strip("\r\n")), None)
+    return (end if event is None else event + 1), left
 
 
 class _Part(NamedTuple):
@@ -299,12 +356,17 @@ def _data_of(line: str) -> str:
     return line[5:].removeprefix(" ").rstrip("\r\n")
 
 
-def _clean_parts(lines: list[str], parts: Sequence[_Part], clean: Clean) -> bool:
+def _clean_parts(
+    lines: list[str], parts: Sequence[_Part], clean: Clean, overlap: _Overlap | None
+) -> bool:
     """Clean the data of lines, in place; return whether any of them changed.
 
     Each line of a text stays in a place of its own; those that it has no more are empty.
     """
-    changed = clean_chunks([part.chunk for part in parts], clean)
+    if overlap is not None:  # of lines
+        starts = [part.lines[0] for part in parts]
+        overlap = _Overlap(*(bisect_left(starts, line) for line in overlap))
+    changed = clean_chunks([part.chunk for part in parts], clean, overlap)
     for part in (parts[number] for number in changed):
         text = part.chunk[0] if part.is_text else json.dumps(part.chunk)
         texts = text.split("\n", len(part.lines) - 1)
