@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from hansard_collector.cost import computed_cost
 from hansard_collector.dialects import call_ids, claude_code, failure, gen_ai, prompts, vocabulary
@@ -26,6 +26,9 @@ from hansard_compiler.calls import (
 
 __all__ = ["MessageCache", "normalise"]
 
+# What 64 bits hold as billionths of a dollar, and as nanoseconds.
+_MOST_USD: Final = 9e9
+_MOST_MS: Final = 9e12
 _CALL_ROLES = frozenset({"llm", "embedding"})
 _TOOL_ROLES = frozenset({"tool", "mcp"})
 _SEARCH_ROLES = frozenset({"retriever", "rerank", "memory"})
@@ -128,13 +131,17 @@ def _call(
             tokens,
             provider=provider,
             model=model,
-            reported=found.get("cost.reported"),
+            reported=_bounded(found.get("cost.reported"), _MOST_USD),
             reported_by=sources.get("cost.reported", ""),
-            reported_lines=merged.get("cost.lines", {}),
+            reported_lines={
+                name: usd
+                for name, usd in merged.get("cost.lines", {}).items()
+                if _bounded(usd, _MOST_USD) is not None
+            },
         ),
         error=failure.error_of_reason(reason, raw_reason, error),
         response_id=found.get("response_id"),
-        time_to_first_token_ms=found.get("time_to_first_token"),
+        time_to_first_token_ms=_bounded(found.get("time_to_first_token"), _MOST_MS),
         input_is_delta=claude_code.is_delta(reading),
         sources=sources,
     )
@@ -199,6 +206,11 @@ def _cost(
         return None  # a failed call of unknown usage: LiteLLM reports nothing as 0
     lines = tuple(reported_lines.items())
     return Cost(reported, f"reported: {reported_by}", lines, reported)
+
+
+def _bounded(amount: float | None, most: float) -> float | None:
+    """Return an amount that the store can hold; one beyond it was never measured."""
+    return amount if amount is not None and abs(amount) <= most else None
 
 
 def _tool(reading: Reading, plan: Plan, *, sources: dict[str, str]) -> Tool:

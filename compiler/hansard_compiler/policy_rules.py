@@ -47,6 +47,7 @@ ACTIONS: tuple[Action, ...] = ("see", "do")  # an item in the prompt, a call of 
 DIMENSIONS = (
     "agent", "task_type", "provider", "sensitivity", "tool_class", "environment", "scope",
 )  # fmt: skip
+_MOST_PRIORITY = 2**31 - 1
 _SENSITIVITIES = ("public", "internal", "restricted", "secret")
 _KEYS = {
     "id", "name", "description", "applies_to", "effect", "conditions", "priority", "metadata",
@@ -135,6 +136,8 @@ def _rule(value: Any, where: str, rule_set: str, version: str) -> Rule:
     priority = given.get("priority", 0)
     if isinstance(priority, bool) or not isinstance(priority, int):
         raise PolicyRuleError(f"{where}.priority", f"expected a whole number, found {priority!r}")
+    if abs(priority) > _MOST_PRIORITY:
+        raise PolicyRuleError(f"{where}.priority", f"at most {_MOST_PRIORITY}, or as much below 0")
     metadata = _mapping(given.get("metadata", {}), f"{where}.metadata", None)
     action, applies_to = _applies_to(given.get("applies_to", {}), f"{where}.applies_to")
     effect = _effect(given.get("effect"), f"{where}.effect", tuple(Effect))
@@ -161,7 +164,7 @@ def _rule(value: Any, where: str, rule_set: str, version: str) -> Rule:
 def _applies_to(value: Any, where: str) -> tuple[str | None, dict[str, tuple[str, ...]]]:
     given = _mapping(value, where, {"action", *DIMENSIONS})
     action = given.get("action")
-    if action is not None and action not in ACTIONS:
+    if action is not None and not (isinstance(action, str) and action in ACTIONS):
         raise PolicyRuleError(f"{where}.action", f"expected 'see' or 'do', found {action!r}")
     patterns = {key: _patterns(given[key], f"{where}.{key}") for key in DIMENSIONS if key in given}
     for wanted in patterns.get("sensitivity", ()):
@@ -186,7 +189,7 @@ def _defaults(value: Any, where: str) -> dict[str, Effect]:
 
 
 def _effect(value: Any, where: str, usable: Sequence[Effect]) -> Effect:
-    if value not in {effect.value for effect in usable}:
+    if not isinstance(value, str) or value not in {effect.value for effect in usable}:
         raise PolicyRuleError(where, f"expected one of {[str(e) for e in usable]}, found {value!r}")
     return Effect(value)
 

@@ -88,9 +88,7 @@ def clean_streams(text: str, clean: Clean, *, depth: int = 0) -> str:
     return _clean_events(text, clean)
 
 
-def clean_chunks(
-    chunks: Sequence[Any], clean: Clean, overlap: _Overlap | None = None
-) -> set[int]:
+def clean_chunks(chunks: Sequence[Any], clean: Clean, overlap: _Overlap | None = None) -> set[int]:
     """Clean chunks of one stream, in place; return the positions of those that changed."""
     texts: defaultdict[Any, list[tuple[int, _Piece]]] = defaultdict(list)
     for number, chunk in enumerate(chunks):
@@ -111,9 +109,7 @@ def clean_chunks(
     return changed
 
 
-def _judged(
-    said: Sequence[str], numbers: Sequence[int], clean: Clean, overlap: _Overlap
-) -> int:
+def _judged(said: Sequence[str], numbers: Sequence[int], clean: Clean, overlap: _Overlap) -> int:
     """Return how many bits of a text that goes on hold what ends among them."""
     made = clean(said, is_trial=True)
     if made is None or made == said:
@@ -304,7 +300,7 @@ def _clean_lines(text: str, clean: Clean, *, goes_on: bool) -> tuple[str, int]:
 
 
 def _overlap_lines(lines: Sequence[str]) -> tuple[int, int]:
-    """Return the first line of the next window, of an event if there is one, and that left to it."""
+    """Return the line that the next window begins with, and the first that is left to it."""
     end, length, left = len(lines), 0, len(lines)
     while end and length < _OVERLAP_CHARS:
         end -= 1

@@ -278,6 +278,12 @@ class _Walk:
         return self._values_left <= 0 or self._chars_left <= 0
 
 
+def attribute_number(number: int) -> int | str:
+    """Return an integer as OTLP can send it: one of more than 64 bits as its digits."""
+    fits = -(2**63) <= number < 2**63
+    return number if fits else str(_whole(int.__index__(number)))
+
+
 def _whole(number: int) -> int | str:
     bits = int.bit_length(number)
     return number if bits <= _MAX_INT_BITS else f"‹integer of {bits} bits›"

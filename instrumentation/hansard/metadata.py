@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from hansard.capture import safe_repr, safe_str, to_json
+from hansard.capture import attribute_number, safe_repr, safe_str, to_json
 from hansard.trouble import warn_once
 from hansard_compiler.retention import RetentionMode
 
@@ -54,8 +54,10 @@ def metadata_attributes(
     told: dict[str, AttributeValue] = {}
     for key, value in _pairs(metadata):
         kind = type(value)  # never `isinstance`, which asks the object
-        if kind in (bool, int, float):
+        if kind in (bool, float):
             told[prefix + key] = value
+        elif kind is int:
+            told[prefix + key] = attribute_number(value)
         elif recorder.settings.retention is not RetentionMode.METADATA_ONLY:
             text = value if kind is str else to_json(value, max_bytes=MAX_TEXT_CHARS)
             told[prefix + key] = text_of(text)

@@ -20,7 +20,7 @@ from opentelemetry.util.types import AttributeValue
 
 from hansard import semconv
 from hansard.agents import with_agent
-from hansard.capture import safe_repr, safe_str, to_json, type_name
+from hansard.capture import attribute_number, safe_repr, safe_str, to_json, type_name
 from hansard.place import parent_context
 from hansard.trouble import warn_once
 from hansard_compiler.retention import RetentionMode
@@ -209,12 +209,18 @@ def add_event(recorder: Recorder, span: Span, name: str, attributes: Mapping[str
 
 def clean_attribute(recorder: Recorder, key: str, value: object) -> AttributeValue:
     """Return an attribute's value as the retention mode lets it out."""
-    if isinstance(value, bool | int | float):
+    if isinstance(value, bool | float):
         return value
+    if isinstance(value, int):
+        return attribute_number(value)
     if isinstance(value, list | tuple) and value:
         kind = type(value[0])
-        if kind in (bool, int, float) and all(type(item) is kind for item in value):
+        if kind in (bool, float) and all(type(item) is kind for item in value):
             return cast(AttributeValue, list(value))
+        if kind is int and all(type(item) is int for item in value):
+            numbers = [attribute_number(item) for item in value]
+            is_plain = all(type(number) is int for number in numbers)
+            return cast(AttributeValue, numbers if is_plain else [str(item) for item in numbers])
         if kind is str and all(type(item) is str for item in value):
             return [_clean(recorder, item, key) for item in value]
     return _clean(recorder, value if type(value) is str else to_json(value), key)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import apsw
-import orjson
 
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.memory_models import TRUST_GAP
@@ -22,6 +21,7 @@ from hansard_store.evaluation.verdicts import forget_words
 from hansard_store.maintenance import supersessions, verdicts
 from hansard_store.memory_errors import NotCurrent
 from hansard_store.memory_types import Ended, NewMemory
+from hansard_store.stored_json import json_text
 
 _CURRENT = """
 SELECT id, memory_id, line, confidence, freshness_ns, expires_ns, content_hmac
@@ -301,7 +301,7 @@ def _add(
         (
             number, new.memory_id, new.key, line, version, new.memory_type, *new.namespace,
             new.trace_id, new.chain, new.slot, state, new.confidence, fresh_ns, new.expires_ns,
-            now_ns, new.writer, new.written_by, new.source_trace, _json(list(new.source_steps)),
+            now_ns, new.writer, new.written_by, new.source_trace, json_text(list(new.source_steps)),
             new.approval_id, against if state == "superseded" else None,
             against if state == "review" else None, new.kept.hmac, new.written_method,
             new.written_principal,
@@ -317,7 +317,8 @@ def _add_body(connection: apsw.Connection, number: int, new: NewMemory) -> None:
         _ADD_BODY,
         (
             number, kept.subject, kept.attribute, canonical_json(kept.content),
-            canonical_json(kept.scope), canonical_json(kept.metadata), _json(list(kept.removed)),
+            canonical_json(kept.scope), canonical_json(kept.metadata),
+            json_text(list(kept.removed)),
         ),
     )  # fmt: skip
     connection.executemany(_ADD_TAG, [(tag, number) for tag in kept.tags])
@@ -336,7 +337,3 @@ def _end(connection: apsw.Connection, number: int, state: str, ended: Ended) -> 
         "reason": ended.reason,
     }
     connection.execute(_END, told)
-
-
-def _json(value: Any) -> str:
-    return orjson.dumps(value).decode()

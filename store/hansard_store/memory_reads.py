@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import apsw
-import orjson
 
 from hansard_store.memory_types import Ended, Memory
 from hansard_store.prefixes import find_row
 from hansard_store.principals.model import CLAIMED
 from hansard_store.read_only import read_only
+from hansard_store.stored_json import json_of, json_text
 
 COLUMNS: Final = """
 memory.id, memory.memory_id, memory.line, memory.version, memory.memory_type, memory.project,
@@ -68,25 +68,25 @@ def memories_by_number(
     connection: apsw.Connection, numbers: Sequence[int], *, now_ns: int
 ) -> dict[int, Memory]:
     """Return records by their numbers; those that are not there are left out."""
-    rows = connection.execute(_BY_NUMBER, (_json(list(numbers)),)).fetchall()
+    rows = connection.execute(_BY_NUMBER, (json_text(list(numbers)),)).fetchall()
     return {one.id: one for one in whole(connection, rows, now_ns=now_ns)}
 
 
 def ids_of(connection: apsw.Connection, numbers: Sequence[int]) -> dict[int, str]:
     """Return the ids that are told for numbers."""
-    rows: Any = connection.execute(_IDS, (_json(list(numbers)),))
+    rows: Any = connection.execute(_IDS, (json_text(list(numbers)),))
     return {number: memory_id.hex() for number, memory_id in rows}
 
 
 def gone_runs(connection: apsw.Connection, runs: Sequence[bytes]) -> set[bytes]:
     """Return those of the runs that were deleted."""
-    told = _json([one.hex() for one in dict.fromkeys(runs)])
+    told = json_text([one.hex() for one in dict.fromkeys(runs)])
     return {bytes(one) for (one,) in connection.execute(_GONE, (told,))}
 
 
 def whole(connection: apsw.Connection, rows: Sequence[Any], *, now_ns: int) -> list[Memory]:
     """Return rows of COLUMNS as records, in their order."""
-    numbers = _json([row[0] for row in rows])
+    numbers = json_text([row[0] for row in rows])
     bodies = {row[0]: row[1:] for row in connection.execute(_BODIES, (numbers,)).fetchall()}
     tags: dict[int, list[str]] = {}
     for number, tag in connection.execute(_TAGS, (numbers,)):
@@ -134,7 +134,7 @@ def _memory(
         writer=row[16],
         written_by=row[17],
         source_run_id=source.hex() if source else None,
-        source_steps=tuple(orjson.loads(row[19])),
+        source_steps=tuple(json_of(row[19])),
         source_is_gone=source in gone,
         approval_id=row[20],
         superseded_by=others.get(row[21]),
@@ -145,16 +145,12 @@ def _memory(
         last_read_ns=row[28],
         subject=subject,
         attribute=attribute,
-        content=None if content is None else read_only(orjson.loads(content)),
-        scope=read_only(orjson.loads(scope)),
-        metadata=read_only(orjson.loads(metadata)),
-        removed=tuple(orjson.loads(removed)),
+        content=None if content is None else read_only(json_of(content)),
+        scope=read_only(json_of(scope)),
+        metadata=read_only(json_of(metadata)),
+        removed=tuple(json_of(removed)),
         tags=tuple(tags),
         # Nobody was authenticated by what a record from before has.
         written_method=None if row[17] is None else row[30] or CLAIMED.method,
         written_principal=row[31],
     )
-
-
-def _json(value: Any) -> str:
-    return orjson.dumps(value).decode()

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import apsw
-import orjson
 
 from hansard_compiler.compile_config import BM25
 from hansard_compiler.conflicts import contradictions
@@ -22,6 +21,7 @@ from hansard_store.memory_answers import candidate_json
 from hansard_store.memory_queries import STATES, rows_of
 from hansard_store.memory_reads import COLUMNS, memories_by_number, whole
 from hansard_store.memory_types import Memory, MemoryConflict
+from hansard_store.stored_json import json_of, json_text
 
 _RECENT: Final = 300  # records, the newest, that are rated though they share no word
 _SUBJECT_WORDS: Final = 8
@@ -174,7 +174,7 @@ def _texts(
     return {
         number: f"{subject}\n{attribute}\n{content}"
         for number, subject, attribute, content, own in rows
-        if own == "{}" or in_scope(orjson.loads(own), scope)
+        if own == "{}" or in_scope(json_of(own), scope)
     }
 
 
@@ -191,7 +191,7 @@ def _conditions(asked: ReadMemory, names: tuple[str, str, str]) -> tuple[list[st
         told[part] = name
     if asked.memory_types:
         clauses.append("memory.memory_type IN (SELECT value FROM json_each(:types))")
-        told["types"] = _json(asked.memory_types)
+        told["types"] = json_text(asked.memory_types)
     for number, tag in enumerate(asked.tags):
         clauses.append(f"memory.id IN (SELECT memory FROM memory_tag WHERE tag = :tag{number}_)")
         told[f"tag{number}_"] = tag
@@ -248,7 +248,3 @@ def _said(text: str | None) -> list[str]:
 def _begun(word: str) -> str:
     stem = word[:-1] if word.endswith("y") and len(word) > _SHORTEST_STEM else word
     return f'"{stem}"*' if len(stem) >= _SHORTEST_STEM else f'"{stem}"'
-
-
-def _json(value: Any) -> str:
-    return orjson.dumps(value).decode()

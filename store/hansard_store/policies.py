@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import apsw
-import orjson
 
 from hansard_compiler.calls import Json
 from hansard_compiler.policy_rules import RuleSet
@@ -20,6 +19,7 @@ from hansard_store.audit.seal_marks import is_altered, is_removed
 from hansard_store.database import DataFolder, open_for_accountability, transaction
 from hansard_store.errors import PolicyAlteredError, StoreCorruptError, VersionConflictError
 from hansard_store.read_only import read_only
+from hansard_store.stored_json import json_of, json_text
 
 Source = Literal["api", "file"]
 
@@ -118,7 +118,7 @@ def rule_sets_of(connection: apsw.Connection, number: int) -> list[Json]:
     """Return the rule sets of a version as they were given; raises StoreCorruptError."""
     try:
         rows: Any = connection.execute(_SETS, (number,)).fetchall()
-        return [read_only(orjson.loads(text)) for (text,) in rows]
+        return [read_only(json_of(text)) for (text,) in rows]
     except ValueError:  # no JSON, or no UTF-8
         raise StoreCorruptError(f"the rule sets of policy version {number} are no JSON") from None
 
@@ -137,7 +137,7 @@ def rule_history(
             version,
             effect,
             priority,
-            read_only(orjson.loads(body)),
+            read_only(json_of(body)),
         )
         for policy, time_ns, source, rule_set, version, effect, priority, body in rows
     ]
@@ -215,7 +215,7 @@ def _is_altered(connection: apsw.Connection, number: int) -> bool:
 def _add_sets(connection: apsw.Connection, number: int, sets: Sequence[GivenSet]) -> None:
     for position, given in enumerate(sets):
         one = given.read
-        document = orjson.dumps(given.document).decode()
+        document = json_text(given.document)
         connection.execute(_ADD_SET, (number, position, one.name, one.version, one.hash, document))
         bodies = {body["id"]: body for body in given.document["rules"]}
         for rule in one.rules:
@@ -223,6 +223,6 @@ def _add_sets(connection: apsw.Connection, number: int, sets: Sequence[GivenSet]
                 _ADD_RULE,
                 (
                     number, one.name, rule.id, rule.version, str(rule.effect), rule.priority,
-                    orjson.dumps(bodies[rule.id]).decode(),
+                    json_text(bodies[rule.id]),
                 ),
             )  # fmt: skip

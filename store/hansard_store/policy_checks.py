@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import apsw
-import orjson
 
 from hansard_compiler.calls import Json
 from hansard_store.database import DataFolder, open_for_accountability, transaction
 from hansard_store.read_only import read_only
 from hansard_store.received import ReceivedSpan
+from hansard_store.stored_json import json_of, json_text
 
 _COLUMNS = """
 time_ns, span, trace_id, span_id, ordinal, action, effect, reason_code, reason, rule_id, rule_set,
@@ -117,8 +117,9 @@ def add_check(
         _ADD,
         (
             row.time_ns, span, trace_id, span_id, ordinal, row.action, row.effect, row.reason_code,
-            row.reason, row.rule_id, row.rule_set, row.rule_version, _json(row.rules),
-            _json(row.obligations), row.agent, row.subject, _json(row.inputs), row.policy_hash,
+            row.reason, row.rule_id, row.rule_set, row.rule_version, json_text(row.rules),
+            json_text(row.obligations), row.agent, row.subject, json_text(row.inputs),
+            row.policy_hash,
         ),
     )  # fmt: skip
 
@@ -169,12 +170,8 @@ def _stored(row: Sequence[Any]) -> StoredCheck:
     ) = told  # fmt: skip
     made = CheckRow(
         time_ns, action, effect, reason_code, reason, rule_id, rule_set, rule_version,
-        read_only(orjson.loads(rules)), read_only(orjson.loads(obligations)), agent, subject,
-        read_only(orjson.loads(inputs)),
+        read_only(json_of(rules)), read_only(json_of(obligations)), agent, subject,
+        read_only(json_of(inputs)),
         policy_hash,
     )  # fmt: skip
     return StoredCheck(number, trace_id, span_id, span is not None, made)
-
-
-def _json(value: Any) -> str:
-    return orjson.dumps(value).decode()

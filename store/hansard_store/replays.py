@@ -6,21 +6,19 @@ Writes commit on the caller's thread with a connection of their own; a replay of
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import apsw
-import orjson
 
 from hansard_compiler.calls import Json
 from hansard_store.database import DataFolder, open_for_accountability, transaction
 from hansard_store.errors import BadCursorError
 from hansard_store.prefixes import find_row
 from hansard_store.read_only import read_only
-from hansard_store.stored_json import json_of
+from hansard_store.stored_json import json_of, json_text
 
 State = Literal["running", "done", "diverged", "waiting", "refused", "failed"]
 
@@ -253,9 +251,4 @@ def _blob(digits: str | None) -> bytes | None:
 
 
 def _text(value: Any) -> str | None:
-    if value is None:
-        return None
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError:  # a model may write integers over 64 bits, and lone surrogates
-        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return None if value is None else json_text(value)

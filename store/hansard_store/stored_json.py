@@ -5,6 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import orjson
+
+
+def json_text(value: Any) -> str:
+    """Return JSON as a row holds it.
+
+    orjson refuses integers past 64 bits and lone surrogates: they become digits and escapes.
+    """
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
 
 def json_of(text: str) -> Any:
     """Return what JSON says, exactly: orjson would make floats of large integers."""

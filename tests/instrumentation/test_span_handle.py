@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.trace import StatusCode, get_current_span
 
 import hansard
@@ -103,3 +104,25 @@ def test_a_program_judges_the_step_that_is_open() -> None:
     told = dict(first.attributes or {})
     assert told["gen_ai.evaluation.score.value"] == 1.0
     assert SECRET not in str(told["gen_ai.evaluation.explanation"])
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**30])
+def test_an_integer_of_more_than_64_bits_is_sent_as_its_digits(number: int) -> None:
+    with (
+        recording() as recorded,
+        hansard.start_run("clerk", "research", "the goal", metadata={"n": number}),
+        hansard.span("step", attributes={"n": number, "list": [1, number], "k": 2**63 - 1}),
+    ):
+        pass
+
+    sent = encode_spans(recorded.spans)
+    found = {
+        one.key: one.value
+        for scope in sent.resource_spans[0].scope_spans
+        for span in scope.spans
+        for one in span.attributes
+    }
+    assert found["n"].string_value == str(number)
+    assert found["k"].int_value == 2**63 - 1
+    assert [one.string_value for one in found["list"].array_value.values] == ["1", str(number)]
+    assert found["hansard.run.metadata.n"].string_value == str(number)

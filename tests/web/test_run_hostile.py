@@ -176,3 +176,29 @@ def test_a_conversation_of_a_thousand_messages_opens(
     assert len(parse(everything).all("article")) == 1001
     context = parse(client.get(f"/steps/{RUN}-{3:016x}?tab=context").text)
     assert "990 messages kept" in context.one(id="say-context").text
+
+
+@pytest.mark.parametrize("amount", [1e300, -1e300, 1.7e308, 1e15, float("inf"), float("nan")])
+def test_amounts_that_nobody_can_have_measured_break_no_page(
+    client: TestClient, pipeline: Pipeline, amount: float
+) -> None:
+    trace = Trace(RUN)
+    trace.agent(1, duration_s=9)
+    figures: dict[str, Any] = {
+        "gen_ai__response__time_to_first_chunk": amount,
+        "ai__response__msToFirstChunk": amount,
+        "llm__cost__total": amount,
+        "gen_ai__request__temperature": amount,
+        "gen_ai__request__top_p": amount,
+        "gen_ai__usage__cache_read__input_tokens": amount,
+        "gen_ai__evaluation__score__value": amount,
+    }
+    for number, model in ((2, "gpt-4o-mini"), (3, "unknown"), (4, "unknown")):
+        trace.chat(number, 1, [said("user", "x")], said("assistant", "y"), model=model, **figures)
+    trace.tool(5, 1, "search", "{}", 0.5, **figures)
+    trace.send(pipeline)
+
+    every_page(client)
+    steps = [f"{RUN}-{number:016x}" for number in (2, 3)]
+    for path in ("/", "/usage", f"/v1/runs/{RUN}", f"/diff/{steps[0]}/{steps[1]}"):
+        assert client.get(path).status_code == 200

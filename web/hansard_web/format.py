@@ -6,10 +6,12 @@ None is "unknown": templates show the word with the reason, never a zero.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Final
 
 from hansard_compiler.terminal import printable as printable
 
 _NS_PER_S = 1_000_000_000
+_MOST: Final = float(2**63 - 1)
 _MINUTE_S = 60
 _HOUR_S = 3600
 _DAY_S = 86_400
@@ -70,6 +72,20 @@ def tokens(count: int) -> str:
     if count < 999_950:
         return f"{count / 1000:.1f}k"
     return f"{count / 1_000_000:.2f}M"
+
+
+def usd(dollars: float) -> str:
+    """Return US dollars as `money` does; more than can be stored is the most that can be."""
+    return money(round(_within(dollars * 1_000_000_000)))
+
+
+def milliseconds(length: float) -> str:
+    """Return a length of time as `duration` does."""
+    return duration(round(_within(length * 1_000_000)))
+
+
+def _within(amount: float) -> float:
+    return max(-_MOST, min(amount, _MOST))
 
 
 def money(usd_nano: int) -> str:

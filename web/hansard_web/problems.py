@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
 
-import orjson
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from google.rpc import code_pb2
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from hansard_collector.errors import StoreBusy
 from hansard_collector.receivers.http_answers import status_response
@@ -39,6 +38,7 @@ from hansard_store.errors import (
 from hansard_store.principals import errors as principal_errors
 from hansard_store.reports.errors import BadAck, ReportsUnusable
 from hansard_store.tombstones import RunDeletedError, Tombstone
+from hansard_web.api.values import dump
 from hansard_web.errors import EncodedPayloadError, PayloadTooLargeError
 from hansard_web.security import HEADERS
 from hansard_web.sidecar.answers import SIDECAR_STATUSES, sidecar_details
@@ -218,8 +218,9 @@ def answer_problem(request: Request, problem: Problem) -> Response:
             "message": problem.message,
             "details": dict(problem.details),
         }
-        return JSONResponse(
-            {"schema_version": "1", "error": _without_secrets(request, error)},
+        return Response(
+            _without_secrets(request, dump({"schema_version": "1", "error": error})),
+            media_type="application/json",
             status_code=problem.status,
             headers=dict(problem.headers),
         )
@@ -234,12 +235,12 @@ def answer_problem(request: Request, problem: Problem) -> Response:
     return answer
 
 
-def _without_secrets(request: Request, error: dict[str, Any]) -> Any:
+def _without_secrets(request: Request, error: bytes) -> bytes:
     """Return an error as the store would keep it: ids and names that it repeats may hold a key."""
     door = request.app.state.door
     if door is None:
         return error
-    return orjson.loads(door.sidecar.outlet.redactor.redact_bytes(orjson.dumps(error)).data)
+    return bytes(door.sidecar.outlet.redactor.redact_bytes(error).data)
 
 
 def add_handlers(app: FastAPI) -> None:

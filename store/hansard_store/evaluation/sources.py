@@ -18,6 +18,7 @@ from hansard_store.flags import SpanFlag
 from hansard_store.memory_reads import memories_by_number
 from hansard_store.memory_types import Memory
 from hansard_store.sides import shared_side
+from hansard_store.stored_json import json_text
 from hansard_store.text_bodies import read_message
 
 _HIDDEN: Final = SpanFlag.DUPLICATE | SpanFlag.PENDING | SpanFlag.FOLDED
@@ -205,7 +206,7 @@ def runs_of_conversation(
 
 def runs_by_trace(connection: apsw.Connection, traces: Iterable[bytes]) -> list[EvaluatedRun]:
     """Return those of some runs that are stored."""
-    told = _json([one.hex() for one in traces])
+    told = json_text([one.hex() for one in traces])
     return [EvaluatedRun(*row) for row in connection.execute(_BY_TRACE, (told,))]
 
 
@@ -220,7 +221,7 @@ def runs_of_tools(
     connection: apsw.Connection, tools: Sequence[str], *, since_ns: int, limit: int
 ) -> list[EvaluatedRun]:
     """Return the runs of a window in which one of some tools was called, the newest first."""
-    given = {"tools": _json(list(tools)), "since": since_ns, "limit": limit}
+    given = {"tools": json_text(list(tools)), "since": since_ns, "limit": limit}
     return _runs(connection, _OF_TOOLS, given)
 
 
@@ -245,7 +246,7 @@ def digest_of(steps: Iterable[EvaluatedStep]) -> bytes:
 
 def digests_of(connection: apsw.Connection, traces: Iterable[bytes]) -> dict[bytes, bytes]:
     """Return what `digest_of` says of the steps of some runs, without reading all of each step."""
-    told = _json([one.hex() for one in traces])
+    told = json_text([one.hex() for one in traces])
     made: dict[bytes, Any] = {}
     for trace_id, *row in connection.execute(_DIGESTED, (told,)):
         digest = made.get(trace_id)
@@ -258,7 +259,7 @@ def digests_of(connection: apsw.Connection, traces: Iterable[bytes]) -> dict[byt
 def message_texts(connection: apsw.Connection, nodes: Sequence[int]) -> dict[int, list[int]]:
     """Return the texts (text.id) of lists of messages, by their last nodes."""
     found: dict[int, list[int]] = {}
-    for head, text in connection.execute(_MESSAGES, {"nodes": _json(list(nodes))}):
+    for head, text in connection.execute(_MESSAGES, {"nodes": json_text(list(nodes))}):
         found.setdefault(head, []).append(text)
     return found
 
@@ -334,7 +335,7 @@ def iter_transcripts(
 
 def transcripts_by_id(connection: apsw.Connection, ids: Iterable[bytes]) -> list[TranscriptText]:
     """Return messages of transcripts by their ids, in the order of writing."""
-    told = _json([one.hex() for one in ids])
+    told = json_text([one.hex() for one in ids])
     return [_transcript_text(row) for row in connection.execute(_BY_ID, {"ids": told})]
 
 
@@ -350,7 +351,3 @@ def _runs(connection: apsw.Connection, sql: str, given: dict[str, Any]) -> list[
 
 def _used(sql: str, given: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if f":{name}" in sql}
-
-
-def _json(value: Any) -> str:
-    return orjson.dumps(value).decode()

@@ -15,6 +15,7 @@ import orjson
 from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import BadQueryError
 from hansard_store.memory_reads import ids_of
+from hansard_store.stored_json import json_text
 
 Source = Literal["step", "message", "memory"]
 Verdict = Literal["confirmed", "contradicted", "claimed", "unknown"]
@@ -220,7 +221,7 @@ def standing_verdicts(
 
 def known_verdicts(connection: apsw.Connection, keys: Iterable[bytes]) -> dict[bytes, VerdictRow]:
     """Return those of some verdicts that are stored, by their keys."""
-    told = _json([key.hex() for key in keys])
+    told = json_text([key.hex() for key in keys])
     return {one.key: one for one in map(_row, connection.execute(_BY_KEYS, (told,)))}
 
 
@@ -253,7 +254,7 @@ def put_verdict(connection: apsw.Connection, row: VerdictRow, *, now_ns: int) ->
         (
             row.key, row.source, row.trace_id, row.span_id, row.memory, row.message, row.said,
             row.start, row.subject, int(row.is_tool), row.polarity, row.qualifier, row.language,
-            row.verdict, row.why, row.tool, _json(list(row.evidence)), row.executions,
+            row.verdict, row.why, row.tool, json_text(list(row.evidence)), row.executions,
             row.failures, row.claimed_ns, row.decided_ns, row.recovered_ns, row.correction, 1,
             now_ns, now_ns,
         ),
@@ -268,7 +269,7 @@ def count_again(connection: apsw.Connection, *, since_ns: int, now_ns: int) -> i
 
 def drop_others(connection: apsw.Connection, trace_id: bytes, keys: Iterable[bytes]) -> None:
     """Remove the verdicts on what a run does not say any more: it was received again."""
-    told = _json([key.hex() for key in keys])
+    told = json_text([key.hex() for key in keys])
     connection.execute(_GONE_OF_RUN, {"trace": trace_id, "keys": told})
 
 
@@ -292,7 +293,3 @@ def _row(row: Any) -> VerdictRow:
     values[9], values[16] = bool(values[9]), tuple(orjson.loads(values[16]))
     values.append(number)
     return VerdictRow(*values)
-
-
-def _json(value: Any) -> str:
-    return orjson.dumps(value).decode()

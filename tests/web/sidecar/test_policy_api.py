@@ -255,6 +255,20 @@ def test_a_bad_rule_is_refused_with_its_place_and_nothing_changes(
     assert agent.get("/v1/policy/rules")["version"] == before
 
 
+@pytest.mark.parametrize("number", [2**64, -(10**30)])
+@pytest.mark.parametrize("at", ["name", "effect", "priority", "conditions", "applies_to"])
+def test_a_rule_with_an_integer_past_64_bits_is_refused_with_what_is_wrong(
+    agent: Agent, at: str, number: int
+) -> None:
+    for value in (number, {"tool.effect": number}, [number], {"tool.arguments.n": {"gt": number}}):
+        sets = [rule_set({**NO_WRITES, at: value}), rule_set(NO_WRITES, version=number)]
+        for bad in sets:
+            answer = agent.put("/v1/policy/rules", {"rule_sets": [bad], "version": 0})
+
+            assert answer.status_code in {200, 400, 422}, answer.text
+            assert answer.is_success or answer.json()["error"]["message"]
+
+
 @pytest.mark.covers("PO-15", "PO-16", "PO-17")
 def test_the_shipped_rule_sets_can_be_put_by_name_and_hold(agent: Agent) -> None:
     put(

@@ -66,7 +66,7 @@ def print_replay(body: Body) -> None:
             ("state", " ".join(one for one in (body["state"], body["reason_text"] or "") if one)),
             ("of", body["source"]["step_id"]),
             ("run", body["run_id"] or ""),
-            ("took", "" if took is None else fmt.duration(round(took * 1e6))),
+            ("took", "" if took is None else fmt.milliseconds(took)),
             ("request", _request(body)),
         ]
     )

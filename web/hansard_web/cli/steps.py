@@ -148,7 +148,7 @@ def _facts(body: Body) -> list[tuple[str, str]]:
         ("status", body["status"]),
         ("error", " ".join(str(v) for v in (error.get("type"), error.get("message")) if v)),
         ("started", body["started_at"] or ""),
-        ("took", "" if length is None else fmt.duration(round(length * 1_000_000))),
+        ("took", "" if length is None else fmt.milliseconds(length)),
         ("dialect", body["dialect"] or ""),
         ("model", call.get("response_model") or call.get("request_model") or ""),
         ("finish reason", call.get("finish_reason") or ""),

@@ -12,8 +12,6 @@ from hansard_web import format as fmt
 from hansard_web.comparing.runs import RunDiff
 from hansard_web.compiled.words import DECISIONS
 
-_NANO = 1_000_000_000
-_NS_PER_MS = 1_000_000
 UNKNOWN: Final = "unknown"
 
 _LABELS: Final[Mapping[str, str]] = {
@@ -148,16 +146,8 @@ def _counted(direction: str) -> str:
     return "more" if direction == "more" else "fewer"
 
 
-def _money(usd: float) -> str:
-    return fmt.money(round(usd * _NANO))
-
-
-def _duration(milliseconds: float) -> str:
-    return fmt.duration(round(milliseconds * _NS_PER_MS))
-
-
 _SHAPES: Final[Mapping[str, Callable[[float], str]]] = {
-    "cost_usd": _money,
-    "duration_ms": _duration,
+    "cost_usd": fmt.usd,
+    "duration_ms": fmt.milliseconds,
     "cache_share": lambda share: f"{share:.0f}%",
 }

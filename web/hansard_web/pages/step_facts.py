@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from hansard_collector.read import StepReading
 from hansard_compiler.calls import Call
 from hansard_store.step_queries import StepSkeleton
-from hansard_web.format import count, duration, money, percent
+from hansard_web.format import count, duration, milliseconds, percent, usd
 
-_USD_NANO = 1_000_000_000
-_NS_PER_MS = 1_000_000
 _LEAST_FOR_STRIP = 3
 
 _FINISH = {
@@ -81,19 +79,17 @@ def _cost(call: Call, *, why: str) -> Figure:
     if cost is None:
         told = call.tokens.input is None and call.tokens.output is None
         return Figure("cost", None, why=why if told else "no price is known for this model")
-    lines = [f"{what}: {money(round(usd * _USD_NANO))}" for what, usd in cost.lines]
+    lines = [f"{what}: {usd(dollars)}" for what, dollars in cost.lines]
     if cost.reported_usd is not None:
-        lines.append(f"the sender says {money(round(cost.reported_usd * _USD_NANO))}")
-    return Figure(
-        "cost", money(round(cost.usd * _USD_NANO)), source=", ".join([cost.source, *lines])
-    )
+        lines.append(f"the sender says {usd(cost.reported_usd)}")
+    return Figure("cost", usd(cost.usd), source=", ".join([cost.source, *lines]))
 
 
 def _first_token(call: Call) -> Figure:
     if call.time_to_first_token_ms is None:
         reason = "the answer was not streamed" if call.stream is False else "not reported"
         return Figure("first token", None, why=reason)
-    length = duration(round(call.time_to_first_token_ms * _NS_PER_MS))
+    length = milliseconds(call.time_to_first_token_ms)
     return Figure("first token", length, source=call.sources.get("time_to_first_token_ms", ""))
 
 
