@@ -53,6 +53,21 @@ def test_a_live_row_appears_on_top_and_changes_in_its_place(page: Page, runs: Ru
     assert row_names(page) == ["second", "first"]
 
 
+def test_an_empty_filtered_list_shows_the_first_run_that_meets_the_filter(
+    page: Page, runs: RunMaker
+) -> None:
+    runs.run("other", agent="mender")
+    page.goto("/?agent=front-desk")
+    expect(page.locator("#results .empty")).to_contain_text("No run meets these conditions")
+    expect(page.locator("#live-state")).to_have_attribute("data-state", "live")
+
+    runs.run("another", agent="mender")
+    runs.run("reply", agent="front-desk")
+
+    expect(page.locator("#runs .rowlink")).to_have_text(["reply"])
+    expect(page.locator("#results .empty")).to_have_count(0)
+
+
 @pytest.mark.covers("UI-24")
 def test_how_each_run_ended_is_a_word_that_screen_readers_read(page: Page, runs: RunMaker) -> None:
     made = {

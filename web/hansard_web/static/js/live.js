@@ -27,6 +27,12 @@ const mayGrow = () =>
   !document.querySelector("#runs :checked, #runs :focus") &&
   new URLSearchParams(location.search).get("cursor") === null;
 
+// A list without rows has no table for new ones to go into: the page is loaded with it.
+const isEmpty = () =>
+  !state.isPaused &&
+  document.getElementById("runs") === null &&
+  document.querySelector("#results .empty") !== null;
+
 const showWaiting = () => {
   const link = newRows();
   if (!link) return;
@@ -59,6 +65,11 @@ document.addEventListener("htmx:sse:before:message", (event) => {
   }
   if (message.event) return;
   const added = /^\s*<hx-partial data-new="(\d+)"/.exec(message.data);
+  if (added && isEmpty()) {
+    event.preventDefault();
+    location.reload();
+    return;
+  }
   if (added && !mayGrow()) {
     event.preventDefault();
     wait(Number(added[1]));
