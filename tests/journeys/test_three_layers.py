@@ -63,6 +63,11 @@ def test_one_session_passes_all_three_layers_and_is_in_the_report(tmp_path: Path
         # before the call
         assert b"may not be undone" in warned
         assert phases["hooks"]["figures"]["warned"] == 1
+        steps = told(served, f"/v1/runs/{run_id}/steps")["items"]
+        calls = [served.get(f"/steps/{one['step_id']}") for one in steps if one["role"] == "tool"]
+        noted = [b"A hook warned before this call" in page for page in calls]
+        assert (len(noted), sum(noted)) == (6, 1)
+        assert b"git push --force" in calls[noted.index(True)]
 
         # after it
         [verdict] = told(served, f"/v1/evaluations?run={run_id}&verdict=contradicted")["items"]

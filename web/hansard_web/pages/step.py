@@ -40,7 +40,7 @@ from hansard_web.pages.step_conversation import (
     is_unwritten,
     unwritten_tab,
 )
-from hansard_web.pages.step_events import EventsTab, RawTab, events_tab, raw_tab
+from hansard_web.pages.step_events import EventsTab, RawTab, events_tab, hook_warnings, raw_tab
 from hansard_web.pages.step_facts import Among, Figure, Problem, among, problem_of, step_figures
 from hansard_web.pages.step_payloads import PayloadRow, payload_notes, payload_rows
 from hansard_web.pages.step_values import (
@@ -85,6 +85,7 @@ class Pane:
     among: Among | None
     problem: Problem | None
     notes: tuple[str, ...]
+    warnings: tuple[str, ...]  # of hooks, before the call
     redactions: tuple[Redaction, ...]
     gated: Gated | None
     copies: tuple[tuple[str, str], ...]  # (label, address)
@@ -170,6 +171,7 @@ def pane_of(
         among=among(step, recent_durations(connection, step)),
         problem=problem_of(reading),
         notes=_notes(connection, step, reading, named),
+        warnings=hook_warnings(reading),
         redactions=tuple(list_redactions(connection, step.id)),
         gated=gated(connection, step, reading),
         copies=_copies(step, reading),

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import apsw
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
+from hansard_collector.dialects.values import real
 from hansard_collector.json_codec import encode_json
 from hansard_collector.read import StepReading
 from hansard_collector.views import EventView, LogView
+from hansard_store.hook_rates import WARNED
 from hansard_store.step_queries import StepSkeleton, links_from, links_to_step
 from hansard_web.format import duration
 from hansard_web.json_tree import JsonNode, json_tree, parsed
 
 _SHOWN_CHARS = 20_000
+_RULE_CHARS: Final = 400
 _SEVERITIES: Final = (
     (21, "fatal"), (17, "error"), (13, "warning"), (9, "info"), (5, "debug"), (1, "trace"),
 )  # fmt: skip
@@ -79,6 +83,23 @@ def events_tab(
             for one in links_to_step(connection, step, now_ns=now_ns)
         ),
     )
+
+
+def hook_warnings(reading: StepReading) -> tuple[str, ...]:
+    """Return what hooks warned of before the call, each in a sentence."""
+    return tuple(_warning(log.attributes) for log in reading.view.logs if log.event_name == WARNED)
+
+
+def _warning(said: Mapping[str, Any]) -> str:
+    score, threshold = (
+        real(said.get("hansard.hook.score")),
+        real(said.get("hansard.hook.threshold")),
+    )
+    figures = "" if score is None else f" (score {score:.2f}"
+    if figures:
+        figures += ")" if threshold is None else f", warnings from {threshold:.2f})"
+    rule = str(said.get("hansard.hook.rule", ""))[:_RULE_CHARS]
+    return f"may not be undone{figures}" + (f": {rule}" if rule else "")
 
 
 def _event(event: EventView, start_ns: int) -> EventRow:
