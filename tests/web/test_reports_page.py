@@ -92,7 +92,7 @@ def test_the_newest_report_stands_beside_what_it_is_made_of(
     shown = whole.one("article", class_="report").text
     for words in (
         "1 review waits for a person; 9 calls failed in the last 24 hours.",
-        "tool run_tests, 9 times", "no such file: <path>",
+        "tool run_tests, 9 times", "no such file: /tmp/a.txt",
         "correction of tests: 3 of 5 tests failed",
     ):  # fmt: skip
         assert words in shown

@@ -165,7 +165,7 @@ def _errors(state: SystemState, words: _Words) -> list[str]:
 
 
 def _error(one: ErrorKind, now_ns: int, words: _Words) -> str:
-    said = words.code(one.signature or "(no message)", _WORDS_CHARS)
+    said = words.code(one.message or "(no message)", _WORDS_CHARS)
     return (
         f"{one.subject_kind} {words.code(one.subject)}, {_plural(one.count, 'time')}, last "
         f"{_recent(one.last_ns, now_ns)}: {said} ({_step(one.step_id)})"

@@ -13,7 +13,7 @@ from hansard_store.approvals import count_by_status
 from hansard_store.database import snapshot
 from hansard_store.detecting.components import HEARTBEAT_AGENT
 from hansard_store.detecting.failed_steps import errors_by_kind
-from hansard_store.detecting.rules import HOUR_NS, SubjectKind
+from hansard_store.detecting.rules import HOUR_NS, Occurrence, SubjectKind
 from hansard_store.event_types import EventType
 from hansard_store.heartbeat.cycles import CycleRecord, PhaseRecord, list_cycles
 from hansard_store.memory_queries import MemoryFilter, facets, list_memories
@@ -58,7 +58,7 @@ class ErrorKind:
 
     subject_kind: SubjectKind
     subject: str
-    signature: str
+    message: str  # of the newest one, its beginning; "" none
     count: int
     first_ns: int
     last_ns: int
@@ -199,13 +199,28 @@ def recent_corrections(
     return tuple(map(correction_of, page.items))
 
 
+_SUMMARY: Final = "SELECT summary FROM span WHERE id = ?"
+
+
+def _message(connection: apsw.Connection, failed: Occurrence) -> str:
+    return connection.execute(_SUMMARY, (failed.number,)).get or ""
+
+
 def _errors(connection: apsw.Connection, since_ns: int, now_ns: int) -> list[ErrorKind]:
     found = errors_by_kind(connection, since_ns=since_ns, now_ns=now_ns)
-    kinds = [
-        ErrorKind(*kind, len(times), times[-1].at_ns, times[0].at_ns, times[0].id)
-        for kind, times in found.items()
+    most = sorted(found.items(), key=lambda one: (-len(one[1]), -one[1][0].at_ns, one[0].subject))
+    return [
+        ErrorKind(
+            kind.subject_kind,
+            kind.subject,
+            _message(connection, times[0]) if place < _MOST else kind.signature,
+            len(times),
+            times[-1].at_ns,
+            times[0].at_ns,
+            times[0].id,
+        )
+        for place, (kind, times) in enumerate(most)
     ]
-    return sorted(kinds, key=lambda one: (-one.count, -one.last_ns, one.subject))
 
 
 def _recent(
