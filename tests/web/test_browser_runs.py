@@ -198,6 +198,8 @@ def test_the_help_names_the_keys(page: Page, runs: RunMaker) -> None:
 
     expect(page.locator("#keys")).to_be_visible()
     expect(page.locator("#keys")).to_contain_text("pause or resume live rows")
+    keys = page.locator("nav [data-go]").evaluate_all("all => all.map(one => one.dataset.go)")
+    assert len(set(keys)) == len(keys) > 8
 
 
 def test_two_selected_runs_are_compared_without_leaving_the_list(

@@ -56,7 +56,7 @@ PLACES: Final = (
     Place("transcripts", "Transcripts", "/transcripts", "l", is_minor=True),
     Place("approvals", "Approvals", "/approvals", "a"),
     Place("tasks", "Reviews", "/tasks", "t"),
-    Place("reports", "Reports", "/reports", "p"),
+    Place("reports", "Reports", "/reports", "o"),
     Place("memory", "Memory", "/memory", "m"),
     Place("events", "Events", "/events", "e"),
     Place("receipts", "Receipts", "/receipts", "p", is_minor=True),

@@ -226,7 +226,7 @@ def _show(found: Sequence[Approval]) -> None:
 
 @approvals.command()
 @click.argument("approval_id")
-@click.option("--reason", help="Why; the agent is told.")
+@click.option("--reason", "--note", help="Why; the agent is told.")
 @click.option("--revision", type=int, help="The draft you looked at; another one is refused.")
 @_by
 @setting_options(*SETTINGS)

@@ -132,6 +132,8 @@ def among(step: StepSkeleton, others: Sequence[int]) -> Among | None:
     shorter = sum(one < own for one in others)
     median = sorted(others)[len(others) // 2]
     say = f"longer than {shorter} of the last {len(others)}"
+    if shorter == 0:
+        say = f"the shortest of the last {len(others)}"
     return Among(
         duration=duration(own),
         places_pct=tuple(_place(one, low, high) for one in sorted(others)),
