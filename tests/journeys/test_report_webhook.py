@@ -85,7 +85,7 @@ def test_a_server_s_heartbeat_sends_too_and_shows_nobody_the_address(
 
     # What `hansard serve --heartbeat` starts; the shortest interval of the command is a minute.
     with HeartbeatProcesses(load_config(given, {}), every_s=0.5).working():
-        assert eventually(lambda: chat.received)
+        assert eventually(lambda: seen)  # the reply looks while the sender waits for it
 
     assert any(b"heartbeat" in line for line in seen)
     assert not [line for line in seen if SECRET.encode() in line]
