@@ -167,6 +167,7 @@ def matchers_for(rules: tuple[Rule, ...]) -> Any:
     return pattern_set(rule.pattern for rule in rules)
 
 
+@lru_cache(maxsize=8)
 def _spellings(rules: tuple[Rule, ...]) -> bytes:
     shapes = {shape for rule in rules for shape in rule.shapes} | {_ESCAPE_SHAPE}
     spellings = {spelling for shape in shapes for spelling in base64_spellings(shape)}

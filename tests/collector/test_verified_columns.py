@@ -20,7 +20,7 @@ from hansard_collector.rebuild import rebuild
 from hansard_collector.verification.derived import verify_derived
 from hansard_store.approval_records import Proposal
 from hansard_store.audit.schema import Shipped, migrations
-from hansard_store.audit.seal_tables import NOT_SEALED, NUMBERED
+from hansard_store.audit.seal_tables import COUNTERS, NOT_SEALED, NUMBERED
 from hansard_store.database import DataFolder, open_for_maintenance
 from hansard_store.errors import StoppedError
 from hansard_store.facade import Accountability
@@ -146,6 +146,15 @@ def test_another_value_in_any_column_is_named(made: DataFolder, tmp_path: Path, 
 def _is_named_alone(made: DataFolder, tmp_path: Path, table: str, column: str) -> bool:
     folder = _altered(made, tmp_path / f"{column} alone", [(table, column)])
     return any(one.is_certain for one in verify_derived(folder))
+
+
+def test_a_column_that_is_not_sealed_is_on_the_list() -> None:
+    assert [
+        (table, column)
+        for table, columns in COUNTERS.items()
+        for column in columns
+        if not _is_free(table, column)
+    ] == []
 
 
 def test_the_page_lists_what_is_free() -> None:

@@ -15,7 +15,7 @@ from hansard_collector.trends.model import Period, Trend, distinct
 from hansard_store.database import snapshot
 from hansard_store.detecting.failed_steps import errors_by_kind
 from hansard_store.detecting.rules import HOUR_NS
-from hansard_store.trends.calls import CallCount, count_calls, count_durations
+from hansard_store.trends.calls import CallCount, DurationCount, count_calls, count_durations
 
 BASELINE_HOURS: Final = 7 * 24  # before the period
 PERIODS: Final[Mapping[Period, int]] = {"hour": 1, "day": 24}  # hours
@@ -46,11 +46,12 @@ def review(connection: apsw.Connection, *, now_ns: int) -> Review:
     since_ns = now_ns - (BASELINE_HOURS + max(PERIODS.values())) * HOUR_NS
     with snapshot(connection):
         counts = count_calls(connection, since_ns=since_ns, until_ns=now_ns, length_ns=HOUR_NS)
+        durations = _durations(connection, now_ns)
         found: list[Trend] = []
         for period, hours in PERIODS.items():
             found += _error_rates(counts, period, hours)
             found += _new_errors(connection, counts, period, hours, now_ns=now_ns)
-            found += _latencies(connection, period, hours, now_ns=now_ns)
+            found += _latencies(durations, period, hours, now_ns=now_ns)
     trends = distinct(found)
     day = [one for one in counts if one.ago < PERIODS["day"]]
     return Review(
@@ -126,20 +127,24 @@ def _new_errors(
             )  # fmt: skip
 
 
+def _durations(connection: apsw.Connection, now_ns: int) -> Sequence[DurationCount]:
+    """Count durations between all the times at which a period or the time before it begins."""
+    hours = {ago for one in PERIODS.values() for ago in (one, one + BASELINE_HOURS)}
+    times_ns = [now_ns - ago * HOUR_NS for ago in sorted(hours, reverse=True)]
+    return count_durations(connection, times_ns=times_ns, until_ns=now_ns)
+
+
 def _latencies(
-    connection: apsw.Connection, period: Period, hours: int, *, now_ns: int
+    counts: Sequence[DurationCount], period: Period, hours: int, *, now_ns: int
 ) -> Iterator[Trend]:
     recent_ns = now_ns - hours * HOUR_NS
-    counts = count_durations(
-        connection,
-        since_ns=recent_ns - BASELINE_HOURS * HOUR_NS,
-        until_ns=now_ns,
-        recent_ns=recent_ns,
-    )
+    since_ns = recent_ns - BASELINE_HOURS * HOUR_NS
     sides: dict[Subject, tuple[list[tuple[float, int]], list[tuple[float, int]]]]
     sides = defaultdict(lambda: ([], []))
     for one in counts:
-        sides[one.kind, one.name][one.is_recent].append((one.duration_ns, one.calls))
+        if one.since_ns >= since_ns:
+            is_recent = one.since_ns >= recent_ns
+            sides[one.kind, one.name][is_recent].append((one.duration_ns, one.calls))
     for (kind, name), (before, recent) in sides.items():
         found = slower(histogram(before), histogram(recent))
         if found is not None:

@@ -27,6 +27,7 @@ from hansard_store.audit.seal_tables import (
     ALTERED,
     APPEND_ONLY,
     BLOCK,
+    COUNTERS,
     GONE,
     LEAF_BYTES,
     LOST,
@@ -202,9 +203,14 @@ def _marking(table: Marked) -> list[str]:
     gone = f"{name}, {before}, {_LAST}, {known}, {was}"
     return [
         added,
-        trigger("UPDATE", of, f"{_CHANGED}({given})"),
+        trigger(_update_of(table), of, f"{_CHANGED}({given})"),
         trigger("DELETE", before, f"{_REMOVED}({gone})"),
     ]
+
+
+def _update_of(table: Marked) -> str:
+    """Return the event of an update that changes more than counters."""
+    return f"UPDATE OF {table.values()}" if table.name in COUNTERS else "UPDATE"
 
 
 def _known(table: Marked, key: str) -> str:

@@ -113,6 +113,11 @@ APPEND_ONLY: Final = frozenset(
     }
 )  # fmt: skip
 
+# How often and when something was seen again: every cycle writes it, and nothing follows from it.
+COUNTERS: Final[Mapping[str, frozenset[str]]] = {
+    "claim_verdict": frozenset({"count", "last_seen_ns"}),
+}
+
 # Columns of primary keys that hold words, which a purge has to take: hashed in the keys of leaves.
 _WORDS: Final = frozenset({("memory_tag", "tag")})
 _HASH_KEY: Final = "hansard_key"
@@ -127,10 +132,10 @@ _COLUMNS = "SELECT name, pk, dflt_value FROM pragma_table_info(?)"
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A table each of whose changes is marked."""
+    """A table each of whose changes is marked, but those of its counters."""
 
     name: str
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # without counters
     keys: tuple[str, ...]
     defaults: tuple[Any, ...]
 
@@ -149,7 +154,7 @@ class Marked:
         return " || ',' || ".join(parts)
 
     def values(self, row: str = "") -> str:
-        """Return the SQL of all columns."""
+        """Return the SQL of the columns that are sealed."""
         prefix = f"{row}." if row else ""
         return ", ".join(f'{prefix}"{one}"' for one in self.columns)
 
@@ -162,7 +167,8 @@ def marked_tables(connection: apsw.Connection) -> dict[str, Marked]:
 
 
 def _marked(connection: apsw.Connection, name: str) -> Marked:
-    rows: list[Any] = connection.execute(_COLUMNS, (name,)).fetchall()
+    found: list[Any] = connection.execute(_COLUMNS, (name,)).fetchall()
+    rows = [row for row in found if row[0] not in COUNTERS.get(name, ())]
     defaults = tuple(
         None if default is None else connection.execute(f"SELECT {default}").get
         for _, _, default in rows

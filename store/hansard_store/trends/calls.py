@@ -35,7 +35,7 @@ SELECT {_SUBJECT}, (:until - sort_ns) / :length, count(*), sum(flags & {SpanFlag
 {_OF_CALLS} GROUP BY 1, 2, 3
 """
 _DURATIONS: Final = f"""
-SELECT {_SUBJECT}, sort_ns > :recent,
+SELECT {_SUBJECT}, {{stretch}},
   CAST(log2(max(end_ns - start_ns, 1)) * {DURATION_STEPS} AS INTEGER), count(*)
 {_OF_CALLS} AND end_ns >= start_ns AND flags & {SpanFlag.ERROR} = 0 GROUP BY 1, 2, 3, 4
 """
@@ -57,7 +57,7 @@ class DurationCount(NamedTuple):
 
     kind: str
     name: str
-    is_recent: bool
+    since_ns: int  # they came after this time, and not after the next one that was asked for
     step: int  # DURATION_STEPS times the binary logarithm of nanoseconds
     calls: int
 
@@ -76,14 +76,17 @@ def count_calls(
 
 
 def count_durations(
-    connection: apsw.Connection, *, since_ns: int, until_ns: int, recent_ns: int
+    connection: apsw.Connection, *, times_ns: Sequence[int], until_ns: int
 ) -> Sequence[DurationCount]:
-    """Count calls by subject and duration, those after `recent_ns` apart from those before it."""
-    given = _given(connection, since_ns, until_ns) | {"recent": recent_ns}
-    rows: Any = connection.execute(_DURATIONS, given)
+    """Count calls by subject and duration between each of some times, in order, and the next."""
+    since_ns, *later = times_ns
+    bounds = {f"bound{number}": bound for number, bound in enumerate(later)}
+    stretch = " + ".join(f"(sort_ns > :{name})" for name in bounds) or "0"
+    given = _given(connection, since_ns, until_ns) | bounds
+    rows: Any = connection.execute(_DURATIONS.format(stretch=stretch), given)
     return [
-        DurationCount(kind, name, bool(is_recent), step, calls)
-        for kind, name, is_recent, step, calls in rows
+        DurationCount(kind, name, times_ns[number], step, calls)
+        for kind, name, number, step, calls in rows
     ]
 
 

@@ -41,6 +41,10 @@ UNPROVABLE: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         "content_use": {ALL: "a missing row is named; an added one only keeps a content from gc"},
         "content_list_use": {ALL: "a missing row is named; an added one only keeps a list from gc"},
         "setting": {ALL: "progress of Hansard's own work"},
+        "claim_verdict": {
+            "count": "how many cycles met the same contradiction; the verdict itself is sealed",
+            "last_seen_ns": "which cycle met it last; the verdict itself is sealed",
+        },
         "evaluated_run": {
             ALL: "by what a run was judged; what was found of it is sealed, and a removed row has "
             "the run judged again"
