@@ -33,6 +33,7 @@ _FILTERS: Final[Mapping[str, tuple[str, str]]] = {
     "min_confidence": ("", "memory.confidence >= :min_confidence"),
     "fresh_since_ns": ("", "memory.freshness_ns >= :fresh_since_ns"),
     "unread_since_ns": ("", "memory.last_read_ns < :unread_since_ns"),
+    "without_agent": ("", "memory.agent <> :without_agent"),
     "layer": ("", "(memory.memory_type = 'working') = (:layer = 'working')"),
 }  # fmt: skip
 IN_TIME: Final = "(memory.expires_ns IS NULL OR memory.expires_ns > :now)"
@@ -62,6 +63,9 @@ SELECT {COLUMNS} FROM memory_fts CROSS JOIN memory ON memory.id = memory_fts.row
 WHERE memory_fts MATCH :match AND memory_fts.rowid < :before AND {{wanted}}
 ORDER BY memory_fts.rowid DESC LIMIT :limit
 """
+_ANY_OF_AGENT: Final = (
+    "SELECT 1 FROM memory INDEXED BY memory_agent WHERE agent = ? AND agent <> '' LIMIT 1"
+)
 _FACETS: Final = f"""
 SELECT CASE WHEN state = 'current' AND NOT {IN_TIME} THEN 'expired' ELSE state END,
   memory_type, project, writer, count(*)
@@ -81,6 +85,7 @@ class MemoryFilter:
     project: str | None = None
     user: str | None = None
     agent: str | None = None
+    without_agent: str | None = None  # all but those in the namespace of this agent
     writer: str | None = None
     slot: str | None = None
     approval: str | None = None  # written under it: its whole id
@@ -127,6 +132,11 @@ def list_memories(
     last = items[-1]
     place = (last.id,) if by == "written" else (last.last_read_ns, last.id)
     return MemoryPage(tuple(items), encode_cursor(f"memory {by}", *place))
+
+
+def has_memory_of(connection: apsw.Connection, agent: str) -> bool:
+    """Say whether any record, of whatever standing, is in the namespace of an agent."""
+    return connection.execute(_ANY_OF_AGENT, (agent,)).get is not None
 
 
 def written_under(connection: apsw.Connection, approval_id: str, *, now_ns: int) -> list[Memory]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from hansard_collector.heartbeat.cycle import Heartbeat
 from hansard_collector.judges import Judges
 from hansard_collector.judges.offline import OfflineClassifier
 from hansard_collector.maintenance import Maintainer
@@ -50,6 +51,24 @@ def test_an_empty_store_says_how_memory_is_written(client: TestClient) -> None:
 
     assert "Nothing is remembered yet" in text
     assert "hansard.memory.write" in text
+
+
+def test_notes_of_the_heartbeat_are_listed_when_they_are_asked_for(
+    client: TestClient, runs: RunMaker, book: MemoryBook
+) -> None:
+    write(book)
+    assert "Show them" not in page(client)
+    Heartbeat(runs.folder, Judges()).run()
+
+    plain, shown = page(client), page(client, "/memory?agent=hansard.heartbeat")
+
+    [link] = [one for one in parse(plain).all("a") if one.text == "Show them"]
+    assert link["href"] == "/memory?agent=hansard.heartbeat"
+    assert "money" in plain
+    assert "heartbeat maintenance" not in plain
+    assert "heartbeat maintenance" in shown
+    assert "money" not in parse(shown).one("tbody").text
+    assert "heartbeat maintenance" in page(client, "/memory?type=note")  # as the facet counts them
 
 
 @pytest.mark.covers("UI-15", "ME-20")

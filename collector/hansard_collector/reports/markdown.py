@@ -7,6 +7,7 @@ the run or the memory they come from, by which it is removed with them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,7 +23,8 @@ from hansard_store.tasks import Task
 
 MOST_LINES: Final = 60
 _MOST_LINE_CHARS: Final = 240
-_NAME_CHARS, _WORDS_CHARS = 60, 110
+_NAME_CHARS, _WORDS_CHARS, _CORRECTION_CHARS = 60, 110, 150
+_STEP_ID: Final = re.compile("([0-9a-f]{8})[0-9a-f]{24}-([0-9a-f]{8})[0-9a-f]{8}")
 _NS: Final = 10**9
 # Items of each section: the sum with headings, blank lines and "n more" stays below MOST_LINES.
 _MOST_WAITING, _MOST_ERRORS, _MOST_TRENDS = 7, 8, 5
@@ -191,8 +193,9 @@ def _corrections(state: SystemState, words: _Words) -> list[str]:
     for one in state.corrections:
         claim = f", corrects memory {one.claim_id[:8]}" if one.claim_id else ""
         proof = f", {_step(one.evidence[0])}" if one.evidence else ""
+        says = _STEP_ID.sub(r"\1-\2", one.says.removeprefix("Correction: "))
         lines.append(
-            f"correction of {words.code(one.subject)}: {words.code(one.says, _WORDS_CHARS)} "
+            f"correction of {words.code(one.subject)}: {words.code(says, _CORRECTION_CHARS)} "
             f"(memory {one.memory_id[:8]}{claim}{proof})"
         )
     return [*lines, *[""] * (state.correction_count - len(state.corrections))]

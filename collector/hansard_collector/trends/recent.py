@@ -36,7 +36,7 @@ class Review:
 
     trends: tuple[Trend, ...]
     left_off: int  # trends beyond the most
-    calls: int
+    calls: int  # of tools and models in the last day
     errors: int
     subjects: int
 
@@ -53,13 +53,14 @@ def review(connection: apsw.Connection, *, now_ns: int) -> Review:
             found += _new_errors(connection, counts, period, hours, now_ns=now_ns)
             found += _latencies(durations, period, hours, now_ns=now_ns)
     trends = distinct(found)
-    day = [one for one in counts if one.ago < PERIODS["day"]]
+    # A failing call fails its agent, too: it counts once.
+    day = [one for one in counts if one.ago < PERIODS["day"] and one.kind != "agent"]
     return Review(
         trends=tuple(trends[:MOST_TRENDS]),
         left_off=max(len(trends) - MOST_TRENDS, 0),
         calls=sum(one.calls for one in day),
         errors=sum(one.errors for one in day),
-        subjects=len({(one.kind, one.name) for one in day}),
+        subjects=len({(one.kind, one.name) for one in counts if one.ago < PERIODS["day"]}),
     )
 
 

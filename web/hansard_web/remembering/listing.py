@@ -10,7 +10,8 @@ import apsw
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.errors import BadQueryError
-from hansard_store.memory_queries import Facets, Sort, facets, list_memories
+from hansard_store.detecting.components import HEARTBEAT_AGENT
+from hansard_store.memory_queries import Facets, Sort, facets, has_memory_of, list_memories
 from hansard_store.memory_queries import MemoryPage as Found
 from hansard_store.memory_types import Memory
 from hansard_web.api.memory import read_memory_filter
@@ -92,13 +93,17 @@ class Listing:
     first_href: str | None
     more_href: str | None
     is_narrowed: bool
+    notes_href: str | None  # the heartbeat's notes about itself, where they are not listed
 
 
 def read_listing(
     connection: apsw.Connection, state: MemoryState, *, selected: str, now_ns: int
 ) -> Listing:
     """Read the list; what cannot be meant is told in words, over an empty list."""
-    found, problem = _found(connection, state, now_ns=now_ns)
+    is_narrowed = bool(set(state.given) - {"sort", "cursor"})
+    has_notes = not is_narrowed and has_memory_of(connection, HEARTBEAT_AGENT)
+    without = HEARTBEAT_AGENT if has_notes else None
+    found, problem = _found(connection, state, now_ns=now_ns, without_agent=without)
     counted = facets(connection, now_ns=now_ns, state=state.get("state") or "current")
     total = sum(counted.states.values())
     sort = "" if state.get("sort") == "read" else "read"
@@ -116,11 +121,14 @@ def read_listing(
         is_by_read=state.get("sort") == "read",
         first_href=state.having().address() if state.get("cursor") else None,
         more_href=_more(state, found.next_cursor),
-        is_narrowed=bool(set(state.given) - {"sort", "cursor"}),
+        is_narrowed=is_narrowed,
+        notes_href=state.having(agent=HEARTBEAT_AGENT).address() if has_notes else None,
     )
 
 
-def _found(connection: apsw.Connection, state: MemoryState, *, now_ns: int) -> tuple[Found, str]:
+def _found(
+    connection: apsw.Connection, state: MemoryState, *, now_ns: int, without_agent: str | None
+) -> tuple[Found, str]:
     given = state.given
     try:
         wanted = read_memory_filter(
@@ -128,6 +136,7 @@ def _found(connection: apsw.Connection, state: MemoryState, *, now_ns: int) -> t
             text=state.get("q"),
             memory_type=state.get("type"),
             min_confidence=_confidence(state.get("min_confidence")),
+            without_agent=without_agent,
             **{name: given.get(name) for name in _PLAIN},
         )
         sort: Sort = "read" if state.get("sort") == "read" else "written"
