@@ -34,6 +34,10 @@ _OTHER_BYTES: Final = 8
 # By CPython's: a dict with an entry, an empty list, an element that is a short text.
 _JSON_WEIGHTS: Final = {b"{": 184, b"[": 56, b",": 72}
 _JSON_TEXT: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+# One character beyond the first plane makes each character of its text take four bytes; the text is
+# there twice, as a part of the whole and by itself, and once more as UTF-8 and as protobuf.
+_WIDE: Final = re.compile(rb"[\xf0-\xf4]|\\u[dD][89abAB]")
+_WIDE_WEIGHT: Final = 12
 
 
 def check_parsed_size(kind: Descriptor, body: bytes, limit: int = MAX_PARSED_BYTES) -> None:
@@ -55,12 +59,27 @@ def check_parsed_size(kind: Descriptor, body: bytes, limit: int = MAX_PARSED_BYT
 
 def check_json_size(body: bytes, limit: int = MAX_JSON_BYTES) -> None:
     """Raise RequestTooDense if JSON would take more than `limit` bytes as Python's objects."""
-    if _json_bytes(body) > limit and _json_bytes(_JSON_TEXT.sub(b"", body)) > limit:
+    if json_size(body, limit) > limit:
         raise RequestTooDense(limit)
 
 
-def _json_bytes(body: bytes) -> int:
-    return sum(body.count(sign) * weight for sign, weight in _JSON_WEIGHTS.items())
+def json_size(body: bytes, limit: int, *, entry_bytes: int = 0) -> int:
+    """Return about how many bytes JSON takes as Python's objects, exactly counted above `limit`.
+
+    `entry_bytes` is what an entry of an object takes beside its value, where its keys are looked
+    at while it is parsed.
+    """
+    size = _json_bytes(body, entry_bytes)
+    if size > limit:  # what stands in texts was counted as well
+        size = _json_bytes(_JSON_TEXT.sub(b"", body), entry_bytes)
+    if len(body) * _WIDE_WEIGHT > limit and _WIDE.search(body):
+        size += len(body) * _WIDE_WEIGHT
+    return size
+
+
+def _json_bytes(body: bytes, entry_bytes: int) -> int:
+    signs = sum(body.count(sign) * weight for sign, weight in _JSON_WEIGHTS.items())
+    return signs + (body.count(b":") * entry_bytes if entry_bytes else 0)
 
 
 # ------------------------------------------------------------------------------------ by the schema

@@ -32,7 +32,7 @@ from hansard_collector.prepare_logs import (
 )
 from hansard_collector.presence import PreparedLoss, PreparedPulse, read_presence
 from hansard_collector.redact import RetentionPolicy
-from hansard_collector.validate import ItemLimits, over_limits, refuse_span
+from hansard_collector.validate import MOST_NAME_BYTES, ItemLimits, over_limits, refuse_span
 from hansard_store.attributes import resource_tokens_of
 from hansard_store.payloads import PreparedPayload
 from hansard_store.redactions import RemovedSecret
@@ -252,6 +252,9 @@ def _holds_items(resource_level: Any, inner: str, leaf: str) -> bool:
 
 def _why_over(resource_level: Any, scope_level: Any, limits: ItemLimits) -> str | None:
     """Return why items cannot be taken under this resource and scope, or None."""
+    for level in (resource_level, scope_level):
+        if len(level.schema_url.encode()) > MOST_NAME_BYTES:
+            return f"a schema url of more than {MOST_NAME_BYTES:,} bytes"
     return _over(resource_level.resource, limits, "a resource") or _over(
         scope_level.scope, limits, "a scope"
     )

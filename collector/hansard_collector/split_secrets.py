@@ -15,7 +15,7 @@ from typing import Any
 
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from hansard_compiler.cleaning import Removed
+from hansard_compiler.cleaning import WITHOUT_TEXT, Removed
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.redaction_streams import clean_chunks
 
@@ -57,8 +57,10 @@ def cut_split_secrets(part: Any, redactor: Redactor) -> Removed:
 
 
 def _add_elements(series: _Series, field: str, value: Any) -> None:
+    name = f"{field}[]"
     for element in value.array_value.values:
-        _add(series, f"{field}[]", element)
+        if element.WhichOneof("value") not in WITHOUT_TEXT:
+            _add(series, name, element)
 
 
 def _add_numbered(series: _Series, prefix: str, pairs: Any, holder: int) -> None:

@@ -5,6 +5,7 @@ The decisions are those of reference/otlp.md §9 and §12, row by row.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,6 +13,7 @@ from typing import Any, Final
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from hansard_compiler.cleaning import WITHOUT_TEXT
 from hansard_store.flags import SpanFlag
 
 _ZERO_TRACE = bytes(16)
@@ -27,9 +29,18 @@ _REMOTE_IS_KNOWN = 0x100
 
 # Values inside of values, for each attribute that may be sent: the receipts of a compile are lists
 # of many thousand texts and numbers. An entry of a map costs eight times an element of a list.
-_VALUES_PER_ATTRIBUTE = 64
+_VALUES_PER_ATTRIBUTE = 32
 _ENTRY_WEIGHT = 8
 _MOST_PER_BYTE = _ENTRY_WEIGHT // 2  # an entry has two bytes or more
+
+
+MOST_NAME_BYTES: Final = 65_536  # of names and keys: indexes, facets and lists hold them whole
+# What the texts of one item may take: 128 MiB of ASCII, a quarter of it with one emoji in each.
+MOST_TEXT_BYTES: Final = 128 * 2**20
+_NAMES: Final = (
+    "name", "version", "schema_url", "trace_state", "event_name", "severity_text", "unit",
+    "description",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +70,8 @@ def over_limits(item: Any, limits: ItemLimits, *, size_bytes: int) -> str | None
     for name in ("attributes", "events", "links", "metadata"):
         if len(getattr(item, name, ())) > limits.attributes:
             return f"more than {limits.attributes:,} {name}"
+    if size_bytes > MOST_NAME_BYTES and (reason := _over_by_text(item, size_bytes)):
+        return reason
     if size_bytes * _MOST_PER_BYTE <= limits.values:
         return None
     left = limits.values
@@ -69,9 +82,48 @@ def over_limits(item: Any, limits: ItemLimits, *, size_bytes: int) -> str | None
     return None
 
 
+def _over_by_text(item: Any, size_bytes: int) -> str | None:
+    for holder in _holders(item):
+        for name in _NAMES:
+            if len(getattr(holder, name, "").encode()) > MOST_NAME_BYTES:
+                return f"a {name.replace('_', ' ')} of more than {MOST_NAME_BYTES:,} bytes"
+        for pair in getattr(holder, "attributes", ()):
+            if len(pair.key.encode()) > MOST_NAME_BYTES:
+                return f"a key of more than {MOST_NAME_BYTES:,} bytes"
+    # A character takes up to four times as many bytes in a Python text as in UTF-8.
+    if size_bytes * 4 > MOST_TEXT_BYTES and _text_bytes(item) > MOST_TEXT_BYTES:
+        return f"texts that take more than {MOST_TEXT_BYTES:,} bytes of memory"
+    return None
+
+
+def _holders(item: Any) -> list[Any]:
+    return [item, *getattr(item, "events", ()), *getattr(item, "links", ())]
+
+
+def _text_bytes(item: Any) -> int:
+    pending = [
+        pair.value for holder in _holders(item) for pair in getattr(holder, "attributes", ())
+    ]
+    if isinstance(item, LogRecord):
+        pending.append(item.body)
+    taken = sys.getsizeof(item.status.message) if isinstance(item, Span) else 0
+    while pending:
+        value = pending.pop()
+        kind = value.WhichOneof("value")
+        if kind == "string_value":
+            taken += sys.getsizeof(value.string_value)
+        elif kind == "array_value":
+            pending.extend(value.array_value.values)
+        elif kind == "kvlist_value":
+            for entry in value.kvlist_value.values:
+                taken += sys.getsizeof(entry.key)
+                pending.append(entry.value)
+    return taken
+
+
 def _values_of(item: Any) -> Iterator[int]:
     """Yield what the values of each list or map weigh, before they are walked."""
-    holders = [item, *getattr(item, "events", ()), *getattr(item, "links", ())]
+    holders = _holders(item)
     pending = [pair.value for holder in holders for pair in getattr(holder, "attributes", ())]
     yield len(pending) * _ENTRY_WEIGHT
     if isinstance(item, LogRecord):
@@ -82,7 +134,7 @@ def _values_of(item: Any) -> Iterator[int]:
         if kind == "array_value":
             inner = value.array_value.values
             yield len(inner)
-            pending.extend(inner)
+            pending.extend(one for one in inner if one.WhichOneof("value") not in WITHOUT_TEXT)
         elif kind == "kvlist_value":
             entries = value.kvlist_value.values
             yield len(entries) * _ENTRY_WEIGHT

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
@@ -28,6 +28,8 @@ METRIC_LEVELS = ("resource_metrics", "scope_metrics", "metrics")
 
 _ID_BYTES = 16  # a trace or span id: too short for a secret, and replaced it would be no id
 _LABEL_CHARS = 120
+# What an AnyValue is that holds no text: vectors have many thousand of them. None: it is empty.
+WITHOUT_TEXT: Final = frozenset({None, "int_value", "double_value", "bool_value"})
 _MAX_PLAIN_NAMES = 10_000
 _NAME = re.compile(r"[A-Za-z0-9_.\-]{1,100}")
 _VALUE = re.compile(r"(?:[A-Za-z\-]{3,20} )?\S*")
@@ -162,7 +164,7 @@ class _Walk:
         if kind in ("string_value", "bytes_value"):
             setattr(value, kind, self._clean(getattr(value, kind), name, key=key))
         elif kind == "array_value":
-            for index, (item, item_key) in enumerate(_with_flags(value.array_value.values, key)):
+            for index, item, item_key in _with_flags(value.array_value.values, key):
                 self._value(item, f"{name}[{index}]", key=item_key)
         elif kind == "kvlist_value":
             said = _name_in(value.kvlist_value.values)
@@ -190,15 +192,20 @@ class _Walk:
         return clean
 
 
-def _with_flags(values: Any, key: str) -> Iterator[tuple[Any, str]]:
-    """Yield each element with the name it stands under: `["x-api-key", "…"]` names its second.
+def _with_flags(values: Any, key: str) -> Iterator[tuple[int, Any, str]]:
+    """Yield each element that is no number, its place, and the name it stands under.
+
+    `["x-api-key", "…"]` names its second.
 
     A name is one word, and so is what it names, but for the scheme of a header (`Token …`).
     """
     previous = ""
-    for value in values:
+    for index, value in enumerate(values):
+        if value.WhichOneof("value") in WITHOUT_TEXT:
+            previous = ""
+            continue
         is_named = bool(previous) and _is_one_value(value.string_value)
-        yield value, previous if is_named else key
+        yield index, value, previous if is_named else key
         previous = value.string_value
         if not (_NAME.fullmatch(previous) and _announces_secret(previous)):
             previous = ""

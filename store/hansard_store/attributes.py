@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+MAX_ELEMENTS = 1_024  # a vector of an embedding has more, and nobody filters by one of them
 MAX_VALUE_CHARS = 512  # longer texts are found by full text search, not by equality
 # How the SDK and the machine describe themselves: the same on every span, filtered by nobody.
 _UNINDEXED_RESOURCE = ("telemetry.", "process.", "os.")
@@ -61,8 +62,8 @@ def attribute_token(key: str, value: str | bool | int | float) -> str:
 def tokens_of(attributes: Mapping[str, Any]) -> str:
     """Return the document of a span's attributes for `attribute_fts`.
 
-    Elements of arrays count singly. Maps, bytes, nulls and texts longer than MAX_VALUE_CHARS are
-    known by their key alone, and so are the numbers of receipts; messages past the eighth are not
+    The first MAX_ELEMENTS of an array count singly. Maps, bytes, nulls and texts longer than
+    MAX_VALUE_CHARS are known by their key alone, and so are the numbers of receipts; messages past the eighth are not
     known at all.
     """
     tokens: list[str] = []
@@ -92,7 +93,8 @@ def resource_tokens_of(resource: Mapping[str, Any]) -> str:
 
 
 def _element_tokens(key: str, values: list[Any] | tuple[Any, ...]) -> Iterator[str]:
-    for value in dict.fromkeys(_text(v) for v in values if isinstance(v, str | bool | int | float)):
+    first = values[:MAX_ELEMENTS]
+    for value in dict.fromkeys(_text(v) for v in first if isinstance(v, str | bool | int | float)):
         if len(value) <= MAX_VALUE_CHARS:
             yield attribute_token(key, value)
 

@@ -11,6 +11,7 @@ members, down to `_MAX_DEPTH` levels: `{"messages": […]}`, `[[…]]`, `{"reque
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -18,10 +19,11 @@ from typing import Final
 _MAX_DEPTH = 3
 # The rows of one item are written in one transaction, for which others wait: so they are bounded.
 MOST_CONTAINERS: Final = 49_152  # braces in texts count too: a megabyte of code has thousands
-MOST_ELEMENTS: Final = 4 * 2**20  # commas in texts too; as numbers they take 128 MiB when read
+MOST_ELEMENTS: Final = 2**19  # a second's work, and as entries of an object 128 MiB when read
 MOST_PIECES: Final = 8_192  # of a value; as many messages take 0.2 s to write, and 0.1 to commit
 MOST_PIECES_OF_ITEM: Final = 2 * MOST_PIECES
 _SPACE = " \t\n\r"
+_TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _raw_decode = json.JSONDecoder().raw_decode
 
 
@@ -38,7 +40,9 @@ def is_crowded(text: str) -> bool:
     """Return whether a JSON text may hold more lists, objects or elements than are read at once."""
     if len(text) <= 2 * MOST_CONTAINERS or text.lstrip(_SPACE)[:1] not in ("[", "{"):
         return False
-    return text.count("{") + text.count("[") > MOST_CONTAINERS or text.count(",") > MOST_ELEMENTS
+    if text.count("{") + text.count("[") > MOST_CONTAINERS:
+        return True
+    return text.count(",") > MOST_ELEMENTS and _TEXT.sub("", text).count(",") > MOST_ELEMENTS
 
 
 def cut(text: str) -> Cut | None:

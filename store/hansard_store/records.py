@@ -23,6 +23,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from hansard_compiler.cleaning import WITHOUT_TEXT
 from hansard_store.contents import ContentWriter, CutValue, read_content, read_list
 from hansard_store.errors import StoreCorruptError
 from hansard_store.packing import pack, unpack
@@ -282,7 +283,8 @@ def add_leaves(key: str, value: AnyValue, found: list[Leaf]) -> None:
         found.append((key, value, value.string_value))
     elif kind == "array_value":
         for inner in value.array_value.values:
-            add_leaves(key, inner, found)
+            if inner.WhichOneof("value") not in WITHOUT_TEXT:
+                add_leaves(key, inner, found)
     elif kind == "kvlist_value":
         for pair in value.kvlist_value.values:
             add_leaves(key, pair.value, found)

@@ -18,6 +18,29 @@ class PayloadTooLargeError(HansardError):
         self.limit_bytes = limit_bytes
 
 
+class BodyTooDense(PayloadTooLargeError):
+    """A body of JSON that would take too much memory once it is parsed (HTTP 413)."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        HansardError.__init__(
+            self, f"the body holds more values than fit into {limit_bytes:,} bytes of memory"
+        )
+        self.limit_bytes = limit_bytes
+
+
+class BodiesInMemory(HansardError):
+    """Larger bodies of other requests take the memory there is for them (HTTP 503)."""
+
+    code = "busy"
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(
+            f"large bodies of other requests take the {limit_bytes:,} bytes that there are for "
+            "them; send this again"
+        )
+        self.limit_bytes = limit_bytes
+
+
 class EncodedPayloadError(HansardError):
     """A compressed body: its digest is of other bytes than those sent (HTTP 415)."""
 

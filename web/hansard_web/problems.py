@@ -39,7 +39,7 @@ from hansard_store.principals import errors as principal_errors
 from hansard_store.reports.errors import BadAck, ReportsUnusable
 from hansard_store.tombstones import RunDeletedError, Tombstone
 from hansard_web.api.values import dump
-from hansard_web.errors import EncodedPayloadError, PayloadTooLargeError
+from hansard_web.errors import BodiesInMemory, EncodedPayloadError, PayloadTooLargeError
 from hansard_web.security import HEADERS
 from hansard_web.sidecar.answers import SIDECAR_STATUSES, sidecar_details
 from hansard_web.sidecar.errors import TooManyCalls
@@ -81,6 +81,7 @@ _STATUSES: Final = (
     (StoreBusyError, HTTPStatus.SERVICE_UNAVAILABLE),
     (SchemaAlteredError, HTTPStatus.SERVICE_UNAVAILABLE),
     (PayloadTooLargeError, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    (BodiesInMemory, HTTPStatus.SERVICE_UNAVAILABLE),
     (EncodedPayloadError, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
     (StoreBusy, HTTPStatus.SERVICE_UNAVAILABLE),
     (VersionConflictError, HTTPStatus.PRECONDITION_FAILED),
@@ -97,7 +98,7 @@ _STATUSES: Final = (
     *TRANSCRIPT_STATUSES,
 )
 # Whoever is told so may send the same again.
-_TRY_AGAIN: Final = (StoreBusy, StoreBusyError, TooManyCalls)
+_TRY_AGAIN: Final = (BodiesInMemory, StoreBusy, StoreBusyError, TooManyCalls)
 _PROGRAMS: Final = ("/v1", "/healthz", "/mcp", "/openapi.json")
 _GRPC_CODES: Final = {
     HTTPStatus.FORBIDDEN: code_pb2.PERMISSION_DENIED,

@@ -9,8 +9,8 @@ from typing import Final
 import apsw
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_store.errors import BadQueryError
 from hansard_store.detecting.components import HEARTBEAT_AGENT
+from hansard_store.errors import BadQueryError
 from hansard_store.memory_queries import Facets, Sort, facets, has_memory_of, list_memories
 from hansard_store.memory_queries import MemoryPage as Found
 from hansard_store.memory_types import Memory
