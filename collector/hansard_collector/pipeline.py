@@ -35,6 +35,7 @@ from hansard_collector.payload_records import PayloadStage
 from hansard_collector.prepare import Preparer
 from hansard_collector.redact import RetentionPolicy
 from hansard_collector.refusals import Refusals
+from hansard_collector.repeated_requests import RepeatedRequests
 from hansard_collector.requests import open_request, take_apart
 from hansard_collector.validate import USUAL_LIMITS, ItemLimits
 from hansard_collector.write import ItemWriter, dialect_of
@@ -122,6 +123,7 @@ class Pipeline:
         self._slices: deque[Slice] = deque()  # of it, ready for the pipeline thread
         self._unanswered_bytes = 0
         self._refusals = Refusals()
+        self._repeated = RepeatedRequests()
         self._closing = False
         self.courtesy = Courtesy()  # for those who answer people from this process
         # Of the pipeline thread: what is prepared next, refusals that are to be counted, and those
@@ -138,17 +140,27 @@ class Pipeline:
         self._thread.start()
 
     def submit(self, request: IngestRequest) -> Future[IngestResult]:
-        """Queue a request; raises StoreBusy when the queue is full or the server is stopping."""
+        """Queue a request; raises StoreBusy when the queue is full or the server is stopping.
+
+        A large one with the same content as one that is worked on, or that was answered too late
+        for its sender, is that one.
+        """
         size = len(request.body)
+        key = self._repeated.key_of(request)
         with self._condition:
             if self._closing:
                 raise StoreBusy("the server is stopping; send it again to the next one")
+            earlier = self._repeated.find(key) if key else None
+            if earlier is not None:
+                return earlier
             waiting = len(self._queue) + len(self._large)
             full = self._unanswered_bytes + size > self._max_bytes or waiting > _QUEUE_REQUESTS
             is_large = size > _LARGE_BYTES[request.encoding]
             if full and (waiting or (is_large and self._unanswered_bytes)):
                 raise StoreBusy("the ingest queue is full; send it again in a second")
             job = Job(request, Future(), size)
+            if key:
+                self._repeated.add(key, job.future)
             self._queue.append(job)
             self._unanswered_bytes += size
             self._condition.notify()

@@ -63,8 +63,8 @@ def tokens_of(attributes: Mapping[str, Any]) -> str:
     """Return the document of a span's attributes for `attribute_fts`.
 
     The first MAX_ELEMENTS of an array count singly. Maps, bytes, nulls and texts longer than
-    MAX_VALUE_CHARS are known by their key alone, and so are the numbers of receipts; messages past the eighth are not
-    known at all.
+    MAX_VALUE_CHARS are known by their key alone, and so are the numbers of receipts; messages past
+    the eighth are not known at all.
     """
     tokens: list[str] = []
     append = tokens.append

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -50,12 +51,12 @@ def wait_until(condition: Callable[[], bool]) -> None:
         pause.wait(0.05)
 
 
-def post(server: ServingProcess, body: bytes, **headers: str) -> int:
+def post(server: ServingProcess, body: bytes, path: str = "/v1/traces", **headers: str) -> int:
     address = urlsplit(server.http)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
     try:
-        connection.request("POST", "/v1/traces", body, {"content-type": PROTOBUF} | named)
+        connection.request("POST", path, body, {"content-type": PROTOBUF} | named)
         response = connection.getresponse()
         response.read()
         return response.status
@@ -69,16 +70,24 @@ def storm(send: Callable[[], int], *, senders: int, rounds: int) -> Counter[int]
         return Counter(threads.map(lambda _: send(), range(senders * rounds)))
 
 
+_numbers = count(2)
+
+
 def large(size: int) -> bytes:
-    body: bytes = traces([span(2, attributes={"text": "word " * (size // 5)})]).SerializeToString()
+    """Return a request that is like no other: one that is sent again is answered with the first."""
+    attributes = {"text": "word " * (size // 5)}
+    body: bytes = traces([span(next(_numbers), attributes=attributes)]).SerializeToString()
     return body
 
 
 def test_gzip_bodies_that_are_refused_leave_no_memory_behind(server: ServingProcess) -> None:
     before = resident(server)
-    body = gzip.compress(large(60_000_000), 1)
+    bodies = iter([gzip.compress(large(60_000_000), 1) for _ in range(32)])
 
-    answers = storm(lambda: post(server, body, content_encoding="gzip"), senders=16, rounds=2)
+    def send() -> int:
+        return post(server, next(bodies), content_encoding="gzip")
+
+    answers = storm(send, senders=16, rounds=2)
 
     assert answers.keys() <= {200, 503}
     assert answers[503]
@@ -87,9 +96,8 @@ def test_gzip_bodies_that_are_refused_leave_no_memory_behind(server: ServingProc
 
 def test_plain_bodies_that_are_refused_leave_no_memory_behind(server: ServingProcess) -> None:
     before = resident(server)
-    body = large(60_000_000)
 
-    answers = storm(lambda: post(server, body), senders=8, rounds=2)
+    answers = storm(lambda: post(server, large(60_000_000)), senders=8, rounds=2)
 
     assert answers.keys() <= {200, 503}
     wait_until(lambda: resident(server) < before + GROWTH // 2)
@@ -109,9 +117,9 @@ def test_large_grpc_messages_that_are_refused_leave_no_memory_behind(
     server: ServingProcess,
 ) -> None:
     before = resident(server)
-    body = large(60_000_000)
 
     def send() -> int:
+        body = large(60_000_000)
         options = [
             ("grpc.max_send_message_length", -1),
             ("grpc.enable_retries", 0),
@@ -186,3 +194,51 @@ def test_poison_leaves_no_memory_behind(server: ServingProcess) -> None:
 
     assert answers == [200, 200, 400]
     wait_until(lambda: resident(server) < before + GROWTH // 2)
+
+
+JSON_BODIES = {
+    "objects": b"{}," * 5_000_000,
+    "lists of objects": b"[{}]," * 3_000_000,
+    "just as many objects as are taken": b"{}," * 700_000,
+}
+
+
+@pytest.mark.parametrize("route", ["approvals", "events", "memory/read", "compile"])
+@pytest.mark.parametrize("body", JSON_BODIES)
+def test_bodies_of_programs_take_bounded_memory(tmp_path: Path, body: str, route: str) -> None:
+    content = b'{"tool": "w", "arguments": {"a": [' + JSON_BODIES[body] + b"1]}}"
+    with serving(tmp_path) as server:
+        assert post(server, b"{}", f"/v1/{route}", content_type="application/json") == 400
+        before = resident(server)
+
+        answers = storm(
+            lambda: post(server, content, f"/v1/{route}", content_type="application/json"),
+            senders=6,
+            rounds=1,
+        )
+
+        assert answers.keys() <= {400, 413, 503}
+        assert highest(server) < before + GROWTH
+
+
+WIDE = "a" * 66_000_000 + "\U0001f600"
+ATTRIBUTES = {"gen_ai.operation.name": "chat", "gen_ai.request.model": WIDE}
+
+
+@pytest.mark.parametrize("where", ["name", "key", "model"])
+def test_a_text_of_wide_characters_takes_bounded_memory(tmp_path: Path, where: str) -> None:
+    request = traces([span(5, attributes=ATTRIBUTES if where == "model" else {})])
+    [sent] = request.resource_spans[0].scope_spans[0].spans
+    if where == "name":
+        sent.name = WIDE
+    elif where == "key":
+        sent.attributes.add(key=WIDE).value.int_value = 1
+    body = gzip.compress(request.SerializeToString(), 1)
+    with serving(tmp_path) as server:
+        before = resident(server)
+
+        answer = post(server, body, content_encoding="gzip")
+
+        assert answer in {200, 503}
+        assert highest(server) < before + 2 * GROWTH  # the body, and its text at four times that
+        wait_until(lambda: resident(server) < before + GROWTH // 2)

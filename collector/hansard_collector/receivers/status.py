@@ -29,10 +29,11 @@ from hansard_collector.ingest import (
     Sender,
     Signal,
 )
+from hansard_collector.repeated_requests import LATE_S
 from hansard_collector.signals import CONTRACTS, ExportResponse
 
 MAX_BODY_BYTES = 64 << 20  # OTLP 1.11 recommends it for both transports, compressed and not
-STORE_WAIT_S = 5.0  # half of the exporters' usual timeout, so that they can read the answer
+STORE_WAIT_S = LATE_S
 _MOST_TOLD_BYTES = 64 * 1024  # of a sentence to the ledger
 MAX_MESSAGE_BYTES = 4096  # of a sentence to the sender; a response may have 4 MiB in all
 _log = logging.getLogger(__name__)
