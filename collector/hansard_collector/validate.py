@@ -29,7 +29,7 @@ _REMOTE_IS_KNOWN = 0x100
 
 # Values inside of values, for each attribute that may be sent: the receipts of a compile are lists
 # of many thousand texts and numbers. An entry of a map costs eight times an element of a list.
-_VALUES_PER_ATTRIBUTE = 32
+_VALUES_PER_ATTRIBUTE = 64
 _ENTRY_WEIGHT = 8
 _MOST_PER_BYTE = _ENTRY_WEIGHT // 2  # an entry has two bytes or more
 

@@ -21,6 +21,7 @@ from hansard_collector.ingest import Encoding, IngestRequest, IngestResult, Sign
 from hansard_collector.jobs import Job
 from hansard_collector.receivers.status import Reason, Refusal, submit
 from hansard_collector.validate import ItemLimits
+from hansard_store.attributes import attribute_token
 from hansard_store.database import open_for_accountability, transaction
 from hansard_store.records import restore_span
 from tests.collector.ingesting import SENDER, Ingesting, logs, metrics, pairs, span, traces
@@ -252,6 +253,60 @@ def test_a_span_over_a_bound_is_rejected_singly_counted_and_never_cut(
     assert ingesting.one("SELECT count(*) FROM span") == 1
     assert ingesting.ledger()["rejected"] == 1
     assert ingesting.one("SELECT message FROM refusal") == reason
+
+
+LONG = "n" * 65_537
+
+
+def test_a_span_with_a_name_that_is_a_text_is_rejected_singly(ingesting: Ingesting) -> None:
+    named, keyed, told, traced = span(1), span(2, attributes={LONG: 1}), span(3), span(4)
+    named.name = LONG
+    told.events.add(name=LONG)
+    traced.trace_state = LONG
+    as_long_as_it_may_be = span(5, attributes={LONG[1:]: LONG * 10})
+    as_long_as_it_may_be.name = LONG[1:]
+
+    result = ingesting.send(traces([named, keyed, told, traced, as_long_as_it_may_be]))
+
+    assert (result.accepted, result.rejected) == (1, 4)
+    assert "a span with a key of more than 65,536 bytes" in result.message
+    assert ingesting.ledger()["rejected"] == 4
+    assert ingesting.one("SELECT name FROM span") == LONG[1:]
+
+
+@pytest.mark.parametrize("level", ["resource_spans", "scope_spans"])
+def test_a_scope_or_schema_with_a_name_that_is_a_text_costs_its_own_items(
+    ingesting: Ingesting, level: str
+) -> None:
+    sent = traces([span(1), span(2)])
+    if level == "resource_spans":
+        sent.resource_spans[0].schema_url = LONG
+    else:
+        sent.resource_spans[0].scope_spans[0].scope.name = LONG
+    sent.MergeFrom(traces([span(3)]))
+
+    result = ingesting.send(sent)
+
+    assert (result.accepted, result.rejected) == (1, 2)
+
+
+@pytest.mark.parametrize("text", ["a" * 33_000_000 + "\U0001f600", "\U0001f600" * 16_000_000])
+def test_a_text_that_takes_four_times_its_bytes_is_bounded(ingesting: Ingesting, text: str) -> None:
+    result = ingesting.send(traces([span(1, attributes={"a": text, "b": text[:900_000]}), span(2)]))
+
+    is_over = 4 * (len(text) + 900_000) > 128 * 2**20
+    assert (result.accepted, result.rejected) == ((1, 1) if is_over else (2, 0))
+
+
+def test_the_first_elements_of_a_list_are_found_and_all_are_stored(ingesting: Ingesting) -> None:
+    ingesting.send(traces([span(1, attributes={"vector": [n + 0.5 for n in range(300_000)]})]))
+
+    found = "SELECT count(*) FROM attribute_fts WHERE attribute_fts MATCH ?"
+    assert ingesting.one(found, f'"{attribute_token("vector", 1023.5)}"') == 1
+    assert ingesting.one(found, f'"{attribute_token("vector", 1024.5)}"') == 0
+    record: Any = ingesting.one("SELECT record FROM span_record")
+    [attribute] = restore_span(ingesting.db, record).attributes
+    assert attribute.value.array_value.values[-1].double_value == 299_999.5
 
 
 @pytest.mark.parametrize("make", [wide, with_events, with_links])
