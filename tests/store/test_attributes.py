@@ -89,3 +89,10 @@ def test_messages_past_the_eighth_are_left_to_the_full_text() -> None:
     assert key_token("llm.input_messages.8.message.role") not in tokens
     assert key_token("llm.input_messages.11.message.role") not in tokens
     assert key_token("llm.model_name") in tokens
+
+
+def test_the_first_elements_of_a_list_are_found() -> None:
+    tokens = tokens_of({"vector": [number + 0.5 for number in range(300_000)]}).split()
+
+    assert len(tokens) == 1 + 1_024
+    assert tokens[-1] == attribute_token("vector", 1_023.5)
