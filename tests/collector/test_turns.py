@@ -303,7 +303,12 @@ def test_a_text_that_takes_four_times_its_bytes_is_bounded(
 
 
 def test_a_long_vector_is_stored_whole(ingesting: Ingesting) -> None:
-    ingesting.send(traces([span(1, attributes={"vector": [n + 0.5 for n in range(300_000)]})]))
+    sent = span(1)
+    vector = sent.attributes.add(key="vector").value.array_value.values
+    for number in range(300_000):
+        vector.add(double_value=number + 0.5)
+
+    ingesting.send(traces([sent]))
 
     record: Any = ingesting.one("SELECT record FROM span_record")
     [attribute] = restore_span(ingesting.db, record).attributes
