@@ -112,19 +112,23 @@ _DOUBTS: Final[Mapping[str, str]] = {
         theoretically; almost; nearly; supposed to; potentially; in principle; ideally; i
         imagine; suggests; suggest; indicates; mostly; partly; partially; kind of; sort of;
         pretend; pretending; imagine; hypothetically; untested; unverified; not verified; not
-        tested; approximately""",
+        tested; approximately; not think|believe|guess|assume; not true|correct|right that;
+        false|untrue|wrong that; not the case; far from""",
     "de": """sollte; sollten; soll; sollen; könnte; könnten; dürfte; dürften; müsste; müssten;
         würde; würden; wäre; wären; wahrscheinlich; vielleicht; vermutlich; möglicherweise;
         anscheinend; scheinbar; offenbar; angeblich; hoffentlich; scheint; scheinen; ich|wir
         glaube|glauben; ich|wir denke|denken; ich|wir hoffe|hoffen; ich nehme an; vermute; wohl;
-        eventuell; fast; beinahe; theoretisch; teilweise; unklar""",
+        eventuell; fast; beinahe; theoretisch; teilweise; unklar; nicht wahr|richtig; stimmt nicht;
+        falsch; glaube|denke nicht""",
     "fr": """devrait; devraient; pourrait; pourraient; serait; seraient; peut être; peut-être;
         probablement; sans doute; apparemment; semble; semblent; semblait; je crois; je pense;
         j' espère; je suppose; il paraît; éventuellement; presque; en théorie; censé; censés;
-        censée; on dirait; supposé""",
+        censée; on dirait; supposé; pas vrai|exact; faux que; aimerais; aimerions; voudrais;
+        souhaite""",
     "es": """debería; deberían; podría; podrían; sería; serían; quizá; quizás; tal vez;
         probablemente; posiblemente; aparentemente; parece; parecen; creo; pienso; espero;
-        supongo; a lo mejor; casi; en teoría; supuestamente; tendría|tendrían""",
+        supongo; a lo mejor; casi; en teoría; supuestamente; tendría|tendrían; no es cierto|verdad;
+        falso que; quisiera; gustaría; no creo""",
 }
 _PLANS: Final[Mapping[str, str]] = {
     "en": """will; shall; going to; gonna; let me; let us; need to; needs to; need; needs; want to;
@@ -150,7 +154,7 @@ _PLANS: Final[Mapping[str, str]] = {
 _CONDITIONS: Final[Mapping[str, str]] = {
     "en": """if; when; whenever; unless; in case; whether; provided; as long as; only if; once;
         until; till; even if; suppose; supposing; otherwise; depending; as soon as; except; but
-        one|two|three|for; apart from; only""",
+        one|two|three|for; apart from; only; without the|this|that|my|our""",
     "de": "wenn; falls; sobald; sofern; ob; solange; bis; außer; vorausgesetzt; ansonsten",
     "fr": "si; s' il|ils|elle|elles; quand; lorsque; dès que; à condition; tant que; sauf; sinon",
     "es": "si; cuando; en caso; siempre que; a menos; mientras; una vez; salvo; en cuanto",

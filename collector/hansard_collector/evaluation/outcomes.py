@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 import orjson
 
 from hansard.adapters.claims.shell import ShellCommand, commands_of, shell_text
-from hansard_collector.evaluation.topics import Pattern, Topic, tool_key
+from hansard_collector.evaluation.topics import Pattern, Topic, parts_of, tool_key
 
 _split: Final = str.split
 
@@ -30,12 +30,14 @@ _EXIT_FIELDS: Final = ("exit_code", "exitCode", "returncode", "return_code", "re
                        "exit_status", "exitStatus")  # fmt: skip
 _ERROR_FIELDS: Final = ("is_error", "isError")
 _SUCCESS_FIELDS: Final = ("success", "ok", "succeeded")
+_HTTP_FIELDS: Final = ("status", "status_code", "statusCode", "http_status", "code")
 _STATE_FIELDS: Final = ("status", "state", "conclusion", "outcome", "result")
 _FAILED_STATES: Final = frozenset(
     _split(
         """
         failed failure error errored timeout timed_out timedout cancelled canceled
-        aborted rejected denied crashed fatal fail
+        aborted rejected denied crashed fatal fail declined refused not_found expired invalid
+        unavailable blocked forbidden unauthorized unauthorised
         """
     )
 )
@@ -43,10 +45,33 @@ _DONE_STATES: Final = frozenset(
     _split(
         """
         ok success succeeded successful completed complete done passed pass finished
-        applied
+        applied confirmed booked sent created updated deleted saved delivered issued paid refunded
+        deployed published merged accepted approved shipped submitted uploaded healthy active
         """
     )
 )
+# Tools that hand over what they were asked for: a state in it is the state of something else.
+_READING: Final = frozenset(
+    _split(
+        """
+        read get fetch list search grep find query lookup look show describe view retrieve
+        cat head tail glob rg browse open
+        """
+    )
+)
+# Words of a short result that tell of a failure, if nothing says that there was none.
+_FAILURE_WORDS: Final = re.compile(
+    r"\b(?:declined|refused|rejected|denied|failed|failure|could not|couldn't|cannot|can't|unable"
+    r"|not (?:found|possible|allowed|available)|forbidden|unauthori[sz]ed|errors?|invalid|expired"
+    r"|timed out|timeout|unavailable|aborted|blocked)\b",
+    re.IGNORECASE,
+)
+_NONE_OF: Final = re.compile(
+    r"\b(?:0|no|zero|without|never|not)\s+(?:any\s+)?(?:declined|refused|rejected|denied|failed|"
+    r"failures?|errors?|invalid|blocked)\b|\b(?:errors?|failures?|failed)\W{1,3}0\b",
+    re.IGNORECASE,
+)
+_SHORT_CHARS: Final = 300
 _EXIT_TEXT: Final = re.compile(
     r"^\W{0,3}(?:process |command )?(?:exited with |exit(?:ed)? (?:code|status)|returned)"
     r"(?: exit)?(?: code| status)?[:= ]{1,3}(-?\d{1,5})\b",
@@ -145,9 +170,12 @@ def _of_tool(
 ) -> Outcome:
     if execution.status == "error":
         return Outcome("failed", "its step ended with an error")
-    told = _told(result, text)
+    is_data = _is_reading(execution.tool)
+    told = _told(result, text, is_data=is_data)
     if told is not None and told.kind == "failed":
-        return told
+        if shell_text(tool_key(execution.tool), _opened(execution.arguments)) is None:
+            return told
+        return Outcome("unknown", "the command that a shell ran failed, and not the shell")
     if (found := _of_patterns(topic.results, text)) is not None:
         return found
     if told is not None:
@@ -156,7 +184,27 @@ def _of_tool(
         return Outcome("unknown", "the success evidence that is required of it is missing")
     if not execution.is_recorded:
         return Outcome("unknown", "no step recorded it, and its result does not tell")
+    if not is_data and (doubt := _doubt(result, text)) is not None:
+        return doubt
     return Outcome("succeeded", "its step ended without an error")
+
+
+def _is_reading(tool: str) -> bool:
+    return next(iter(parts_of(tool_key(tool))), "") in _READING
+
+
+def _doubt(result: Any, text: str) -> Outcome | None:
+    """Return why a result that names no failure is no evidence of success either, or None."""
+    state = _field(result, _STATE_FIELDS)
+    if isinstance(state, str) and state.strip() and len(state.split()) == 1:
+        return Outcome("unknown", "its result has a state that is not known")
+    if isinstance(result, Mapping):
+        said = [one for one in result.values() if isinstance(one, bool)]
+        if said and not any(said):
+            return Outcome("unknown", "a field of its result is false")
+    if len(text) <= _SHORT_CHARS and _FAILURE_WORDS.search(_NONE_OF.sub(" ", text)):
+        return Outcome("unknown", "its result may tell of a failure")
+    return None
 
 
 def _of_shell(
@@ -210,27 +258,39 @@ def _configured(rule: Evidence, result: Any, text: str) -> Outcome | None:
     return None
 
 
-def _told(result: Any, text: str) -> Outcome | None:
-    """Return what fields of a result say that tools use for it everywhere."""
+def _told(result: Any, text: str, *, is_data: bool = False) -> Outcome | None:
+    """Return what fields of a result say that tools use for it everywhere.
+
+    Of `is_data` fields of states and exit codes are part of what the tool was asked for.
+    """
     for names, failing in ((_ERROR_FIELDS, True), (_SUCCESS_FIELDS, False)):
         value = _field(result, names)
         if isinstance(value, bool):
             kind: OutcomeKind = "failed" if value is failing else "succeeded"
             if kind == "failed" or not failing:
                 return Outcome(kind, "a field of its result says so")
+    if not is_data and (found := _of_state(result, text)) is not None:
+        return found
+    error = _field(result, ("error", "errors"))
+    if isinstance(error, str | Mapping | list) and error:
+        return Outcome("failed", "its result names an error")
+    return None
+
+
+def _of_state(result: Any, text: str) -> Outcome | None:
     code = _exit_code(result, text)
     if code is not None:
-        kind = "succeeded" if code == 0 else "failed"
+        kind: OutcomeKind = "succeeded" if code == 0 else "failed"
         return Outcome(kind, f"its exit code is {'zero' if code == 0 else 'not zero'}")
     state = _field(result, _STATE_FIELDS)
-    if isinstance(state, str) and (word := state.strip().lower()):
+    if isinstance(state, str) and (word := "_".join(state.lower().split())):
         if word in _FAILED_STATES:
             return Outcome("failed", "its result has a state of failure")
         if word in _DONE_STATES:
             return Outcome("succeeded", "its result has a state of success")
-    error = _field(result, ("error",))
-    if isinstance(error, str | Mapping) and error:
-        return Outcome("failed", "its result names an error")
+    http = _field(result, _HTTP_FIELDS)
+    if isinstance(http, int) and not isinstance(http, bool) and 400 <= http <= 599:
+        return Outcome("failed", "its result has an HTTP status of failure")
     return None
 
 
@@ -259,12 +319,16 @@ def _field(result: Any, names: Sequence[str]) -> Any:
 
 
 def _opened(value: Any) -> Any:
-    """Return a JSON text as its value; anything else as it is."""
-    if isinstance(value, str) and value[:1] in ("{", "[") and len(value) <= 1_000_000:
+    """Return a JSON text as its value, also one in the one part of a result of MCP."""
+    if isinstance(value, str) and value[:1] in ("{", "[", '"') and len(value) <= 1_000_000:
         try:
-            return orjson.loads(value)
+            return _opened(orjson.loads(value))
         except orjson.JSONDecodeError:
             return value
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping):
+        part = value[0]
+        if part.get("type") == "text" and isinstance(part.get("text"), str):
+            return _opened(part["text"])
     return value
 
 

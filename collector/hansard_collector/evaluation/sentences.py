@@ -29,6 +29,11 @@ _DONE_BOX: Final = re.compile(r"\s*(?:[-*+]\s+)?\[[xX]\]\s*")
 _HEADING: Final = re.compile(r"\s*#{1,6}\s+")
 _ENDS: Final = re.compile(r"[.!?…。！？]+(?=[\s\"”»)\]]|$)")
 _REFUSED: Final = ("❌", "✗", "✘", "☐", "⬜")  # marks of what is not, or not yet, so
+# A row of a table whose last cell says that its first one is not so.
+_REFUSED_ROW: Final = re.compile(
+    r"\|\s*(?:no|nein|non|false|fail(?:ed)?|todo|open|pending|n/a|not (?:yet|met))\s*\|?\s*$",
+    re.IGNORECASE,
+)
 _ABBREVIATED: Final = ("e.g", "i.e", "etc", "vs", "z.b", "bzw", "p. ex", "approx")
 _TOKEN: Final = re.compile(
     r"\u0001|[^\W_](?:[\w]|[-.'’/](?=\w))*|_\w(?:[\w]|[-.](?=\w))*|[,;:()–—|]|\s-\s|->"
@@ -106,6 +111,8 @@ def sentences(text: str, is_wanted: Callable[[Set[str]], bool]) -> Iterator[Sent
             heading = line.strip(" :*_\t").lower()
             continue
         if _OPEN_BOX.match(line) or any(mark in line for mark in _REFUSED):
+            continue
+        if "|" in line and _REFUSED_ROW.search(line):
             continue
         for one in _of_line(_Text(shown, plain, offset, is_wanted), start, end, heading):
             yield one

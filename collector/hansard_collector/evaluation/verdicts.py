@@ -7,8 +7,9 @@ of evidence is never read as success or failure.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, Literal
 
 import orjson
@@ -21,11 +22,17 @@ from hansard_collector.evaluation.outcomes import (
     is_relevant,
     outcome_of,
 )
+from hansard_collector.evaluation.sentences import words_in
 from hansard_collector.evaluation.topics import Polarity
 
 VerdictKind = Literal["confirmed", "contradicted", "claimed", "unknown"]
 VERDICTS: Final[tuple[VerdictKind, ...]] = ("confirmed", "contradicted", "claimed", "unknown")
 _MOST_EVIDENCE: Final = 20  # steps that a verdict names
+_MOST_COMPARED: Final = 10  # executions before the last one, of other arguments
+_WHOLE: Final = frozenset(
+    ("all", "every", "everything", "alle", "alles", "tous", "toutes", "tout", "todas", "todos")
+)
+_PARTS: Final = frozenset(("but", "while", "except", "aber", "mais", "pero"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +53,69 @@ def judge_claim(
     claim: Claim, before: Iterable[Execution], evidence: Sequence[Evidence] = ()
 ) -> Judgement:
     """Judge a claim by the last relevant execution before it; `before` is newest first."""
-    last = next((one for one in before if is_relevant(one, claim.topic)), None)
+    relevant = (one for one in before if is_relevant(one, claim.topic))
+    last = next(relevant, None)
     if last is None:
         return Judgement("claimed", "no execution of it is recorded")
     outcome = outcome_of(last, claim.topic, evidence)
     verdict, why = _compared(claim, last, outcome)
+    if verdict == "contradicted":
+        others = _others(last, islice(relevant, _MOST_COMPARED))
+        if (found := _of_another(claim, last, others, evidence)) is not None:
+            return found
     failed = int(outcome.kind == "failed")
     return Judgement(verdict, why, (last.step_id,), last.tool, 1, failed, _moment(last))
+
+
+def _others(last: Execution, before: Iterable[Execution]) -> Iterator[Execution]:
+    """Yield executions of the same run with other arguments than the last one's."""
+    run = last.step_id.partition("-")[0]
+    for one in before:
+        if not one.step_id.startswith(run):
+            return
+        if one.arguments != last.arguments:
+            yield one
+
+
+def _of_another(
+    claim: Claim, last: Execution, others: Iterable[Execution], evidence: Sequence[Evidence]
+) -> Judgement | None:
+    """Judge a claim that the last execution contradicts by one of something else that ran, too.
+
+    Three flights were booked and the third failed: "I booked the flight" may be about another.
+    None: the last execution is what the claim is about.
+    """
+    words = frozenset(words_in(claim.said))
+    is_whole = not _WHOLE.isdisjoint(words)
+    for one in others:
+        outcome = outcome_of(one, claim.topic, evidence)
+        if _compared(claim, one, outcome)[0] != "confirmed":
+            continue
+        mine, its = _named(words, last, one), _named(words, one, last)
+        if its and not mine:
+            why = f"the execution that it names: {outcome.why}"
+            failed = int(outcome.kind == "failed")
+            return Judgement("confirmed", why, (one.step_id,), one.tool, 1, failed, _moment(one))
+        is_of_last = bool(mine) and not its and words.isdisjoint(_PARTS)
+        if not is_of_last and not is_whole and (its or claim.polarity == "acted"):
+            why = "executions with other arguments ended otherwise"
+            return Judgement(
+                "unknown", why, (last.step_id, one.step_id), last.tool, 2, 1, _moment(last)
+            )
+    return None
+
+
+def _named(words: Set[str], execution: Execution, other: Execution) -> Set[str]:
+    """Return the words that are among the arguments of one execution and not of another."""
+    mine, its = (frozenset(words_in(_text(one.arguments))) for one in (execution, other))
+    return {one for one in words & (mine - its) if len(one) > 1}
+
+
+def _text(arguments: object) -> str:
+    try:
+        return arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
+    except TypeError:
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
