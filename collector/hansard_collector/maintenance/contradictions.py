@@ -14,7 +14,7 @@ from typing import Final
 
 from hansard_collector.maintenance.result import Act, Contradictions
 from hansard_collector.maintenance.settings import MaintenanceSettings
-from hansard_collector.maintenance.statements import statement_of
+from hansard_collector.maintenance.statements import are_apart, statement_of
 from hansard_compiler.classifier import (
     AGREES,
     CONTRADICTS,
@@ -119,6 +119,8 @@ class ContradictionSearch:
 
     def _verdict(self, older: Memory, newer: Memory) -> Verdict | None:
         """Ask the classifier; None where it fails, or answers what it was not asked."""
+        if are_apart(older.subject, newer.subject):
+            return Verdict(UNRELATED, 1.0, "their subjects are not the same")
         is_same = older.subject.casefold() == newer.subject.casefold()
         question = Question(
             "contradiction",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -50,3 +51,12 @@ def _text(content: Any) -> str:
         value = content["value"]
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return json.dumps(content, ensure_ascii=False)
+
+
+def are_apart(subject: str, other: str) -> bool:
+    """Say whether two subjects are of two things: each has a word that the other lacks.
+
+    `customer 17` and `customer 23` are, `staging` and `the staging database` are not.
+    """
+    mine, its = (frozenset(re.findall(r"\w+", one.casefold())) for one in (subject, other))
+    return bool(mine - its) and bool(its - mine)

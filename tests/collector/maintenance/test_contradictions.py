@@ -57,6 +57,31 @@ def test_running_and_run_are_one_word_of_the_filter(upkeep: Upkeep) -> None:
     assert pair.key == (1, 2)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("team blue", "team red"), ("customer 17", "customer 23"), ("Ada", "Kim"),
+     ("staging environment", "production environment")],
+)  # fmt: skip
+def test_records_of_two_subjects_contradict_nothing_however_alike(
+    upkeep: Upkeep, one: str, other: str
+) -> None:
+    upkeep.write("The default region is eu-west-1.", one)
+    upkeep.write("The default region is us-east-1.", other)
+
+    upkeep.run()
+
+    assert set(upkeep.states().values()) == {"current"}
+
+
+def test_a_subject_may_be_named_with_more_words(upkeep: Upkeep) -> None:
+    older = upkeep.write(OLD, "staging")
+    newer = upkeep.write(NEW, "the staging server")
+
+    upkeep.run(Judges(Answers(SURE), HashedPieces()))
+
+    assert upkeep.states() == {older: "superseded", newer: "current"}
+
+
 def test_records_of_two_namespaces_or_scopes_are_no_pair(upkeep: Upkeep) -> None:
     upkeep.write(OLD)
     upkeep.write(NEW, namespace={"project": "crm"})
