@@ -7,6 +7,7 @@ import collections
 import contextlib
 import dataclasses
 import itertools
+import queue
 import threading
 import time
 import types
@@ -83,6 +84,65 @@ class Bag(dict[str, Any]):
     pass
 
 
+class Row(list[Any]):
+    pass
+
+
+class Failed(Exception):
+    def __init__(self, work: Any) -> None:
+        self.work = work
+
+
+class Indexed:
+    def __init__(self, work: Any) -> None:
+        self.work = work
+
+    def __getitem__(self, _: int) -> Any:
+        raise RuntimeError
+
+
+def failed(**told: Any) -> Exception:
+    """Return an exception with what it was raised from, or with notes."""
+    error = ValueError("no")
+    for name, value in told.items():
+        setattr(error, name, value)
+    return error
+
+
+def with_attribute(holder: Any, work: Any) -> Any:
+    holder.work = work
+    return holder
+
+
+def done_with(result: Any) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_result(result)
+    return future
+
+
+async def _done_task(result: Any) -> Any:
+    future = asyncio.get_running_loop().create_future()
+    future.set_result(result)
+    return future
+
+
+def failed_with(error: Exception) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_exception(error)
+    return future
+
+
+def put(queued: Any, work: Any) -> Any:
+    queued.put(work)
+    return queued
+
+
+def module_with(work: Any) -> types.ModuleType:
+    module = types.ModuleType("made")
+    vars(module)["work"] = work
+    return module
+
+
 HOLDERS: dict[str, Callable[[Any], Any]] = {
     "tuple": lambda work: (1, work),
     "list": lambda work: [work],
@@ -106,6 +166,43 @@ HOLDERS: dict[str, Callable[[Any], Any]] = {
     "chain": lambda work: itertools.chain([1], [[work]]),
     "deep": lambda work: {"a": [({"b": (Job("c", [work]),)},)]},
     "late": lambda work: [*range(5_000), {"a": work}],
+    "exception": ValueError,
+    "list in an exception": lambda work: [ValueError("x", [work])],
+    "exception in a dict": lambda work: {"error": RuntimeError("a", work)},
+    "own exception": Failed,
+    "attribute of an exception": lambda work: failed(work=work),
+    "cause": lambda work: failed(__cause__=ValueError(work)),
+    "context": lambda work: failed(__context__=ValueError(work)),
+    "notes": lambda work: failed(__notes__=["x", work]),
+    "exception group": lambda work: ExceptionGroup("g", [ValueError("a"), ValueError(work)]),
+    "group in a group": lambda work: ExceptionGroup("g", [ExceptionGroup("h", [Failed(work)])]),
+    "value of an exception": StopIteration,
+    "code of an exit": SystemExit,
+    "slice": lambda work: slice(work, None),
+    "partial": lambda work: partial(print, work),
+    "keyword of a partial": lambda work: partial(print, end=work),
+    "attribute of a dict": lambda work: with_attribute(Bag(), work),
+    "attribute of a list": lambda work: with_attribute(Row(), work),
+    "chain of maps": lambda work: collections.ChainMap({}, {"job": work}),
+    "user dict": lambda work: collections.UserDict(job=work),
+    "user list": lambda work: collections.UserList([work]),
+    "ordered values": lambda work: collections.OrderedDict(job=work).values(),
+    "ordered iterator": lambda work: iter(collections.OrderedDict(job=work).items()),
+    "reversed values": lambda work: reversed({"job": work}.values()),
+    "reversed deque": lambda work: reversed(collections.deque([work])),
+    "sequence iterator": lambda work: iter(Indexed(work)),
+    "enumerate": lambda work: enumerate([work]),
+    "islice": lambda work: itertools.islice([work], 1),
+    "class": lambda work: with_attribute(type("Made", (), {}), work),
+    "module": module_with,
+    "done future": done_with,
+    "done future of a loop": lambda work: asyncio.run(_done_task(work)),
+    "failed future": lambda work: failed_with(ValueError(work)),
+    "method": lambda work: types.MethodType(print, work),
+    "alias": lambda work: types.GenericAlias(list, (work,)),
+    "cell": types.CellType,
+    "queue": lambda work: put(queue.Queue(), work),
+    "simple queue": lambda work: put(queue.SimpleQueue(), work),
 }
 LAZY: dict[str, Callable[[], Any]] = {
     "coroutine": send,
@@ -179,6 +276,42 @@ def test_a_call_whose_result_holds_what_has_not_run_is_never_executed(
     if not is_read:
         [one] = store.store.approvals()
         assert state_of(gate, one.approval_id) == ("approved", "unknown")
+
+
+FAILURES: dict[str, Callable[[Any], Any]] = {
+    "argument": ValueError,
+    "list": lambda work: [ValueError("x", [work])],
+    "dict": lambda work: {"error": RuntimeError("a", work)},
+    "cause": lambda work: failed(__cause__=ValueError(work)),
+    "context": lambda work: failed(__context__=ValueError(work)),
+    "notes": lambda work: failed(__notes__=[work]),
+    "group": lambda work: ExceptionGroup("g", [ValueError(work)]),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("lazy", LAZY)
+@pytest.mark.parametrize("is_awaited", [False, True])
+def test_a_call_that_returns_an_exception_with_such_work_is_never_executed(
+    store: Desk, failure: str, lazy: str, *, is_awaited: bool
+) -> None:
+    made = LAZY[lazy]()
+    result = FAILURES[failure](made)
+
+    def plain(to: str) -> Any:
+        return result
+
+    async def awaited(to: str) -> Any:
+        return result
+
+    gate = store.gate(hansard.tool(effect="write", name="send")(awaited if is_awaited else plain))
+    identity = store.approve(gate.call("send", {"to": "Maria"}))
+
+    with pytest.raises(UnfinishedResult):
+        gate.run(identity)
+    close(made)
+
+    assert state_of(gate, identity) == ("approved", "unknown")
 
 
 MANAGERS: dict[str, Callable[[], Any]] = {
@@ -270,7 +403,7 @@ def test_a_task_that_still_runs_is_found_and_one_that_is_done_is_a_value(store: 
 
 def test_what_has_ended_and_what_is_no_work_is_a_value() -> None:
     read = pieces()
-    read.close()
+    close(read)
     done: Future[int] = Future()
     done.set_result(1)
     client = Own([Future(), (one for one in "a")])  # an object with a task and a stream of its own
