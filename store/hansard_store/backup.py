@@ -1,6 +1,6 @@
 """Backups: one state of the whole store, taken while it is used, as a folder or an archive.
 
-A backup holds `hansard.db`, `blobs/`, the `key` unless told not to, and `backup.json`. It is laid
+A backup holds `hansard.db`, `blobs/`, `reports/`, the `key` unless told not to, and `backup.json`. It is laid
 out like the data folder itself, so a folder can be used in its place as it is.
 """
 
@@ -15,7 +15,7 @@ import shutil
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
@@ -38,6 +38,8 @@ from hansard_store.errors import NotABackupError, NotEmptyError, StoreError, Sto
 from hansard_store.events import head
 from hansard_store.payloads import blob_path
 from hansard_store.private import make_private
+from hansard_store.reports.files import is_report_file, report_files
+from hansard_store.reports.record import NOT_RECORDED, digest_of, records_of
 
 ARCHIVE_SUFFIX = ".tar.zst"
 MANIFEST = "backup.json"
@@ -166,8 +168,10 @@ def _fill(
 ) -> Backup:
     copy = DataFolder(target)
     copy.create()
+    reports = report_files(folder)
     copy_database(reader, copy.database, progress)
     with _writing(copy) as connection:
+        _copy_reports(connection, copy, (reports, report_files(folder)))
         mark_changes(connection, folder.key())  # of payloads whose files are gone by then
         blobs = _copy_blobs(folder, copy, connection, progress)
         made = Backup(
@@ -202,6 +206,31 @@ def copy_database(reader: apsw.Connection, target: Path, progress: Progress) -> 
                     progress("pages", total - copying.remaining, total)
     finally:
         connection.close()
+
+
+def _copy_reports(
+    connection: apsw.Connection, copy: DataFolder, found: Sequence[Mapping[str, bytes]]
+) -> None:
+    """Write the reports as the copied events have them.
+
+    They were read before the database and after it: a report that was rewritten or removed in
+    between is there as it was, and a line of that time is left to its event.
+    """
+    before, after = found
+    names = {one.partition(".")[0] for one in (*before, *after)}
+    records = records_of(connection, sorted(names))
+    for name in names:
+        record = records.get(name, NOT_RECORDED)
+        contents = [files[f"{name}.md"] for files in (before, after) if f"{name}.md" in files]
+        is_later = f"{name}.md" not in before and not record.digests
+        if not contents or is_later or record.removed_seq is not None:
+            continue
+        make_private(copy.reports)
+        newest = record.digests[-1][1] if record.digests else ""
+        content = next((one for one in contents if digest_of(one) == newest), contents[0])
+        _write_private(copy.reports / f"{name}.md", content)
+        if f"{name}.ack" in before:
+            _write_private(copy.reports / f"{name}.ack", before[f"{name}.ack"])
 
 
 def _copy_blobs(
@@ -298,7 +327,7 @@ def _refuse_used(path: Path) -> None:
     names = {one.name for one in path.iterdir()}
     begun = {name for name in names if name.startswith(".restore-")}
     # They are put in place before the database; without a restore they are somebody's.
-    parts = {"blobs", "key"} if begun else set()
+    parts = {"blobs", "key", "reports"} if begun else set()
     if not path.is_dir() or names - begun - parts:
         raise NotEmptyError(str(path))
     for name in names & parts:
@@ -340,7 +369,8 @@ def _put(name: PurePosixPath, content: IO[bytes], folder: DataFolder) -> None:
     """Write one file of a backup; only names that a backup has, wherever it came from."""
     parts = name.parts
     is_blob = len(parts) == 3 and parts[0] == "blobs" and all(_is_hex(part) for part in parts[1:])
-    if not is_blob and str(name) not in ("hansard.db", "key", MANIFEST):
+    is_report = len(parts) == 2 and parts[0] == "reports" and is_report_file(parts[1])
+    if not (is_blob or is_report) and str(name) not in ("hansard.db", "key", MANIFEST):
         raise NotABackupError(f"{str(name)!r} has no place in a backup")
     path = folder.path.joinpath(*parts)
     path.parent.mkdir(mode=0o700, exist_ok=True)

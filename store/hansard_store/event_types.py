@@ -40,6 +40,9 @@ class EventType(StrEnum):
     SCHEMA_ALTERED = "schema.altered"  # ingest found tables, views or triggers of somebody else
     SCHEMA_REPAIRED = "schema.repaired"  # a person had the shipped schema restored
     TASK_DECIDED = "task.decided"
+    REPORT_WRITTEN = "report.written"  # or written again, without what was deleted
+    REPORT_REMOVED = "report.removed"  # to make room
+    REPORT_ACKNOWLEDGED = "report.acknowledged"
     TOKEN_ADDED = "token.added"
     TOKEN_REVOKED = "token.revoked"
 

@@ -32,6 +32,7 @@ from hansard_store.transcript_queries import decode_all
 from hansard_store.verification.approvals import check_approvals
 from hansard_store.verification.compiles import check_compiles
 from hansard_store.verification.decisions import check_decisions
+from hansard_store.verification.reports import check_reports
 from hansard_store.verification.seals import SealCheck, SealReport
 
 _AT_ONCE = 200
@@ -146,7 +147,7 @@ def _first(check: str, find: Callable[[_Store], _Found], store: _Store) -> list[
 
 # ---- whole-store checks: each yields (table, row, message)
 
-_Found = Iterator[tuple[str, str, str]]
+_Found = Iterator[tuple[str, str, str] | tuple[str, str, str, bool]]
 
 
 def _schema(connection: apsw.Connection) -> _Found:
@@ -272,11 +273,12 @@ _WHOLE = {
     "approvals": _rows(check_approvals),
     "decisions": _rows(check_decisions),
     "transcripts": _rows(_transcripts),
+    "reports": lambda store: check_reports(store.connection, store.folder),
 }
 
 
 # Rows that a check names; of the others the first says what has to be done.
-_MOST = {"approvals": 100, "compiles": 100, "decisions": 100, "schema": 100}
+_MOST = {"approvals": 100, "compiles": 100, "decisions": 100, "reports": 100, "schema": 100}
 
 
 # ---- row by row

@@ -24,6 +24,9 @@ OF_OTHERS = {
     EventType.MEMORY_INVALIDATED,
     EventType.TRANSCRIPT_FOLDED,
     EventType.TASK_DECIDED,
+    EventType.REPORT_WRITTEN,
+    EventType.REPORT_REMOVED,
+    EventType.REPORT_ACKNOWLEDGED,
     EventType.TOKEN_ADDED,
     EventType.TOKEN_REVOKED,
 }

@@ -27,11 +27,11 @@ def waiting_for(
     Where recipients are configured, an acknowledgement by somebody else does not count.
     """
     if not recipients:
-        return None if report.acks else Waiting(report, "", (), None)
+        return None if report.read_by else Waiting(report, "", (), None)
     turns = max(now_ns - report.written_ns, 0) // escalate_ns
     at = min(turns, len(recipients) - 1)
     reached = recipients[: at + 1]
-    if any(is_same(ack.who, one) for ack in report.acks for one in reached):
+    if any(is_same(ack.who, one) for ack in report.read_by for one in reached):
         return None
     is_last = at == len(recipients) - 1
     passes_ns = None if is_last else report.written_ns + (at + 1) * escalate_ns

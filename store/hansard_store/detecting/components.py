@@ -66,7 +66,7 @@ def unread_reports(connection: apsw.Connection, rule: Rule, *, now_ns: int) -> I
     found = [
         Occurrence(one.written_ns, one.written_ns, "report", one.name)
         for one in reports_beside(connection).list()
-        if not one.acks and now_ns - rule.window_ns < one.written_ns <= now_ns
+        if not one.read_by and now_ns - rule.window_ns < one.written_ns <= now_ns
     ]
     if len(found) >= rule.threshold:
         yield Finding(rule, "component", "report", "", in_order(found))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hansard_compiler.calls import Json
-from hansard_store.reports.files import Ack, Report
+from hansard_store.reports.files import Report
+from hansard_store.reports.record import Ack
 from hansard_store.times import time_text
 
 
@@ -24,7 +25,9 @@ def report_json(
         "waits_for": waits_for or None,
         "passed_over": list(passed_over),
         "passes_at": None if passes_ns is None else time_text(passes_ns),
+        "record": report.state,
         "acks": [ack_json(one) for one in report.acks],
+        "unrecorded_acks": [ack_json(one) for one in report.unrecorded],
     }
     return told if text is None else {**told, "text": text}
 

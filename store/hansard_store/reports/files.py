@@ -1,6 +1,7 @@
 """Reports as files: `REPORT-<UTC time>.md`, and beside it `.ack`, a JSON line for each person.
 
-The folder is its owner's alone (0700), and so is every file (0600).
+The folder is its owner's alone (0700), and so is every file (0600). What a file says counts with
+its event alone (record.py): anybody who can write to the folder can change one.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import json
 import os
 import re
 import secrets
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,9 +23,21 @@ import apsw
 from hansard_compiler.errors import NotFoundError
 from hansard_store.accounting import Who
 from hansard_store.database import DataFolder
-from hansard_store.principals.model import CLAIMED, is_same
+from hansard_store.principals.model import is_same
 from hansard_store.private import make_private
 from hansard_store.reports.errors import BadAck, ReportsUnusable
+from hansard_store.reports.record import (
+    NOT_RECORDED,
+    Ack,
+    ReportRecord,
+    State,
+    read_records,
+    recording,
+    records_of,
+    tell_acknowledged,
+    tell_removed,
+    tell_written,
+)
 
 MOST_REPORTS: Final = 1_000  # of more, the oldest are removed with their acknowledgements
 MOST_NAME_CHARS: Final = 200  # of a person
@@ -35,26 +49,28 @@ _NS: Final = 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Ack:
-    """Who acknowledged a report, when, and how the name is known."""
-
-    who: str
-    at_ns: int
-    method: str  # token, session: authenticated; claimed: a name that nobody checked
-
-    def line(self) -> str:
-        return json.dumps({"who": self.who, "at_ns": str(self.at_ns), "method": self.method})
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
     """A report by its name. Its text is read when it is shown."""
 
     name: str  # REPORT-20261125T224606Z
     written_ns: int
     acks: tuple[Ack, ...]  # in the order of acknowledging; one a person
+    state: State = "recorded"  # what the audit log says of the file
+    unrecorded: tuple[Ack, ...] = ()  # lines of its file that no event holds
+
+    @property
+    def read_by(self) -> tuple[Ack, ...]:
+        """Return who has read it, as far as it is known.
+
+        Reports of before 0.3 and their acknowledgements have no events: those do not wait again.
+        """
+        return (*self.acks, *self.unrecorded) if self.state == "not_recorded" else self.acks
+
+    def is_read_by(self, who: str) -> bool:
+        return any(is_same(one.who, who) for one in self.read_by)
 
     def is_acknowledged_by(self, who: str) -> bool:
+        """Whether an event says so."""
         return any(is_same(one.who, who) for one in self.acks)
 
 
@@ -64,8 +80,11 @@ class Reports:
     Every method raises ReportsUnusable where the folder cannot be used.
     """
 
-    def __init__(self, folder: DataFolder) -> None:
+    def __init__(self, folder: DataFolder, *, source: str = "cli") -> None:
+        """Make it; `source` is what events say they come from."""
+        self._store = folder
         self._folder = folder.reports
+        self._source = source
 
     def path(self, name: str) -> Path:
         """Return the file of a report; raises NotFoundError for what is no name of one."""
@@ -77,16 +96,20 @@ class Reports:
         """Write a report, and remove the oldest ones beyond the most that are kept."""
         try:
             make_private(self._folder)
-            name = self._write_new(text, now_ns=now_ns)
-            self._prune()
+            with recording(self._store) as connection:
+                name = self._write_new(text, now_ns=now_ns)
+                content = self.path(name).read_bytes()
+                tell_written(connection, name, content, source=self._source, now_ns=now_ns)
+            self._prune(now_ns=now_ns)
         except OSError as error:
             raise self._unusable(error) from None
         return Report(name, written_ns=_time_ns(name), acks=())
 
     def list(self, *, limit: int | None = None) -> list[Report]:
         """Return reports, the newest first."""
-        names = sorted(self._names(), key=_order, reverse=True)
-        return [self._report(name) for name in names[:limit]]
+        names = sorted(self._names(), key=_order, reverse=True)[:limit]
+        records = read_records(self._store, names)
+        return [self._report(name, records.get(name, NOT_RECORDED)) for name in names]
 
     def count(self) -> int:
         return sum(1 for _ in self._names())
@@ -95,22 +118,16 @@ class Reports:
         """Return a report; raises NotFoundError."""
         if not self.path(name).is_file():
             raise NotFoundError("report", name)
-        return self._report(name)
+        return self._report(name, read_records(self._store, [name]).get(name, NOT_RECORDED))
 
     def text(self, name: str) -> str:
         """Return what a report says; raises NotFoundError."""
-        try:
-            return self.path(name).read_text(encoding="utf-8", errors="replace")
-        except FileNotFoundError:
-            raise NotFoundError("report", name) from None
-        except OSError as error:
-            raise self._unusable(error) from None
+        return self._content(name).decode("utf-8", "replace")
 
     def newest_unacknowledged(self, who: str | None = None) -> Report | None:
         """Return the newest report that a person has not acknowledged; None: that nobody has."""
-        for name in sorted(self._names(), key=_order, reverse=True):
-            report = self._report(name)
-            is_read = bool(report.acks) if who is None else report.is_acknowledged_by(who)
+        for report in self.list():
+            is_read = bool(report.read_by) if who is None else report.is_read_by(who)
             if not is_read:
                 return report
         return None
@@ -120,17 +137,21 @@ class Reports:
 
         Raises NotFoundError, BadAck.
         """
-        found = self.get(name)
+        content = self._content(name)
         if not who.name or len(who.name) > MOST_NAME_CHARS:
             raise BadAck(f"say who acknowledges it: a name of 1 to {MOST_NAME_CHARS} characters")
-        if found.is_acknowledged_by(who.name):
-            return found
-        ack = Ack(who.name, now_ns, who.method or CLAIMED.method)
+        with recording(self._store) as connection:
+            record = records_of(connection, [name]).get(name, NOT_RECORDED)
+            told = next((one for one in record.acks if is_same(one.who, who.name)), None)
+            ack = told or tell_acknowledged(
+                connection, name, who, content, source=self._source, now_ns=now_ns
+            )
         try:
-            _append(self._ack_path(name), ack.line())
+            if ack not in _acks(self._ack_path(name)):  # a kill after the event leaves it out
+                _append(self._ack_path(name), ack.line())
         except OSError as error:
             raise self._unusable(error) from None
-        return self._report(name)
+        return self.get(name)
 
     def forget(self, run_id: str) -> int:
         """Remove the lines that hold words of a run, and return how many there were.
@@ -157,13 +178,33 @@ class Reports:
         raise FileExistsError(17, f"{_MOST_OF_A_SECOND} reports of one second", str(stem))
 
     def _rewrite(self, name: str, marks: Sequence[str]) -> int:
-        lines = self.text(name).splitlines()
+        """Remove lines, and record the file as it is then; one that was altered stays altered."""
+        try:
+            before = self._content(name)
+        except NotFoundError:  # removed meanwhile
+            return 0
+        lines = before.decode("utf-8", "replace").splitlines()
         held = [at for at, line in enumerate(lines) if any(mark in line for mark in marks)]
         for at in held:
             lines[at] = "- (removed with what it was about)"
         if held:
-            _write_whole(self._folder / f"{name}.md", "\n".join(lines) + "\n", may_replace=True)
+            text = "\n".join(lines) + "\n"
+            record = read_records(self._store, [name]).get(name, NOT_RECORDED)
+            if record.state_of(before) == "recorded":
+                with recording(self._store) as connection:
+                    tell_written(
+                        connection, name, text.encode(), source=self._source, now_ns=time.time_ns()
+                    )
+            _write_whole(self.path(name), text, may_replace=True)
         return len(held)
+
+    def _content(self, name: str) -> bytes:
+        try:
+            return self.path(name).read_bytes()
+        except FileNotFoundError:
+            raise NotFoundError("report", name) from None
+        except OSError as error:
+            raise self._unusable(error) from None
 
     def _names(self) -> Iterator[str]:
         try:
@@ -177,14 +218,25 @@ class Reports:
             if name != one and _NAME.fullmatch(name):
                 yield name
 
-    def _report(self, name: str) -> Report:
-        return Report(name, _time_ns(name), tuple(_acks(self._ack_path(name))))
+    def _report(self, name: str, record: ReportRecord) -> Report:
+        try:
+            state = record.state_of(self.path(name).read_bytes())
+        except OSError:
+            state = record.state_of(b"")
+        others = (one for one in _acks(self._ack_path(name)) if one not in record.acks)
+        return Report(name, _time_ns(name), record.acks, state, tuple(others))
 
     def _ack_path(self, name: str) -> Path:
         return self._folder / f"{name}.ack"
 
-    def _prune(self) -> None:
-        for name in sorted(self._names(), key=_order)[:-MOST_REPORTS]:
+    def _prune(self, *, now_ns: int) -> None:
+        names = sorted(self._names(), key=_order)[:-MOST_REPORTS]
+        if records := read_records(self._store, names):
+            with recording(self._store) as connection:
+                for name, record in records.items():
+                    if record.digests and record.removed_seq is None:
+                        tell_removed(connection, name, source=self._source, now_ns=now_ns)
+        for name in names:
             self.path(name).unlink(missing_ok=True)
             self._ack_path(name).unlink(missing_ok=True)
 
@@ -192,9 +244,38 @@ class Reports:
         return ReportsUnusable(f"cannot use {str(self._folder)!r}: {error.strerror or error}")
 
 
+def names_in(folder: DataFolder) -> list[str]:
+    """Return the names of the reports in a folder, the oldest first."""
+    return sorted(Reports(folder)._names(), key=_order)
+
+
+def is_report_file(name: str) -> bool:
+    """Whether a file of this name is a report or the acknowledgements of one."""
+    stem, _, kind = name.rpartition(".")
+    return kind in ("md", "ack") and _NAME.fullmatch(stem) is not None
+
+
+def report_files(folder: DataFolder) -> dict[str, bytes]:
+    """Return reports and acknowledgements by the name of their file.
+
+    The file of acknowledgements is read before its report: what has a line has its event.
+    """
+    found: dict[str, bytes] = {}
+    for name in names_in(folder):
+        for one in (f"{name}.ack", f"{name}.md"):
+            with suppress(FileNotFoundError):
+                found[one] = (folder.reports / one).read_bytes()
+    return found
+
+
+def lines_of(folder: DataFolder, name: str) -> tuple[Ack, ...]:
+    """Return the acknowledgements that the file beside a report holds, recorded or not."""
+    return tuple(_acks(Reports(folder)._ack_path(name)))
+
+
 def reports_beside(connection: apsw.Connection) -> Reports:
     """Return the reports of the store that a connection has open."""
-    return Reports(DataFolder(Path(connection.db_filename("main")).parent))
+    return Reports(DataFolder(Path(connection.db_filename("main")).parent), source="store")
 
 
 def _order(name: str) -> tuple[str, int]:
@@ -218,14 +299,14 @@ def _acks(path: Path) -> Iterator[Ack]:
             lines = file.read(_MOST_ACK_BYTES).splitlines()
     except OSError:
         return
-    seen: list[str] = []
+    seen: list[Ack] = []
     for line in lines:
         with suppress(ValueError, TypeError, KeyError):
             told: Any = json.loads(line)
-            who = str(told["who"])
-            if not any(is_same(who, one) for one in seen):
-                seen.append(who)
-                yield Ack(who, int(told["at_ns"]), str(told["method"]))
+            ack = Ack(str(told["who"]), int(told["at_ns"]), str(told["method"]))
+            if ack not in seen:
+                seen.append(ack)
+                yield ack
 
 
 def _append(path: Path, line: str) -> None:

@@ -66,3 +66,22 @@ def test_where_anyone_decides_a_name_is_needed_and_is_claimed(
 
     assert (nameless.status_code, nameless.json()["error"]["code"]) == (400, "ack_invalid")
     assert named.json()["report"]["acks"][0]["method"] == "claimed"
+
+
+def test_a_forged_line_and_an_altered_report_are_shown_as_such(api: Api) -> None:
+    reports = Reports(api.folder)
+    name = reports.add("# New\n", now_ns=time.time_ns()).name
+    (api.folder.reports / f"{name}.ack").write_text(
+        '{"who": "ceo", "at_ns": "1795647908885587726", "method": "token"}\n'
+    )
+    forged = api.get(f"/v1/reports/{name}")["report"]
+    page = api.http.get(f"/reports/{name}").text
+    (api.folder.reports / f"{name}.md").write_text("# All is well\n")
+    altered = api.get(f"/v1/reports/{name}")["report"]
+    altered_page = api.http.get(f"/reports/{name}").text
+
+    assert (forged["record"], forged["acks"], forged["is_pending"]) == ("recorded", [], True)
+    assert [one["who"] for one in forged["unrecorded_acks"]] == ["ceo"]
+    assert "not recorded" in page
+    assert altered["record"] == "altered"
+    assert "This file was altered" in altered_page

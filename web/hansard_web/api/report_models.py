@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from hansard_store.principals.model import Method
@@ -17,6 +19,15 @@ class ReportAck(Body):
     ns: str
 
 
+class UnrecordedAck(Body):
+    """What a line of an .ack file says; nothing of it was checked."""
+
+    who: str
+    method: str
+    at: str
+    ns: str
+
+
 class StatusReport(Body):
     """A status report: a file in the data folder, with its acknowledgements."""
 
@@ -27,7 +38,13 @@ class StatusReport(Body):
     waits_for: str | None = Field(description="the recipient whose turn it is; null: anybody")
     passed_over: list[str] = Field(description="recipients who did not acknowledge it in time")
     passes_at: str | None = Field(description="when it passes to the next recipient")
-    acks: list[ReportAck]
+    record: Literal["recorded", "altered", "not_recorded"] = Field(
+        description="whether the file is as its event in the audit log has it"
+    )
+    acks: list[ReportAck] = Field(description="each with its event in the audit log")
+    unrecorded_acks: list[UnrecordedAck] = Field(
+        description="lines of the .ack file that no event holds: anybody may have written them"
+    )
     text: str | None = Field(default=None, description="Markdown; only where one is shown")
 
 

@@ -136,7 +136,8 @@ def _waits(one: Report, config: Config) -> str:
 
 
 def _readers(one: Report) -> str:
-    return ", ".join(person_text(ack.who, ack.method) for ack in one.acks)
+    known = [person_text(ack.who, ack.method) for ack in one.acks]
+    return ", ".join([*known, *(f"{ack.who} (not recorded)" for ack in one.unrecorded)])
 
 
 def _json(one: Report, config: Config) -> Json:

@@ -17,6 +17,7 @@ from hansard_store.memory_reads import get_memory
 from hansard_store.memory_types import words_of
 from hansard_store.principals.model import person_text
 from hansard_store.reports.files import Report
+from hansard_store.reports.record import State
 from hansard_store.reports.state import Correction, recent_corrections
 from hansard_store.tasks import Task, count_tasks, list_tasks
 from hansard_web.format import day_time, plural, shorten
@@ -65,6 +66,7 @@ class Shown:
     acks: tuple[AckRow, ...]
     waits_for: str  # "" nobody
     may_acknowledge: bool  # this reader has not yet
+    state: State  # what the audit log says of the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,17 +164,23 @@ def _row(one: Report, service: ReportService, shown: Report | None) -> ReportRow
         is_shown=shown is not None and shown.name == one.name,
         mark=mark,
         word=word,
-        readers=", ".join(person_text(ack.who, ack.method) for ack in one.acks),
+        readers=", ".join(
+            [
+                *(person_text(ack.who, ack.method) for ack in one.acks),
+                *(f"{ack.who} (not recorded)" for ack in one.unrecorded),
+            ]
+        ),
     )
 
 
 def _shown(one: Report, service: ReportService) -> Shown:
     waiting = service.waiting(one)
     acks = [AckRow(person_text(ack.who, ack.method), ack.at_ns, "") for ack in one.acks]
+    acks += [AckRow(ack.who, None, "not recorded") for ack in one.unrecorded]
     acks += [
         AckRow(who, None, _absence(who, waiting))
         for who in service.recipients
-        if not one.is_acknowledged_by(who)
+        if not one.is_read_by(who)
     ]
     return Shown(
         name=one.name,
@@ -181,6 +189,7 @@ def _shown(one: Report, service: ReportService) -> Shown:
         acks=tuple(acks),
         waits_for="" if waiting is None else waiting.recipient or "a reader",
         may_acknowledge=not service.is_read(one),
+        state=one.state,
     )
 
 

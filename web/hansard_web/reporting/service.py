@@ -13,7 +13,6 @@ from starlette.requests import Request
 from hansard_collector.reports.recipients import Waiting, waiting_for
 from hansard_compiler.calls import Json
 from hansard_store.principals.authority import Authority
-from hansard_store.principals.model import is_same
 from hansard_store.reports.answers import report_json
 from hansard_store.reports.files import Report, Reports
 from hansard_web.principals.requests import principal_of
@@ -42,7 +41,7 @@ class ReportService:
 
     def is_read(self, one: Report) -> bool:
         """Whether this reader has acknowledged a report."""
-        return any(is_same(ack.who, self.reader) for ack in one.acks)
+        return one.is_acknowledged_by(self.reader)
 
     def acknowledge(self, name: str, *, by: str = "") -> Report:
         """Acknowledge a report; a second time changes nothing.
@@ -72,7 +71,10 @@ async def reports_of_app(request: Request, site: SiteDep) -> ReportService:
     settings = site.settings
     authority = Authority.of(settings.decide_mode).acting(principal_of(request))
     return ReportService(
-        Reports(site.folder), authority, settings.recipients, settings.report_escalation_ns
+        Reports(site.folder, source="api"),
+        authority,
+        settings.recipients,
+        settings.report_escalation_ns,
     )
 
 
