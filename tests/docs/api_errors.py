@@ -44,7 +44,9 @@ COMMON: Final = (
     Told(403, "wrong_host", "The name in Host is not one of this server."),
     Told(403, "wrong_origin", "A page of another site asks."),
     Told(404, "not_found", "No such route, or nothing is stored under this id."),
+    Told(413, "too_large", "The body is over the limit, or would take too much memory parsed."),
     Told(500, "internal", "Hansard failed in a way it should not; its log says how."),
+    Told(503, "busy", "The store is locked, full or read-only, or large bodies take the memory."),
 )  # fmt: skip
 
 
