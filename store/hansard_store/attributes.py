@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-MAX_ELEMENTS = 1_024  # a vector of an embedding has more, and nobody filters by one of them
+MAX_NUMBERS = 1_024  # a vector of an embedding has more, and nobody filters by one of them
 MAX_VALUE_CHARS = 512  # longer texts are found by full text search, not by equality
 # How the SDK and the machine describe themselves: the same on every span, filtered by nobody.
 _UNINDEXED_RESOURCE = ("telemetry.", "process.", "os.")
@@ -62,9 +62,9 @@ def attribute_token(key: str, value: str | bool | int | float) -> str:
 def tokens_of(attributes: Mapping[str, Any]) -> str:
     """Return the document of a span's attributes for `attribute_fts`.
 
-    The first MAX_ELEMENTS of an array count singly. Maps, bytes, nulls and texts longer than
-    MAX_VALUE_CHARS are known by their key alone, and so are the numbers of receipts; messages past
-    the eighth are not known at all.
+    Texts in an array count singly, and numbers among its first MAX_NUMBERS elements. Maps, bytes,
+    nulls and texts longer than MAX_VALUE_CHARS are known by their key alone, and so are the numbers
+    of receipts; messages past the eighth are not known at all.
     """
     tokens: list[str] = []
     append = tokens.append
@@ -93,8 +93,9 @@ def resource_tokens_of(resource: Mapping[str, Any]) -> str:
 
 
 def _element_tokens(key: str, values: list[Any] | tuple[Any, ...]) -> Iterator[str]:
-    first = values[:MAX_ELEMENTS]
-    for value in dict.fromkeys(_text(v) for v in first if isinstance(v, str | bool | int | float)):
+    numbers = (v for v in values[:MAX_NUMBERS] if isinstance(v, bool | int | float))
+    texts = (v for v in values if isinstance(v, str))
+    for value in dict.fromkeys(_text(v) for v in (*texts, *numbers)):
         if len(value) <= MAX_VALUE_CHARS:
             yield attribute_token(key, value)
 

@@ -91,8 +91,12 @@ def test_messages_past_the_eighth_are_left_to_the_full_text() -> None:
     assert key_token("llm.model_name") in tokens
 
 
-def test_the_first_elements_of_a_list_are_found() -> None:
-    tokens = tokens_of({"vector": [number + 0.5 for number in range(300_000)]}).split()
+def test_the_first_numbers_and_all_texts_of_a_list_are_found() -> None:
+    vector = [number + 0.5 for number in range(300_000)]
 
-    assert len(tokens) == 1 + 1_024
-    assert tokens[-1] == attribute_token("vector", 1_023.5)
+    tokens = tokens_of({"vector": [*vector, "the last"]}).split()
+
+    assert len(tokens) == 1 + 1_024 + 1
+    assert {attribute_token("vector", 1_023.5), attribute_token("vector", "the last")} <= set(
+        tokens
+    )
