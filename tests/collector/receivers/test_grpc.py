@@ -28,6 +28,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from hansard.probe import HELLO, PRODUCT
 from hansard_collector.errors import StoreBusy
 from hansard_collector.ingest import Encoding, Signal
+from hansard_collector.receivers import stalling
 from hansard_collector.receivers.grpc import (
     NOT_FOR_SENDING,
     GrpcReceiver,
@@ -449,8 +450,9 @@ def test_a_call_without_a_message_is_ended_in_time(
 
 
 def test_while_memory_is_short_those_who_may_send_large_messages_wait_and_others_do_not(
-    open_grpc: OpenGrpc, pipeline: MemoryPipeline
+    open_grpc: OpenGrpc, pipeline: MemoryPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(stalling, "_SHORT_FRESH_S", 60)  # on a slow machine, too
     receiver = open_grpc(short_bytes=-(1 << 40), store_wait_s=0.2)
     address, options = f"127.0.0.1:{receiver.port}", [("grpc.use_local_subchannel_pool", 1)]
     ended = threading.Event()
@@ -461,6 +463,7 @@ def test_while_memory_is_short_those_who_may_send_large_messages_wait_and_others
         )
         open_channels.callback(ended.set)
         assert known.unary_unary(TRACES)(traces(), timeout=30) == b""
+        grpc.channel_ready_future(unknown).result(timeout=30)
         stalled = stall(unknown, ended)
 
         refused = call(receiver, traces())
