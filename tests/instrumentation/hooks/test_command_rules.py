@@ -204,3 +204,20 @@ def test_loading_the_rules_is_quick_and_light() -> None:
                            env={"PYTHONPATH": ":".join(sys.path)}, check=True)  # fmt: skip
 
     assert json.loads(ended.stdout) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "is_warned"),
+    [
+        ('rm -rf "$(mktemp -d)"', False),
+        ('T=$(mktemp -d); cp a "$T"; rm -rf "$T"', False),
+        ('rm -rf "$(mktemp -d -p /srv/data)/.."', True),
+        ("rm -rf $HOME/projects/*", True),
+        ("rm -rf ~/projects", True),
+        ("rm -rf ~/.cache/*", False),
+    ],
+)
+def test_a_temporary_folder_is_one_and_all_of_a_folder_is_the_folder(
+    command: str, is_warned: bool
+) -> None:
+    assert (score_command(command).value >= 0.75) == is_warned

@@ -471,6 +471,8 @@ def output_of(command: Command | None, depth: int = 0) -> str | None:
     name, words = program_of(command.words[0].text), command.words[1:]
     if name == "pwd":
         return "."
+    if name == "mktemp" and not any(word.text.startswith(("-p", "--tmpdir")) for word in words):
+        return "/tmp/made"  # a file or folder of the command's own
     if name in ("echo", "printf"):
         return _printed(name, words)
     for redirect in command.redirects:

@@ -39,7 +39,9 @@ def class_of(text: str, paths: Mapping[str, Any], *, folder: str = "") -> str:
     if path[1:2] == ":" and path[:1].isalpha():  # a drive
         path = path[2:] or "/"
     if path.startswith("~"):
-        return _class_in_home(_parts(path.partition("/")[2]), paths)
+        parts = _parts(path.partition("/")[2])
+        all_of_one = len(parts) == 2 and _is_all(parts[1])  # `~/projects/*` is `~/projects`
+        return _class_in_home(parts[:1] if all_of_one else parts, paths)
     if path.startswith("/"):
         return _class_of_absolute(_parts(path), paths)
     return _class_of_relative(_parts(path), paths)
