@@ -21,7 +21,7 @@ from hansard_collector.evaluation.verdicts import VERDICTS, judge_claim
 
 FIXTURES: Final = Path(__file__).parent.parent / "tests" / "fixtures" / "heartbeat"
 HALVES: Final = {"worked on": "claims.jsonl", "held out": "claims-held-out.jsonl"}
-# By somebody who had read neither rules nor claims; looked at after it was measured once.
+# By an author who had read neither rules nor claims; looked at after it was measured once.
 SETS: Final = {**HALVES, "another author": "claims-by-another.jsonl"}
 _MOST_WRONG_PCT: Final = 2
 _PRECISION_PCT: Final = 95

@@ -10,12 +10,12 @@ import apsw
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.payload_joining import PayloadJoiner
+from hansard_collector.pipeline.requests import Prepared
 from hansard_collector.prepare import Envelope, PreparedSpan, Preparer
 from hansard_collector.prepare_logs import PreparedLog, PreparedPoint
 from hansard_collector.presence import PreparedLoss, PreparedPulse
 from hansard_collector.rebuild import MOST_SPANS_AT_ONCE, derive_again, derive_later
 from hansard_collector.rederive import MOST_LOGS, read_span, rederive_span
-from hansard_collector.requests import Prepared
 from hansard_collector.scoring import Scorer, is_result_alone
 from hansard_collector.sessions.marks import SessionEvent
 from hansard_collector.sessions.table import AGENTS

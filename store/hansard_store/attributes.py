@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-MAX_NUMBERS = 1_024  # a vector of an embedding has more, and nobody filters by one of them
+MAX_NUMBERS = 1_024  # a vector has more, and is not filtered by its elements
 MAX_VALUE_CHARS = 512  # longer texts are found by full text search, not by equality
 # How the SDK and the machine describe themselves: the same on every span, filtered by nobody.
 _UNINDEXED_RESOURCE = ("telemetry.", "process.", "os.")

@@ -1,6 +1,6 @@
 """Backups: one state of the whole store, taken while it is used, as a folder or an archive.
 
-A backup holds `hansard.db`, `blobs/`, `reports/`, the `key` unless told not to, and `backup.json`.
+A backup holds `hansard.db`, `blobs/`, `reports/`, the `key` unless left out, and `backup.json`.
 It is laid out like the data folder itself, so a folder can be used in its place as it is.
 """
 

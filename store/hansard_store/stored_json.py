@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -22,3 +23,12 @@ def json_text(value: Any) -> str:
 def json_of(text: str) -> Any:
     """Return what JSON says, exactly: orjson would make floats of large integers."""
     return json.loads(text)
+
+
+def object_of(text: str) -> Mapping[str, Any]:
+    """Return the object that a row holds; an empty one of a row that was altered to hold none."""
+    try:
+        found = json_of(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

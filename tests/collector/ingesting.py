@@ -21,7 +21,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.ingest import Encoding, IngestRequest, IngestResult, Sender, Signal
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.redaction import Redactor
 from hansard_store.database import open_reader

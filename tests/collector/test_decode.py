@@ -9,9 +9,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from hansard_collector.decode import decode
 from hansard_collector.errors import MalformedRequest
 from hansard_collector.ingest import Encoding, IngestRequest, Sender, Signal
+from hansard_collector.pipeline.decode import decode
 from hansard_collector.signals import CONTRACTS
 
 SENDER = Sender(address="127.0.0.1:53122", user_agent="test", transport="http")

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 
 from hansard_collector.ingest import Encoding, IngestRequest, Signal
 from hansard_collector.payload_joining import store_payload
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.read import StepReading, read_step
 from hansard_collector.rebuild import rebuild
 from hansard_collector.redact import RetentionPolicy

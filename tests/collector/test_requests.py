@@ -10,12 +10,12 @@ import pytest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
-from hansard_collector.decode import decode
 from hansard_collector.ingest import Encoding, IngestRequest, Signal
+from hansard_collector.pipeline.decode import decode
+from hansard_collector.pipeline.requests import TakenApart, open_request, take_apart
 from hansard_collector.prepare import PreparedSpan, Preparer
 from hansard_collector.prepare_logs import PreparedLog, PreparedPoint
 from hansard_collector.redact import RetentionPolicy
-from hansard_collector.requests import TakenApart, open_request, take_apart
 from hansard_compiler.redaction import Redactor
 from tests.collector.ingesting import (
     SENDER,

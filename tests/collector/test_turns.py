@@ -18,7 +18,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
 from hansard_collector.errors import MalformedRequest, StoreBusy
 from hansard_collector.ingest import Encoding, IngestRequest, IngestResult, Signal
-from hansard_collector.jobs import Job
+from hansard_collector.pipeline.jobs import Job
 from hansard_collector.receivers.status import Reason, Refusal, submit
 from hansard_collector.validate import ItemLimits
 from hansard_store.database import open_for_accountability, transaction
@@ -258,14 +258,14 @@ LONG = "n" * 65_537
 
 
 def test_a_span_with_a_name_that_is_a_text_is_rejected_singly(ingesting: Ingesting) -> None:
-    named, keyed, told, traced = span(1), span(2, attributes={LONG: 1}), span(3), span(4)
+    named, keyed, with_event, traced = span(1), span(2, attributes={LONG: 1}), span(3), span(4)
     named.name = LONG
-    told.events.add(name=LONG)
+    with_event.events.add(name=LONG)
     traced.trace_state = LONG
     as_long_as_it_may_be = span(5, attributes={LONG[1:]: LONG * 10})
     as_long_as_it_may_be.name = LONG[1:]
 
-    result = ingesting.send(traces([named, keyed, told, traced, as_long_as_it_may_be]))
+    result = ingesting.send(traces([named, keyed, with_event, traced, as_long_as_it_may_be]))
 
     assert (result.accepted, result.rejected) == (1, 4)
     assert "a span with a key of more than 65,536 bytes" in result.message

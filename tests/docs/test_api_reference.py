@@ -9,7 +9,7 @@ from difflib import unified_diff
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.redaction import Redactor
 from hansard_web.app import create_app

@@ -21,7 +21,7 @@ import pytest
 import yaml
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.receivers.status import MAX_BODY_BYTES
 from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.errors import ConfigError

@@ -14,7 +14,7 @@ import pytest
 import hansard
 from hansard import approvals, memory
 from hansard.errors import MemoryRefused, MemoryUnavailable
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.redaction import Redactor
 from hansard_store.database import DataFolder, open_for_ingest, open_reader

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from hansard_collector.ingest import Signal
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.redaction import Redactor
 from hansard_web.app import create_app

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_compiler.canonical import canonical_bytes
 from hansard_compiler.compile import CompileResult, compile_context
 from hansard_compiler.compile_record import attributes_of_checks

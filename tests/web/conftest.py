@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from starlette.testclient import TestClient
 
 from hansard_collector.ingest import Ingest
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.redaction import Redactor
 from hansard_web.app import create_app

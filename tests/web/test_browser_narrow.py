@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.facade import Accountability

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_compiler.calls import Json
 from hansard_compiler.compile import CompileResult
 from hansard_compiler.scoring import NANO

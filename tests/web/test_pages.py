@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from starlette.testclient import TestClient
 
 from hansard.clients.instrumentors import NODE, PYTHON, Setup
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_store.projections import Usage
 from hansard_web.settings import WebSettings
 from tests.journeys.processes import environment

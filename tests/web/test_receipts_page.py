@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_store.memory_book import MemoryBook
 from tests.web.compiles import RULES, candidate, compiled, quillbook, tell
 from tests.web.html import Element, parse

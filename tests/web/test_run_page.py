@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from starlette.testclient import TestClient
 
 from hansard_collector.ingest import Signal
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_web.pages.run_state import LINES, TABS, VIEWS, Folds, RunState, parse_state
 from hansard_web.trees.minimap import ticks
 from hansard_web.trees.picture import Scale

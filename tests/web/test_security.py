@@ -9,7 +9,7 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_web.forms import MAX_BYTES, MAX_OPEN_BYTES
 from hansard_web.security import CONTENT_SECURITY_POLICY
 from hansard_web.sessions import SESSION_COOKIE

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 import hansard
 from hansard.gating.errors import PolicyDenied
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.referenced import WRITTEN_BYTES
 from hansard_store.payloads import blob_path
 from tests.web.html import Element

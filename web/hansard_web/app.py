@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute
 from starlette.types import Scope
 
 from hansard_collector.ingest import Ingest, Sender
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.receivers.http import HttpSettings, otlp_routes
 from hansard_collector.receivers.http_answers import status_response
 from hansard_collector.receivers.paths import find_target, is_otlp_path

@@ -29,7 +29,7 @@ from anyio import create_task_group, to_thread
 from fastapi import FastAPI
 
 from hansard_collector.hook_spool import HookSpoolWatch
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.rebuild import RebuildContinuation
 from hansard_collector.receivers.grpc import (
     NO_TOKEN,

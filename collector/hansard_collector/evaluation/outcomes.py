@@ -50,7 +50,7 @@ _DONE_STATES: Final = frozenset(
         """
     )
 )
-# Tools that hand over what they were asked for: a state in it is the state of something else.
+# Tools that return data: a state in their result is the state of something else.
 _READING: Final = frozenset(
     _split(
         """
@@ -59,7 +59,7 @@ _READING: Final = frozenset(
         """
     )
 )
-# Words of a short result that tell of a failure, if nothing says that there was none.
+# Words of a short result that name a failure, unless they say that there was none.
 _FAILURE_WORDS: Final = re.compile(
     r"\b(?:declined|refused|rejected|denied|failed|failure|could not|couldn't|cannot|can't|unable"
     r"|not (?:found|possible|allowed|available)|forbidden|unauthori[sz]ed|errors?|invalid|expired"
@@ -171,15 +171,15 @@ def _of_tool(
     if execution.status == "error":
         return Outcome("failed", "its step ended with an error")
     is_data = _is_reading(execution.tool)
-    told = _told(result, text, is_data=is_data)
-    if told is not None and told.kind == "failed":
+    stated = _of_fields(result, text, is_data=is_data)
+    if stated is not None and stated.kind == "failed":
         if shell_text(tool_key(execution.tool), _opened(execution.arguments)) is None:
-            return told
+            return stated
         return Outcome("unknown", "the command that a shell ran failed, and not the shell")
     if (found := _of_patterns(topic.results, text)) is not None:
         return found
-    if told is not None:
-        return told
+    if stated is not None:
+        return stated
     if is_required:
         return Outcome("unknown", "the success evidence that is required of it is missing")
     if not execution.is_recorded:
@@ -203,7 +203,7 @@ def _doubt(result: Any, text: str) -> Outcome | None:
         if said and not any(said):
             return Outcome("unknown", "a field of its result is false")
     if len(text) <= _SHORT_CHARS and _FAILURE_WORDS.search(_NONE_OF.sub(" ", text)):
-        return Outcome("unknown", "its result may tell of a failure")
+        return Outcome("unknown", "its result may name a failure")
     return None
 
 
@@ -218,8 +218,8 @@ def _of_shell(
     code = _exit_code(result, text)
     if code is None and execution.status == "error":
         code = 1
-    if code is None and (told := _told(result, text)) is not None:
-        code = 1 if told.kind == "failed" else 0
+    if code is None and (stated := _of_fields(result, text)) is not None:
+        code = 1 if stated.kind == "failed" else 0
     if code not in (None, 0):
         if command.nonzero_tells:
             return Outcome("failed", "its exit code is not zero")
@@ -258,10 +258,10 @@ def _configured(rule: Evidence, result: Any, text: str) -> Outcome | None:
     return None
 
 
-def _told(result: Any, text: str, *, is_data: bool = False) -> Outcome | None:
+def _of_fields(result: Any, text: str, *, is_data: bool = False) -> Outcome | None:
     """Return what fields of a result say that tools use for it everywhere.
 
-    Of `is_data` fields of states and exit codes are part of what the tool was asked for.
+    `is_data`: the tool returns data, so that states and exit codes in it are not its own.
     """
     for names, failing in ((_ERROR_FIELDS, True), (_SUCCESS_FIELDS, False)):
         value = _field(result, names)

@@ -22,7 +22,6 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, NoMatchFound
 from starlette.types import Receive, Scope, Send
 
-from hansard_collector.decode import judge_start
 from hansard_collector.errors import IngestError
 from hansard_collector.ingest import (
     Encoding,
@@ -33,6 +32,7 @@ from hansard_collector.ingest import (
     Signal,
     without_frames,
 )
+from hansard_collector.pipeline.decode import judge_start
 from hansard_collector.receivers.cors import cors_headers, preflight_headers
 from hansard_collector.receivers.encoding import IDENTITY, SUPPORTED, inflate, is_supported
 from hansard_collector.receivers.http_answers import (

@@ -29,7 +29,7 @@ from hansard_collector.ingest import (
     Sender,
     Signal,
 )
-from hansard_collector.repeated_requests import LATE_S
+from hansard_collector.pipeline.repeated_requests import LATE_S
 from hansard_collector.signals import CONTRACTS, ExportResponse
 
 MAX_BODY_BYTES = 64 << 20  # OTLP 1.11 recommends it for both transports, compressed and not

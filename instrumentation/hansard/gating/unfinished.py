@@ -227,7 +227,7 @@ def _ended(future: Any) -> Any:
     """Return the result, or the exception, of a future that is done; None where there is none."""
     if not future.done() or future.cancelled():
         return None
-    # `exception()` would count as a look at it, and nobody would be told of an error.
+    # `exception()` would mark its error as retrieved, and asyncio would not log it.
     return future._exception if future._exception is not None else future._result
 
 

@@ -32,11 +32,11 @@ from hansard_store.reports.record import (
     ReportRecord,
     State,
     read_records,
+    record_acknowledged,
+    record_removed,
+    record_written,
     recording,
     records_of,
-    tell_acknowledged,
-    tell_removed,
-    tell_written,
 )
 
 MOST_REPORTS: Final = 1_000  # of more, the oldest are removed with their acknowledgements
@@ -99,7 +99,7 @@ class Reports:
             with recording(self._store) as connection:
                 name = self._write_new(text, now_ns=now_ns)
                 content = self.path(name).read_bytes()
-                tell_written(connection, name, content, source=self._source, now_ns=now_ns)
+                record_written(connection, name, content, source=self._source, now_ns=now_ns)
             self._prune(now_ns=now_ns)
         except OSError as error:
             raise self._unusable(error) from None
@@ -142,8 +142,8 @@ class Reports:
             raise BadAck(f"say who acknowledges it: a name of 1 to {MOST_NAME_CHARS} characters")
         with recording(self._store) as connection:
             record = records_of(connection, [name]).get(name, NOT_RECORDED)
-            told = next((one for one in record.acks if is_same(one.who, who.name)), None)
-            ack = told or tell_acknowledged(
+            earlier = next((one for one in record.acks if is_same(one.who, who.name)), None)
+            ack = earlier or record_acknowledged(
                 connection, name, who, content, source=self._source, now_ns=now_ns
             )
         try:
@@ -192,7 +192,7 @@ class Reports:
             record = read_records(self._store, [name]).get(name, NOT_RECORDED)
             if record.state_of(before) == "recorded":
                 with recording(self._store) as connection:
-                    tell_written(
+                    record_written(
                         connection, name, text.encode(), source=self._source, now_ns=time.time_ns()
                     )
             _write_whole(self.path(name), text, may_replace=True)
@@ -235,7 +235,7 @@ class Reports:
             with recording(self._store) as connection:
                 for name, record in records.items():
                     if record.digests and record.removed_seq is None:
-                        tell_removed(connection, name, source=self._source, now_ns=now_ns)
+                        record_removed(connection, name, source=self._source, now_ns=now_ns)
         for name in names:
             self.path(name).unlink(missing_ok=True)
             self._ack_path(name).unlink(missing_ok=True)
@@ -302,8 +302,8 @@ def _acks(path: Path) -> Iterator[Ack]:
     seen: list[Ack] = []
     for line in lines:
         with suppress(ValueError, TypeError, KeyError):
-            told: Any = json.loads(line)
-            ack = Ack(str(told["who"]), int(told["at_ns"]), str(told["method"]))
+            fields: Any = json.loads(line)
+            ack = Ack(str(fields["who"]), int(fields["at_ns"]), str(fields["method"]))
             if ack not in seen:
                 seen.append(ack)
                 yield ack

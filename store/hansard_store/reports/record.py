@@ -28,7 +28,7 @@ from hansard_store.database import (
 from hansard_store.event_types import Event, EventType
 from hansard_store.events import append
 from hansard_store.principals.model import CLAIMED, is_same
-from hansard_store.stored_json import json_of
+from hansard_store.stored_json import object_of
 
 State = Literal["recorded", "altered", "not_recorded"]
 
@@ -49,11 +49,11 @@ class Ack:
 
     who: str
     at_ns: int
-    method: str  # token, session: authenticated; claimed: a name that nobody checked
+    method: str  # token, session: authenticated; claimed: a name without a credential
 
     def line(self) -> str:
-        told = {"who": self.who, "at_ns": str(self.at_ns), "method": self.method}
-        return orjson.dumps(told).decode()
+        fields = {"who": self.who, "at_ns": str(self.at_ns), "method": self.method}
+        return orjson.dumps(fields).decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,28 +117,28 @@ def recording(folder: DataFolder) -> Iterator[apsw.Connection]:
         yield connection
 
 
-def tell_written(
+def record_written(
     connection: apsw.Connection, name: str, content: bytes, *, source: str, now_ns: int
 ) -> None:
     body = {"sha256": digest_of(content), "bytes": len(content)}
-    _tell(connection, EventType.REPORT_WRITTEN, name, SYSTEM, body, source, now_ns)
+    _append(connection, EventType.REPORT_WRITTEN, name, SYSTEM, body, source, now_ns)
 
 
-def tell_removed(connection: apsw.Connection, name: str, *, source: str, now_ns: int) -> None:
-    _tell(connection, EventType.REPORT_REMOVED, name, SYSTEM, {}, source, now_ns)
+def record_removed(connection: apsw.Connection, name: str, *, source: str, now_ns: int) -> None:
+    _append(connection, EventType.REPORT_REMOVED, name, SYSTEM, {}, source, now_ns)
 
 
-def tell_acknowledged(
+def record_acknowledged(
     connection: apsw.Connection, name: str, who: Who, content: bytes, *, source: str, now_ns: int
 ) -> Ack:
     """Append that a person has read a report, as its bytes were then."""
     method = who.method or CLAIMED.method
     body = {"sha256": digest_of(content), "auth_method": method, **who.proof}
-    _tell(connection, EventType.REPORT_ACKNOWLEDGED, name, who, body, source, now_ns)
+    _append(connection, EventType.REPORT_ACKNOWLEDGED, name, who, body, source, now_ns)
     return Ack(who.name, now_ns, method)
 
 
-def _tell(
+def _append(
     connection: apsw.Connection,
     type: EventType,
     name: str,
@@ -167,7 +167,7 @@ def _record(rows: Sequence[Any]) -> ReportRecord:
     acks: list[Ack] = []
     removed: int | None = None
     for seq, type, _, who, time_ns, text in rows:
-        body = _body(text)
+        body = object_of(text)
         if type == EventType.REPORT_WRITTEN:
             digests.append((seq, str(body.get("sha256"))))
             removed = None
@@ -178,11 +178,3 @@ def _record(rows: Sequence[Any]) -> ReportRecord:
         ):
             acks.append(Ack(who, time_ns, str(body.get("auth_method"))))
     return ReportRecord(tuple(digests), removed, tuple(acks))
-
-
-def _body(text: str) -> Mapping[str, Any]:
-    try:
-        found = json_of(text)
-    except ValueError:  # it was altered, which the chain names
-        return {}
-    return found if isinstance(found, dict) else {}

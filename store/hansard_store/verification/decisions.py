@@ -14,7 +14,7 @@ from typing import Any, Final
 import apsw
 
 from hansard_store.event_types import EventType
-from hansard_store.stored_json import json_of
+from hansard_store.stored_json import object_of
 
 _AT_ONCE: Final = 500
 _MEMORY: Final = """
@@ -115,7 +115,7 @@ def _events_of(
     found: dict[str, list[tuple[int, str, str, str, Mapping[str, Any]]]] = {}
     for row in connection.execute(_EVENTS, (subjects, str(type))):
         subject, seq, action, source, who, body = row
-        found.setdefault(subject, []).append((seq, action, source, who or "", _body(body)))
+        found.setdefault(subject, []).append((seq, action, source, who or "", object_of(body)))
     return found
 
 
@@ -128,11 +128,3 @@ def _differences(table: str, key: str, row: Mapping[str, Any], expected: _Expect
 
 def _json_list(texts: Sequence[str]) -> str:
     return "[" + ",".join(f'"{one}"' for one in texts) + "]"
-
-
-def _body(text: str) -> Mapping[str, Any]:
-    try:
-        found = json_of(text)
-    except ValueError:  # it was altered, which the chain names
-        return {}
-    return found if isinstance(found, dict) else {}

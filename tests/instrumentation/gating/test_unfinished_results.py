@@ -101,10 +101,10 @@ class Indexed:
         raise RuntimeError
 
 
-def failed(**told: Any) -> Exception:
+def failed(**attributes: Any) -> Exception:
     """Return an exception with what it was raised from, or with notes."""
     error = ValueError("no")
-    for name, value in told.items():
+    for name, value in attributes.items():
         setattr(error, name, value)
     return error
 

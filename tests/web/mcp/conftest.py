@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.redaction import Redactor
 from hansard_web.app import create_app

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_store.database import DataFolder
 from hansard_web.settings import WebSettings
 from tests.web.conftest import MakeClient

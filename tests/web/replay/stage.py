@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 import hansard
 from hansard import _state, record_http
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.providers.adapter import Adapter
 from hansard_compiler.providers.official import Connection

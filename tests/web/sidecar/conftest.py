@@ -11,7 +11,7 @@ import pytest
 from httpx2 import Response
 from starlette.testclient import TestClient
 
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.redaction import Redactor
 from hansard_compiler.retention import RetentionMode

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.providers.sse import read_events
 from hansard_compiler.redaction import Redactor

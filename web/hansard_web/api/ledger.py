@@ -8,7 +8,7 @@ from http import HTTPStatus
 from importlib.metadata import version
 
 from hansard.probe import PRODUCT
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_store.ledger_queries import (
     LedgerCount,
     LedgerRefusal,

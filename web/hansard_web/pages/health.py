@@ -14,7 +14,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from hansard_collector.pipeline import Pipeline
+from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.rebuild import Unfinished, unfinished_rebuild
 from hansard_collector.sessions.unread import UnreadLogs, unread_logs
 from hansard_store.database import schema_version

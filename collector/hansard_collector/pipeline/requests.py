@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
 from hansard_collector.any_value import attributes_dict
-from hansard_collector.decode import DecodedRequest
 from hansard_collector.ingest import Signal
 from hansard_collector.payload_records import PayloadStage, SentPayload
+from hansard_collector.pipeline.decode import DecodedRequest
 from hansard_collector.prepare import Envelope, PreparedSpan, Preparer
 from hansard_collector.prepare_logs import (
     PreparedLog,

@@ -10,8 +10,8 @@ from google.protobuf.message import DecodeError
 from hansard_collector.errors import MalformedRequest
 from hansard_collector.ingest import Encoding, IngestRequest, Signal
 from hansard_collector.json_codec import decode_json
-from hansard_collector.parsed_size import check_json_size, check_parsed_size
-from hansard_collector.protobuf_faults import explain_fault
+from hansard_collector.pipeline.parsed_size import check_json_size, check_parsed_size
+from hansard_collector.pipeline.protobuf_faults import explain_fault
 from hansard_collector.signals import CONTRACTS, ExportRequest
 
 _FIRST_TAG = 1 << 3  # of field 1; there is no field 0

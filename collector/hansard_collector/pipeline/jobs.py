@@ -10,7 +10,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
-from hansard_collector.courtesy import Courtesy
 from hansard_collector.errors import MalformedRequest
 from hansard_collector.ingest import (
     IngestRequest,
@@ -18,8 +17,9 @@ from hansard_collector.ingest import (
     RefusedRequest,
     without_frames,
 )
-from hansard_collector.refusals import sender_key
-from hansard_collector.requests import Mark, OpenedRequest, Prepared, TakenApart
+from hansard_collector.pipeline.courtesy import Courtesy
+from hansard_collector.pipeline.refusals import sender_key
+from hansard_collector.pipeline.requests import Mark, OpenedRequest, Prepared, TakenApart
 from hansard_store.ledger import Count, LedgerBatch, Refusal
 
 BATCH_ITEMS: Final = 512

@@ -1,0 +1,1 @@
+"""The ingest pipeline: a bounded queue, decoding, and the one thread that writes."""
