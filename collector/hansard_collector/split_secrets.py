@@ -5,7 +5,6 @@ Streams inside of one text are the redactor's (`hansard_compiler.redaction_strea
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from hansard_compiler.cleaning import WITHOUT_TEXT, Removed
 from hansard_compiler.redaction import Redactor
-from hansard_compiler.redaction_streams import clean_chunks
+from hansard_compiler.redaction_streams import clean_chunks, line_of
 
 _OF_STREAMS = re.compile("chunk|delta", re.IGNORECASE)  # names of such events and attributes
 _NUMBER = re.compile(r"[0-9]{1,9}")
@@ -110,17 +109,7 @@ def _cut(values: Sequence[Any], redactor: Redactor) -> Counter[str]:
             rules[finding.rule] += finding.count
         return made
 
-    chunks = [_chunk(value.string_value) for value in values]
-    for number in clean_chunks(chunks, clean):
-        chunk = chunks[number]
-        is_text = isinstance(chunk, list)
-        values[number].string_value = chunk[0] if is_text else json.dumps(chunk)
+    lines = [line_of(value.string_value) for value in values]
+    for number in clean_chunks([line.chunk for line in lines], clean):
+        values[number].string_value = lines[number].start + lines[number].written()
     return rules
-
-
-def _chunk(text: str) -> Any:
-    try:
-        chunk = json.loads(text.strip().removeprefix("data:"))
-    except (ValueError, RecursionError):
-        return [text]
-    return chunk if isinstance(chunk, dict) else [text]

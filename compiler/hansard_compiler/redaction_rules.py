@@ -76,6 +76,13 @@ _SCHEME_AND_VALUE = (
     + _SCHEME + rb"""([^"'`\\\s\x00]{8,})['`])"""
 )  # fmt: skip
 
+# Fields and lines of base64, then the checksum that ends a key.
+_PUTTY_LINES = (
+    rb"(?:\s+(?:(?:Encryption|Comment|Public-Lines|Key-Derivation|Argon2-[A-Za-z]{4,12}"
+    rb"|Private-Lines):[^\n\r\"\x00]{0,300}|[A-Za-z0-9+/=]{1,80}))+"
+    rb"(?:\s+Private-(?:MAC|Hash): ?[0-9a-fA-F]{0,64})?"
+)
+
 SECRET_RULES: tuple[Rule, ...] = (
     Rule(
         "pem",
@@ -85,6 +92,16 @@ SECRET_RULES: tuple[Rule, ...] = (
         rb"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?",
         rb"PRIVATE KEY",
         literals(b"PRIVATE KEY"),
+    ),
+    Rule(
+        "putty",
+        "private keys of PuTTY (`PuTTY-User-Key-File-…`)",
+        rb"PuTTY-User-Key-File-[0-9]{1,2}:[^\n\r\"\x00]{0,100}"
+        + _PUTTY_LINES
+        + rb"|\bPrivate-Lines: ?[0-9]{1,4}"
+        + _PUTTY_LINES,
+        rb"PuTTY-User-Key-File-|Private-Lines:",
+        literals(b"PuTTY-User-Key-File-", b"Private-Lines:"),
     ),
     Rule(
         "hansard",
@@ -149,6 +166,14 @@ SECRET_RULES: tuple[Rule, ...] = (
         rb"\br8_[A-Za-z0-9]{30,}",
         rb"r8_[A-Za-z0-9]{16}",
         literals(b"r8_"),
+    ),
+    Rule(
+        "fireworks",
+        "Fireworks keys (`fw_…`)",
+        rb"\bfw_[A-Za-z0-9]{20,}",
+        rb"fw_[A-Za-z0-9]{16}",
+        literals(b"fw_"),
+        is_random,
     ),
     Rule(
         "nvidia",
@@ -282,23 +307,27 @@ SECRET_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "hosting",
-        "Databricks, DigitalOcean, HashiCorp Vault and Supabase tokens",
+        "Databricks, DigitalOcean, Doppler, HashiCorp Vault, Mailgun and Supabase tokens",
         rb"\b(?:dapi[0-9a-f]{32}(?:-[0-9])?|do[opr]_v1_[0-9a-f]{40,}"
-        rb"|hv[sbr]\.[A-Za-z0-9_\-]{24,}|sbp_[0-9a-f]{40,})",
-        rb"dapi[0-9a-f]{8}|do[opr]_v1_|hv[sbr]\.[A-Za-z0-9_\-]{8}|sbp_[0-9a-f]{8}",
+        rb"|hv[sbr]\.[A-Za-z0-9_\-]{24,}|sbp_[0-9a-f]{40,}|key-[0-9a-f]{32}\b"
+        rb"|dp\.(?:pt|st|sa|ct|scim|audit)\.(?:[a-z0-9_\-]{2,35}\.)?[A-Za-z0-9]{40,44})",
+        rb"dapi[0-9a-f]{8}|do[opr]_v1_|hv[sbr]\.[A-Za-z0-9_\-]{8}|sbp_[0-9a-f]{8}"
+        rb"|key-[0-9a-f]{16}|dp\.(?:pt|st|sa|ct|scim|audit)\.",
         (
-            *literals(b"dapi", b"_v1_", b"sbp_"),
+            *literals(b"dapi", b"_v1_", b"sbp_", b"dp.pt.", b"dp.st.", b"dp.sa.", b"dp.ct."),
+            *literals(b"dp.scim.", b"dp.audit."),
+            shape(b"key-", *(frozenset(b"0123456789abcdef"),) * 4),
             shape(b"hv", frozenset(b"sbr"), b"."),
         ),
     ),
     Rule(
         "workplace",
-        "Notion, Linear, Shopify and Atlassian tokens",
-        rb"\b(?:ntn_[A-Za-z0-9]{40,}|lin_(?:api|oauth)_[A-Za-z0-9]{32,}"
+        "Notion, Linear, Shopify, Atlassian and Figma tokens",
+        rb"\b(?:figd_[A-Za-z0-9_\-]{36,}|ntn_[A-Za-z0-9]{40,}|lin_(?:api|oauth)_[A-Za-z0-9]{32,}"
         rb"|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32,}|ATATT3[A-Za-z0-9_=\-]{40,})",
-        rb"ntn_[A-Za-z0-9]{8}|lin_(?:api|oauth)_|shp(?:at|ca|pa|ss)_|ATATT3",
+        rb"figd_[A-Za-z0-9_\-]{8}|ntn_[A-Za-z0-9]{8}|lin_(?:api|oauth)_|shp(?:at|ca|pa|ss)_|ATATT3",
         literals(
-            *(b"ntn_", b"lin_api_", b"lin_oauth_", b"ATATT3"),
+            *(b"figd_", b"ntn_", b"lin_api_", b"lin_oauth_", b"ATATT3"),
             *(b"shpat_", b"shpca_", b"shppa_", b"shpss_"),
         ),
     ),

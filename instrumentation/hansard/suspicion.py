@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hansard_compiler.redaction import Redactor
 
 _MOST_NAMES: Final = 10_000
+_BETWEEN: Final = "\0\n"  # so that two JSON texts do not look like lines of a stream
 _REF: Final = re.compile(r"sha256:[0-9a-f]{64}")  # a payload's, which no rule takes for a secret
 _REF_CHARS: Final = 71
 _SAFE: Final = (bool, int, float, type(None))
@@ -43,7 +44,7 @@ class Suspicion:
             texts: list[str] = []
             for span in spans:
                 self._gather(span, texts)
-            raw = "\n".join(texts).encode()
+            raw = _BETWEEN.join(texts).encode()
         except (_Doubt, UnicodeEncodeError, RuntimeError):
             return True
         return self._redactor.scan_bytes(raw)
@@ -73,7 +74,7 @@ class Suspicion:
         texts = [shared.schema_url or ""]
         self._gather_of(shared.attributes, texts)
         texts += [getattr(shared, "name", None) or "", getattr(shared, "version", None) or ""]
-        if self._redactor.scan_bytes("\n".join(texts).encode()):
+        if self._redactor.scan_bytes(_BETWEEN.join(texts).encode()):
             raise _Doubt
         self._plain_scopes[id(shared)] = shared
 

@@ -71,6 +71,19 @@ SECRETS: dict[str, st.SearchStrategy[Planted]] = {
         *(_pem(f"{kind}PRIVATE KEY") for kind in ("", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED ")),
         _pem("PGP PRIVATE KEY BLOCK"),
     ),
+    "putty": _alone(
+        "putty",
+        _joined(
+            "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nComment: me@work\n",
+            "Public-Lines: 1\n",
+            _exactly(_BASE64, 64),
+            "\nPrivate-Lines: 1\n",
+            _exactly(_BASE64, 48),
+            "\nPrivate-MAC: ",
+            _exactly(_HEX, 64),
+        ),
+    ),
+    "fireworks": _alone("fireworks", _joined("fw_", _random(24))),
     "hansard": st.one_of(
         _alone("hansard", _joined("hst_", _exactly(_URL_SAFE, 43))),
         _within(
@@ -152,10 +165,13 @@ SECRETS: dict[str, st.SearchStrategy[Planted]] = {
         _joined("dop_v1_", _exactly(_HEX, 64)),
         _joined("hvs.", _of(_URL_SAFE, 30)),
         _joined("sbp_", _exactly(_HEX, 40)),
+        _joined("key-", _exactly(_HEX, 32)),
+        _joined("dp.", st.sampled_from(["pt", "st.dev_eu"]), ".", _exactly(_ALNUM, 43)),
     ),
     "workplace": _alone(
         "workplace",
         _joined("ntn_", _of(_ALNUM, 46)),
+        _joined("figd_", _of(_URL_SAFE, 40)),
         _joined("lin_api_", _of(_ALNUM, 40)),
         _joined("shpat_", _exactly(_HEX, 32)),
         _joined("ATATT3", _of(_URL_SAFE, 60)),

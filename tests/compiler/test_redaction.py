@@ -220,6 +220,30 @@ def test_what_only_looks_random_stays(text: str) -> None:
     assert REDACTOR.redact_text(text) == (text, [])
 
 
+LETTERS = ["XDFtglLVxSmTrCmHYaIA", "qLzWvKxPbNhGtRfJ", "TnVqBxKdWzLm"]
+
+
+@pytest.mark.parametrize("letters", LETTERS)
+def test_letters_in_no_order_of_words_are_a_secret_under_a_telling_name(letters: str) -> None:
+    marker = redact(letters, key="db.password")
+
+    assert marker.startswith("‹redacted:assignment:")
+    assert redact(f'{{"password": "{letters}"}}') == f'{{"password": "{marker}"}}'
+    assert redact(f"PASSWORD={letters}") == f"PASSWORD={marker}"
+    assert redact(letters) == letters
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["ResetInstructions", "getAWSAccessKeyId", "passwordResetToken", "XMLHttpRequest",
+     "SecretManagerServiceClient", "toDoListIdByUser", "DonaudampfschifffahrtsKapitän",
+     "correcthorsebatterystaple", "CORRECTHORSEBATTERY", "Неверныйтокендоступа"],
+)  # fmt: skip
+def test_words_are_none(words: str) -> None:
+    assert redact(f"password: {words}") == f"password: {words}"
+    assert redact(words, key="password") == words
+
+
 def test_nothing_is_found_in_the_sources_of_this_repository() -> None:
     """Tests plant secrets on purpose and are left out; rules spell them as patterns and are in."""
     roots = ["compiler", "store", "collector", "instrumentation", "web", "bench"]

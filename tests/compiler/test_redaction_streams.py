@@ -281,6 +281,10 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
         "'{\"delta\":[' + '{},' * 2_700_000 + '{}]}'",
         "'{\"delta\":[' + '\"a\",' * 2_000_000 + '\"a\"]}'",
         "'data: {\"delta\":[' + '[],' * 2_700_000 + '[]]}'",
+        "'data: {\"delta\":[' + '\"a\",' * 1_500_000 + '\"a\"]}'",
+        "'0:\"a\"\\n' * 600_000",
+        "'[\"a\"]\\n' * 600_000",
+        "'[{},{\"candidates\":' * 90 + '[' + '\"abcd\",' * 100_000 + '1]' + '}]' * 90",
     ],
 )
 def test_a_stream_of_eight_megabytes_is_searched_in_bounded_memory(text: str) -> None:
