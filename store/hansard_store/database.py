@@ -282,7 +282,7 @@ def _open(folder: DataFolder) -> StoreConnection:
             # Of effect on a new file only; lets gc give pages back to the disk, slice by slice.
             connection.pragma("auto_vacuum", "INCREMENTAL")
         _begin_log(folder, connection)
-        connection.pragma("journal_mode", "WAL")
+        _use_log(connection)
         opened = path.stat()
         connection.file = path, opened.st_dev, opened.st_ino
     except OSError as error:
@@ -296,6 +296,24 @@ def _open(folder: DataFolder) -> StoreConnection:
     connection.pragma("trusted_schema", value=False)
     connection.pragma("cache_size", -16000)
     return connection
+
+
+def _use_log(connection: apsw.Connection) -> None:
+    """Write through a log (WAL) from now on.
+
+    While several processes open a new file, SQLite refuses all but one of them at once: waiting for
+    each other's locks they would never end, so it does not call the busy handler. Each asks again.
+    """
+    deadline_s = time.monotonic() + _LONG_TIMEOUT_MS / 1000
+    while True:
+        try:
+            connection.pragma("journal_mode", "WAL")
+        except apsw.BusyError:
+            if time.monotonic() > deadline_s:
+                raise
+            time.sleep(_LOOK_S)
+        else:
+            return
 
 
 def schema_version(connection: apsw.Connection) -> int:
