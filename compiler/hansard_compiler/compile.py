@@ -6,7 +6,7 @@ done raises before there is a result, so nothing of it can be recorded by halves
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,20 @@ from hansard_compiler.guarding import is_shown
 from hansard_compiler.items import unix_us
 from hansard_compiler.layout import STABLE, VOLATILE, shown_tokens
 from hansard_compiler.models import CompilationRequest, CompiledContext, Json
-from hansard_compiler.passes import PASSES
+from hansard_compiler.passes import (
+    budget,
+    compress,
+    conflicts,
+    dedupe,
+    dependencies,
+    layout,
+    normalize,
+    policy,
+    record,
+    render,
+    score,
+    validate,
+)
 from hansard_compiler.policy import Policy
 from hansard_compiler.policy_checks import PolicyCheck
 from hansard_compiler.policy_decider import RuleDecider
@@ -28,6 +41,25 @@ from hansard_compiler.reasons import ReasonCode
 from hansard_compiler.receipts import columns, content_bytes, decision_of
 from hansard_compiler.scoring import weights_milli
 from hansard_compiler.state import Receipt, Section, State
+
+# The twelve passes in the order in which every compile runs them, which is fixed here and nowhere
+# else: it is part of what a compile means. Each reports a decision for every item it saw.
+Pass = Callable[[State], State]
+
+PASSES: tuple[tuple[str, Pass], ...] = (
+    ("normalize", normalize.run),
+    ("validate", validate.run),
+    ("dedupe", dedupe.run),
+    ("dependencies", dependencies.run),
+    ("conflicts", conflicts.run),
+    ("score", score.run),
+    ("budget", budget.run),
+    ("compress", compress.run),
+    ("policy", policy.run),
+    ("layout", layout.run),
+    ("render", render.run),
+    ("record", record.run),
+)
 
 OWN_SCORER = "own"  # a function of the program's own, which has no name here
 

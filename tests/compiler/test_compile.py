@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hansard_compiler.canonical import stable_hash
-from hansard_compiler.compile import compile_context
-from hansard_compiler.passes import PASSES
+from hansard_compiler.compile import PASSES, compile_context
 from hansard_compiler.receipts import COLUMNS_LIMIT
 from tests.compiler.compiling import compiled, item, ports, request, request_data
 from tests.compiler.crowd import crowd

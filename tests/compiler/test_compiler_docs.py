@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hansard_compiler import compile_errors
+from hansard_compiler.compile import PASSES
 from hansard_compiler.compile_config import CompileConfig, Weights
 from hansard_compiler.compile_errors import CompileError
-from hansard_compiler.passes import PASSES
 from hansard_compiler.reasons import ReasonCode
 from hansard_compiler.scoring import SUBTRACTED, TERMS
 

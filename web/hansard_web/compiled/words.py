@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from hansard_compiler.passes import PASSES
+from hansard_compiler.compile import PASSES
 from hansard_compiler.reasons import ReasonCode
 from hansard_store.receipts import Receipt
 
