@@ -14,11 +14,11 @@ from statistics import median
 from typing import Any
 
 from bench.figures import Figure, below
-from hansard_compiler.coerce import request_from
-from hansard_compiler.compile import CompileResult, compile_context
-from hansard_compiler.ports import Ports
-from hansard_compiler.redaction import Redactor
-from hansard_compiler.tokens import estimator_for
+from hansard_compiler.compile.engine import CompileResult, compile_context
+from hansard_compiler.compile.inputs import request_from
+from hansard_compiler.compile.ports import Ports
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.tokens.estimators import estimator_for
 from hansard_compiler.words import WORD
 
 _NOW = "2026-03-04T12:00:00Z"

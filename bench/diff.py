@@ -19,7 +19,8 @@ from bench.figures import Figure, below
 from hansard_collector.ingest import Encoding, IngestRequest, Sender, Signal
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
-from hansard_compiler.compile import CompileResult, compile_context
+from hansard_compiler.compile.engine import CompileResult, compile_context
+from hansard_compiler.compile.models import CompilationRequest
 from hansard_compiler.diff import (
     StepMark,
     align_steps,
@@ -28,8 +29,7 @@ from hansard_compiler.diff import (
     side_of_result,
     text_diff,
 )
-from hansard_compiler.models import CompilationRequest
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.database import DataFolder, open_reader
 from hansard_store.step_queries import get_tree
 from hansard_web.comparing.runs import compare_runs

@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from hansard_collector.embedded import open_embedded
-from hansard_compiler.memory_models import Namespace, WriteMemory
+from hansard_compiler.models.memory import Namespace, WriteMemory
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database import DataFolder
 from hansard_store.memory_book import MemoryBook

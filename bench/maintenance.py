@@ -88,9 +88,9 @@ def maintain_once() -> None:
 
 def fill(path: Path, *, records: int = _RECORDS, corrections: int = _CORRECTIONS) -> None:
     """Write a store of records of 20 projects, with some contradictions and corrections."""
-    from hansard_compiler.memory_models import WriteMemory
-    from hansard_compiler.models import parse
-    from hansard_compiler.redaction import Redactor
+    from hansard_compiler.compile.models import parse
+    from hansard_compiler.models.memory import WriteMemory
+    from hansard_compiler.redaction.redactor import Redactor
     from hansard_compiler.retention import RetentionMode
     from hansard_store import memories
     from hansard_store.database import DataFolder, open_for_ingest, transaction

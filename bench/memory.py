@@ -10,9 +10,9 @@ from pathlib import Path
 from statistics import median
 
 from bench.figures import Figure, below, percentile
-from hansard_compiler.memory_models import ReadMemory, WriteMemory
-from hansard_compiler.models import parse
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.compile.models import parse
+from hansard_compiler.models.memory import ReadMemory, WriteMemory
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store import memories
 from hansard_store.database import DataFolder, open_for_ingest, open_reader, transaction

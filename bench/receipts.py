@@ -18,7 +18,7 @@ from bench.figures import Figure, below, percentile
 from hansard_collector.ingest import Encoding, IngestRequest, Sender, Signal
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.compilations import ID_KEY
 from hansard_store.database import DataFolder, open_reader
 from hansard_store.receipts import ReceiptFilter, list_receipts

@@ -14,8 +14,13 @@ from statistics import fmean
 from bench.figures import Figure
 from bench.token_counts import PUBLISHED, PublishedCount
 from bench.token_texts import TEXTS
-from hansard_compiler.token_requests import RequestCounter, counter_for, framing_for
-from hansard_compiler.tokens import BytePairs, ClassWeighted, TokenEstimator, has_vocabularies
+from hansard_compiler.tokens.estimators import (
+    BytePairs,
+    ClassWeighted,
+    TokenEstimator,
+    has_vocabularies,
+)
+from hansard_compiler.tokens.requests import RequestCounter, counter_for, framing_for
 
 _MOST_PCT = 15.0  # mean of the errors without their signs: the margin that is advised
 

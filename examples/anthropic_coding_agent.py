@@ -32,8 +32,8 @@ from hansard import approvals
 from hansard.gating.errors import CallRefused
 from hansard_compiler.errors import HansardError
 from hansard_compiler.providers.adapter import Adapter
-from hansard_compiler.providers.official import Connection
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for
+from hansard_compiler.providers.transport.vendor_sdk import Connection
 
 AGENT = "coding-agent"
 APPROVER_TOKEN = os.environ.get("APPROVER_TOKEN")  # of the person at this terminal

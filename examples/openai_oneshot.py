@@ -25,8 +25,8 @@ import local_models
 import hansard
 from hansard_compiler.errors import HansardError
 from hansard_compiler.providers.adapter import Adapter
-from hansard_compiler.providers.official import Connection
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for
+from hansard_compiler.providers.transport.vendor_sdk import Connection
 
 DESK = Path(__file__).parent / "desk"
 SYSTEM = {

@@ -34,8 +34,8 @@ OF_A_DOMAIN = {
 }  # fmt: skip
 # Where such a word stands for something else than the core's own work.
 PERMITTED = {
-    "hansard_compiler/policy_files.py": {"coding", "research", "support"},  # shipped rule sets
-    "hansard_compiler/metadata_keys.py": {"coding"},  # whose keys they are
+    "hansard_compiler/policy/files.py": {"coding", "research", "support"},  # shipped rule sets
+    "hansard_compiler/redaction/metadata_keys.py": {"coding"},  # whose keys they are
 }
 OTHER_MEANINGS = {"validate_python", "LEGAL", "is_legal"}  # pydantic's; lawful transitions
 OF_ANOTHER_PRODUCT = {

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from bench.figures import Figure, at_least, below
-from hansard_compiler.compile import CompileResult, compile_context
-from hansard_compiler.ports import Ports
-from hansard_compiler.redaction import Redactor
-from hansard_compiler.tokens import estimator_for
+from hansard_compiler.compile.engine import CompileResult, compile_context
+from hansard_compiler.compile.ports import Ports
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.tokens.estimators import estimator_for
 
 FIXTURES: Final = Path(__file__).parent.parent.parent / "tests" / "fixtures"
 Half = Literal["worked on", "held out"]

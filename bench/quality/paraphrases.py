@@ -11,9 +11,9 @@ from typing import Final
 
 from bench.figures import Figure
 from bench.quality.conflicts import HALVES, Half, of_half
-from hansard_compiler.compile_config import BM25, EMBEDDINGS, PIECES
-from hansard_compiler.compile_errors import ScorerUnavailable
-from hansard_compiler.ports import Relevance
+from hansard_compiler.compile.config import BM25, EMBEDDINGS, PIECES
+from hansard_compiler.compile.errors import ScorerUnavailable
+from hansard_compiler.compile.ports import Relevance
 from hansard_compiler.relevance import scorer_named
 
 SCORERS: Final = (BM25, PIECES, EMBEDDINGS)

@@ -14,13 +14,13 @@ from typing import Any
 
 from bench.figures import Figure, at_least
 from bench.quality import paraphrases
-from hansard_compiler.compile import CompileResult, compile_context
-from hansard_compiler.items import MICRO
-from hansard_compiler.ports import Ports, Relevance
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.compile.engine import CompileResult, compile_context
+from hansard_compiler.compile.items import MICRO
+from hansard_compiler.compile.ports import Ports, Relevance
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.relevance import Bm25
 from hansard_compiler.relevance.pieces import Pieces
-from hansard_compiler.tokens import estimator_for
+from hansard_compiler.tokens.estimators import estimator_for
 
 _FIXTURES = Path(__file__).parent.parent.parent / "tests" / "fixtures" / "relevance"
 _NOW = "2026-03-04T12:00:00Z"

@@ -21,9 +21,9 @@ from hansard_collector.judges.embedders import HashedPieces, WordVectors
 from hansard_collector.judges.offline import OfflineClassifier
 from hansard_collector.maintenance import Maintainer, MaintenanceResult, MaintenanceSettings
 from hansard_compiler.classifier import Classifier
+from hansard_compiler.compile.models import parse
 from hansard_compiler.embedder import Embedder
-from hansard_compiler.memory_models import WriteMemory
-from hansard_compiler.models import parse
+from hansard_compiler.models.memory import WriteMemory
 from hansard_store.database import DataFolder, open_for_ingest
 from hansard_store.maintenance.book import MaintenanceBook
 from hansard_store.memory_book import MemoryBook

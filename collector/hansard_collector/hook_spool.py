@@ -24,7 +24,7 @@ from hansard_collector.errors import MalformedRequest, StoreBusy
 from hansard_collector.ingest import Encoding, Ingest, IngestRequest, IngestResult, Sender, Signal
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database import DataFolder
 

@@ -19,7 +19,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from hansard import semconv
 from hansard_collector.any_value import attributes_dict
 from hansard_collector.retain_payload import media_type_of, retain_payload
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database import DataFolder
 from hansard_store.errors import BadDigestError, BadQueryError, StoreBusyError

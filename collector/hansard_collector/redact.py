@@ -2,11 +2,11 @@
 
 In `redacted_payloads`, the default, one scan of the serialised request usually proves that there
 is nothing to do. Where it does not, resources, scopes and items are scanned one by one, and only
-those that fire are walked, field by field (`hansard_compiler.cleaning`).
+those that fire are walked, field by field (`hansard_compiler.redaction.otlp`).
 
 What is scanned is our own serialisation, not the sender's bytes, for three reasons: JSON requests
 have no other, fields sent in another order would hide a sensitive attribute name from the scan
-(`hansard_compiler.redaction_guards`), and fields unknown to our protobuf classes, which would be
+(`hansard_compiler.redaction.prefilter`), and fields unknown to our protobuf classes, which would be
 stored with the record, are part of it.
 """
 
@@ -21,7 +21,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.ingest import Signal
 from hansard_collector.split_secrets import cut_split_secrets
-from hansard_compiler.cleaning import (
+from hansard_compiler.redaction.otlp import (
     LOG_LEVELS,
     METRIC_LEVELS,
     SPAN_LEVELS,
@@ -29,7 +29,7 @@ from hansard_compiler.cleaning import (
     MessageCleaner,
     clean_items,
 )
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.redactions import RemovedSecret
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.payloads import Retained
 from hansard_store.redactions import RemovedSecret

@@ -1,6 +1,6 @@
 """Secrets in a stream whose chunks are values of their own: none shows one, all of them do.
 
-Streams inside of one text are the redactor's (`hansard_compiler.redaction_streams`).
+Streams inside of one text are the redactor's (`hansard_compiler.redaction.streams`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from hansard_compiler.cleaning import WITHOUT_TEXT, Removed
-from hansard_compiler.redaction import Redactor
-from hansard_compiler.redaction_streams import clean_chunks, line_of
+from hansard_compiler.redaction.otlp import WITHOUT_TEXT, Removed
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.redaction.streams import clean_chunks, line_of
 
 _OF_STREAMS = re.compile("chunk|delta", re.IGNORECASE)  # names of such events and attributes
 _NUMBER = re.compile(r"[0-9]{1,9}")

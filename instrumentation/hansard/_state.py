@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
 
     from hansard.config import Settings
-    from hansard_compiler.redaction import Redactor
+    from hansard_compiler.redaction.redactor import Redactor
 
 
 class Pipeline(Protocol):

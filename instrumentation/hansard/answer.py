@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from hansard_compiler.calls import Json, Message, Tokens, ToolCallPart, message_json
 
 if TYPE_CHECKING:
-    from hansard_compiler.providers.exchange import Answer
-    from hansard_compiler.providers.failures import CallFailed
+    from hansard_compiler.providers.transport.exchange import Answer
+    from hansard_compiler.providers.transport.failures import CallFailed
 
 
 @dataclass(frozen=True, slots=True)

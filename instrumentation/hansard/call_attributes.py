@@ -11,8 +11,8 @@ from hansard.clients import names
 from hansard.clients.wire import Attributes, known
 from hansard.observation import clean_attribute
 from hansard_compiler.errors import HansardError
-from hansard_compiler.providers.failures import CallFailed
-from hansard_compiler.providers.loose import integer, text, texts, within
+from hansard_compiler.providers.formats.json_access import integer, text, texts, within
+from hansard_compiler.providers.transport.failures import CallFailed
 from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hansard.compiled import CompiledStep
     from hansard_compiler.calls import Call
     from hansard_compiler.providers.base import RenderInput
-    from hansard_compiler.providers.exchange import Answer, Attempt
+    from hansard_compiler.providers.transport.exchange import Answer, Attempt
 
 _USAGE: Final = {
     "input": "gen_ai.usage.input_tokens",

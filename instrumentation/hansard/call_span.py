@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from hansard.compiled import CompiledStep
     from hansard_compiler.providers.adapter import Adapter
     from hansard_compiler.providers.base import RenderInput
-    from hansard_compiler.providers.exchange import Answer, Attempt, Exchange
+    from hansard_compiler.providers.transport.exchange import Answer, Attempt, Exchange
 
 _JSON = "application/json"
 

@@ -32,8 +32,8 @@ from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.providers.adapter import Adapter
 from hansard_compiler.providers.base import OnEvent, RenderInput, Sampling
-from hansard_compiler.providers.exchange import watching
 from hansard_compiler.providers.registry import adapter_for
+from hansard_compiler.providers.transport.exchange import watching
 
 if TYPE_CHECKING:
     from hansard._state import Recorder

@@ -19,8 +19,8 @@ from hansard_compiler.retention import RetentionMode
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
 
-    from hansard_compiler.cleaning import MessageCleaner
-    from hansard_compiler.redaction import Redactor
+    from hansard_compiler.redaction.otlp import MessageCleaner
+    from hansard_compiler.redaction.redactor import Redactor
 
 
 class BatchCleaner:
@@ -77,7 +77,7 @@ class BatchCleaner:
             ExportTraceServiceRequest,
         )
 
-        from hansard_compiler.cleaning import SPAN_LEVELS, MessageCleaner, clean_items
+        from hansard_compiler.redaction.otlp import SPAN_LEVELS, MessageCleaner, clean_items
 
         if self._cleaner is None:
             self._cleaner = MessageCleaner(self._redactor)

@@ -14,7 +14,7 @@ from hansard import semconv
 from hansard.compiled import NOT_KEPT, Kept
 from hansard.observation import Observation, begin, clean_attribute
 from hansard.open_span import quietly
-from hansard_compiler.compile_record import (
+from hansard_compiler.compile.record import (
     CHECKS_MEDIA_TYPE,
     POLICY_MEDIA_TYPE,
     REQUEST_MEDIA_TYPE,
@@ -27,14 +27,14 @@ from hansard_compiler.compile_record import (
     stored_request,
 )
 from hansard_compiler.errors import HansardError
-from hansard_compiler.metadata_keys import Kind, kind_of
+from hansard_compiler.redaction.metadata_keys import Kind, kind_of
 from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
     from hansard._state import Recorder
-    from hansard_compiler.compile import CompileResult
-    from hansard_compiler.policy_checks import PolicyCheck
-    from hansard_compiler.ports import Ports
+    from hansard_compiler.compile.engine import CompileResult
+    from hansard_compiler.compile.ports import Ports
+    from hansard_compiler.policy.checks import PolicyCheck
 
 _TEXT = "text/plain; charset=utf-8"
 _JSON = "application/json"

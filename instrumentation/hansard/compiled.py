@@ -8,20 +8,20 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from hansard_compiler.calls import Json
+from hansard_compiler.compile.passes.layout import STABLE, VOLATILE
+from hansard_compiler.compile.receipts import decision_of
+from hansard_compiler.compile.scores import weights_milli
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.layout import STABLE, VOLATILE
-from hansard_compiler.receipts import decision_of
-from hansard_compiler.scoring import weights_milli
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
-    from hansard_compiler.compile import CompileResult
-    from hansard_compiler.models import CompilationDecision, CompiledContext
-    from hansard_compiler.policy_checks import PolicyCheck
+    from hansard_compiler.compile.engine import CompileResult
+    from hansard_compiler.compile.models import CompilationDecision, CompiledContext
+    from hansard_compiler.compile.state import Receipt
+    from hansard_compiler.policy.checks import PolicyCheck
     from hansard_compiler.providers.adapter import Adapter
     from hansard_compiler.providers.base import RenderInput
-    from hansard_compiler.state import Receipt
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,15 +30,15 @@ from hansard.errors import refuse_async
 from hansard.place import current_context, entered
 from hansard.rules import PolicyLike, policy_of
 from hansard.run import Run, current_run
-from hansard_compiler.compile import compile_context
-from hansard_compiler.compile_config import CompileConfig
-from hansard_compiler.compile_config import Relevance as RelevanceSettings
-from hansard_compiler.compile_errors import InvalidInput, Problem
-from hansard_compiler.models import Json, MemoryRecord, parse
-from hansard_compiler.policy_decider import RuleDecider
-from hansard_compiler.ports import Compressor, Ports, Relevance, TokenCounter
-from hansard_compiler.redaction import Redactor
-from hansard_compiler.tokens import estimator_for
+from hansard_compiler.compile.config import CompileConfig
+from hansard_compiler.compile.config import Relevance as RelevanceSettings
+from hansard_compiler.compile.engine import compile_context
+from hansard_compiler.compile.errors import InvalidInput, Problem
+from hansard_compiler.compile.models import Json, MemoryRecord, parse
+from hansard_compiler.compile.ports import Compressor, Ports, Relevance, TokenCounter
+from hansard_compiler.policy.decider import RuleDecider
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.tokens.estimators import estimator_for
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

@@ -9,10 +9,10 @@ from hansard.calling import adapter_of, call_model
 from hansard.trouble import warn_once
 from hansard_compiler.calls import Message, TextPart
 from hansard_compiler.providers.base import RenderInput, Sampling
-from hansard_compiler.providers.failures import ProviderError
+from hansard_compiler.providers.transport.failures import ProviderError
 
 if TYPE_CHECKING:
-    from hansard_compiler.ports import Compressor, TokenCounter
+    from hansard_compiler.compile.ports import Compressor, TokenCounter
     from hansard_compiler.providers.adapter import Adapter
 
 INSTRUCTIONS: Final = (

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
     from hansard.config import Settings
-    from hansard_compiler.redaction import Redactor
+    from hansard_compiler.redaction.redactor import Redactor
 
 GROUP: Final = "hansard.pipeline"
 _FORK_S: Final = 1.0  # that a fork waits for the batch under way

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan, Span
 
     from hansard.config import Settings
-    from hansard_compiler.redaction import Redactor
+    from hansard_compiler.redaction.redactor import Redactor
 
 _RECORD_BYTES = 512  # of a log record with nothing in it
 

@@ -21,7 +21,7 @@ from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
     from hansard.config import Settings
-    from hansard_compiler.redaction import Redactor
+    from hansard_compiler.redaction.redactor import Redactor
 
 Json: TypeAlias = dict[str, Any]
 GROUP: Final = "hansard.memory"
@@ -126,7 +126,7 @@ class HttpMemory:
     @cached_property
     def _redactor(self) -> Redactor:
         from hansard.data_folder import read_or_make_key
-        from hansard_compiler.redaction import Redactor
+        from hansard_compiler.redaction.redactor import Redactor
 
         recorder = _state.active()
         return Redactor(read_or_make_key(self._data)) if recorder is None else recorder.redactor

@@ -27,7 +27,7 @@ from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
     from hansard._state import Recorder
-    from hansard_compiler.redaction import Redactor
+    from hansard_compiler.redaction.redactor import Redactor
 
 _MAX_MESSAGE_CHARS = 4_096
 _MAX_STACKTRACE_CHARS = 32_768
@@ -242,8 +242,8 @@ def _clean_text(redactor: Redactor, mode: RetentionMode, text: str, key: str) ->
 
 def _is_metadata(key: str, text: str) -> bool:
     # Imported here: who does not use this mode need not wait for its tables.
-    from hansard_compiler.metadata_keys import Kind, kind_of
-    from hansard_compiler.withhold import looks_like_metadata
+    from hansard_compiler.redaction.metadata_keys import Kind, kind_of
+    from hansard_compiler.redaction.metadata_only import looks_like_metadata
 
     return kind_of(key) is Kind.NAME and looks_like_metadata(text)
 

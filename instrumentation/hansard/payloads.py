@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from hansard._state import Pipeline, Recorder
     from hansard.config import Settings
-    from hansard_compiler.redaction import Redactor
+    from hansard_compiler.redaction.redactor import Redactor
 
 INLINE_BYTES: Final = 1024  # UTF-8; up to there content stands in its attribute
 _PLAIN_TYPES: Final = frozenset({"application/json", "text/plain", ""})  # nobody's secret

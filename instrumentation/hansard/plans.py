@@ -20,7 +20,7 @@ from hansard.observation import clean_attribute, tell
 if TYPE_CHECKING:
     from hansard._state import Recorder
     from hansard.observation import Observation
-    from hansard_compiler.redaction import Redactor
+    from hansard_compiler.redaction.redactor import Redactor
     from hansard_compiler.retention import RetentionMode
 
 Kind = Literal[

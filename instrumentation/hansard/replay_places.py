@@ -12,7 +12,7 @@ from hansard import _state
 from hansard.errors import EmbeddedMissing, ReplayUnavailable
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from hansard.answer import ModelAnswer
 from hansard.replay_places import make
 from hansard.step import Step
 from hansard_compiler.calls import Json
-from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, Reason
 
 if TYPE_CHECKING:
     from hansard.gating.gate import Tools

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, cast
 
-from hansard_compiler.models import Json, PolicyRule
-from hansard_compiler.policy import Policy
-from hansard_compiler.policy_files import shipped_rule_set
-from hansard_compiler.policy_rules import RuleSet, parse_rules
+from hansard_compiler.compile.models import Json, PolicyRule
+from hansard_compiler.policy.engine import Policy
+from hansard_compiler.policy.files import shipped_rule_set
+from hansard_compiler.policy.rules import RuleSet, parse_rules
 
 RuleLike: TypeAlias = RuleSet | PolicyRule | Mapping[str, Any] | str
 PolicyLike: TypeAlias = Policy | RuleLike | Iterable[RuleLike]

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Final
 
-from hansard_compiler.redaction import RedactedBytes, RedactedText, Redactor
-from hansard_compiler.redaction_rules import SECRET_RULES, Rule
+from hansard_compiler.redaction.redactor import RedactedBytes, RedactedText, Redactor
+from hansard_compiler.redaction.rules import SECRET_RULES, Rule
 
 SHORTEST_BYTES: Final = 5  # of what any rule takes for a secret, by test
 _LONGEST_S: Final = 5.0  # that a fork waits: a scan of 64 MiB takes less

@@ -1,8 +1,8 @@
 """Whether a batch of spans may hold a secret: asked of all of them at once, without encoding any.
 
 Doubt is enough to look closely: what is unusual in form is suspicious here. The look itself is the
-same as the collector's (`hansard_compiler.cleaning`): a value is cleaned when its name announces a
-secret, or when its text looks like one.
+same as the collector's (`hansard_compiler.redaction.otlp`): a value is cleaned when its name
+announces a secret, or when its text looks like one.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from hansard.waiting import items_of
-from hansard_compiler.redaction_checks import is_sensitive_key
+from hansard_compiler.redaction.checks import is_sensitive_key
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
-    from hansard_compiler.redaction import Redactor
+    from hansard_compiler.redaction.redactor import Redactor
 
 _MOST_NAMES: Final = 10_000
 _BETWEEN: Final = "\0\n"  # so that two JSON texts do not look like lines of a stream

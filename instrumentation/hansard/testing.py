@@ -33,7 +33,7 @@ from hansard._state import Recorder
 from hansard.config import Settings
 from hansard.propagation import inherit
 from hansard.spans import remade
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 
 START_NS: Final = 1_767_225_600_000_000_000  # 2026-01-01, midnight UTC: before the first tick

@@ -22,21 +22,21 @@ from hansard.errors import EmbeddedMissing, refuse_async
 from hansard.scanning import ForkSafeRedactor
 from hansard_compiler.calls import Json
 from hansard_compiler.retention import RetentionMode
-from hansard_compiler.transcript_check import FoldCheck
-from hansard_compiler.transcript_cost import WINDOW_TOKENS, ResumeCost
-from hansard_compiler.transcript_entry import CLIP_BYTES, Given, NewMessage
-from hansard_compiler.transcript_errors import BadConversationId, BadMessage, TranscriptWithheld
-from hansard_compiler.transcript_ids import BranchId, LogId
-from hansard_compiler.transcript_ports import Transcripts
-from hansard_compiler.transcript_reading import (
+from hansard_compiler.transcripts.cost import WINDOW_TOKENS, ResumeCost
+from hansard_compiler.transcripts.entry import CLIP_BYTES, Given, NewMessage
+from hansard_compiler.transcripts.errors import BadConversationId, BadMessage, TranscriptWithheld
+from hansard_compiler.transcripts.ids import BranchId, LogId
+from hansard_compiler.transcripts.ports import Transcripts
+from hansard_compiler.transcripts.reads import (
     CacheEffect,
     active,
     cache_effect,
     check_summary,
     cost_of,
 )
-from hansard_compiler.transcript_views import Branch, EndStatus, Fold, current_marks, prefix_hash
-from hansard_compiler.transcript_views import veiled as _veiled
+from hansard_compiler.transcripts.summary_check import FoldCheck
+from hansard_compiler.transcripts.views import Branch, EndStatus, Fold, current_marks, prefix_hash
+from hansard_compiler.transcripts.views import veiled as _veiled
 
 if TYPE_CHECKING:
     from hansard.config import Settings

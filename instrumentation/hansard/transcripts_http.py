@@ -16,14 +16,14 @@ from urllib.parse import quote
 from hansard.errors import TranscriptUnavailable
 from hansard.gating.errors import GateUnavailable
 from hansard.gating.http_client import Answer, HttpClient, error_of
-from hansard_compiler import transcript_errors as errors
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.errors import HansardError, NotFoundError
-from hansard_compiler.transcript_entry import CLIP_BYTES, Clean, NewMessage, cleaned, shaped
-from hansard_compiler.transcript_ids import BranchId, ConversationId, LogId, parse_log_id
-from hansard_compiler.transcript_models import Row, StoredMessage, decode
-from hansard_compiler.transcript_views import (
+from hansard_compiler.transcripts import errors
+from hansard_compiler.transcripts.entry import CLIP_BYTES, Clean, NewMessage, cleaned, shaped
+from hansard_compiler.transcripts.ids import BranchId, ConversationId, LogId, parse_log_id
+from hansard_compiler.transcripts.messages import Row, StoredMessage, decode
+from hansard_compiler.transcripts.views import (
     Branch,
     Conversation,
     EndStatus,

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.redaction import Redactor
-from hansard_compiler.transcript_entry import CLIP_BYTES, Entry, NewMessage, enter
-from hansard_compiler.transcript_errors import HeadMoved, MessageIdUsed, NothingToFold
-from hansard_compiler.transcript_ids import BranchId, ConversationId, LogId
-from hansard_compiler.transcript_models import SCHEMA_VERSION, Row, StoredMessage, decode
-from hansard_compiler.transcript_views import (
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.transcripts.entry import CLIP_BYTES, Entry, NewMessage, enter
+from hansard_compiler.transcripts.errors import HeadMoved, MessageIdUsed, NothingToFold
+from hansard_compiler.transcripts.ids import BranchId, ConversationId, LogId
+from hansard_compiler.transcripts.messages import SCHEMA_VERSION, Row, StoredMessage, decode
+from hansard_compiler.transcripts.views import (
     Branch,
     Conversation,
     EndStatus,

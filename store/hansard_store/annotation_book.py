@@ -16,12 +16,12 @@ from typing import Any, Final
 
 import apsw
 
-from hansard_compiler.annotation_models import Annotate, Withdraw
 from hansard_compiler.calls import Json
-from hansard_compiler.compile_errors import InvalidInput
+from hansard_compiler.compile.errors import InvalidInput
+from hansard_compiler.compile.models import parse
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.models import parse
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.models.annotations import Annotate, Withdraw
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store import annotation_rows as rows
 from hansard_store.annotation_errors import (

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from hansard_compiler.annotation_models import MOST_NAME, clean_tag
+from hansard_compiler.models.annotations import MOST_NAME, clean_tag
 from hansard_store.errors import BadQueryError
 
 MOST_CONDITIONS: Final = 8  # of tags, and of scores

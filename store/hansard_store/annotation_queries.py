@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import apsw
 
-from hansard_compiler.annotation_models import Kind
+from hansard_compiler.models.annotations import Kind
 from hansard_store.annotation_filters import MarkCondition
 from hansard_store.annotation_rows import SELECT, Annotation, Target, annotation_of
 from hansard_store.cursors import decode_cursor, encode_cursor

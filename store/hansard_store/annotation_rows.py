@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 import apsw
 import orjson
 
-from hansard_compiler.annotation_models import Kind
+from hansard_compiler.models.annotations import Kind
 from hansard_store.read_only import read_only
 from hansard_store.sides import shared_side
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_bytes, canonical_json
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approval_errors import BadProposal
 from hansard_store.event_chain import content_of

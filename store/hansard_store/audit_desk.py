@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 
 import apsw
 
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store import proposing, telling
 from hansard_store.accounting import Refusal, Who, Work

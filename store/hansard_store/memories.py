@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 import apsw
 
 from hansard_compiler.canonical import canonical_json
-from hansard_compiler.memory_models import TRUST_GAP
+from hansard_compiler.models.memory import TRUST_GAP
 from hansard_store import stories
 from hansard_store.evaluation.verdicts import forget_words
 from hansard_store.maintenance import supersessions, verdicts

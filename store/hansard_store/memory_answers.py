@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hansard_compiler.calls import Json
-from hansard_compiler.memory_models import as_compile_record
+from hansard_compiler.models.memory import as_compile_record
 from hansard_store.memory_types import Access, Memory
 from hansard_store.principals.model import CLAIMED
 from hansard_store.read_only import own_copy

@@ -17,8 +17,9 @@ from typing import Any
 import apsw
 
 from hansard_compiler.calls import Json
-from hansard_compiler.compile_errors import InvalidInput
-from hansard_compiler.memory_models import (
+from hansard_compiler.compile.errors import InvalidInput
+from hansard_compiler.compile.models import parse
+from hansard_compiler.models.memory import (
     TRUST_GAP,
     AcceptMemory,
     Change,
@@ -29,8 +30,7 @@ from hansard_compiler.memory_models import (
     UnsupersedeMemory,
     WriteMemory,
 )
-from hansard_compiler.models import parse
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store import memories
 from hansard_store.accounting import Who

@@ -11,9 +11,9 @@ from typing import Any, Final, TypeAlias
 import orjson
 
 from hansard_compiler.canonical import canonical_bytes, canonical_json, stable_hash
-from hansard_compiler.items import unix_us
-from hansard_compiler.memory_models import CONFIDENCE, Namespace, WriteMemory
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.compile.items import unix_us
+from hansard_compiler.models.memory import CONFIDENCE, Namespace, WriteMemory
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.memory_errors import NotRemembered, TooLarge
 from hansard_store.memory_types import Kept, NewMemory

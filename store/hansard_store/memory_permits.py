@@ -17,7 +17,7 @@ import apsw
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import content_digest
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_compiler.memory_models import EndApprovedMemory, WriteMemory
+from hansard_compiler.models.memory import EndApprovedMemory, WriteMemory
 from hansard_store import approvals
 from hansard_store.accounting import Who
 from hansard_store.approval_claims import find_claim

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import apsw
 
-from hansard_compiler.compile_config import BM25
+from hansard_compiler.compile.config import BM25
+from hansard_compiler.compile.items import Item, from_memory, unix_us
+from hansard_compiler.compile.models import MemoryRecord, parse
+from hansard_compiler.compile.passes.validate import in_scope
 from hansard_compiler.conflicts import contradictions
-from hansard_compiler.items import Item, from_memory, unix_us
-from hansard_compiler.memory_models import ReadMemory
-from hansard_compiler.models import MemoryRecord, parse
-from hansard_compiler.passes.validate import in_scope
+from hansard_compiler.models.memory import ReadMemory
 from hansard_compiler.relevance import scorer_named
 from hansard_compiler.words import WORD, terms
 from hansard_store.memories import place_tokens

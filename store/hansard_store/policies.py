@@ -14,7 +14,7 @@ from typing import Any, Literal
 import apsw
 
 from hansard_compiler.calls import Json
-from hansard_compiler.policy_rules import RuleSet
+from hansard_compiler.policy.rules import RuleSet
 from hansard_store.audit.seal_marks import is_altered, is_removed
 from hansard_store.database import DataFolder, open_for_accountability, transaction
 from hansard_store.errors import PolicyAlteredError, StoreCorruptError, VersionConflictError

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import apsw
 
-from hansard_compiler.policy import Policy
-from hansard_compiler.policy_checks import PolicyCheck
-from hansard_compiler.policy_facts import PolicyContext, ToolFacts
-from hansard_compiler.policy_rules import Effect, parse_rule_set
+from hansard_compiler.policy.checks import PolicyCheck
+from hansard_compiler.policy.engine import Policy
+from hansard_compiler.policy.facts import PolicyContext, ToolFacts
+from hansard_compiler.policy.rules import Effect, parse_rule_set
 from hansard_store.approval_records import PolicyNote
 from hansard_store.database import DataFolder
 from hansard_store.policies import check_unaltered, latest_policy, rule_sets_of

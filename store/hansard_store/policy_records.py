@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_bytes
-from hansard_compiler.policy_checks import PolicyCheck
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.policy.checks import PolicyCheck
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.policy_checks import CheckRow
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, get_args
 
 import apsw
 
-from hansard_compiler.models import SourceType
+from hansard_compiler.compile.models import SourceType
 from hansard_store.attributes import attribute_token
 from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.database import snapshot

@@ -23,7 +23,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from hansard_compiler.cleaning import WITHOUT_TEXT
+from hansard_compiler.redaction.otlp import WITHOUT_TEXT
 from hansard_store.contents import ContentWriter, CutValue, read_content, read_list
 from hansard_store.errors import StoreCorruptError
 from hansard_store.packing import pack, unpack

@@ -9,9 +9,9 @@ from typing import Final
 
 import apsw
 
-from hansard_compiler.memory_models import EXTERNAL_CONFIDENCE, Namespace, WriteMemory
-from hansard_compiler.models import EXTERNAL
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.compile.models import EXTERNAL
+from hansard_compiler.models.memory import EXTERNAL_CONFIDENCE, Namespace, WriteMemory
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store import stories
 from hansard_store.database import DataFolder, transaction

@@ -19,11 +19,11 @@ import apsw
 
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_bytes
-from hansard_compiler.compile_errors import InvalidInput
-from hansard_compiler.models import parse
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.compile.errors import InvalidInput
+from hansard_compiler.compile.models import parse
+from hansard_compiler.models.tasks import Decide
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_compiler.task_models import Decide
 from hansard_store import tasks
 from hansard_store.accounting import Who
 from hansard_store.database import DataFolder, snapshot, transaction

@@ -18,9 +18,9 @@ from typing import Any
 import apsw
 
 from hansard_compiler.canonical import canonical_bytes
-from hansard_compiler.transcript_errors import NothingToFold
-from hansard_compiler.transcript_ids import ConversationId
-from hansard_compiler.transcript_models import Row
+from hansard_compiler.transcripts.errors import NothingToFold
+from hansard_compiler.transcripts.ids import ConversationId
+from hansard_compiler.transcripts.messages import Row
 from hansard_store.database import DataFolder, open_for_accountability, snapshot, transaction
 from hansard_store.errors import StoreCorruptError, StoreError
 from hansard_store.transcript_rows import get_conversation, list_folds, read_rows

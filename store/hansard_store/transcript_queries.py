@@ -12,10 +12,10 @@ from typing import Any
 import apsw
 
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.transcript_errors import UndecodableMessage
-from hansard_compiler.transcript_ids import BranchId, ConversationId, LogId
-from hansard_compiler.transcript_models import Row, StoredMessage, decode
-from hansard_compiler.transcript_views import Conversation
+from hansard_compiler.transcripts.errors import UndecodableMessage
+from hansard_compiler.transcripts.ids import BranchId, ConversationId, LogId
+from hansard_compiler.transcripts.messages import Row, StoredMessage, decode
+from hansard_compiler.transcripts.views import Conversation
 from hansard_store.conversation_reads import step_id_of
 from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.database import snapshot

@@ -12,11 +12,11 @@ from typing import Any, Final
 import apsw
 
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.transcript_entry import Entry
-from hansard_compiler.transcript_errors import HeadMoved, MessageIdUsed, NothingToFold
-from hansard_compiler.transcript_ids import BranchId, ConversationId, LogId
-from hansard_compiler.transcript_models import SCHEMA_VERSION, Row
-from hansard_compiler.transcript_views import Branch, Conversation, EndStatus, Fold, Mark
+from hansard_compiler.transcripts.entry import Entry
+from hansard_compiler.transcripts.errors import HeadMoved, MessageIdUsed, NothingToFold
+from hansard_compiler.transcripts.ids import BranchId, ConversationId, LogId
+from hansard_compiler.transcripts.messages import SCHEMA_VERSION, Row
+from hansard_compiler.transcripts.views import Branch, Conversation, EndStatus, Fold, Mark
 
 
 @dataclass(frozen=True, slots=True)

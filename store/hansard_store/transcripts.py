@@ -16,19 +16,19 @@ from typing import Final, TypeVar
 import apsw
 
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_compiler.transcript_entry import (
+from hansard_compiler.transcripts.entry import (
     CLIP_BYTES,
     Entry,
     NewMessage,
     Original,
     enter,
 )
-from hansard_compiler.transcript_errors import NothingToFold, TranscriptWithheld
-from hansard_compiler.transcript_ids import BranchId, ConversationId, LogId
-from hansard_compiler.transcript_models import Row, StoredMessage, decode
-from hansard_compiler.transcript_views import (
+from hansard_compiler.transcripts.errors import NothingToFold, TranscriptWithheld
+from hansard_compiler.transcripts.ids import BranchId, ConversationId, LogId
+from hansard_compiler.transcripts.messages import Row, StoredMessage, decode
+from hansard_compiler.transcripts.views import (
     Branch,
     Conversation,
     EndStatus,

@@ -11,7 +11,7 @@ from functools import lru_cache
 import apsw
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_store import cross_trace
 from hansard_store.contents import ContentWriter
 from hansard_store.counting import follow_roots

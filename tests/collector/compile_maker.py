@@ -13,8 +13,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from hansard_compiler.canonical import canonical_bytes
-from hansard_compiler.compile import CompileResult
-from hansard_compiler.layout import STABLE, VOLATILE
+from hansard_compiler.compile.engine import CompileResult
+from hansard_compiler.compile.passes.layout import STABLE, VOLATILE
 from tests.collector.ingesting import Ingesting, logs
 from tests.collector.payload_maker import record, ref_of
 from tests.compiler.compiling import compiled, item

@@ -23,7 +23,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from hansard_collector.ingest import Encoding, IngestRequest, IngestResult, Sender, Signal
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.database import open_reader
 from tests.store.empty import empty_store
 

@@ -20,7 +20,7 @@ from hansard_collector.redact import RetentionPolicy
 from hansard_collector.referenced import READ_BYTES, WRITTEN_BYTES
 from hansard_collector.retain_payload import retain_payload
 from hansard_compiler.calls import Call, Tool
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database import DataFolder, open_for_maintenance, open_reader
 from hansard_store.deletion import delete_run

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hansard_collector import compilations
 from hansard_collector.compilations import MOST_RECEIPTS
 from hansard_collector.rebuild import is_rebuild_due, rebuild
-from hansard_compiler.compile import CompileResult, compile_context
-from hansard_compiler.reasons import ReasonCode
+from hansard_compiler.compile.engine import CompileResult, compile_context
+from hansard_compiler.compile.reasons import ReasonCode
 from hansard_store.compilations import compilation_of_span, compilations_with_id
 from hansard_store.database import open_for_maintenance
 from hansard_store.deletion import delete_run

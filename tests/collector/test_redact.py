@@ -18,7 +18,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.ingest import Signal
 from hansard_collector.redact import RetentionPolicy
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.redactions import RemovedSecret
 from tests.collector.fields import REQUESTS, Place, places

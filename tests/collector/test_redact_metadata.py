@@ -10,10 +10,10 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.ingest import Signal
 from hansard_collector.redact import RetentionPolicy
-from hansard_compiler.metadata_keys import Kind, kind_of
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.metadata_keys import Kind, kind_of
+from hansard_compiler.redaction.metadata_only import is_code_name
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_compiler.withhold import is_code_name
 from hansard_store.redactions import RemovedSecret
 
 METADATA = RetentionPolicy(

@@ -16,7 +16,7 @@ from hansard_collector.pipeline.requests import TakenApart, open_request, take_a
 from hansard_collector.prepare import PreparedSpan, Preparer
 from hansard_collector.prepare_logs import PreparedLog, PreparedPoint
 from hansard_collector.redact import RetentionPolicy
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from tests.collector.ingesting import (
     SENDER,
     START_NS,

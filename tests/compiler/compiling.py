@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hansard_compiler.compile import CompileResult, compile_context
-from hansard_compiler.models import CompilationRequest, parse
-from hansard_compiler.ports import Ports
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.compile.engine import CompileResult, compile_context
+from hansard_compiler.compile.models import CompilationRequest, parse
+from hansard_compiler.compile.ports import Ports
+from hansard_compiler.redaction.redactor import Redactor
 
 NOW = "2026-03-04T12:00:00Z"
 KEY = b"a key for tests, and nothing else"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hansard_compiler.policy import Policy
-from hansard_compiler.policy_facts import ItemFacts, PolicyContext, ToolFacts
-from hansard_compiler.policy_rules import Rule, parse_rules
+from hansard_compiler.policy.engine import Policy
+from hansard_compiler.policy.facts import ItemFacts, PolicyContext, ToolFacts
+from hansard_compiler.policy.rules import Rule, parse_rules
 
 CONTEXT = PolicyContext(
     agent="coder",

@@ -13,10 +13,10 @@ from hansard_compiler.calls import (
     ToolCallPart,
     ToolResultPart,
 )
-from hansard_compiler.providers.anthropic_messages import AnthropicMessages
 from hansard_compiler.providers.base import Boundary, RenderInput, Sampling, WireFormat
-from hansard_compiler.providers.openai_chat import OpenAIChat
-from hansard_compiler.providers.openai_responses import OpenAIResponses
+from hansard_compiler.providers.formats.anthropic_messages import AnthropicMessages
+from hansard_compiler.providers.formats.openai_chat import OpenAIChat
+from hansard_compiler.providers.formats.openai_responses import OpenAIResponses
 from hansard_compiler.providers.scripted import ScriptedFormat
 
 FORMATS: list[WireFormat] = [OpenAIResponses(), AnthropicMessages(), OpenAIChat(), ScriptedFormat()]

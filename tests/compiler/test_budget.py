@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_compiler.budget import CLASSES
-from hansard_compiler.compile import CompileResult
-from hansard_compiler.compile_errors import RequiredOverBudget
+from hansard_compiler.compile.engine import CompileResult
+from hansard_compiler.compile.errors import RequiredOverBudget
+from hansard_compiler.compile.passes.budget import CLASSES
 from tests.compiler.compiling import compiled, item, reasons
 
 _TEXT = "word " * 20  # 25 tokens, and what its frame takes

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hansard_compiler.canonical import stable_hash
-from hansard_compiler.compile import PASSES, compile_context
-from hansard_compiler.receipts import COLUMNS_LIMIT
+from hansard_compiler.compile.engine import PASSES, compile_context
+from hansard_compiler.compile.receipts import COLUMNS_LIMIT
 from tests.compiler.compiling import compiled, item, ports, request, request_data
 from tests.compiler.crowd import crowd
 
@@ -90,7 +90,7 @@ _COMPILE = """
 import json, sys
 from tests.compiler.compiling import ports
 from hansard_compiler.canonical import stable_hash
-from hansard_compiler.compile import compile_context
+from hansard_compiler.compile.engine import compile_context
 result = compile_context(json.load(sys.stdin), ports())
 print(result.compile_hash, result.context().model_dump_json())
 """
@@ -227,7 +227,7 @@ def test_the_compile_and_its_passes_know_no_provider_and_no_clock() -> None:
 
 _IMPORTED = """
 import sys
-import hansard_compiler.compile
+import hansard_compiler.compile.engine
 print([name for name in sys.modules if "providers" in name or name in ("openai", "anthropic")])
 """
 

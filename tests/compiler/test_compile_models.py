@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from hansard_compiler import models, records
-from hansard_compiler.compile_errors import InvalidInput, UnknownSchemaVersion
-from hansard_compiler.models import (
+from hansard_compiler.compile import models
+from hansard_compiler.compile.errors import InvalidInput, UnknownSchemaVersion
+from hansard_compiler.compile.models import (
     CompilationDecision,
     CompilationRequest,
     CompiledContext,
@@ -27,7 +27,8 @@ from hansard_compiler.models import (
     item_hash,
     parse,
 )
-from hansard_compiler.records import ReplayRecipe, RunRecord, StepRecord
+from hansard_compiler.models import runs as records
+from hansard_compiler.models.runs import ReplayRecipe, RunRecord, StepRecord
 from tests.compiler.compiling import NOW, compiled, item, request_data
 
 _FIELDS: dict[type[BaseModel], str] = {
@@ -287,7 +288,7 @@ def test_a_hash_depends_on_kind_and_content_only() -> None:
 
 
 _HASH = """
-from hansard_compiler.models import item_hash
+from hansard_compiler.compile.models import item_hash
 print(item_hash("file", {"b": [1, 2.5, None], "a": {"ü": "x", "é": True}, "set": "order"}))
 """
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from hansard_compiler.coerce import request_from
-from hansard_compiler.compile import compile_context
-from hansard_compiler.compile_errors import (
+from hansard_compiler.compile.engine import compile_context
+from hansard_compiler.compile.errors import (
     DependencyCycle,
     InvalidBudget,
     InvalidInput,
@@ -20,6 +19,7 @@ from hansard_compiler.compile_errors import (
     RequiredWithheld,
     UnknownSchemaVersion,
 )
+from hansard_compiler.compile.inputs import request_from
 from tests.compiler.compiling import compiled, item, ports, reasons, request, request_data
 
 _CALL = {"type": "tool_call", "id": "c1", "name": "grep", "arguments": {"q": "x"}}

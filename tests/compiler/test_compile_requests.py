@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from hansard_compiler.compile import compile_context
+from hansard_compiler.compile.engine import compile_context
 from hansard_compiler.providers.adapter import Adapter, request_bytes
 from hansard_compiler.providers.base import from_payload
-from hansard_compiler.providers.official import Connection
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for
+from hansard_compiler.providers.transport.vendor_sdk import Connection
 from tests.compiler.compiling import item, ports, request
 from tests.compiler.provider_schemas import assert_fits
 from tests.compiler.render_inputs import PATHS

@@ -8,14 +8,14 @@ import time
 from typing import Any
 
 import pytest
+from hansard_compiler.compile.compression.sentences import pieces_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_compiler.compile import CompileResult, compile_context
-from hansard_compiler.compression import Extract
-from hansard_compiler.compression.sentences import pieces_of
-from hansard_compiler.ports import Compressor, TokenCounter
-from hansard_compiler.tokens import estimator_for
+from hansard_compiler.compile.compression import Extract
+from hansard_compiler.compile.engine import CompileResult, compile_context
+from hansard_compiler.compile.ports import Compressor, TokenCounter
+from hansard_compiler.tokens.estimators import estimator_for
 from tests.compiler.compiling import Quarter, compiled, item, ports, reasons, request
 
 _LONG = "The total is rounded half even. " + "Nothing of note happened on that day. " * 40

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from hansard_compiler.calls import ToolResultPart
-from hansard_compiler.providers.anthropic_messages import AnthropicMessages
 from hansard_compiler.providers.base import WireFormat
-from hansard_compiler.providers.continuing import continued
-from hansard_compiler.providers.failures import NotRenderable
-from hansard_compiler.providers.openai_chat import OpenAIChat
-from hansard_compiler.providers.openai_responses import OpenAIResponses
+from hansard_compiler.providers.formats.anthropic_messages import AnthropicMessages
+from hansard_compiler.providers.formats.openai_chat import OpenAIChat
+from hansard_compiler.providers.formats.openai_responses import OpenAIResponses
+from hansard_compiler.providers.next_turn import continued
 from hansard_compiler.providers.scripted import ScriptedFormat
+from hansard_compiler.providers.transport.failures import NotRenderable
 
 Json = dict[str, Any]
 

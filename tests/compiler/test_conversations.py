@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_compiler.compile import CompileResult
-from hansard_compiler.compile_errors import RequiredOverBudget
+from hansard_compiler.compile.engine import CompileResult
+from hansard_compiler.compile.errors import RequiredOverBudget
 from tests.compiler.compiling import compiled, item
 
 _WORDS = st.integers(1, 80).map(lambda words: "word " * words)

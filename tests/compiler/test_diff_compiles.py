@@ -9,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hansard_compiler.compile import CompileResult, compile_context
-from hansard_compiler.compile_errors import CompileError
+from hansard_compiler.compile.engine import CompileResult, compile_context
+from hansard_compiler.compile.errors import CompileError
+from hansard_compiler.compile.models import CompilationRequest
 from hansard_compiler.diff import (
     CompileDiff,
     CompileSide,
@@ -22,7 +23,6 @@ from hansard_compiler.diff import (
     side_of_context,
     side_of_result,
 )
-from hansard_compiler.models import CompilationRequest
 from tests.compiler.compiling import NOW, compiled, item, ports, request
 
 LONG = "one two three four five six seven eight nine ten " * 8

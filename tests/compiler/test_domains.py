@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from hansard_compiler.compile import CompileResult, compile_context
-from hansard_compiler.policy import Policy
-from hansard_compiler.policy_decider import RuleDecider
-from hansard_compiler.policy_rules import parse_rules
+from hansard_compiler.compile.engine import CompileResult, compile_context
+from hansard_compiler.policy.decider import RuleDecider
+from hansard_compiler.policy.engine import Policy
+from hansard_compiler.policy.rules import parse_rules
 from tests.compiler.compiling import ports, reasons, request
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "domains"

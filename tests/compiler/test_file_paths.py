@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_compiler.file_paths import is_under, parse_directory
-from hansard_compiler.policy import Policy
-from hansard_compiler.policy_checks import PolicyCheck
-from hansard_compiler.policy_errors import PolicyRuleError
-from hansard_compiler.policy_rules import Effect, RuleSet
+from hansard_compiler.policy.checks import PolicyCheck
+from hansard_compiler.policy.engine import Policy
+from hansard_compiler.policy.errors import PolicyRuleError
+from hansard_compiler.policy.file_paths import is_under, parse_directory
+from hansard_compiler.policy.rules import Effect, RuleSet
 from tests.compiler.policy_makers import CONTEXT, rule, tool
 
 WINDOWS = {"path": "C:\\Windows", "system": "windows"}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from hansard_compiler.compile import CompileResult, compile_context
-from hansard_compiler.compile_errors import CompileError, RequiredOverBudget, RequiredWithheld
-from hansard_compiler.ports import Subject, TokenCounter, Verdict
+from hansard_compiler.compile.engine import CompileResult, compile_context
+from hansard_compiler.compile.errors import CompileError, RequiredOverBudget, RequiredWithheld
+from hansard_compiler.compile.ports import Subject, TokenCounter, Verdict
 from tests.compiler.compiling import compiled, item, ports, reasons, request
 
 CANARY = "AKIA" + "QXZ7PLMW2K4TBN3V"  # put together here, so that no scanner takes it for a key

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hansard_compiler.canonical import canonical_json
-from hansard_compiler.compile import CompileResult, compile_context
-from hansard_compiler.providers.official import Connection
+from hansard_compiler.compile.engine import CompileResult, compile_context
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for
+from hansard_compiler.providers.transport.vendor_sdk import Connection
 from tests.compiler.compiling import compiled, item, ports, request
 
 _TOOL = {"name": "grep", "description": "find text", "parameters": {"type": "object"}}

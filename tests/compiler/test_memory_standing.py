@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from hansard_compiler.memory_models import ReadMemory, WriteMemory, as_compile_record
-from hansard_compiler.models import MemoryRecord, parse
-from hansard_compiler.scoring import TERMS
+from hansard_compiler.compile.models import MemoryRecord, parse
+from hansard_compiler.compile.scores import TERMS
+from hansard_compiler.models.memory import ReadMemory, WriteMemory, as_compile_record
 from tests.compiler.compiling import compiled, item
 
 RUN = "ab" * 16

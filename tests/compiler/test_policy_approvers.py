@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from hansard_compiler.policy import Policy
-from hansard_compiler.policy_approvers import Approvers
-from hansard_compiler.policy_errors import PolicyRuleError
-from hansard_compiler.policy_facts import PolicyContext, ToolFacts
-from hansard_compiler.policy_rules import parse_rule_set
+from hansard_compiler.policy.approvers import Approvers
+from hansard_compiler.policy.engine import Policy
+from hansard_compiler.policy.errors import PolicyRuleError
+from hansard_compiler.policy.facts import PolicyContext, ToolFacts
+from hansard_compiler.policy.rules import parse_rule_set
 
 
 def rules(*metadata: dict[str, Any], effect: str = "require_approval") -> Policy:

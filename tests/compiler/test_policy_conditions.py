@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_compiler.policy_conditions import OPERATORS, holds, parse_condition
-from hansard_compiler.policy_errors import ConditionError, PolicyRuleError
+from hansard_compiler.policy.conditions import OPERATORS, holds, parse_condition
+from hansard_compiler.policy.errors import ConditionError, PolicyRuleError
 
 
 def judge(operator: str, wanted: Any, found: Any) -> bool:

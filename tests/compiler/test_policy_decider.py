@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from hansard_compiler.compile import compile_context
-from hansard_compiler.policy_decider import RuleDecider
-from hansard_compiler.policy_files import shipped_rule_set
-from hansard_compiler.ports import PolicyDecider, Subject, Verdict
+from hansard_compiler.compile.engine import compile_context
+from hansard_compiler.compile.ports import PolicyDecider, Subject, Verdict
+from hansard_compiler.policy.decider import RuleDecider
+from hansard_compiler.policy.files import shipped_rule_set
 from hansard_compiler.providers.adapter import request_bytes
 from hansard_compiler.providers.base import WireFormat, from_payload
 from tests.compiler.compiling import item, ports, reasons, request

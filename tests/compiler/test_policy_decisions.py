@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_compiler.policy import Policy
-from hansard_compiler.policy_facts import PolicyContext
-from hansard_compiler.policy_rules import Effect, parse_rule_set, parse_rules
+from hansard_compiler.policy.engine import Policy
+from hansard_compiler.policy.facts import PolicyContext
+from hansard_compiler.policy.rules import Effect, parse_rule_set, parse_rules
 from tests.compiler.policy_makers import CONTEXT, item, policy, rule, tool
 
 effects = st.sampled_from([effect.value for effect in Effect])

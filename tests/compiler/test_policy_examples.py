@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from hansard_compiler.policy import Policy
-from hansard_compiler.policy_facts import PolicyContext
-from hansard_compiler.policy_files import SHIPPED, shipped_rule_set
-from hansard_compiler.policy_masks import apply_mask
-from hansard_compiler.policy_rules import Effect
+from hansard_compiler.policy.engine import Policy
+from hansard_compiler.policy.facts import PolicyContext
+from hansard_compiler.policy.files import SHIPPED, shipped_rule_set
+from hansard_compiler.policy.masks import apply_mask
+from hansard_compiler.policy.rules import Effect
 from tests.compiler.policy_makers import item, tool
 
 

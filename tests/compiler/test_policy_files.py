@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from hansard_compiler.errors import ConfigError
-from hansard_compiler.policy import Policy
-from hansard_compiler.policy_errors import PolicyRuleError
-from hansard_compiler.policy_files import SHIPPED, read_rule_set, shipped_rule_set
-from hansard_compiler.policy_masks import Mask, apply_mask, parse_mask
-from hansard_compiler.policy_rules import Effect
+from hansard_compiler.policy.engine import Policy
+from hansard_compiler.policy.errors import PolicyRuleError
+from hansard_compiler.policy.files import SHIPPED, read_rule_set, shipped_rule_set
+from hansard_compiler.policy.masks import Mask, apply_mask, parse_mask
+from hansard_compiler.policy.rules import Effect
 from tests.compiler.policy_makers import CONTEXT, item, policy, rule
 
 GOOD: dict[str, Any] = {

@@ -16,9 +16,9 @@ import pytest
 
 from hansard_compiler.calls import Json, ReasoningPart, TextPart, Tokens, ToolCallPart
 from hansard_compiler.providers.adapter import Adapter, request_bytes
-from hansard_compiler.providers.failures import BrokenPairs, NotRenderable, OverLimit
-from hansard_compiler.providers.official import Connection
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for
+from hansard_compiler.providers.transport.failures import BrokenPairs, NotRenderable, OverLimit
+from hansard_compiler.providers.transport.vendor_sdk import Connection
 from tests.compiler.provider_schemas import assert_fits
 from tests.compiler.render_inputs import FORMATS, GIVEN, PATHS, PLAIN, result, with_messages
 from tests.instrumentation.clients.provider import (

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from hansard_compiler.calls import Call, Json, Tokens
-from hansard_compiler.providers.anthropic_messages import AnthropicMessages
 from hansard_compiler.providers.base import RenderInput, WireFormat
 from hansard_compiler.providers.conformance import breaches, promises
-from hansard_compiler.providers.openai_chat import OpenAIChat
-from hansard_compiler.providers.openai_responses import OpenAIResponses
+from hansard_compiler.providers.formats.anthropic_messages import AnthropicMessages
+from hansard_compiler.providers.formats.openai_chat import OpenAIChat
+from hansard_compiler.providers.formats.openai_responses import OpenAIResponses
 from tests.compiler.render_inputs import FORMATS
 
 

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from hansard_compiler.errors import ConfigError, HansardError
-from hansard_compiler.providers import failures
 from hansard_compiler.providers.adapter import Adapter
-from hansard_compiler.providers.classify import retry_after_s
-from hansard_compiler.providers.failures import (
+from hansard_compiler.providers.registry import AdapterSettings, adapter_for
+from hansard_compiler.providers.transport import failures
+from hansard_compiler.providers.transport.failure_classes import retry_after_s
+from hansard_compiler.providers.transport.failures import (
     AnswerTruncated,
     AuthenticationFailed,
     BadAnswer,
@@ -35,8 +36,7 @@ from hansard_compiler.providers.failures import (
     StreamBroken,
     TimedOut,
 )
-from hansard_compiler.providers.official import Connection, anthropic_wire, openai_wire
-from hansard_compiler.providers.registry import AdapterSettings, adapter_for
+from hansard_compiler.providers.transport.vendor_sdk import Connection, anthropic_wire, openai_wire
 from tests.compiler.render_inputs import PATHS, PLAIN
 from tests.instrumentation.clients.provider import (
     CHAT,

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import hansard_compiler
-from hansard_compiler.compile import compile_context
+from hansard_compiler.compile.engine import compile_context
 from hansard_compiler.providers.adapter import Adapter
 from hansard_compiler.providers.base import ProviderAdapter, RecordingAdapter
-from hansard_compiler.providers.official import Connection
 from hansard_compiler.providers.registry import ADAPTERS, AdapterSettings, adapter_for
 from hansard_compiler.providers.scripted import read_script
+from hansard_compiler.providers.transport.vendor_sdk import Connection
 from tests.compiler.compiling import item, ports, request
 from tests.compiler.render_inputs import GIVEN
 
@@ -109,8 +109,8 @@ import sys
 for name in ("openai", "anthropic", "httpx2", "bpe_openai", "yaml"):
     sys.modules[name] = None  # as if it were not installed
 
-from hansard_compiler.providers.failures import PackageMissing
-from hansard_compiler.providers.official import Connection
+from hansard_compiler.providers.transport.failures import PackageMissing
+from hansard_compiler.providers.transport.vendor_sdk import Connection
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for
 from tests.compiler.render_inputs import GIVEN
 

@@ -12,7 +12,6 @@ import pytest
 
 from hansard_compiler.calls import Json, MediaPart, Message, OtherPart, ToolCallPart
 from hansard_compiler.providers.adapter import request_bytes
-from hansard_compiler.providers.anthropic_messages import AnthropicMessages
 from hansard_compiler.providers.base import (
     Boundary,
     RenderInput,
@@ -21,9 +20,13 @@ from hansard_compiler.providers.base import (
     from_payload,
     provider_block,
 )
-from hansard_compiler.providers.failures import FeatureOff, NotRenderable
-from hansard_compiler.providers.openai_compaction import read_compaction, render_compaction
-from hansard_compiler.providers.openai_responses import OpenAIResponses
+from hansard_compiler.providers.formats.anthropic_messages import AnthropicMessages
+from hansard_compiler.providers.formats.openai_responses import (
+    OpenAIResponses,
+    read_compaction,
+    render_compaction,
+)
+from hansard_compiler.providers.transport.failures import FeatureOff, NotRenderable
 from tests.compiler.provider_schemas import assert_fits
 from tests.compiler.render_inputs import (
     FORMATS,

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_compiler.providers import anthropic_stream, chat_stream, responses_stream
-from hansard_compiler.providers.loose import Body
-from hansard_compiler.providers.streamed import Streamed
+from hansard_compiler.providers.formats import anthropic_stream
+from hansard_compiler.providers.formats import openai_chat_stream as chat_stream
+from hansard_compiler.providers.formats import openai_responses_stream as responses_stream
+from hansard_compiler.providers.formats.json_access import Body
+from hansard_compiler.providers.formats.streamed import Streamed
 
 Assemble = Callable[[Iterable[Body]], Streamed]
 

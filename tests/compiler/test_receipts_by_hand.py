@@ -10,9 +10,9 @@ from decimal import ROUND_FLOOR, Decimal
 
 import pytest
 
-from hansard_compiler.compile import CompileResult
-from hansard_compiler.scoring import TERMS
-from hansard_compiler.state import Receipt
+from hansard_compiler.compile.engine import CompileResult
+from hansard_compiler.compile.scores import TERMS
+from hansard_compiler.compile.state import Receipt
 from tests.compiler.compiling import compiled, item
 
 TWO_DAYS_AGO = "2026-03-02T12:00:00Z"

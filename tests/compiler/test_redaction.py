@@ -10,10 +10,10 @@ import re2
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from hansard_compiler.redaction import Redactor
-from hansard_compiler.redaction_checks import is_sensitive_key, latin1
-from hansard_compiler.redaction_guards import base64_spellings
-from hansard_compiler.redaction_rules import PII_RULES, SECRET_RULES
+from hansard_compiler.redaction.checks import is_sensitive_key, latin1
+from hansard_compiler.redaction.prefilter import base64_spellings
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.redaction.rules import PII_RULES, SECRET_RULES
 from tests.compiler.planted import (
     SECRETS,
     Planted,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from hansard_compiler.redaction_rules import PII_RULES, SECRET_RULES
+from hansard_compiler.redaction.rules import PII_RULES, SECRET_RULES
 from hansard_compiler.retention import RetentionMode
 
 PAGE = (Path(__file__).parents[2] / "docs" / "retention.md").read_text("utf-8")

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hansard_compiler.redaction import Redactor
-from hansard_compiler.redaction_streams import may_hold_stream
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.redaction.streams import may_hold_stream
 
 REDACTOR = Redactor(bytes(32))
 SECRET = "sk-ant-api03-" + "Zk3vQ8pLm2Xw9Rt5Yb7Nc4Hd6Jf1Gs0Aq" * 2 + "-AA"
@@ -262,7 +262,7 @@ def test_secrets_anywhere_in_a_stream_of_megabytes_are_cut_out(
 
 MEASURED = """
 import resource, sys
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 
 text, redactor = eval(sys.argv[1]), Redactor(bytes(32))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hansard_compiler.schemas import schema_text, schemas
+from hansard_compiler.models.schemas import schema_text, schemas
 from tests.compiler.write_schemas import FOLDER
 
 

@@ -11,9 +11,9 @@ import pytest
 from hansard_compiler.calls import ReasoningPart, TextPart, ToolCallPart
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.providers.adapter import Adapter
-from hansard_compiler.providers.failures import AnswerTruncated, BadRequest, RateLimited
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for
 from hansard_compiler.providers.scripted import ScriptError, read_script
+from hansard_compiler.providers.transport.failures import AnswerTruncated, BadRequest, RateLimited
 from tests.compiler.render_inputs import PLAIN, TOOL, result, said, with_messages
 
 WEATHER: list[dict[str, Any]] = [

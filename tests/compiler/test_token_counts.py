@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from bench import tokens as token_bench
 from bench.token_counts import PUBLISHED, PublishedCount
-from hansard_compiler import tokens
 from hansard_compiler.calls import (
     MediaPart,
     Message,
@@ -22,20 +21,21 @@ from hansard_compiler.calls import (
     ToolCallPart,
     ToolResultPart,
 )
-from hansard_compiler.token_requests import (
-    FILE_TOKENS,
-    IMAGE_TOKENS,
-    RequestCounter,
-    counter_for,
-    framing_for,
-)
-from hansard_compiler.tokens import (
+from hansard_compiler.tokens import estimators as tokens
+from hansard_compiler.tokens.estimators import (
     BytePairs,
     ClassWeighted,
     Scaled,
     TokenEstimator,
     estimator_for,
     learned_multiplier,
+)
+from hansard_compiler.tokens.requests import (
+    FILE_TOKENS,
+    IMAGE_TOKENS,
+    RequestCounter,
+    counter_for,
+    framing_for,
 )
 
 ESTIMATORS: list[TokenEstimator] = [ClassWeighted(), BytePairs("o200k_base")]
@@ -90,7 +90,7 @@ def test_without_the_vocabularies_openai_models_get_an_estimate_that_says_so(
 def test_nothing_heavy_is_loaded_before_the_first_count() -> None:
     script = (
         "import sys\n"
-        "from hansard_compiler.token_requests import counter_for\n"
+        "from hansard_compiler.tokens.requests import counter_for\n"
         "counter_for('openai', 'gpt-4o')\n"
         "print([name for name in ('bpe_openai', 'numpy', 'openai', 'anthropic', 'httpx2')"
         " if name in sys.modules])"

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_compiler import transcript_models
 from hansard_compiler.calls import Message, TextPart, ToolCallPart
-from hansard_compiler.redaction import Redactor
-from hansard_compiler.transcript_check import check_fold
-from hansard_compiler.transcript_cost import break_even_turns, count_tokens, resume_cost
-from hansard_compiler.transcript_entry import NewMessage, clipped, enter
-from hansard_compiler.transcript_errors import BadMessage, UndecodableMessage
-from hansard_compiler.transcript_ids import ConversationId
-from hansard_compiler.transcript_models import Row, StoredMessage, decode
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.transcripts import messages as transcript_models
+from hansard_compiler.transcripts.cost import break_even_turns, count_tokens, resume_cost
+from hansard_compiler.transcripts.entry import NewMessage, clipped, enter
+from hansard_compiler.transcripts.errors import BadMessage, UndecodableMessage
+from hansard_compiler.transcripts.ids import ConversationId
+from hansard_compiler.transcripts.messages import Row, StoredMessage, decode
+from hansard_compiler.transcripts.summary_check import check_fold
 
 LOG = ConversationId(bytes(16))
 REDACTOR = Redactor(b"k" * 32)

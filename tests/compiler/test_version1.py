@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from hansard_compiler.compile import compile_context
-from hansard_compiler.compile_record import recorded_request, stored_request
+from hansard_compiler.compile.engine import compile_context
+from hansard_compiler.compile.ports import Ports
+from hansard_compiler.compile.record import recorded_request, stored_request
 from hansard_compiler.diff.changes import changes_between, reverted
-from hansard_compiler.ports import Ports
-from hansard_compiler.redaction import Redactor
-from hansard_compiler.tokens import estimator_for
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.tokens.estimators import estimator_for
 from tests.compiler.compiling import compiled, item
 
 _FILE = Path(__file__).parent.parent / "fixtures" / "compiles" / "0.1.json"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hansard_compiler.schemas import schema_text, schemas
+from hansard_compiler.models.schemas import schema_text, schemas
 
 FOLDER = Path(__file__).parent.parent.parent / "docs" / "schemas"
 

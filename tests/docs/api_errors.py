@@ -12,11 +12,11 @@ from hansard_web.problems import problem_status
 
 # Which routes can answer with the errors of a module; those of no line can come from any.
 _OF_MODULES: Final = {
-    "hansard_compiler.compile_errors": ("sidecar", "replay"),
-    "hansard_compiler.policy_errors": ("policy", "sidecar"),
+    "hansard_compiler.compile.errors": ("sidecar", "replay"),
+    "hansard_compiler.policy.errors": ("policy", "sidecar"),
     "hansard_compiler.providers": ("sidecar", "replay"),
     "hansard_compiler.replay": ("replay",),
-    "hansard_compiler.transcript_errors": ("transcripts",),
+    "hansard_compiler.transcripts.errors": ("transcripts",),
     "hansard_store.annotation_errors": ("annotations",),
     "hansard_store.approval_errors": ("approvals",),
     "hansard_store.memory_errors": ("memory",),

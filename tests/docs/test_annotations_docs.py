@@ -8,7 +8,7 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from hansard_compiler.annotation_models import KINDS, MOST_EXPECTED, MOST_NAME, MOST_TEXT
+from hansard_compiler.models.annotations import KINDS, MOST_EXPECTED, MOST_NAME, MOST_TEXT
 from hansard_store.annotation_book import MOST_OF_TARGET
 from hansard_web.annotating.dataset_models import DatasetLine
 from hansard_web.api.annotations import router

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app import create_app
 from hansard_web.settings import WebSettings
 from tests.docs.api_examples import BODIES, QUERIES

@@ -32,7 +32,7 @@ from hansard.clients.instrumentors import (
 from hansard_collector.ingest import Signal
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app import create_app
 from hansard_web.settings import WebSettings, parse_token
 from tests.collector.ingesting import Ingesting, span, traces

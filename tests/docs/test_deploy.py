@@ -25,7 +25,7 @@ from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.receivers.status import MAX_BODY_BYTES
 from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.errors import ConfigError
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app import create_app
 from hansard_web.cli import COMMANDS
 from hansard_web.config import SETTINGS, load_config

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from hansard_compiler import diff
-from hansard_compiler.diff import because, causes, changes
+from hansard_compiler.diff import changes
+from hansard_compiler.diff import counterfactuals as causes
+from hansard_compiler.diff import explanations as because
 
 PAGE = (Path(__file__).parents[2] / "docs" / "diff.md").read_text(encoding="utf-8")
 _BLOCK = re.compile(r"<!-- run -->\n```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import hansard
-from hansard_compiler.memory_models import CONFIDENCE, SLOTS
+from hansard_compiler.models.memory import CONFIDENCE, SLOTS
 from hansard_store.database import DataFolder, open_reader
 from hansard_web.api.memory import router
 from hansard_web.cli import commands

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from hansard_compiler.policy_conditions import FIELDS, OPERATORS
-from hansard_compiler.policy_files import SHIPPED, shipped_rule_set
-from hansard_compiler.policy_rules import DIMENSIONS, Effect
-from hansard_compiler.providers import failures, scripted
+from hansard_compiler.policy.conditions import FIELDS, OPERATORS
+from hansard_compiler.policy.files import SHIPPED, shipped_rule_set
+from hansard_compiler.policy.rules import DIMENSIONS, Effect
+from hansard_compiler.providers import scripted
 from hansard_compiler.providers.registry import ADAPTERS
+from hansard_compiler.providers.transport import failures
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {

@@ -10,8 +10,8 @@ from typing import get_args
 
 import pytest
 
+from hansard_compiler.replay.errors import Reason
 from hansard_compiler.replay.mutations import Mutation
-from hansard_compiler.replay.refusals import Reason
 
 PAGE = (Path(__file__).parents[2] / "docs" / "replay.md").read_text(encoding="utf-8")
 

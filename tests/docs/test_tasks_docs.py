@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_compiler.task_models import MOST_NOTE
+from hansard_compiler.models.tasks import MOST_NOTE
 from hansard_store.detecting.failed_steps import MOST_ERRORS
 from hansard_store.detecting.rules import RULES
 from hansard_store.detecting.scan import MOST_FINDINGS

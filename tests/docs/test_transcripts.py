@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hansard_compiler.retention import RetentionMode
-from hansard_compiler.transcript_entry import CLIP_BYTES, MESSAGE_BYTES
+from hansard_compiler.transcripts.entry import CLIP_BYTES, MESSAGE_BYTES
 from hansard_web.api import transcripts
 from hansard_web.cli.transcripts import transcripts as commands
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from hansard_collector.dialects import sources
-from hansard_compiler.providers import conformance, exchange, registry
+from hansard_compiler.providers import conformance, registry
 from hansard_compiler.providers.base import WireFormat
+from hansard_compiler.providers.transport import exchange
 from tests.journeys.processes import environment
 
 ROOT = Path(__file__).parents[2]

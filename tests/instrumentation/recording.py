@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.sampling import Sampler
 from hansard import _state
 from hansard._state import Recorder
 from hansard.config import Settings
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 
 

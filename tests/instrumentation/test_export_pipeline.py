@@ -20,7 +20,7 @@ from hansard.config import load_settings
 from hansard.export import SpanPipeline
 from hansard.losses import load_losses
 from hansard.spool import files_of, process_folders, refused_files
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from tests.instrumentation.collectors import Collector, collecting
 from tests.instrumentation.faulty import closed_port
 from tests.instrumentation.programs import spooled
@@ -364,7 +364,7 @@ def test_what_cannot_be_cleaned_is_counted_and_never_sent(
 
     with collecting() as collector:
         made = program(collector.url)
-        monkeypatch.setattr("hansard_compiler.redaction.Redactor.scan_bytes", fail)
+        monkeypatch.setattr("hansard_compiler.redaction.redactor.Redactor.scan_bytes", fail)
         made.spans("a", api_key=SECRET)
         made.flush()
 

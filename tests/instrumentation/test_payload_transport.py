@@ -34,7 +34,7 @@ from hansard.resending import Replay
 from hansard.sending import SendingLoop
 from hansard.spool import Kind
 from hansard.transit import Transit
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.config import Config
 from hansard_web.server import Server, running
 from tests.instrumentation.collectors import collecting

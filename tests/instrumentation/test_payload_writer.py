@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from hansard._state import Recorder
 from hansard.config import Settings
 from hansard.payloads import INLINE_BYTES, MAX_BYTES, PayloadWriter, set_content
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 
 SECRET = "sk-ant-api03-" + "Qx7Rm2Vp9Lk4" * 8 + "AA"

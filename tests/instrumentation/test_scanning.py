@@ -10,7 +10,7 @@ import timeit
 from re import _parser  # type: ignore[attr-defined]  # it knows how short a match may be
 
 from hansard.scanning import SHORTEST_BYTES, ForkSafeRedactor, _Scans
-from hansard_compiler.redaction_rules import PII_RULES, SECRET_RULES
+from hansard_compiler.redaction.rules import PII_RULES, SECRET_RULES
 
 FORKING = """
 import os, sys, threading, warnings

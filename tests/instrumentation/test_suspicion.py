@@ -14,8 +14,8 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, Status, StatusCode, TraceState
 
 from hansard.suspicion import Suspicion
-from hansard_compiler.cleaning import SPAN_LEVELS, MessageCleaner, clean_items
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.otlp import SPAN_LEVELS, MessageCleaner, clean_items
+from hansard_compiler.redaction.redactor import Redactor
 
 _REDACTOR = Redactor(b"k" * 32)
 _TOKEN = "sk-proj-Zx81kQm2Vn7Rt5Yw9Lb4Hs6Jd3Fg0PcAqXeTuIoMzNvBk"  # made up

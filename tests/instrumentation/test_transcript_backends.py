@@ -13,20 +13,20 @@ from hansard.gating.http_client import HttpClient
 from hansard.transcripts_http import HttpTranscripts
 from hansard.transcripts_in_process import InProcessTranscripts
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_compiler.transcript_entry import NewMessage
-from hansard_compiler.transcript_errors import (
+from hansard_compiler.transcripts.entry import NewMessage
+from hansard_compiler.transcripts.errors import (
     BadMessage,
     HeadMoved,
     MessageIdUsed,
     NothingToFold,
     ResultWithoutCall,
 )
-from hansard_compiler.transcript_ids import BranchId, ConversationId
-from hansard_compiler.transcript_ports import Transcripts
-from hansard_compiler.transcript_reading import active, cache_effect, check_summary, cost_of
-from hansard_compiler.transcript_views import prompt_bytes
+from hansard_compiler.transcripts.ids import BranchId, ConversationId
+from hansard_compiler.transcripts.ports import Transcripts
+from hansard_compiler.transcripts.reads import active, cache_effect, check_summary, cost_of
+from hansard_compiler.transcripts.views import prompt_bytes
 from hansard_store.transcripts import open_transcripts
 from hansard_web.app import create_app
 from hansard_web.settings import WebSettings

@@ -17,12 +17,12 @@ from hansard.errors import TranscriptUnavailable
 from hansard.transcripts import Transcript, open_transcripts, transcript
 from hansard_compiler.calls import Json
 from hansard_compiler.retention import RetentionMode
-from hansard_compiler.transcript_errors import (
+from hansard_compiler.transcripts.errors import (
     BadConversationId,
     BadMessage,
     TranscriptWithheld,
 )
-from hansard_compiler.transcript_views import prefix_hash
+from hansard_compiler.transcripts.views import prefix_hash
 from hansard_store.database import DataFolder, open_reader
 from hansard_store.events import read_events
 from hansard_store.transcript_queries import decode_all

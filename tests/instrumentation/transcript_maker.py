@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hansard_compiler.transcript_entry import NewMessage
-from hansard_compiler.transcript_ids import LogId
-from hansard_compiler.transcript_models import StoredMessage
-from hansard_compiler.transcript_ports import Transcripts
+from hansard_compiler.transcripts.entry import NewMessage
+from hansard_compiler.transcripts.ids import LogId
+from hansard_compiler.transcripts.messages import StoredMessage
+from hansard_compiler.transcripts.ports import Transcripts
 
 SECRET = "sk-ant-api03-" + "a1B2c3D4" * 12
 

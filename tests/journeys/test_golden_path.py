@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hansard_compiler.compile import compile_context
-from hansard_compiler.ports import Ports
-from hansard_compiler.redaction import Redactor
-from hansard_compiler.tokens import estimator_for
+from hansard_compiler.compile.engine import compile_context
+from hansard_compiler.compile.ports import Ports
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.tokens.estimators import estimator_for
 from hansard_web.demo.coding.candidates import (
     CONSTRAINTS,
     REQUEST,

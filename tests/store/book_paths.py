@@ -14,12 +14,12 @@ from typing import Any
 import apsw
 
 from hansard_compiler.calls import Json
-from hansard_compiler.memory_models import AcceptMemory, EndMemory, ReadMemory
-from hansard_compiler.models import parse
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.compile.models import parse
+from hansard_compiler.models.memory import AcceptMemory, EndMemory, ReadMemory
+from hansard_compiler.models.tasks import Decide
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_compiler.task_models import Decide
-from hansard_compiler.transcript_ids import ConversationId
+from hansard_compiler.transcripts.ids import ConversationId
 from hansard_store.database import open_reader
 from hansard_store.detecting.rules import RULES, Finding, Occurrence
 from hansard_store.event_types import EventFilter, EventType

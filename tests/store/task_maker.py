@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hansard_compiler.models.tasks import Decide, Decision
 from hansard_compiler.retention import RetentionMode
-from hansard_compiler.task_models import Decide, Decision
 from hansard_store.detecting.rules import RULES, Rule
 from hansard_store.detecting.scan import Scan, scan
 from hansard_store.projections import SpanProjection

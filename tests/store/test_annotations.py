@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from hansard_collector.rebuild import rebuild
-from hansard_compiler.annotation_models import Withdraw
 from hansard_compiler.errors import NotFoundError
+from hansard_compiler.models.annotations import Withdraw
 from hansard_compiler.retention import RetentionMode
 from hansard_store.annotation_answers import annotation_json
 from hansard_store.annotation_book import MOST_OF_TARGET, AnnotationBook

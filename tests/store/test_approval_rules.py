@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard_compiler.policy_rules import parse_rule_set
+from hansard_compiler.policy.rules import parse_rule_set
 from hansard_store.approval_errors import (
     ActionBlocked,
     ApprovalExpired,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approval_errors import BadProposal, ClaimRefused, RecordAltered
 from hansard_store.approval_records import Approver, PolicyNote

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hansard_compiler.compile.models import MemoryRecord, parse
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_compiler.memory_models import AcceptMemory, EndMemory
-from hansard_compiler.models import MemoryRecord, parse
+from hansard_compiler.models.memory import AcceptMemory, EndMemory
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database import open_for_maintenance, transaction
 from hansard_store.deletion import delete_run

@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from hansard_compiler.canonical import content_digest
-from hansard_compiler.memory_models import EndApprovedMemory
+from hansard_compiler.models.memory import EndApprovedMemory
 from hansard_store.approval_records import Proposal, Proposed
 from hansard_store.facade import Accountability
 from hansard_store.memory_errors import NotApproved, WriterRefused

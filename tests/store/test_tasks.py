@@ -11,8 +11,8 @@ import apsw
 import pytest
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
+from hansard_compiler.models.tasks import Decision
 from hansard_compiler.retention import RetentionMode
-from hansard_compiler.task_models import Decision
 from hansard_store import tasks
 from hansard_store.database import open_reader
 from hansard_store.deletion import delete_run

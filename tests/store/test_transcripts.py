@@ -13,16 +13,16 @@ from pathlib import Path
 import apsw
 import pytest
 
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_compiler.transcript_entry import NewMessage
-from hansard_compiler.transcript_errors import (
+from hansard_compiler.transcripts.entry import NewMessage
+from hansard_compiler.transcripts.errors import (
     BadConversationId,
     NothingToFold,
     TranscriptWithheld,
     UndecodableMessage,
 )
-from hansard_compiler.transcript_ids import BranchId, ConversationId, parse_log_id
+from hansard_compiler.transcripts.ids import BranchId, ConversationId, parse_log_id
 from hansard_store.database import DataFolder, open_for_maintenance, open_reader
 from hansard_store.errors import StoreCorruptError, StoreError
 from hansard_store.events import read_events, verify_events
@@ -255,7 +255,7 @@ APPENDER = """
 import sys
 from pathlib import Path
 from hansard_compiler.retention import RetentionMode
-from hansard_compiler.transcript_entry import NewMessage
+from hansard_compiler.transcripts.entry import NewMessage
 from hansard_store.transcripts import open_transcripts
 kept = open_transcripts(Path(sys.argv[1]), retention=RetentionMode.REDACTED_PAYLOADS)
 talk = kept.ensure("race").id

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hansard_compiler.memory_models import EndMemory
-from hansard_compiler.models import parse
-from hansard_compiler.task_models import Decide
+from hansard_compiler.compile.models import parse
+from hansard_compiler.models.memory import EndMemory
+from hansard_compiler.models.tasks import Decide
 from hansard_store.database import DataFolder
 from hansard_store.principals.model import Principal, Scope
 from hansard_store.verify import Finding, verify_store

@@ -9,12 +9,12 @@ from typing import Any
 
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_compiler.canonical import canonical_bytes
-from hansard_compiler.compile import CompileResult, compile_context
-from hansard_compiler.compile_record import attributes_of_checks
-from hansard_compiler.models import CompilationRequest, parse
-from hansard_compiler.ports import Ports
-from hansard_compiler.redaction import Redactor
-from hansard_compiler.tokens import ClassWeighted
+from hansard_compiler.compile.engine import CompileResult, compile_context
+from hansard_compiler.compile.models import CompilationRequest, parse
+from hansard_compiler.compile.ports import Ports
+from hansard_compiler.compile.record import attributes_of_checks
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.tokens.estimators import ClassWeighted
 from tests.web.traces import Trace, said
 
 RUN = "c" * 32

@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from hansard_compiler.memory_models import WriteMemory
+from hansard_compiler.models.memory import WriteMemory
 from hansard_store.approval_records import (
     Action,
     Approval,

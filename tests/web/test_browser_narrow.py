@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.facade import Accountability
 from hansard_store.transcripts import SqliteTranscripts

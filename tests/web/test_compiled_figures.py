@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_compiler.scoring import TERMS
+from hansard_compiler.compile.scores import TERMS
 from hansard_web.compiled.origin import safe_address
 from hansard_web.compiled.result import Breakdown, Term, read_result
 from hansard_web.compiled.state import ContextState, parse_context_state

@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.facade import Accountability
 from hansard_store.kept_heads import read_heads

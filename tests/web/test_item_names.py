@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hansard_compiler.coerce import request_from
-from hansard_compiler.models import CompilationRequest
+from hansard_compiler.compile.inputs import request_from
+from hansard_compiler.compile.models import CompilationRequest
 from hansard_web.compiled.naming import ItemNames
 from tests.compiler.compiling import request
 

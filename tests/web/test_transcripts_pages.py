@@ -9,10 +9,10 @@ import pytest
 from playwright.sync_api import Page, expect
 from starlette.testclient import TestClient
 
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_compiler.transcript_entry import NewMessage
-from hansard_compiler.transcript_ids import ConversationId
+from hansard_compiler.transcripts.entry import NewMessage
+from hansard_compiler.transcripts.ids import ConversationId
 from hansard_store.database import open_reader
 from hansard_store.transcripts import SqliteTranscripts
 from tests.instrumentation.transcript_maker import assistant, call, result, say, user

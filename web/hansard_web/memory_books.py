@@ -24,7 +24,7 @@ from hansard.outcome import outcome_of
 from hansard.semconv import MEMORY_QUERY, OPERATION_NAME
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import HansardError
-from hansard_compiler.memory_models import (
+from hansard_compiler.models.memory import (
     EndApprovedMemory,
     EndMemory,
     ReadMemory,

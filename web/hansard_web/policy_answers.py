@@ -8,7 +8,7 @@ import apsw
 
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.policy_rules import rule_json
+from hansard_compiler.policy.rules import rule_json
 from hansard_store.policies import (
     GivenSet,
     PolicyVersion,

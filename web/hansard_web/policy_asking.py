@@ -10,9 +10,9 @@ from starlette.requests import Request
 
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.policy_checks import PolicyCheck
-from hansard_compiler.policy_rules import Effect
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.policy.checks import PolicyCheck
+from hansard_compiler.policy.rules import Effect
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.open_steps import RunPlace, find_run_place
 from hansard_store.policy_checks import record_check

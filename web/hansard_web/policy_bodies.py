@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from hansard_compiler.calls import Json
-from hansard_compiler.policy import Policy
-from hansard_compiler.policy_checks import PolicyCheck
-from hansard_compiler.policy_facts import ItemFacts, PolicyContext, ToolFacts
-from hansard_compiler.published import A_NUMBER, any_of, exactly_one
+from hansard_compiler.models.json_schema import A_NUMBER, any_of, exactly_one
+from hansard_compiler.policy.checks import PolicyCheck
+from hansard_compiler.policy.engine import Policy
+from hansard_compiler.policy.facts import ItemFacts, PolicyContext, ToolFacts
 
 Name = Annotated[str, Field(min_length=1, max_length=4096)]
 Sensitivity = Literal["public", "internal", "restricted", "secret"]

@@ -20,10 +20,10 @@ from typing import Any, Final
 import apsw
 
 from hansard_compiler.calls import Json
-from hansard_compiler.policy import Policy
-from hansard_compiler.policy_errors import PolicyRuleError
-from hansard_compiler.policy_files import read_document, shipped_document
-from hansard_compiler.policy_rules import parse_rule_set
+from hansard_compiler.policy.engine import Policy
+from hansard_compiler.policy.errors import PolicyRuleError
+from hansard_compiler.policy.files import read_document, shipped_document
+from hansard_compiler.policy.rules import parse_rule_set
 from hansard_store.database import DataFolder
 from hansard_store.errors import PolicyAlteredError, StoreCorruptError, StoreError
 from hansard_store.policies import (

@@ -22,7 +22,7 @@ from hansard_collector.errors import StoreBusy
 from hansard_collector.receivers.http_answers import status_response
 from hansard_collector.receivers.paths import is_otlp_path
 from hansard_compiler.errors import AmbiguousIdError, HansardError, NotFoundError
-from hansard_compiler.replay.refusals import NotReplayable
+from hansard_compiler.replay.errors import NotReplayable
 from hansard_store import annotation_errors, memory_errors, task_errors
 from hansard_store.approval_errors import ActionBlocked, ApprovalConflict, BadProposal, NotAsked
 from hansard_store.errors import (

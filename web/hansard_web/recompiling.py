@@ -17,14 +17,14 @@ import orjson
 
 from hansard_collector.named_payloads import PayloadStanding, standing_of
 from hansard_collector.rederive import read_span
-from hansard_compiler.compile import CompileResult, compile_context
-from hansard_compiler.compile_record import recorded_request
+from hansard_compiler.compile.engine import CompileResult, compile_context
+from hansard_compiler.compile.ports import Ports
+from hansard_compiler.compile.record import recorded_request
 from hansard_compiler.errors import HansardError
-from hansard_compiler.policy import policy_from
-from hansard_compiler.policy_decider import RuleDecider
-from hansard_compiler.ports import Ports
-from hansard_compiler.redaction import Redactor
-from hansard_compiler.tokens import estimator_for
+from hansard_compiler.policy.decider import RuleDecider
+from hansard_compiler.policy.engine import policy_from
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.tokens.estimators import estimator_for
 from hansard_store.compilations import Compilation, compilations_with_id
 from hansard_store.errors import StoreCorruptError
 from hansard_store.payloads import Payload, folder_of, read_payload

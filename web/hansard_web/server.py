@@ -44,7 +44,7 @@ from hansard_collector.redact import RetentionPolicy
 from hansard_collector.silence import SilenceWatch
 from hansard_collector.validate import ItemLimits
 from hansard_compiler.errors import ConfigError, HansardError
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.audit.schedule import SealSchedule
 from hansard_store.database import DataFolder, open_for_web
 from hansard_store.disk import keep_reserve

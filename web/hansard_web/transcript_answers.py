@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_compiler.transcript_check import FoldCheck
-from hansard_compiler.transcript_cost import ResumeCost
-from hansard_compiler.transcript_ids import BranchId, LogId
-from hansard_compiler.transcript_models import StoredMessage
-from hansard_compiler.transcript_reading import CacheEffect
-from hansard_compiler.transcript_views import (
+from hansard_compiler.transcripts.cost import ResumeCost
+from hansard_compiler.transcripts.ids import BranchId, LogId
+from hansard_compiler.transcripts.messages import StoredMessage
+from hansard_compiler.transcripts.reads import CacheEffect
+from hansard_compiler.transcripts.summary_check import FoldCheck
+from hansard_compiler.transcripts.views import (
     Branch,
     Conversation,
     Fold,

@@ -7,12 +7,12 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hansard_compiler import transcript_errors as errors
 from hansard_compiler.errors import HansardError
-from hansard_compiler.published import A_NUMBER
-from hansard_compiler.transcript_entry import CLIP_BYTES, MESSAGE_BYTES, MIN_CLIP_BYTES, NewMessage
-from hansard_compiler.transcript_models import MessageSchema
-from hansard_compiler.transcript_views import EndStatus, MarkKind
+from hansard_compiler.models.json_schema import A_NUMBER
+from hansard_compiler.transcripts import errors
+from hansard_compiler.transcripts.entry import CLIP_BYTES, MESSAGE_BYTES, MIN_CLIP_BYTES, NewMessage
+from hansard_compiler.transcripts.messages import MessageSchema
+from hansard_compiler.transcripts.views import EndStatus, MarkKind
 
 Name = Annotated[str, Field(min_length=1, max_length=4096)]
 By = Annotated[str, Field(max_length=4096)]

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from hansard_collector.evaluation.words import moment, normal_words
-from hansard_compiler.memory_models import Namespace, WriteMemory
+from hansard_compiler.models.memory import Namespace, WriteMemory
 from hansard_store.evaluation.verdicts import VerdictRow
 from hansard_store.memory_types import Memory
 

@@ -22,7 +22,7 @@ from hansard_collector.evaluation.standing import judge_memory
 from hansard_collector.evaluation.statements import Reader, Statement
 from hansard_collector.evaluation.topics import Topic, topic_of_tool
 from hansard_collector.evaluation.verdicts import Judgement, judge_claim
-from hansard_compiler.memory_models import WriteMemory
+from hansard_compiler.models.memory import WriteMemory
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database import DataFolder, open_reader, snapshot, transaction
 from hansard_store.evaluation import progress as progress_rows

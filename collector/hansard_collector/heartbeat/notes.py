@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from hansard_compiler.memory_models import Namespace, WriteMemory
+from hansard_compiler.models.memory import Namespace, WriteMemory
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database import DataFolder
 from hansard_store.heartbeat.cycles import PhaseRecord

@@ -12,8 +12,8 @@ import apsw
 
 from hansard_collector.heartbeat.notes import AGENT, DIAGNOSTIC
 from hansard_collector.interests.topics import Entry
-from hansard_compiler.models import EXTERNAL
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.compile.models import EXTERNAL
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.memory_queries import MemoryFilter, list_memories
 from hansard_store.memory_types import Memory
 

@@ -21,8 +21,8 @@ from hansard_collector.interests.entries import (
 from hansard_collector.interests.support import Likeness, supporting
 from hansard_collector.interests.topics import LONGEST_TOPIC, MOST_TOPICS, Entry, Extractor, Topic
 from hansard_compiler.embedder import Embedder
-from hansard_compiler.memory_models import Namespace, WriteMemory
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.models.memory import Namespace, WriteMemory
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database import DataFolder, open_reader
 from hansard_store.memory_book import MemoryBook

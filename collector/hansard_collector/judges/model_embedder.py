@@ -13,13 +13,13 @@ from hansard_collector.judges.embedders import unit
 from hansard_collector.judges.errors import BadJudgement
 from hansard_compiler.calls import Tokens
 from hansard_compiler.embedder import Vector
-from hansard_compiler.providers.exchange import read_json
+from hansard_compiler.providers.transport.exchange import read_json
 
 if TYPE_CHECKING:
     from hansard._state import Recorder
     from hansard.observation import Observation
     from hansard_compiler.providers.base import Wire
-    from hansard_compiler.providers.exchange import Exchange
+    from hansard_compiler.providers.transport.exchange import Exchange
 
 _PATH: Final = "/embeddings"
 _AT_ONCE: Final = 128  # texts of one request

@@ -28,7 +28,7 @@ from hansard_compiler.classifier import (
 from hansard_compiler.words import terms
 
 if TYPE_CHECKING:
-    from hansard_compiler.items import Item
+    from hansard_compiler.compile.items import Item
 
 NAME: Final = "offline/1"
 _COMMANDS: Final = "hansard.adapters.commands"
@@ -103,7 +103,7 @@ def _statement(item: Item, subject: str) -> str:
 
 def _item(text: str, subject: str, position: int) -> Item:
     """Return a statement as a candidate of a compile: the second is the newer."""
-    from hansard_compiler.items import MICRO, Item
+    from hansard_compiler.compile.items import MICRO, Item
 
     return Item(
         id=str(position),

@@ -23,7 +23,7 @@ from hansard_collector.embedded import open_embedded
 from hansard_collector.payload_joining import store_payload
 from hansard_collector.retain_payload import BINARY, retain_payload
 from hansard_compiler.errors import HansardError
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database import DataFolder
 from hansard_store.payloads import prepare_payload

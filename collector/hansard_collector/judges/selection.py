@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hansard._state import Recorder
     from hansard_compiler.providers.adapter import Adapter
     from hansard_compiler.providers.base import Wire
-    from hansard_compiler.providers.official import Connection
+    from hansard_compiler.providers.transport.vendor_sdk import Connection
 
 _TIMEOUT_S: Final = 60.0
 _MAX_RETRIES: Final = 1  # of a call: the next cycle asks again
@@ -160,7 +160,7 @@ class _Making:
         return adapter_for(choice.provider, settings)
 
     def _wire(self, choice: Choice, what: str) -> Wire:
-        from hansard_compiler.providers.official import openai_wire
+        from hansard_compiler.providers.transport.vendor_sdk import openai_wire
 
         connection = self._connection(choice, what)
         if choice.provider == "scripted":
@@ -175,7 +175,7 @@ class _Making:
 
     def _connection(self, choice: Choice, what: str) -> Connection:
         """Return how a provider is reached. Raises JudgeMissing where something is lacking."""
-        from hansard_compiler.providers.official import Connection
+        from hansard_compiler.providers.transport.vendor_sdk import Connection
 
         if choice.kind == "off":
             raise JudgeMissing(f"{what} is switched off")

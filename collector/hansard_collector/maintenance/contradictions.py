@@ -24,7 +24,7 @@ from hansard_compiler.classifier import (
     Verdict,
 )
 from hansard_compiler.errors import HansardError
-from hansard_compiler.memory_models import TRUST_GAP
+from hansard_compiler.models.memory import TRUST_GAP
 from hansard_store.maintenance.book import Judged, MaintenanceBook, Pair
 from hansard_store.maintenance.supersessions import NewSupersession
 from hansard_store.memory_types import Memory

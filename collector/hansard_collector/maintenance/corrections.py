@@ -17,7 +17,7 @@ from hansard_collector.maintenance.settings import LinkThresholds, MaintenanceSe
 from hansard_collector.maintenance.statements import words_of
 from hansard_compiler.embedder import Embedder, Vector
 from hansard_compiler.errors import HansardError
-from hansard_compiler.memory_models import TRUST_GAP
+from hansard_compiler.models.memory import TRUST_GAP
 from hansard_store.maintenance.book import MaintenanceBook
 from hansard_store.maintenance.supersessions import NewSupersession
 from hansard_store.maintenance.vectors import Near, nearest

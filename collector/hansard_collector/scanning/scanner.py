@@ -14,7 +14,7 @@ from hansard_collector.scanning.errors import BadVerdict, NoInterests, SourceDow
 from hansard_collector.scanning.sources import StorySource
 from hansard_compiler.classifier import Classifier, Question, WordOverlap
 from hansard_compiler.errors import HansardError
-from hansard_compiler.providers.failures import CallFailed
+from hansard_compiler.providers.transport.failures import CallFailed
 from hansard_store.memory_types import Memory
 from hansard_store.stories import AlreadyProcessed, Judged, Story
 from hansard_store.story_book import StoryBook

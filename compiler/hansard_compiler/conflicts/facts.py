@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hansard_compiler.canonical import canonical_json
+from hansard_compiler.compile.items import Item
 from hansard_compiler.conflicts import lexicon as words
 from hansard_compiler.conflicts.lexicon import ARTICLES, UNITS
 from hansard_compiler.conflicts.tokens import may_be_one, read
-from hansard_compiler.items import Item
 
 _OF_FACT: Final = frozenset({"subject", "attribute", "predicate", "value"})
 _FLAGS: Final = frozenset({"true", "false", "yes", "no"})

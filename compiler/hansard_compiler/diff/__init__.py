@@ -4,7 +4,6 @@ Each function gives nothing for a thing against itself, and the mirror image whe
 places. `docs/diff.md` says what each of them promises and where it is bounded.
 """
 
-from hansard_compiler.diff.causes import explain
 from hansard_compiler.diff.changes import Change, changes_between, reverted
 from hansard_compiler.diff.compiles import (
     Because,
@@ -13,6 +12,7 @@ from hansard_compiler.diff.compiles import (
     compile_diff,
     mirrored_compile,
 )
+from hansard_compiler.diff.counterfactuals import explain
 from hansard_compiler.diff.headline import Delta, headline
 from hansard_compiler.diff.json_paths import JsonChange, JsonDiff, json_diff, mirrored_json
 from hansard_compiler.diff.messages import MessageMark, MessagePair, align_messages

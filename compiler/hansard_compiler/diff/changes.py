@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from hansard_compiler.canonical import canonical_json
-from hansard_compiler.items import tool_name
-from hansard_compiler.models import CompilationRequest, Json, parse
+from hansard_compiler.compile.items import tool_name
+from hansard_compiler.compile.models import CompilationRequest, Json, parse
 
 ChangeKind = Literal[
     "budget", "weight", "setting", "rule", "model", "task", "time", "input", "order"

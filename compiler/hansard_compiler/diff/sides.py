@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from hansard_compiler.compile import CompileResult
-from hansard_compiler.models import CompilationRequest, Json
+from hansard_compiler.compile.engine import CompileResult
+from hansard_compiler.compile.models import CompilationRequest, Json
 
 
 class Term(NamedTuple):

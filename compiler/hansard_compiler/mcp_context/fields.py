@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hansard_compiler.compile_errors import InvalidInput, Problem
-from hansard_compiler.models import item_hash
+from hansard_compiler.compile.errors import InvalidInput, Problem
+from hansard_compiler.compile.models import item_hash
 
 MOST_ID = 512
 

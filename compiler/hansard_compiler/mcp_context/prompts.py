@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hansard_compiler.canonical import canonical_json, stable_hash
-from hansard_compiler.compile_errors import InvalidInput, Problem
+from hansard_compiler.compile.errors import InvalidInput, Problem
+from hansard_compiler.compile.models import ContextItem, Json, parse
 from hansard_compiler.mcp_context.fields import item_id, mapping_at, optional_text, text_at
-from hansard_compiler.models import ContextItem, Json, parse
 
 _KINDS: Final = {"user": "user_msg", "assistant": "assistant_msg"}
 

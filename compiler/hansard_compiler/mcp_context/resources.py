@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from hansard_compiler.canonical import stable_hash
-from hansard_compiler.compile_config import Sensitivity
-from hansard_compiler.compile_errors import InvalidInput, Problem
+from hansard_compiler.compile.config import Sensitivity
+from hansard_compiler.compile.errors import InvalidInput, Problem
+from hansard_compiler.compile.models import ContextItem, Json, parse
 from hansard_compiler.mcp_context.fields import item_id, mapping_at, optional_text, text_at
 from hansard_compiler.mcp_context.roots import Refusal, Workspace
-from hansard_compiler.models import ContextItem, Json, parse
 
 OUTSIDE_TAG: Final = "outside_workspace"
 WORKSPACE_RULE: Final[Json] = {

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
-from hansard_compiler.compile_errors import InvalidInput, Problem
+from hansard_compiler.compile.errors import InvalidInput, Problem
 from hansard_compiler.mcp_context.fields import text_at
 
 Resolve: TypeAlias = Callable[[str], str]  # an absolute path, with symlinks followed

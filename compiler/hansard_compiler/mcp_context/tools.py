@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from hansard_compiler.canonical import stable_hash
-from hansard_compiler.compile_errors import InvalidInput, Problem
+from hansard_compiler.compile.errors import InvalidInput, Problem
+from hansard_compiler.compile.models import Json
 from hansard_compiler.mcp_context.fields import mapping_at, optional_text, text_at
-from hansard_compiler.models import Json
 
 MOST_NAME: Final = 64  # characters; what both OpenAI and Anthropic take
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")

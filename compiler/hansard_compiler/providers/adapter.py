@@ -12,14 +12,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from hansard_compiler.calls import Call, Json, Message, TextPart, message_json
-from hansard_compiler.providers import failures
 from hansard_compiler.providers.base import OnEvent, RenderInput, Wire, WireFormat, from_payload
-from hansard_compiler.providers.classify import made
-from hansard_compiler.providers.exchange import Answer, Exchange, read_json
-from hansard_compiler.providers.failures import BrokenPairs, NotRenderable, OverLimit
-from hansard_compiler.providers.sse import events_of
-from hansard_compiler.token_requests import counter_for
-from hansard_compiler.tokens import Scaled
+from hansard_compiler.providers.formats.sse import events_of
+from hansard_compiler.providers.transport import failures
+from hansard_compiler.providers.transport.exchange import Answer, Exchange, read_json
+from hansard_compiler.providers.transport.failure_classes import made
+from hansard_compiler.providers.transport.failures import BrokenPairs, NotRenderable, OverLimit
+from hansard_compiler.tokens.estimators import Scaled
+from hansard_compiler.tokens.requests import counter_for
 
 Preflight = Literal["provider", "estimate", "off"]
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from hansard_compiler.models import Json, Model, TopLevel
+from hansard_compiler.compile.models import Json, Model, TopLevel
 from hansard_compiler.providers.base import RenderInput, Sampling
-from hansard_compiler.providers.exchange import Attempt, Exchange
+from hansard_compiler.providers.transport.exchange import Attempt, Exchange
 
 RECIPE_MEDIA_TYPE: Final = "application/vnd.hansard.recipe+json"
 # What stands in the compile, in the recipe under a name of its own, or is known from the model.

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.providers.adapter import Adapter, Preflight
-from hansard_compiler.providers.anthropic_messages import AnthropicMessages
 from hansard_compiler.providers.base import Wire, WireFormat
-from hansard_compiler.providers.official import Connection, anthropic_wire, openai_wire
-from hansard_compiler.providers.openai_chat import OpenAIChat
-from hansard_compiler.providers.openai_responses import OpenAIResponses
+from hansard_compiler.providers.formats.anthropic_messages import AnthropicMessages
+from hansard_compiler.providers.formats.openai_chat import OpenAIChat
+from hansard_compiler.providers.formats.openai_responses import OpenAIResponses
 from hansard_compiler.providers.scripted import Script, ScriptedFormat, ScriptedWire
+from hansard_compiler.providers.transport.vendor_sdk import Connection, anthropic_wire, openai_wire
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,14 +30,19 @@ from hansard_compiler.calls import (
 )
 from hansard_compiler.canonical import canonical_json, stable_hash
 from hansard_compiler.errors import ConfigError
-from hansard_compiler.providers import failures
 from hansard_compiler.providers.base import OnEvent, RenderInput, neutral_tool
-from hansard_compiler.providers.exchange import Attempt, Exchange, tell_exchange, tell_sending
-from hansard_compiler.providers.failures import CallFailed
-from hansard_compiler.providers.fields import result_text, tokens_from
-from hansard_compiler.providers.pairs import neutral_problems
-from hansard_compiler.providers.sse import event_bytes
-from hansard_compiler.token_requests import counter_for
+from hansard_compiler.providers.formats.fields import result_text, tokens_from
+from hansard_compiler.providers.formats.sse import event_bytes
+from hansard_compiler.providers.formats.tool_pairs import neutral_problems
+from hansard_compiler.providers.transport import failures
+from hansard_compiler.providers.transport.exchange import (
+    Attempt,
+    Exchange,
+    tell_exchange,
+    tell_sending,
+)
+from hansard_compiler.providers.transport.failures import CallFailed
+from hansard_compiler.tokens.requests import counter_for
 
 PROVIDER = "scripted"
 _CONDITIONS = {

@@ -15,8 +15,8 @@ from typing import Any
 
 import re2
 
-from hansard_compiler.items import MICRO
-from hansard_compiler.redaction_guards import pattern_set
+from hansard_compiler.compile.items import MICRO
+from hansard_compiler.redaction.prefilter import pattern_set
 from hansard_compiler.words import is_dense, stem, terms
 
 _EXACT = Context(prec=20)

@@ -19,9 +19,9 @@ from importlib.util import find_spec
 from math import isqrt
 from typing import Any, Final
 
-from hansard_compiler.compile_config import EMBEDDINGS
-from hansard_compiler.compile_errors import ScorerUnavailable
-from hansard_compiler.items import MICRO
+from hansard_compiler.compile.config import EMBEDDINGS
+from hansard_compiler.compile.errors import ScorerUnavailable
+from hansard_compiler.compile.items import MICRO
 from hansard_compiler.relevance.pieces import Pieces
 
 _PACKAGE: Final = "wordllama"

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from hansard_compiler.items import MICRO
-from hansard_compiler.redaction_guards import pattern_set
+from hansard_compiler.compile.items import MICRO
+from hansard_compiler.redaction.prefilter import pattern_set
 from hansard_compiler.relevance.bm25 import Bm25, idf, utf8
 from hansard_compiler.words import WORD, is_dense, terms_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hansard_compiler.layout import latest_user_request
-from hansard_compiler.state import Guarded, State
+from hansard_compiler.compile.passes.layout import latest_user_request
+from hansard_compiler.compile.state import Guarded, State
 
 _QUERY_KINDS = frozenset({"task"})
 

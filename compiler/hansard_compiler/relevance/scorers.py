@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hansard_compiler.compile_config import BM25, PIECES, Relevance, scorer_name
-from hansard_compiler.ports import Relevance as Scorer
+from hansard_compiler.compile.config import BM25, PIECES, Relevance, scorer_name
+from hansard_compiler.compile.ports import Relevance as Scorer
 from hansard_compiler.relevance.bm25 import Bm25
 from hansard_compiler.relevance.embeddings import Embeddings
 from hansard_compiler.relevance.pieces import Pieces

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from hansard_compiler.calls import Json, Message, ToolCallPart, ToolResultPart
 from hansard_compiler.canonical import canonical_json
-from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.turns import calls_in
 
 Origin = Literal["recorded", "gate", "hand"]

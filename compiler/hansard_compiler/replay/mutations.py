@@ -11,9 +11,9 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
-from hansard_compiler.models import Id, Json, Model
-from hansard_compiler.published import A_NUMBER, Real, Whole
-from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_compiler.compile.models import Id, Json, Model
+from hansard_compiler.models.json_schema import A_NUMBER, Real, Whole
+from hansard_compiler.replay.errors import NotReplayable, Reason
 
 MOST: Final = 100  # of one replay
 Position: TypeAlias = Annotated[int, Field(ge=0), A_NUMBER]

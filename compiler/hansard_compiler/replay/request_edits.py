@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from hansard_compiler.replay import json_edit
 from hansard_compiler.replay import mutations as change
+from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.json_edit import (
     Array,
     Element,
@@ -27,7 +28,6 @@ from hansard_compiler.replay.json_edit import (
     text_at,
     value_of,
 )
-from hansard_compiler.replay.refusals import NotReplayable, Reason
 
 CHAT, RESPONSES, MESSAGES = "chat_completions", "responses", "messages"
 _TEXTS: Final = frozenset({"text", "input_text", "output_text"})

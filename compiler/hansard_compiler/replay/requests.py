@@ -12,11 +12,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from hansard_compiler.coerce import context_item_data
-from hansard_compiler.compile_config import Weights
-from hansard_compiler.compile_errors import InvalidInput
-from hansard_compiler.items import from_tool, source_of_memory
-from hansard_compiler.models import (
+from hansard_compiler.compile.config import Weights
+from hansard_compiler.compile.errors import InvalidInput
+from hansard_compiler.compile.inputs import context_item_data
+from hansard_compiler.compile.items import from_tool, source_of_memory
+from hansard_compiler.compile.models import (
     CompilationRequest,
     ContextItem,
     Json,
@@ -24,11 +24,11 @@ from hansard_compiler.models import (
     PolicyRule,
     parse,
 )
-from hansard_compiler.policy_errors import PolicyRuleError
-from hansard_compiler.policy_rules import parse_rules
+from hansard_compiler.compile.state import Section
+from hansard_compiler.policy.errors import PolicyRuleError
+from hansard_compiler.policy.rules import parse_rules
 from hansard_compiler.replay import mutations as change
-from hansard_compiler.replay.refusals import NotReplayable, Reason
-from hansard_compiler.state import Section
+from hansard_compiler.replay.errors import NotReplayable, Reason
 
 MEMORY_KIND = "memory"
 

@@ -20,7 +20,7 @@ from hansard.clients.guard import observing
 from hansard.clients.wire import Answer, Attributes, Failure, Route, body_of, known
 from hansard.observation import clean_attribute, tell_error
 from hansard.place import entered, parent_context
-from hansard_compiler.providers.sse import read_events
+from hansard_compiler.providers.formats.sse import read_events
 from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from hansard.clients.streams import watch
 from hansard.clients.tracers import QuietTracer
 from hansard.clients.wire import Attributes
 from hansard.trouble import warn_once
-from hansard_compiler.providers.loose import integer, mapping, text
+from hansard_compiler.providers.formats.json_access import integer, mapping, text
 
 ClientT = TypeVar("ClientT")
 

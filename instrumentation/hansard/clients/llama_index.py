@@ -21,7 +21,7 @@ from opentelemetry.trace import Span
 
 from hansard.clients import names
 from hansard.clients.guard import observing
-from hansard_compiler.providers.loose import text
+from hansard_compiler.providers.formats.json_access import text
 
 LIBRARIES: Final = ("llama_index", "llamaindex")
 # What OpenAI, Anthropic and others, and what Gemini call the model that served.

@@ -1,7 +1,7 @@
 """What a request asked and a response answered, in the words of the GenAI conventions.
 
 Bodies come from the network, and nothing here raises whatever stands in them: see
-`hansard_compiler.providers.loose`.
+`hansard_compiler.providers.formats.json_access`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hansard_compiler.providers.loose import Body, mapping, parsed, text
-from hansard_compiler.providers.sse import Event
-from hansard_compiler.providers.streamed import Streamed
+from hansard_compiler.providers.formats.json_access import Body, mapping, parsed, text
+from hansard_compiler.providers.formats.sse import Event
+from hansard_compiler.providers.formats.streamed import Streamed
 
 Attribute = str | bool | int | float | list[str]
 Attributes = dict[str, Attribute]

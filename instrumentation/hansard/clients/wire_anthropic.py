@@ -27,8 +27,8 @@ from hansard.clients.wire import (
     text_part,
 )
 from hansard.clients.wire_openai_responses import COUNTED
-from hansard_compiler.providers.anthropic_stream import assemble
-from hansard_compiler.providers.loose import (
+from hansard_compiler.providers.formats.anthropic_stream import assemble
+from hansard_compiler.providers.formats.json_access import (
     Body,
     integer,
     mapping,
@@ -39,7 +39,7 @@ from hansard_compiler.providers.loose import (
     texts,
     within,
 )
-from hansard_compiler.providers.sse import Event
+from hansard_compiler.providers.formats.sse import Event
 
 _MEDIA = {"image": "image", "document": "document"}
 

@@ -27,8 +27,7 @@ from hansard.clients.wire import (
     result_part,
     text_part,
 )
-from hansard_compiler.providers.chat_stream import assemble
-from hansard_compiler.providers.loose import (
+from hansard_compiler.providers.formats.json_access import (
     Body,
     integer,
     mapping,
@@ -39,7 +38,8 @@ from hansard_compiler.providers.loose import (
     texts,
     within,
 )
-from hansard_compiler.providers.sse import Event
+from hansard_compiler.providers.formats.openai_chat_stream import assemble
+from hansard_compiler.providers.formats.sse import Event
 
 _OUTPUT_TYPES = {"json_object": "json", "json_schema": "json", "text": "text"}
 

@@ -26,7 +26,7 @@ from hansard.clients.wire import (
     text_part,
 )
 from hansard.clients.wire_openai_chat import common_request, output_type
-from hansard_compiler.providers.loose import (
+from hansard_compiler.providers.formats.json_access import (
     Body,
     integer,
     mapping,
@@ -35,9 +35,8 @@ from hansard_compiler.providers.loose import (
     text,
     within,
 )
-from hansard_compiler.providers.responses_finish import finish_reason_of
-from hansard_compiler.providers.responses_stream import assemble
-from hansard_compiler.providers.sse import Event
+from hansard_compiler.providers.formats.openai_responses_stream import assemble, finish_reason_of
+from hansard_compiler.providers.formats.sse import Event
 
 _CALLS = frozenset({"function_call", "custom_tool_call"})
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})

@@ -22,7 +22,7 @@ from hansard.gating.port import checked
 from hansard.gating.running import run_approved
 from hansard.gating.tools import GatedTool
 from hansard.gating.turns import note_pending
-from hansard_compiler.policy_approvers import Approvers
+from hansard_compiler.policy.approvers import Approvers
 
 if TYPE_CHECKING:
     from hansard.gating.gate import Gate

@@ -29,7 +29,7 @@ from hansard.gating.turns import Turn, current_turn
 
 if TYPE_CHECKING:
     from hansard.rules import PolicyLike
-    from hansard_compiler.policy import Policy
+    from hansard_compiler.policy.engine import Policy
 
 Tools: TypeAlias = ToolSet | Iterable[Callable[..., Any] | GatedTool]
 # The gates that were entered here, the innermost last: one gate may be entered in many threads.

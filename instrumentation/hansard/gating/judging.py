@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from hansard.gating.arguments import Json
 from hansard.gating.tools import GatedTool
-from hansard_compiler.policy_approvers import ANYBODY, Approvers
+from hansard_compiler.policy.approvers import ANYBODY, Approvers
 
 if TYPE_CHECKING:
-    from hansard_compiler.policy import Policy
-    from hansard_compiler.policy_checks import PolicyCheck
+    from hansard_compiler.policy.checks import PolicyCheck
+    from hansard_compiler.policy.engine import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def judged(
 
 
 def _judgement(policy: Policy, tool: GatedTool, arguments: Json, *, agent: str | None) -> Judgement:
-    from hansard_compiler.policy_facts import PolicyContext, ToolFacts
+    from hansard_compiler.policy.facts import PolicyContext, ToolFacts
 
     facts = ToolFacts(
         tool.name, tool_class=tool.tool_class, effect=tool.effect, arguments=arguments

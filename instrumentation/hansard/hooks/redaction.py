@@ -5,7 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hansard.hooks.settings import HookSettings
-    from hansard_compiler.redaction import Redactor
+    from hansard_compiler.redaction.redactor import Redactor
 
 
 def redactor_of(settings: HookSettings) -> Redactor:
@@ -13,7 +13,7 @@ def redactor_of(settings: HookSettings) -> Redactor:
     from pathlib import Path
 
     from hansard.data_folder import read_or_make_key
-    from hansard_compiler.redaction import Redactor
+    from hansard_compiler.redaction.redactor import Redactor
 
     try:
         key = read_or_make_key(Path(settings.data))

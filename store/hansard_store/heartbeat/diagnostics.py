@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import apsw
 
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database import DataFolder, transaction
 from hansard_store.own_connections import OwnConnections

@@ -15,7 +15,7 @@ import apsw
 
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.classifier import Verdict
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.accounting import Who
 from hansard_store.database import DataFolder, snapshot, transaction

@@ -8,7 +8,7 @@ from typing import Any, Final
 import apsw
 
 from hansard_compiler.conflicts import is_denial
-from hansard_compiler.memory_models import Change, WriteMemory
+from hansard_compiler.models.memory import Change, WriteMemory
 from hansard_store.accounting import Who
 from hansard_store.maintenance import supersessions
 from hansard_store.maintenance.supersessions import Cause, NewSupersession

@@ -46,7 +46,7 @@ CREATE TABLE receipt (
   kind          TEXT,
   decision      TEXT NOT NULL,            -- include exclude compress redact, or what a later SDK says
   pass          TEXT,                     -- of the compiler
-  reason        TEXT NOT NULL,            -- a code of hansard_compiler/reasons.py, or a later one
+  reason        TEXT NOT NULL,            -- a code of hansard_compiler/compile/reasons.py, or a later one
   source_type   TEXT,
   source        TEXT,                     -- where, of that type; NULL: only the type is known
   section       TEXT,

@@ -9,7 +9,7 @@ CREATE TABLE memory (
                                           -- memory of run, chain and slot
   line          INTEGER NOT NULL,         -- the first version
   version       INTEGER NOT NULL,         -- in its line, from 1
-  memory_type   TEXT NOT NULL,            -- see hansard_compiler/models.py; working, or durable
+  memory_type   TEXT NOT NULL,            -- see hansard_compiler/compile/models.py; working, or durable
   project       TEXT NOT NULL,            -- the namespace; '' is any
   user          TEXT NOT NULL,
   agent         TEXT NOT NULL,

@@ -12,7 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from hansard_collector.evaluation.engine import Evaluated, Evaluation
 from hansard_collector.evaluation.settings import Rules, load_rules
 from hansard_compiler.calls import Json
-from hansard_compiler.memory_models import EndMemory
+from hansard_compiler.models.memory import EndMemory
 from hansard_compiler.retention import RetentionMode
 from hansard_store.evaluation.verdicts import VerdictFilter, VerdictRow, list_verdicts
 from hansard_store.memory_book import MemoryBook

@@ -14,7 +14,7 @@ from hansard_collector.interests.phrases import PhraseExtractor
 from hansard_collector.interests.topics import Entry, Topic
 from hansard_collector.judges import BadJudgement
 from hansard_collector.judges.embedders import HashedPieces
-from hansard_compiler.memory_models import EndMemory
+from hansard_compiler.models.memory import EndMemory
 from hansard_compiler.retention import RetentionMode
 from hansard_store.memory_book import MemoryBook
 from hansard_store.memory_errors import NotRemembered

@@ -22,7 +22,11 @@ from hansard_collector.judges import (
 )
 from hansard_collector.judges.recording import CallTrace
 from hansard_compiler.classifier import AGREES, CONTRADICTS, UNRELATED, Question, Verdict
-from hansard_compiler.providers.failures import AnswerTruncated, ProviderError, RateLimited
+from hansard_compiler.providers.transport.failures import (
+    AnswerTruncated,
+    ProviderError,
+    RateLimited,
+)
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database import DataFolder
 from tests.instrumentation.clients.provider import CHAT, SECRET, Provider, json_reply, providing

@@ -11,12 +11,12 @@ from hansard_collector.judges import Judges
 from hansard_collector.judges.embedders import HashedPieces
 from hansard_collector.maintenance import result_json
 from hansard_compiler.classifier import CONTRADICTS, UNRELATED, Verdict
-from hansard_compiler.compile import compile_context
-from hansard_compiler.memory_models import EndMemory, UnsupersedeMemory
-from hansard_compiler.ports import Ports
-from hansard_compiler.redaction import Redactor
-from hansard_compiler.task_models import Decide
-from hansard_compiler.tokens import estimator_for
+from hansard_compiler.compile.engine import compile_context
+from hansard_compiler.compile.ports import Ports
+from hansard_compiler.models.memory import EndMemory, UnsupersedeMemory
+from hansard_compiler.models.tasks import Decide
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.tokens.estimators import estimator_for
 from hansard_store.events import verify_events
 from hansard_store.maintenance.supersessions import superseding
 from hansard_store.memory_errors import NotCurrent

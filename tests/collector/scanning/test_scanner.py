@@ -15,10 +15,10 @@ from hansard.locks import hold_lock
 from hansard_collector.scanning.errors import BadVerdict, NoInterests, ScanUnderWay
 from hansard_collector.scanning.scanner import Scanner
 from hansard_compiler.classifier import Question, Verdict
-from hansard_compiler.memory_models import EndMemory
+from hansard_compiler.compile.scores import TERMS
+from hansard_compiler.compile.state import Receipt
+from hansard_compiler.models.memory import EndMemory
 from hansard_compiler.retention import RetentionMode
-from hansard_compiler.scoring import TERMS
-from hansard_compiler.state import Receipt
 from hansard_store.memory_errors import NotRemembered
 from hansard_store.stories import Story
 from hansard_store.story_book import PlaceTaken, StoryBook

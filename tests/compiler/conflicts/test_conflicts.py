@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hansard_compiler.compile import CompileResult
+from hansard_compiler.compile.engine import CompileResult
 from tests.compiler.compiling import compiled, item, reasons
 
 _OLD, _NEW = "2026-03-01T12:00:00Z", "2026-03-03T12:00:00Z"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bench.quality.conflicts import DATA, HALVES, KINDS, Data, Half, of_lists, of_pairs
-from hansard_compiler.compile import CompileResult
+from hansard_compiler.compile.engine import CompileResult
 from tests.compiler.compiling import compiled, item, reasons
 
 _DROPPED = {"conflict_lost", "superseded"}

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from hansard_compiler.compile import compile_context
-from hansard_compiler.compile_errors import InvalidInput
+from hansard_compiler.compile.engine import compile_context
+from hansard_compiler.compile.errors import InvalidInput
+from hansard_compiler.compile.models import ContextItem
 from hansard_compiler.mcp_context.prompts import prompt_asset
 from hansard_compiler.mcp_context.resources import WORKSPACE_RULE, resource_items
 from hansard_compiler.mcp_context.roots import Workspace
 from hansard_compiler.mcp_context.tools import MOST_NAME, tool_specs
-from hansard_compiler.models import ContextItem
-from hansard_compiler.providers.official import Connection
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for
+from hansard_compiler.providers.transport.vendor_sdk import Connection
 from tests.compiler.compiling import compiled, item, ports, request
 
 Json = dict[str, Any]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hansard.workspace import workspace
-from hansard_compiler.compile_errors import InvalidInput
+from hansard_compiler.compile.errors import InvalidInput
 from hansard_compiler.mcp_context.roots import Boundary, Workspace
 
 ROOT = [{"uri": "file:///srv/desk", "name": "desk"}]

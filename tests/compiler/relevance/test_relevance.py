@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.quality.recall import recall, word_overlap
-from hansard_compiler.items import MICRO
+from hansard_compiler.compile.items import MICRO
 from hansard_compiler.relevance import Bm25
 from hansard_compiler.words import stem, terms
 

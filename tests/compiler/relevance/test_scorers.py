@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from bench.quality.conflicts import HALVES, Half
 from bench.quality.paraphrases import answers_found
-from hansard_compiler.compile_errors import InvalidInput, ScorerUnavailable
-from hansard_compiler.items import MICRO
+from hansard_compiler.compile.errors import InvalidInput, ScorerUnavailable
+from hansard_compiler.compile.items import MICRO
 from hansard_compiler.relevance import scorer_named
 from tests.compiler.compiling import compiled, item
 
@@ -147,7 +147,7 @@ class Missing:
         if name.split(".")[0] == sys.argv[1]:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Missing())
-from hansard_compiler.compile_errors import ScorerUnavailable
+from hansard_compiler.compile.errors import ScorerUnavailable
 from hansard_compiler.relevance import scorer_named
 assert list(scorer_named("pieces")("a word", ["a word"])) == [1_000_000]
 try:

@@ -17,7 +17,7 @@ from hansard import _state, relay, semconv
 from hansard._state import Recorder
 from hansard.config import load_settings
 from hansard.payloads import PayloadWriter
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 
 DEADLINE_S = 10.0
 

@@ -23,7 +23,7 @@ from opentelemetry.trace import StatusCode, Tracer
 from hansard import record_http
 from hansard.clients import call as calls
 from hansard.payloads import PayloadWriter
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from tests.instrumentation.clients.asking import (
     APIS,
     CHAT,

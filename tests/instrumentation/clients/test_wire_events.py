@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hansard.clients import wire_anthropic, wire_openai_chat, wire_openai_responses
 from hansard.clients.routes import ROUTES
 from hansard.clients.wire import body_of
-from hansard_compiler.providers.loose import parsed
-from hansard_compiler.providers.sse import Event, read_events
+from hansard_compiler.providers.formats.json_access import parsed
+from hansard_compiler.providers.formats.sse import Event, read_events
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 
 import hansard
-from hansard_compiler.providers.official import Connection
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for
+from hansard_compiler.providers.transport.vendor_sdk import Connection
 from tests.instrumentation.compiling.desk import ITEMS, NOW, item
 
 LONG = "The sea is calm tonight, the tide is full. " * 50_000  # 2 MB

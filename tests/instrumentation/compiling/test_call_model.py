@@ -16,12 +16,12 @@ from hansard._state import active
 from hansard.testing import capture
 from hansard_compiler.calls import Message, TextPart
 from hansard_compiler.errors import ConfigError
-from hansard_compiler.providers import failures
 from hansard_compiler.providers.adapter import Adapter
 from hansard_compiler.providers.base import RenderInput
-from hansard_compiler.providers.official import Connection
 from hansard_compiler.providers.recipe import Recipe
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for
+from hansard_compiler.providers.transport import failures
+from hansard_compiler.providers.transport.vendor_sdk import Connection
 from tests.instrumentation.clients.provider import (
     STREAMS,
     Provider,

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from hansard_compiler.providers.official import Connection
 from hansard_compiler.providers.recipe import Recipe
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for
+from hansard_compiler.providers.transport.vendor_sdk import Connection
 from tests.instrumentation.clients.provider import Provider, providing
 from tests.instrumentation.compiling.compiling_program import LONG, MODELS
 from tests.journeys.processes import Serving, environment, hansard, hosting

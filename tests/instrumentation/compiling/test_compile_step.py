@@ -16,22 +16,22 @@ import pytest
 import hansard
 from hansard._state import active
 from hansard.testing import capture
-from hansard_compiler.compile import compile_context
-from hansard_compiler.compile_config import CompileConfig
-from hansard_compiler.compile_errors import (
+from hansard_compiler.compile.config import CompileConfig
+from hansard_compiler.compile.engine import compile_context
+from hansard_compiler.compile.errors import (
     InvalidInput,
     MissingProvenance,
     RequiredOverBudget,
     RequiredWithheld,
 )
+from hansard_compiler.compile.models import PolicyRule
+from hansard_compiler.compile.ports import Ports
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.models import PolicyRule
-from hansard_compiler.policy import Policy
-from hansard_compiler.policy_errors import PolicyRuleError
-from hansard_compiler.policy_files import shipped_rule_set
-from hansard_compiler.ports import Ports
-from hansard_compiler.providers.failures import NotRenderable
-from hansard_compiler.tokens import estimator_for
+from hansard_compiler.policy.engine import Policy
+from hansard_compiler.policy.errors import PolicyRuleError
+from hansard_compiler.policy.files import shipped_rule_set
+from hansard_compiler.providers.transport.failures import NotRenderable
+from hansard_compiler.tokens.estimators import estimator_for
 from hansard_store.database import DataFolder, open_reader
 from hansard_store.payloads import get_payload, read_payload
 from hansard_store.receipts import receipts_of

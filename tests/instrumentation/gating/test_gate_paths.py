@@ -11,8 +11,8 @@ import pytest
 from hansard.gating.errors import PolicyDenied
 from hansard.gating.gate import Gate
 from hansard.gating.tools import ToolSet
-from hansard_compiler.policy import Policy
-from hansard_compiler.policy_rules import parse_rules
+from hansard_compiler.policy.engine import Policy
+from hansard_compiler.policy.rules import parse_rules
 from tests.instrumentation.gating.gates import Desk
 
 READ: list[object] = []

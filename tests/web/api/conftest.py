@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.database import DataFolder
 from hansard_web.api import models
 from hansard_web.api.described import model_of

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from hansard_compiler.compile import CompileResult
+from hansard_compiler.compile.engine import CompileResult
 from tests.collector.compile_maker import Sent, Told, compiled_files, spans_of
 from tests.collector.ingesting import logs
 from tests.collector.payload_maker import record, ref_of

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_compiler.transcript_views import prefix_hash
+from hansard_compiler.transcripts.views import prefix_hash
 from hansard_web.app import create_app
 from tests.instrumentation.transcript_maker import SECRET, assistant, call, result, user
 from tests.store.empty import empty_store

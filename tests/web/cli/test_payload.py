@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 
 from hansard_collector.retain_payload import retain_payload
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database import DataFolder
 from hansard_store.payloads import INLINE_BYTES, blob_path, put_payload

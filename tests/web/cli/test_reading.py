@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 import pytest
 
-from hansard_compiler.records import RunRecord, StepRecord
+from hansard_compiler.models.runs import RunRecord, StepRecord
 from tests.web.cli.conftest import Cli
 from tests.web.makers import RunMaker
 

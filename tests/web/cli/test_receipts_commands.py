@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from hansard_compiler.compile import CompileResult, compile_context
-from hansard_compiler.redaction import Redactor
-from hansard_compiler.tokens import estimator_for
+from hansard_compiler.compile.engine import CompileResult, compile_context
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.tokens.estimators import estimator_for
 from tests.collector.compile_maker import Told, candidates, compiled_files, send_payloads, tell
 from tests.collector.ingesting import Ingesting, span, traces
 from tests.collector.payload_maker import SECRET, ref_of

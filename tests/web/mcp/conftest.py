@@ -9,7 +9,7 @@ import pytest
 
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app import create_app
 from hansard_web.settings import WebSettings, parse_token
 from tests.web.conftest import Served

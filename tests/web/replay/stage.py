@@ -18,10 +18,10 @@ from hansard import _state, record_http
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.providers.adapter import Adapter
-from hansard_compiler.providers.official import Connection
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for
 from hansard_compiler.providers.scripted import read_script
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.providers.transport.vendor_sdk import Connection
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database import DataFolder, open_reader
 from hansard_web.app import create_app

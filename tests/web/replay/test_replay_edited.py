@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.mutations import parse_mutations
 from hansard_compiler.replay.provider_side_effects import provider_side_effects
-from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_compiler.replay.request_edits import edit_request
 from hansard_compiler.replay.request_fields import FIELDS
 from tests.instrumentation.clients.provider import ANSWERS, json_reply

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import hansard
-from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.request_fields import FIELDS
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database import open_for_maintenance

@@ -12,7 +12,7 @@ from hansard import _state
 from hansard.config import load_settings
 from hansard.errors import ReplayUnavailable
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, Reason
 from tests.web.conftest import Served
 from tests.web.replay.stage import SCRIPT, Stage
 

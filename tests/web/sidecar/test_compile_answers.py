@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hansard_compiler.compile_errors import ScorerUnavailable
+from hansard_compiler.compile.errors import ScorerUnavailable
 from hansard_compiler.relevance import embeddings
 from tests.web.sidecar.conftest import Agent, Json
 

@@ -15,7 +15,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, TracesData
 
-from hansard_compiler.records import RunRecord, StepRecord
+from hansard_compiler.models.runs import RunRecord, StepRecord
 from tests.web.sidecar.conftest import Agent
 from tests.web.sidecar.test_sidecar_models import QUESTION, SCRIPT, item, to_compile
 

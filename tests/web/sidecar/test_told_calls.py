@@ -14,8 +14,8 @@ import pytest
 
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
-from hansard_compiler.providers.sse import read_events
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.providers.formats.sse import read_events
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.api import compile_models
 from hansard_web.app import create_app
 from hansard_web.settings import WebSettings

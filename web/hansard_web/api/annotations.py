@@ -12,7 +12,8 @@ from pydantic import ConfigDict, Field, model_validator
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from hansard_compiler.annotation_models import (
+from hansard_compiler.compile.models import TopLevel
+from hansard_compiler.models.annotations import (
     KINDS,
     ON_ONE,
     Annotate,
@@ -24,9 +25,8 @@ from hansard_compiler.annotation_models import (
     Text,
     Withdraw,
 )
-from hansard_compiler.memory_models import Name, StepId
-from hansard_compiler.models import TopLevel
-from hansard_compiler.published import any_of
+from hansard_compiler.models.json_schema import any_of
+from hansard_compiler.models.memory import Name, StepId
 from hansard_store.annotation_answers import annotation_json
 from hansard_store.annotation_queries import count_pruned, get_annotation, list_annotations
 from hansard_store.annotation_rows import Target

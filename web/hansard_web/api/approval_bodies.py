@@ -6,7 +6,15 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from hansard_compiler.published import A_NUMBER, NOT_BLANK, Schema, any_of, both, given, left_out
+from hansard_compiler.models.json_schema import (
+    A_NUMBER,
+    NOT_BLANK,
+    Schema,
+    any_of,
+    both,
+    given,
+    left_out,
+)
 from hansard_store.approval_errors import BadProposal
 from hansard_store.approval_records import (
     HOUR_NS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hansard_compiler.models import CompiledContext
+from hansard_compiler.compile.models import CompiledContext
 from hansard_web.api.models import Answer, Body
 
 

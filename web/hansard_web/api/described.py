@@ -19,7 +19,7 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
-from hansard_compiler.published import FORMATS
+from hansard_compiler.models.json_schema import FORMATS
 
 Responses = dict[int | str, dict[str, Any]]
 

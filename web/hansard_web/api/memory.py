@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import apsw
 from fastapi import Depends, Query
 
-from hansard_compiler.memory_models import (
+from hansard_compiler.models.memory import (
     AcceptMemory,
     EndApprovedMemory,
     EndMemory,

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from hansard_compiler.memory_models import Change, Standing, Writer
+from hansard_compiler.models.memory import Change, Standing, Writer
 from hansard_store.principals.model import Method
 from hansard_web.api.models import Answer, Body, Page
 

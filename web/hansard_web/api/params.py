@@ -7,7 +7,7 @@ from typing import Annotated, Final, TypeAlias
 from fastapi import Query
 from pydantic import JsonValue, WithJsonSchema
 
-from hansard_compiler.published import AMOUNT, NOT_BLANK, TIME
+from hansard_compiler.models.json_schema import AMOUNT, NOT_BLANK, TIME
 from hansard_store.annotation_filters import MOST_CONDITIONS
 from hansard_store.errors import BadQueryError
 from hansard_store.run_filters import (

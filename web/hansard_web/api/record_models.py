@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from hansard_compiler.records import RunRecord, StepRecord
+from hansard_compiler.models.runs import RunRecord, StepRecord
 from hansard_web.api.models import Page
 
 

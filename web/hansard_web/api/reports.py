@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Query
 
-from hansard_compiler.task_models import AcknowledgeReport
+from hansard_compiler.models.tasks import AcknowledgeReport
 from hansard_web.api.answers import Answer
 from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute

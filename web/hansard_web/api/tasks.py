@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 from fastapi import Depends, Query
 
-from hansard_compiler.task_models import Decide
+from hansard_compiler.models.tasks import Decide
 from hansard_store.detecting.rules import LEVELS, Level
 from hansard_store.errors import BadQueryError
 from hansard_store.task_answers import task_json

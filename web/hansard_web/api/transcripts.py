@@ -9,10 +9,10 @@ from fastapi import Depends, HTTPException, Query
 from pydantic import WithJsonSchema
 from starlette.requests import Request
 
-from hansard_compiler.transcript_cost import WINDOW_TOKENS
-from hansard_compiler.transcript_ids import BranchId, ConversationId, LogId, parse_log_id
-from hansard_compiler.transcript_reading import active, cache_effect, check_summary, cost_of
-from hansard_compiler.transcript_views import prefix_hash
+from hansard_compiler.transcripts.cost import WINDOW_TOKENS
+from hansard_compiler.transcripts.ids import BranchId, ConversationId, LogId, parse_log_id
+from hansard_compiler.transcripts.reads import active, cache_effect, check_summary, cost_of
+from hansard_compiler.transcripts.views import prefix_hash
 from hansard_store.cursors import decode_cursor, encode_cursor
 from hansard_store.principals.model import Scope
 from hansard_store.transcript_queries import list_transcripts, transcript_size

@@ -8,7 +8,7 @@ from typing import Any
 
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database import DataFolder, open_for_ingest
 from hansard_store.facade import Accountability

@@ -10,8 +10,8 @@ from typing import Any
 import apsw
 import click
 
-from hansard_compiler.annotation_models import KINDS
 from hansard_compiler.calls import Json
+from hansard_compiler.models.annotations import KINDS
 from hansard_store.annotation_answers import annotation_json
 from hansard_store.annotation_book import AnnotationBook
 from hansard_store.annotation_queries import list_annotations

@@ -26,7 +26,7 @@ from hansard_compiler.classifier import (
     Verdict,
 )
 from hansard_compiler.errors import HansardError
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database import DataFolder
 from hansard_web import format as fmt

@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
-from hansard_compiler.memory_models import (
+from hansard_compiler.compile.models import parse
+from hansard_compiler.models.memory import (
     CONFIDENCE,
     AcceptMemory,
     EndMemory,
     UnsupersedeMemory,
     WriteMemory,
 )
-from hansard_compiler.models import parse
 from hansard_store.gc import purge as purge_store
 from hansard_store.memory_answers import memory_json
 from hansard_store.memory_book import MemoryBook

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.policies import list_policies, rule_history
 from hansard_store.policy_checks import record_check

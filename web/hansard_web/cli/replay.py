@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from hansard_collector.transfer import import_files
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
-from hansard_compiler.replay.refusals import NotReplayable
+from hansard_compiler.replay.errors import NotReplayable
 from hansard_store.database import DataFolder
 from hansard_web.api.values import Body
 from hansard_web.cli.base import (

@@ -8,7 +8,7 @@ import click
 from rich.text import Text
 
 from hansard_compiler.calls import Json
-from hansard_compiler.task_models import Decision
+from hansard_compiler.models.tasks import Decision
 from hansard_store.detecting.rules import LEVELS, rule_text
 from hansard_store.principals.model import person_text
 from hansard_store.task_answers import task_json

@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from hansard_compiler.errors import ConfigError, NotFoundError
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_compiler.transcript_errors import TranscriptError
-from hansard_compiler.transcript_ids import BranchId, ConversationId, LogId, parse_log_id
+from hansard_compiler.transcripts.errors import TranscriptError
+from hansard_compiler.transcripts.ids import BranchId, ConversationId, LogId, parse_log_id
 from hansard_store.transcript_queries import find_transcript
 from hansard_store.transcripts import SqliteTranscripts
 from hansard_web.cli.base import json_option, read_config, setting_options

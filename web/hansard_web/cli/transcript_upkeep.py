@@ -8,9 +8,9 @@ from typing import Final
 
 import click
 
-from hansard_compiler.transcript_cost import WINDOW_TOKENS
-from hansard_compiler.transcript_reading import cache_effect, cost_of
-from hansard_compiler.transcript_views import MarkKind
+from hansard_compiler.transcripts.cost import WINDOW_TOKENS
+from hansard_compiler.transcripts.reads import cache_effect, cost_of
+from hansard_compiler.transcripts.views import MarkKind
 from hansard_store.transcript_archives import check_archive, write_archive
 from hansard_store.transcript_queries import decode_all, transcript_size
 from hansard_web import format as fmt

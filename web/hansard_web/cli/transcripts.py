@@ -11,9 +11,9 @@ import click
 
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
-from hansard_compiler.transcript_entry import NewMessage
-from hansard_compiler.transcript_ids import LogId
-from hansard_compiler.transcript_reading import active, check_summary
+from hansard_compiler.transcripts.entry import NewMessage
+from hansard_compiler.transcripts.ids import LogId
+from hansard_compiler.transcripts.reads import active, check_summary
 from hansard_store.transcript_queries import list_transcripts
 from hansard_store.transcripts import SqliteTranscripts
 from hansard_web import format as fmt

@@ -10,7 +10,7 @@ import click
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
 from hansard_collector.transfer import Imported, export_store, import_files
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.annotation_book import AnnotationBook
 from hansard_store.database import DataFolder

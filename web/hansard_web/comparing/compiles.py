@@ -12,8 +12,10 @@ import apsw
 from hansard_collector.compile_results import read_result
 from hansard_collector.named_payloads import standing_of
 from hansard_collector.referenced import READ_BYTES
-from hansard_compiler.compile import CompileResult, compile_context
-from hansard_compiler.compile_record import recorded_request
+from hansard_compiler.compile.engine import CompileResult, compile_context
+from hansard_compiler.compile.models import CompilationRequest
+from hansard_compiler.compile.ports import Ports
+from hansard_compiler.compile.record import recorded_request
 from hansard_compiler.diff import (
     CompileDiff,
     CompileSide,
@@ -23,10 +25,8 @@ from hansard_compiler.diff import (
     side_of_context,
 )
 from hansard_compiler.errors import HansardError
-from hansard_compiler.models import CompilationRequest
-from hansard_compiler.ports import Ports
-from hansard_compiler.redaction import Redactor
-from hansard_compiler.tokens import estimator_for
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.tokens.estimators import estimator_for
 from hansard_store.compilations import Compilation
 from hansard_store.errors import StoreCorruptError
 from hansard_store.payloads import folder_of, read_payload

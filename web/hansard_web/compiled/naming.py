@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any, Final
 
 from hansard_compiler.canonical import canonical_json
+from hansard_compiler.compile.models import CompilationRequest, ContextItem
 from hansard_compiler.diff import ItemDiff
-from hansard_compiler.models import CompilationRequest, ContextItem
 from hansard_web.compiled.words import kind_words
 from hansard_web.format import shorten
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hansard_compiler.compile import PASSES
+from hansard_compiler.compile.engine import PASSES
 from hansard_store.receipts import Receipt
 from hansard_web.compiled.record import Record
 from hansard_web.compiled.words import DECISIONS, PASS_NUMBERS, meaning, plain_why

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from hansard_compiler.compile import PASSES
-from hansard_compiler.reasons import ReasonCode
+from hansard_compiler.compile.engine import PASSES
+from hansard_compiler.compile.reasons import ReasonCode
 from hansard_store.receipts import Receipt
 
 DECISIONS: Final[Mapping[str, str]] = {

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from hansard_compiler.calls import Json
-from hansard_compiler.models import MemoryType
-from hansard_compiler.published import A_NUMBER
+from hansard_compiler.compile.models import MemoryType
+from hansard_compiler.models.json_schema import A_NUMBER
 from hansard_compiler.replay.live import TURNS, USD
 from hansard_web.replaying.asked import MOST_LIVE, LiveTurns, LiveUsd
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode
 
-from hansard_compiler.budget import CLASSES
+from hansard_compiler.compile.passes.budget import CLASSES
 from hansard_compiler.diff import Because, Change, CompileDiff, ItemDiff, ItemSide
-from hansard_compiler.diff.because import setting_words, value_words
 from hansard_compiler.diff.compiles import Amount, RuleDiff, TermDiff
+from hansard_compiler.diff.explanations import setting_words, value_words
 from hansard_compiler.diff.sides import Term
 from hansard_web.comparing.steps import StepDiff
 from hansard_web.comparing.words import signed, tokens_text

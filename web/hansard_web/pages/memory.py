@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from hansard_compiler.memory_models import AcceptMemory, EndMemory, UnsupersedeMemory
+from hansard_compiler.models.memory import AcceptMemory, EndMemory, UnsupersedeMemory
 from hansard_store.memory_errors import MemoryRefused
 from hansard_store.memory_reads import get_memory
 from hansard_store.principals.authority import ME

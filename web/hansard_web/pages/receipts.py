@@ -12,9 +12,9 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hansard_compiler.compile import PASSES
+from hansard_compiler.compile.engine import PASSES
+from hansard_compiler.compile.reasons import ReasonCode
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_compiler.reasons import ReasonCode
 from hansard_store.errors import BadQueryError
 from hansard_store.memory_reads import get_memory
 from hansard_store.memory_types import Memory

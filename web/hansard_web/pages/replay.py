@@ -19,7 +19,7 @@ from starlette.responses import RedirectResponse, Response
 
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError, HansardError
-from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_store.principals.model import Scope
 from hansard_store.run_queries import RunItem, get_run
 from hansard_store.step_queries import StepSkeleton, get_step

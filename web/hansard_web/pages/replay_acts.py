@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hansard_compiler.errors import HansardError
-from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_web.format import file_size, plural
 from hansard_web.pages.replay_state import ReplayState
 from hansard_web.pages.replay_words import Refusal, say_refusal

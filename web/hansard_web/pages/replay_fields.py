@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 
 from hansard_compiler.calls import Json
-from hansard_compiler.compile_config import Weights
+from hansard_compiler.compile.config import Weights
 from hansard_web.pages.replay_state import read_change
 
 TERMS: Final = tuple(Weights.model_fields)

@@ -10,13 +10,13 @@ from typing import Any, Final
 from hansard_collector.dialects.chat import request_messages
 from hansard_compiler.calls import Json, Message
 from hansard_compiler.canonical import canonical_json
+from hansard_compiler.compile.items import from_tool
+from hansard_compiler.compile.models import CompilationRequest
 from hansard_compiler.diff import CompileSide, ItemSide
 from hansard_compiler.errors import HansardError
-from hansard_compiler.items import from_tool
-from hansard_compiler.models import CompilationRequest
 from hansard_compiler.providers.base import Sampling
-from hansard_compiler.providers.exchange import read_json
-from hansard_compiler.providers.rebuilt import mutate_messages, rebuilt_from, sampling_from
+from hansard_compiler.providers.from_telemetry import mutate_messages, rebuilt_from, sampling_from
+from hansard_compiler.providers.transport.exchange import read_json
 from hansard_compiler.replay.mutations import parse_mutations
 from hansard_compiler.replay.request_edits import edit_request
 from hansard_compiler.replay.requests import item_ids

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hansard_compiler.calls import Json
-from hansard_compiler.replay.refusals import Reason
+from hansard_compiler.replay.errors import Reason
 from hansard_web.api.values import Body
 from hansard_web.format import count, file_size
 from hansard_web.pages.diff_detail import PathRow

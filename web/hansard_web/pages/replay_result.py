@@ -20,7 +20,7 @@ from hansard_collector.read import read_step
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError, NotFoundError
 from hansard_compiler.providers.scripted import PROVIDER as SCRIPTED
-from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_store.replays import ReplayRow, get_replay
 from hansard_store.step_queries import StepSkeleton, get_step
 from hansard_web.accounts import person

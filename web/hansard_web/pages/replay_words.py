@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hansard_compiler.calls import Json
-from hansard_compiler.replay.refusals import NotReplayable
+from hansard_compiler.replay.errors import NotReplayable
 from hansard_web.comparing.words import signed
 from hansard_web.compiled.words import DECISIONS, meaning
 from hansard_web.format import money, shorten

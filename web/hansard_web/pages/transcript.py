@@ -17,12 +17,12 @@ from hansard_collector.context import said
 from hansard_collector.derive import plain_text
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.transcript_cost import ResumeCost
-from hansard_compiler.transcript_errors import UndecodableMessage
-from hansard_compiler.transcript_ids import BranchId, LogId, parse_log_id
-from hansard_compiler.transcript_models import Clip, Row, StoredMessage, call_message, decode
-from hansard_compiler.transcript_reading import cost_of
-from hansard_compiler.transcript_views import (
+from hansard_compiler.transcripts.cost import ResumeCost
+from hansard_compiler.transcripts.errors import UndecodableMessage
+from hansard_compiler.transcripts.ids import BranchId, LogId, parse_log_id
+from hansard_compiler.transcripts.messages import Clip, Row, StoredMessage, call_message, decode
+from hansard_compiler.transcripts.reads import cost_of
+from hansard_compiler.transcripts.views import (
     Branch,
     Conversation,
     Fold,

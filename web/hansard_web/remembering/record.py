@@ -8,7 +8,7 @@ from typing import Final
 
 import apsw
 
-from hansard_compiler.models import EXTERNAL
+from hansard_compiler.compile.models import EXTERNAL
 from hansard_store.maintenance.supersessions import Supersession, links_of
 from hansard_store.memory_access import accesses_of, reads_by_day
 from hansard_store.memory_reads import get_memory, versions_of

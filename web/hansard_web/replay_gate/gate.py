@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hansard_compiler.calls import Json
+from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.provider_side_effects import TOOL
-from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_store.approval_errors import ActionBlocked, ApprovalConflict, BadProposal
 from hansard_store.approval_records import Claim, Proposal
 from hansard_store.approval_states import Status

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.provider_side_effects import SideEffect
-from hansard_compiler.replay.refusals import NotReplayable, Reason
 
 _SHOWN = 5
 

@@ -10,7 +10,7 @@ import apsw
 from hansard_collector.read import read_step
 from hansard_compiler.calls import Json, Message
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.replay.refusals import Reason
+from hansard_compiler.replay.errors import Reason
 from hansard_compiler.replay.spread import Repeat, spread_of
 from hansard_store.replays import ReplayRow, list_replays, replays_of_run
 from hansard_store.step_queries import get_step

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from hansard_compiler.models import Id, Json, Model
-from hansard_compiler.published import A_NUMBER, Schema, any_of
+from hansard_compiler.compile.models import Id, Json, Model
+from hansard_compiler.models.json_schema import A_NUMBER, Schema, any_of
 from hansard_compiler.replay.live import TURNS, USD
 from hansard_compiler.replay.mutations import MOST
 

@@ -10,24 +10,24 @@ from typing import Any, Final
 import apsw
 
 from hansard_compiler.calls import Json
-from hansard_compiler.compile import CompileResult
+from hansard_compiler.compile.engine import CompileResult
 from hansard_compiler.errors import ConfigError
-from hansard_compiler.policy import Policy
+from hansard_compiler.policy.engine import Policy
 from hansard_compiler.providers.adapter import request_bytes
 from hansard_compiler.providers.base import RenderInput, Sampling, WireFormat, from_payload
-from hansard_compiler.providers.exchange import read_json
-from hansard_compiler.providers.failures import RequestRefused
-from hansard_compiler.providers.rebuilt import (
+from hansard_compiler.providers.from_telemetry import (
     Rebuilt,
     mutate_messages,
     rebuilt_from,
     resampled,
     sampling_from,
 )
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.providers.transport.exchange import read_json
+from hansard_compiler.providers.transport.failures import RequestRefused
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.replay import mutations as change
+from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.json_edit import JsonText, NotEditable
-from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_compiler.replay.request_edits import api_of, edit_request, with_words
 from hansard_compiler.replay.request_fields import added_fields, lost_paths, unknown_note
 from hansard_compiler.replay.turns import calls_in, text_of, with_answer

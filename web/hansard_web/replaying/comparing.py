@@ -7,15 +7,15 @@ from typing import Final
 
 import apsw
 
-from hansard_compiler.compile import CompileResult, compile_context
-from hansard_compiler.diff.causes import explain
+from hansard_compiler.compile.engine import CompileResult, compile_context
+from hansard_compiler.compile.models import CompilationRequest
+from hansard_compiler.compile.ports import Ports
 from hansard_compiler.diff.compiles import compile_diff
+from hansard_compiler.diff.counterfactuals import explain
 from hansard_compiler.diff.requests import request_diff
 from hansard_compiler.errors import NotFoundError
-from hansard_compiler.models import CompilationRequest
-from hansard_compiler.ports import Ports
-from hansard_compiler.redaction import Redactor
-from hansard_compiler.tokens import estimator_for
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.tokens.estimators import estimator_for
 from hansard_web.api.values import Body
 from hansard_web.comparing.bodies import compile_diff_body, request_diff_body, step_diff_body
 from hansard_web.comparing.steps import compare_steps

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
-from hansard_compiler.policy import Policy
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.policy.engine import Policy
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database import DataFolder
 from hansard_store.facade import Accountability

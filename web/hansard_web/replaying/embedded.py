@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from pydantic import ValidationError
 
 from hansard_compiler.calls import Json
-from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database import DataFolder
 from hansard_web.config import Config

@@ -17,9 +17,9 @@ from functools import partial
 from typing import Final
 
 from hansard_compiler.calls import Json
-from hansard_compiler.policy import Policy
+from hansard_compiler.policy.engine import Policy
+from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.live import Live, RecordedResult
-from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_compiler.replay.turns import Divergence
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approval_records import Claim

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import HansardError
-from hansard_compiler.providers import failures
-from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_compiler.providers.transport import failures
+from hansard_compiler.replay.errors import NotReplayable, Reason
 
 _REASONS = (
     (failures.KeyMissing, Reason.KEY_MISSING),

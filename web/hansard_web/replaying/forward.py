@@ -15,8 +15,8 @@ import apsw
 
 from hansard_collector.read import read_step
 from hansard_compiler.calls import Json
+from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.live import RecordedResult, live_calls, results_in
-from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_compiler.replay.turns import (
     Divergence,
     calls_in,

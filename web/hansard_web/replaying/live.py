@@ -20,16 +20,16 @@ from hansard_collector.cost import computed_cost
 from hansard_compiler.calls import Json, Message, Tokens, ToolResultPart
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.providers.base import RenderInput
-from hansard_compiler.providers.continuing import continued
-from hansard_compiler.providers.exchange import Answer, read_json
-from hansard_compiler.providers.failures import RequestRefused
+from hansard_compiler.providers.next_turn import continued
+from hansard_compiler.providers.transport.exchange import Answer, read_json
+from hansard_compiler.providers.transport.failures import RequestRefused
+from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.live import (
     Live,
     LiveCall,
     RecordedResult,
     result_parts,
 )
-from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_web.replaying.asked import AskReplay
 from hansard_web.replaying.live_context import LiveContext
 from hansard_web.replaying.places import Reach

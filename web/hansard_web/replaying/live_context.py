@@ -15,18 +15,18 @@ from typing import Any, Final
 import apsw
 
 from hansard_compiler.calls import Json, Message, ToolCallPart, ToolResultPart, message_json
-from hansard_compiler.coerce import context_item_data
-from hansard_compiler.compile import CompileResult
-from hansard_compiler.compile_errors import CompileError, InvalidInput
+from hansard_compiler.compile.engine import CompileResult
+from hansard_compiler.compile.errors import CompileError, InvalidInput
+from hansard_compiler.compile.inputs import context_item_data
+from hansard_compiler.compile.models import CompilationRequest, ContextItem, parse
 from hansard_compiler.diff.sides import CompileSide, side_of_result
 from hansard_compiler.errors import ConfigError
-from hansard_compiler.models import CompilationRequest, ContextItem, parse
 from hansard_compiler.providers.adapter import request_bytes
 from hansard_compiler.providers.base import RenderInput, from_payload
-from hansard_compiler.providers.exchange import read_json
-from hansard_compiler.providers.failures import RequestRefused
+from hansard_compiler.providers.transport.exchange import read_json
+from hansard_compiler.providers.transport.failures import RequestRefused
+from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.json_edit import JsonText, NotEditable
-from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_web.replaying.recompile import Recompiler, Remade, stored_request
 from hansard_web.replaying.turn import Turn
 

@@ -17,13 +17,13 @@ import orjson
 
 from hansard.clients import names
 from hansard_compiler.calls import Json
-from hansard_compiler.providers.anthropic_messages import AnthropicMessages
 from hansard_compiler.providers.base import Wire, WireFormat
-from hansard_compiler.providers.official import Connection, anthropic_wire, openai_wire
-from hansard_compiler.providers.openai_chat import OpenAIChat
-from hansard_compiler.providers.openai_responses import OpenAIResponses
+from hansard_compiler.providers.formats.anthropic_messages import AnthropicMessages
+from hansard_compiler.providers.formats.openai_chat import OpenAIChat
+from hansard_compiler.providers.formats.openai_responses import OpenAIResponses
 from hansard_compiler.providers.scripted import ScriptedFormat, ScriptedWire, read_script
-from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_compiler.providers.transport.vendor_sdk import Connection, anthropic_wire, openai_wire
+from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_web.replaying.plain import PlainAnswers
 from hansard_web.replaying.source import WITHHELD, Source
 

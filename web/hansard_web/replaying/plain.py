@@ -8,8 +8,8 @@ from typing import Any
 
 from hansard_compiler.calls import Call, Json, Message
 from hansard_compiler.providers.base import RenderInput
-from hansard_compiler.providers.failures import NotRenderable
-from hansard_compiler.providers.fields import tokens_from
+from hansard_compiler.providers.formats.fields import tokens_from
+from hansard_compiler.providers.transport.failures import NotRenderable
 
 _USAGE = {"input": "usage.prompt_tokens", "output": "usage.completion_tokens"}
 

@@ -8,9 +8,9 @@ from typing import Final
 from hansard_collector.cost import computed_cost
 from hansard_compiler.calls import Json, Tokens
 from hansard_compiler.providers.adapter import Count
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.replay.errors import NotReplayable
 from hansard_compiler.replay.mutations import parse_mutations, plain_change
-from hansard_compiler.replay.refusals import NotReplayable
 from hansard_web.api.values import Body
 from hansard_web.replaying.asked import AskReplay
 from hansard_web.replaying.comparing import remade_body, requests_body

@@ -11,23 +11,23 @@ import apsw
 from hansard.compiled import CompiledStep
 from hansard_collector.compile_results import read_result
 from hansard_compiler.calls import Message, TextPart, message_from_json, message_json
-from hansard_compiler.compile import CompileResult, compile_context
-from hansard_compiler.compile_errors import CompileError
-from hansard_compiler.compile_record import recorded_request
+from hansard_compiler.compile.engine import CompileResult, compile_context
+from hansard_compiler.compile.errors import CompileError
+from hansard_compiler.compile.models import CompilationRequest
+from hansard_compiler.compile.ports import Ports
+from hansard_compiler.compile.record import recorded_request
 from hansard_compiler.diff.sides import CompileSide, side_of_context, side_of_result
 from hansard_compiler.errors import HansardError
-from hansard_compiler.models import CompilationRequest
-from hansard_compiler.policy import Policy
-from hansard_compiler.policy_decider import RuleDecider
-from hansard_compiler.policy_errors import PolicyRuleError
-from hansard_compiler.policy_rules import parse_rules
-from hansard_compiler.ports import Ports
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.policy.decider import RuleDecider
+from hansard_compiler.policy.engine import Policy
+from hansard_compiler.policy.errors import PolicyRuleError
+from hansard_compiler.policy.rules import parse_rules
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.replay import mutations as change
-from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.requests import item_of_message, mutate_request, with_text
 from hansard_compiler.replay.turns import says_the_same, with_answer
-from hansard_compiler.tokens import estimator_for
+from hansard_compiler.tokens.estimators import estimator_for
 from hansard_store.compilations import Compilation
 from hansard_store.errors import StoreCorruptError
 from hansard_web.replaying.source import Source, stored_bytes

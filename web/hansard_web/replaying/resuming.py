@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import apsw
 
 from hansard_compiler.calls import Json
+from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.live import Live, RecordedResult, live_from, with_results
-from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_compiler.retention import RetentionMode
 from hansard_store.replays import ReplayRow, get_replay
 from hansard_store.step_queries import get_step

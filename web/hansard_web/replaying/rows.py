@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hansard_compiler.calls import Json
+from hansard_compiler.replay.errors import NotReplayable
 from hansard_compiler.replay.mutations import parse_mutations, recipe_of
-from hansard_compiler.replay.refusals import NotReplayable
 from hansard_store.replays import ReplayRow
 from hansard_web.replaying.asked import AskReplay
 

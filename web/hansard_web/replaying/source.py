@@ -15,10 +15,10 @@ from hansard.clients import names
 from hansard_collector.named_payloads import PayloadStanding, standing_of
 from hansard_collector.read import StepReading, read_step
 from hansard_compiler.calls import Call
-from hansard_compiler.compile_errors import InvalidInput
-from hansard_compiler.models import parse
+from hansard_compiler.compile.errors import InvalidInput
+from hansard_compiler.compile.models import parse
 from hansard_compiler.providers.recipe import Recipe
-from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_store.compilations import Compilation, spans_naming_compilation
 from hansard_store.errors import StoreCorruptError
 from hansard_store.payloads import folder_of, read_unchecked

@@ -27,7 +27,7 @@ from hansard.place import entered
 from hansard.told import tool_attributes, tool_name
 from hansard_collector.errors import StoreBusy
 from hansard_compiler.calls import Json
-from hansard_compiler.providers.exchange import Answer, watching
+from hansard_compiler.providers.transport.exchange import Answer, watching
 from hansard_compiler.replay.live import LiveCall
 from hansard_store.errors import StoreBusyError
 from hansard_web.replay_gate.permission import Permission

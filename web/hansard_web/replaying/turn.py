@@ -15,10 +15,10 @@ from hansard_collector.dialects.tool_lists import tools_of
 from hansard_compiler.calls import Json
 from hansard_compiler.providers.adapter import Adapter
 from hansard_compiler.providers.base import RenderInput, Sampling, Wire, WireFormat
-from hansard_compiler.providers.exchange import Answer, read_json
-from hansard_compiler.providers.rebuilt import rebuilt_from
+from hansard_compiler.providers.from_telemetry import rebuilt_from
+from hansard_compiler.providers.transport.exchange import Answer, read_json
+from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.provider_side_effects import SideEffect, provider_side_effects
-from hansard_compiler.replay.refusals import NotReplayable, Reason
 from hansard_compiler.replay.request_edits import api_of
 from hansard_store.compilations import Compilation
 from hansard_web.replaying.asked import AskReplay

@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hansard_compiler.providers.base import OnEvent, Wire
-from hansard_compiler.providers.classify import failure_of
-from hansard_compiler.providers.exchange import Attempt, Exchange, tell_exchange, tell_sending
-from hansard_compiler.replay.refusals import NotReplayable, Reason
+from hansard_compiler.providers.transport.exchange import (
+    Attempt,
+    Exchange,
+    tell_exchange,
+    tell_sending,
+)
+from hansard_compiler.providers.transport.failure_classes import failure_of
+from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_web.replaying.source import assert_hash
 
 

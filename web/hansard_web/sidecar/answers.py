@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from hansard_compiler import compile_errors as compiling
+from hansard_compiler.compile import errors as compiling
 from hansard_compiler.errors import HansardError
-from hansard_compiler.policy_errors import PolicyRuleError
-from hansard_compiler.providers import failures
+from hansard_compiler.policy.errors import PolicyRuleError
 from hansard_compiler.providers.scripted import ScriptError
+from hansard_compiler.providers.transport import failures
 from hansard_web.sidecar import errors
 
 # The first class that fits an error counts.

@@ -17,10 +17,10 @@ from hansard.place import entered
 from hansard_compiler.calls import Json, ToolCallPart, message_json
 from hansard_compiler.providers.adapter import Adapter, call_json
 from hansard_compiler.providers.base import RenderInput, Sampling, from_payload
-from hansard_compiler.providers.deltas import deltas_of
-from hansard_compiler.providers.official import Connection
+from hansard_compiler.providers.formats.deltas import deltas_of
 from hansard_compiler.providers.registry import ADAPTERS, AdapterSettings, adapter_for
 from hansard_compiler.providers.scripted import Script, read_script
+from hansard_compiler.providers.transport.vendor_sdk import Connection
 from hansard_web.sidecar.compile_bodies import OPTIONS, AskModel
 from hansard_web.sidecar.door import Door
 from hansard_web.sidecar.errors import NoProvider, NotKept, ProviderNotSetUp

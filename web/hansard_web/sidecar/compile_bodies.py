@@ -7,7 +7,16 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
 from hansard_compiler.calls import message_problem
-from hansard_compiler.published import A_NUMBER, Real, Schema, Whole, any_of, both, given, left_out
+from hansard_compiler.models.json_schema import (
+    A_NUMBER,
+    Real,
+    Schema,
+    Whole,
+    any_of,
+    both,
+    given,
+    left_out,
+)
 from hansard_web.sidecar.bodies import Body, Name
 from hansard_web.sidecar.published_items import MESSAGE, MESSAGE_ROLES, AnItem
 

@@ -12,9 +12,9 @@ from hansard.compiling import compile_into
 from hansard.rules import PolicyLike
 from hansard_collector.referenced import stored_payloads
 from hansard_compiler.calls import Json
-from hansard_compiler.policy import Policy
-from hansard_compiler.policy_checks import PolicyCheck
-from hansard_compiler.policy_rules import parse_rules
+from hansard_compiler.policy.checks import PolicyCheck
+from hansard_compiler.policy.engine import Policy
+from hansard_compiler.policy.rules import parse_rules
 from hansard_store.payloads import parse_payload_ref, read_payload
 from hansard_web.policy_book import InForce
 from hansard_web.sidecar.compile_bodies import AskCompile

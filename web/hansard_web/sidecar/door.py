@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import Depends, HTTPException
 from starlette.requests import Request
 
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.asked import AskedRequests
 from hansard_store.principals.model import Scope

@@ -8,9 +8,9 @@ from typing import Any, Final
 from pydantic import GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
-from hansard_compiler.coerce import MESSAGE_ROLES as ITEM_ROLES
-from hansard_compiler.models import ContextItem
-from hansard_compiler.published import Schema
+from hansard_compiler.compile.inputs import MESSAGE_ROLES as ITEM_ROLES
+from hansard_compiler.compile.models import ContextItem
+from hansard_compiler.models.json_schema import Schema
 
 MESSAGE_ROLES = ("system", "developer", "user", "assistant", "tool")
 _TEXT: Final[Schema] = {"type": "string"}
@@ -54,7 +54,7 @@ MESSAGE: Final[Schema] = _object(
 
 @dataclass(frozen=True, slots=True)
 class AnItem:
-    """Says of a value what `hansard_compiler.coerce.context_item_data` takes for a context item."""
+    """A value that `hansard_compiler.compile.inputs.context_item_data` takes for a context item."""
 
     is_compiled: bool  # now: it needs its time, which a step that is given it fills in
 

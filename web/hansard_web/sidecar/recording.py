@@ -41,7 +41,7 @@ from hansard_collector.payload_joining import store_payload
 from hansard_collector.receivers.status import STORE_WAIT_S
 from hansard_collector.rederive import StoredSpan
 from hansard_collector.retain_payload import BINARY, retain_payload
-from hansard_compiler.redaction import Redactor
+from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database import DataFolder
 from hansard_store.errors import StoreBusyError

@@ -23,7 +23,7 @@ from hansard.open_span import OpenSpan
 from hansard.outcome import Ended, Outcome, outcome_of
 from hansard.told import run_attributes, run_name, step_attributes
 from hansard_compiler.calls import Json
-from hansard_compiler.coerce import check_context_items
+from hansard_compiler.compile.inputs import check_context_items
 from hansard_store.errors import BadQueryError
 from hansard_store.open_steps import StepPlace, open_steps
 from hansard_store.run_queries import find_trace_id

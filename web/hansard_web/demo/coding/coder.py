@@ -18,9 +18,9 @@ import hansard
 from hansard import memory
 from hansard.gating.errors import CallRefused
 from hansard_compiler.providers.adapter import Adapter
-from hansard_compiler.providers.official import Connection
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for
 from hansard_compiler.providers.scripted import read_script
+from hansard_compiler.providers.transport.vendor_sdk import Connection
 from hansard_web.demo.coding import candidates, tools
 from hansard_web.demo.coding.candidates import REQUEST
 from hansard_web.demo.coding.workspace import Workspace, make_workspace

@@ -1,0 +1,16 @@
+"""Pass 11: make the request, provider-neutral or by the renderer given."""
+
+from __future__ import annotations
+
+from hansard_compiler.compile.passes.layout import payload
+from hansard_compiler.compile.reasons import ReasonCode
+from hansard_compiler.compile.state import State, Told
+
+
+def run(state: State) -> State:
+    """Render what was laid out."""
+    made = payload(state.sections)
+    renderer = state.ports.renderer
+    if renderer is not None:
+        made = renderer(made)
+    return state.after("render", Told("include", ReasonCode.RENDERED), payload=made)

@@ -1,0 +1,199 @@
+"""Causes in words: of changes that were tried, and of what receipts alone can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from hansard_compiler.canonical import canonical_json
+from hansard_compiler.compile.scores import decimal_text
+from hansard_compiler.diff.changes import Change
+from hansard_compiler.diff.compiles import Because, CompileDiff, ItemDiff
+from hansard_compiler.diff.sides import ItemSide
+
+_MOST_NAMED = 4
+_LONGEST_VALUE = 60
+_CONFLICTS: Final = ("conflict_lost", "superseded", "conflict_won")
+_NEEDS: Final = ("dependency", "group_withheld", "required_group")
+_RULED: Final = (
+    "policy_denied", "approval_required", "policy_failed", "policy_redacted",
+    "sensitivity_withheld",
+)  # fmt: skip
+_NO_ROOM: Final = ("over_budget", "compressed_to_fit", "compression_failed")
+_SETTING_WORDS: Final[Mapping[str, str]] = {
+    "token_budget": "budget, tokens",
+    "response_reserve": "kept for the answer, tokens",
+    "task_summary": "task summary",
+    "now": "time of the compile",
+}
+
+
+def setting_words(name: str) -> str:
+    """Return the name of a setting as people say it."""
+    if name.startswith("weight."):
+        return f"weight of {name.removeprefix('weight.')}"
+    field, _, rest = name.partition(".")
+    if field == "left_out":
+        return rest
+    if field == "order":
+        return f"order of {rest.replace('_', ' ')}"
+    if field == "setting":
+        return rest.replace("_", " ").replace(".", ", ")
+    return _SETTING_WORDS.get(name, f"{field} {rest}" if rest else field.replace("_", " "))
+
+
+def words_for(item: ItemDiff, changes: Sequence[Change]) -> tuple[str, str]:
+    """Return kind and sentence of the changes that, taken back, undo what became of an item."""
+    kinds = {_kind(item, one) for one in changes}
+    kind = kinds.pop() if len(kinds) == 1 else "several"
+    said = [_sentence(item, one) for one in changes[:_MOST_NAMED]]
+    if len(changes) > _MOST_NAMED:
+        said.append(f"{len(changes) - _MOST_NAMED} more")
+    together = "together: " if len(changes) > 1 else ""
+    return kind, together + ", ".join(said) + _lacking(item, changes)
+
+
+def value_words(value: Any) -> str:
+    """Return a value in a few words: numbers with separators, long texts cut."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    text = value if isinstance(value, str) else canonical_json(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
+
+
+def _kind(item: ItemDiff, change: Change) -> str:
+    """Return the kind of a cause; another item that did it says how."""
+    subject = change.subject
+    if subject is None or subject == item.item_id:
+        return change.kind
+    reasons = {side.reason for side in _sides(item) if side.related == subject}
+    if reasons & set(_CONFLICTS):
+        return "conflict"
+    if "duplicate" in reasons:
+        return "duplicate"
+    if reasons & set(_NEEDS):
+        return "dependency"
+    return "removal" if change.presence == "removed" else "competition"
+
+
+def _sides(item: ItemDiff) -> list[ItemSide]:
+    return [side for side in (item.left, item.right) if side is not None]
+
+
+def _sentence(item: ItemDiff, change: Change) -> str:
+    if change.kind in ("input", "rule"):
+        return _input_sentence(item, change)
+    if change.kind == "order":
+        return f"{setting_words(change.name)} differs"
+    values = f"{value_words(change.left)} → {value_words(change.right)}"
+    return f"{setting_words(change.name)} {values}{_points(item, change)}"
+
+
+def _input_sentence(item: ItemDiff, change: Change) -> str:
+    subject = "it" if change.subject == item.item_id else setting_words(change.name)
+    if change.name.startswith("left_out."):
+        return f"{subject} is {'left out' if change.presence == 'removed' else 'let in again'}"
+    if change.presence == "added":
+        return f"{subject} is new"
+    if change.presence == "removed":
+        return f"{subject} is not there any more"
+    fields = _fields(change.left, change.right)
+    return f"{subject} differs{f' in {fields}' if fields else ''}"
+
+
+def _fields(left: Any, right: Any) -> str:
+    if not isinstance(left, dict) or not isinstance(right, dict):
+        return ""
+    differing = [
+        name
+        for name in sorted({*left, *right} - {"stable_hash"})
+        if canonical_json(left.get(name)) != canonical_json(right.get(name))
+    ]
+    return ", ".join(name.replace("_", " ") for name in differing[:_MOST_NAMED])
+
+
+def _points(item: ItemDiff, change: Change) -> str:
+    """Return how many points a weight gave or took."""
+    term = change.name.removeprefix("weight.")
+    for one in item.terms if change.kind == "weight" else ():
+        if one.term == term and one.delta:
+            sign = "+" if one.delta > 0 else "−"
+            return f" ({sign}{decimal_text(abs(one.delta))} points)"
+    return ""
+
+
+def _lacking(item: ItemDiff, changes: Sequence[Change]) -> str:
+    """Say how much was lacking on the side where it is out."""
+    for side, when in ((item.left, "before"), (item.right, "now")):
+        if side is None or side.is_sent:
+            continue
+        if side.missed_tokens is not None and any(one.kind == "budget" for one in changes):
+            return f"; lacked {side.missed_tokens:,} tokens {when}"
+        if side.missed_score and any(one.kind == "weight" for one in changes):
+            return f"; lacked {decimal_text(side.missed_score)} points {when}"
+    return ""
+
+
+# ---- without requests: what the receipts say
+
+
+def evidence(item: ItemDiff, diff: CompileDiff) -> Because:
+    """Return what the receipts of both sides say of a flip, labelled as not tried."""
+    kind, detail = _told(item, diff)
+    return Because(kind, detail, "evidence")
+
+
+def _told(item: ItemDiff, diff: CompileDiff) -> tuple[str, str]:
+    left, right = item.left, item.right
+    if left is None or right is None:
+        return "input", "was no candidate before" if left is None else "is no candidate now"
+    for side, when in ((right, "now"), (left, "before")):
+        told = _told_by(side, when)
+        if told is not None:
+            return told
+    if {left.reason, right.reason} & set(_NO_ROOM):
+        return _told_by_room(item, diff)
+    if item.is_redaction_changed:
+        return "rule", "other parts were cut out of it"
+    return "unknown", f"recorded is only {left.reason} before and {right.reason} now"
+
+
+def _told_by(side: ItemSide, when: str) -> tuple[str, str] | None:
+    related = f" ({side.related})" if side.related else ""
+    if side.reason in _RULED:
+        rules = f": {', '.join(side.rule_ids)}" if side.rule_ids else ""
+        return "rule", f"{side.reason} {when}{rules}"
+    if side.reason in _CONFLICTS:
+        return "conflict", f"{side.reason} {when}{related}"
+    if side.reason == "duplicate":
+        return "duplicate", f"a copy is in {when}{related}"
+    if side.reason in _NEEDS:
+        return "dependency", f"{side.reason} {when}{related}"
+    if side.reason in ("expired", "out_of_scope"):
+        return "input", f"{side.reason} {when}"
+    if side.reason == "below_floor" and side.missed_score:
+        return "score", f"{decimal_text(side.missed_score)} points below the floor {when}"
+    return None
+
+
+def _told_by_room(item: ItemDiff, diff: CompileDiff) -> tuple[str, str]:
+    budget = next((one for one in diff.budget if one.name == "available"), None)
+    lacking = next(
+        (
+            f"; lacked {side.missed_tokens:,} tokens {when}"
+            for side, when in ((item.left, "before"), (item.right, "now"))
+            if side is not None and side.missed_tokens
+        ),
+        "",
+    )
+    if budget is not None and budget.delta:
+        values = f"{value_words(budget.left)} → {value_words(budget.right)}"
+        return "budget", f"room for {values} tokens{lacking}"
+    if item.score_delta:
+        sign = "+" if item.score_delta > 0 else "−"
+        return "score", f"its score moved by {sign}{decimal_text(abs(item.score_delta))}{lacking}"
+    return "competition", f"the same room was given out otherwise{lacking}"

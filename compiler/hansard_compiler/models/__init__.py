@@ -1,0 +1,1 @@
+"""Records that several floors share, as pydantic models and plain dataclasses."""

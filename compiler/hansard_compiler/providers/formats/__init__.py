@@ -1,0 +1,1 @@
+"""Wire formats of providers' APIs: requests, responses and streams."""

@@ -1,0 +1,283 @@
+"""Anthropic's Messages API: requests rendered, answers read. Pure functions, no network.
+
+Order on the wire is tools, system, messages, and the cache follows it: one breakpoint stands on the
+last block of the stable prefix. Neutral `tool` messages become `tool_result` blocks at the front of
+the user message right after their calls, which is the only place the API accepts them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hansard_compiler.calls import (
+    Call,
+    Json,
+    MediaPart,
+    Message,
+    OtherPart,
+    Part,
+    ReasoningPart,
+    TextPart,
+    Tokens,
+    ToolCallPart,
+    ToolResultPart,
+)
+from hansard_compiler.providers.base import (
+    Boundary,
+    RenderInput,
+    block_of,
+    neutral_tool,
+    provider_block,
+)
+from hansard_compiler.providers.formats.anthropic_stream import assemble
+from hansard_compiler.providers.formats.fields import (
+    find,
+    known,
+    left_out,
+    media_url,
+    result_text,
+    tokens_from,
+)
+from hansard_compiler.providers.formats.tool_pairs import messages_problems
+from hansard_compiler.providers.transport.failures import FeatureOff, NotRenderable
+
+PROVIDER = "anthropic"
+_COUNTED = (
+    "model", "messages", "system", "tools", "tool_choice", "thinking", "output_config",
+)  # fmt: skip
+_FINISH = {
+    "end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "tool_use": "tool_call",
+    "refusal": "content_filter", "model_context_window_exceeded": "length",
+    "compaction": "compaction",
+}  # fmt: skip
+_PLAIN = {
+    "output": "usage.output_tokens",
+    "cache_read": "usage.cache_read_input_tokens",
+    "cache_write": "usage.cache_creation_input_tokens",
+    "cache_write_5m": "usage.cache_creation.ephemeral_5m_input_tokens",
+    "cache_write_1h": "usage.cache_creation.ephemeral_1h_input_tokens",
+    "reasoning": "usage.output_tokens_details.thinking_tokens",
+}
+_INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
+_UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
+
+
+@dataclass(frozen=True, slots=True)
+class AnthropicMessages:
+    """The format of `POST /v1/messages`.
+
+    `extended_thinking` must be on for a request to ask for it. `cache_ttl` is `5m` or `1h`; None
+    sets no breakpoint.
+    """
+
+    extended_thinking: bool = False
+    cache_ttl: str | None = "5m"
+    default_max_tokens: int = 8_192
+    provider: str = PROVIDER
+    path: str = "/v1/messages"
+
+    def render(self, given: RenderInput) -> Json:
+        self._refuse(given)
+        tools = [_tool(tool) for tool in given.tools]
+        system: list[Json] = [{"type": "text", "text": text} for text in given.system]
+        messages, marked = _messages(given)
+        if self.cache_ttl and given.boundary:
+            self._mark(given.boundary, tools, system, marked)
+        sampling = given.sampling
+        body = {
+            "model": given.model,
+            "max_tokens": _first(sampling.max_output_tokens, self.default_max_tokens),
+            **known(
+                {
+                    "tools": tools or None,
+                    "tool_choice": _tool_choice(given.tool_choice),
+                    "system": system or None,
+                    "thinking": given.reasoning,
+                    "output_config": _output_config(given),
+                    "stop_sequences": list(sampling.stop) or None,
+                    "temperature": sampling.temperature,
+                    "top_p": sampling.top_p,
+                }
+            ),
+            "messages": messages,
+        }
+        return {**body, **({"stream": True} if given.stream else {}), **given.extra}
+
+    def _refuse(self, given: RenderInput) -> None:
+        if given.reasoning is not None and not self.extended_thinking:
+            raise FeatureOff(
+                "extended thinking is off: make the adapter with extended_thinking=True"
+            )
+        if given.sampling.seed is not None:
+            raise NotRenderable("the Messages API takes no seed")
+        if given.previous_response_id is not None:
+            raise NotRenderable("the Messages API holds no conversation: send all messages")
+
+    def _mark(
+        self, boundary: Boundary, tools: list[Json], system: list[Json], marked: list[Json]
+    ) -> None:
+        """Mark the last block of the stable prefix that can carry a breakpoint, and no other."""
+        prefix = [*tools[: boundary.tools], *system[: boundary.system], *marked]
+        for block in reversed(prefix):
+            if block.get("type") not in _UNMARKABLE:
+                ttl = {} if self.cache_ttl == "5m" else {"ttl": self.cache_ttl}
+                block["cache_control"] = {"type": "ephemeral", **ttl}
+                return
+
+    def problems(self, rendered: Mapping[str, Any]) -> list[str]:
+        return messages_problems(rendered.get("messages") or [])
+
+    def parse(self, response: Mapping[str, Any], request: Mapping[str, Any]) -> Call:
+        parts = tuple(_read_block(block) for block in response.get("content") or ())
+        reason = response.get("stop_reason")
+        tokens, sources = _tokens(response)
+        return Call(
+            operation="chat",
+            provider=self.provider,
+            request_model=request.get("model"),
+            response_model=response.get("model"),
+            stream=bool(request.get("stream")),
+            output=(Message("assistant", parts),) if parts else (),
+            finish_reason=_FINISH.get(reason, "other") if reason else None,
+            finish_reason_raw=reason,
+            tokens=tokens,
+            response_id=response.get("id"),
+            sources=sources,
+        )
+
+    def join_stream(self, events: Sequence[Json]) -> Json | None:
+        return assemble(events).whole
+
+    def count_request(self, rendered: Mapping[str, Any]) -> tuple[str, Json] | None:
+        counted = {key: rendered[key] for key in _COUNTED if key in rendered}
+        return "/v1/messages/count_tokens", counted
+
+    def continuation(self, response: Mapping[str, Any]) -> Message:
+        """Return the answer with its thinking blocks as they were signed, in order."""
+        blocks = [block for block in response.get("content") or () if isinstance(block, Mapping)]
+        return Message("assistant", tuple(_kept_block(block) for block in blocks))
+
+    def notes(self, given: RenderInput) -> list[str]:
+        return left_out(given, self.provider)
+
+
+# --- rendering --------------------------------------------------------------------------------
+
+
+def _messages(given: RenderInput) -> tuple[list[Json], list[Json]]:
+    """Return the messages, and the blocks of those that stand in the stable prefix."""
+    boundary = given.boundary.messages if given.boundary else 0
+    messages: list[Json] = []
+    marked: list[Json] = []
+    for index, message in enumerate(given.messages):
+        role = "user" if message.role == "tool" else message.role
+        role = "system" if role == "developer" else role
+        blocks = [block for part in message.parts if (block := _block(part)) is not None]
+        if index < boundary:
+            marked.extend(blocks)
+        if not blocks:
+            continue
+        if messages and messages[-1]["role"] == role:
+            messages[-1]["content"].extend(blocks)
+        else:
+            messages.append({"role": role, "content": blocks})
+    for message_ in messages:
+        if message_["role"] == "user":
+            # Results must stand before anything else in their message; sorting is stable.
+            message_["content"].sort(key=lambda block: block["type"] != "tool_result")
+    return messages, marked
+
+
+def _block(part: Part) -> Json | None:
+    if isinstance(part, TextPart):
+        # The API refuses a text of white space alone.
+        return {"type": "text", "text": part.text} if part.text.strip() else None
+    if isinstance(part, ToolCallPart):
+        given = part.arguments
+        arguments = dict(given) if isinstance(given, Mapping) else {"arguments": given}
+        return {"type": "tool_use", "id": _id(part.id), "name": part.name, "input": arguments}
+    if isinstance(part, ToolResultPart):
+        content = result_text(part.content)
+        return {"type": "tool_result", "tool_use_id": _id(part.id), "content": content}
+    if isinstance(part, MediaPart):
+        return _media(part)
+    return block_of(part, PROVIDER)
+
+
+def _media(part: MediaPart) -> Json:
+    kind = "image" if (part.media_type or "image/").startswith("image/") else "document"
+    url = media_url(part)
+    if not url.startswith("data:"):
+        return {"type": kind, "source": {"type": "url", "url": url}}
+    head, _, data = url.removeprefix("data:").partition(",")
+    media_type = part.media_type or head.partition(";")[0]
+    return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}}
+
+
+def _id(given: str | None) -> str:
+    """Return an id as the API accepts it: ids of other providers hold other characters."""
+    return _UNSAFE.sub("_", given or "")
+
+
+def _tool(given: Json) -> Json:
+    tool = neutral_tool(given)
+    if tool is None:
+        return dict(given)
+    strict = {"strict": tool.strict} if tool.strict is not None else {}
+    described = {"description": tool.description} if tool.description else {}
+    return {"name": tool.name, **described, "input_schema": tool.parameters, **strict}
+
+
+def _tool_choice(choice: str | None) -> Json | None:
+    if choice is None:
+        return None
+    word = {"auto": "auto", "none": "none", "required": "any"}.get(choice)
+    return {"type": word} if word else {"type": "tool", "name": choice}
+
+
+def _output_config(given: RenderInput) -> Json | None:
+    effort = {"effort": given.sampling.effort} if given.sampling.effort else {}
+    schema = given.output_schema
+    wanted = {"format": {"type": "json_schema", "schema": schema}} if schema else {}
+    return {**effort, **wanted} or None
+
+
+def _first(value: int | None, default: int) -> int:
+    return default if value is None else value
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+def _read_block(block: Any) -> Part:
+    kind = block.get("type") if isinstance(block, Mapping) else None
+    if kind == "text":
+        return TextPart(block.get("text") or "")
+    if kind == "thinking":
+        return ReasoningPart(block.get("thinking") or "")
+    if kind == "tool_use":
+        return ToolCallPart(block.get("id"), block.get("name") or "", block.get("input"))
+    return OtherPart(block)
+
+
+def _kept_block(block: Mapping[str, Any]) -> Part:
+    kind = block.get("type")
+    if kind == "tool_use" or (kind == "text" and not block.get("citations")):
+        return _read_block(block)
+    return provider_block(PROVIDER, json.loads(json.dumps(block)))
+
+
+def _tokens(response: Mapping[str, Any]) -> tuple[Tokens, dict[str, str]]:
+    """Return counts in the normal form, where input includes what caches gave and took."""
+    tokens, sources = tokens_from(response, _PLAIN)
+    found = {name: find(response, f"usage.{name}") for name in _INPUT}
+    counts = {name: value for name, value in found.items() if isinstance(value, int)}
+    if "input_tokens" not in counts:
+        return tokens, sources
+    total = Tokens(**{name: getattr(tokens, name) for name in _PLAIN}, input=sum(counts.values()))
+    return total, {"tokens.input": " + ".join(f"usage.{name}" for name in counts), **sources}

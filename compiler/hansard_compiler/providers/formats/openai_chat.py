@@ -1,0 +1,214 @@
+"""The chat-completions API as many servers speak it: vLLM, Ollama, llama.cpp, LM Studio, gateways.
+
+Only what all of them understand is sent: one system message in front, `max_tokens`, function tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hansard_compiler.calls import (
+    Call,
+    Json,
+    MediaPart,
+    Message,
+    OtherPart,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from hansard_compiler.canonical import canonical_json
+from hansard_compiler.providers.base import RenderInput, neutral_tool
+from hansard_compiler.providers.formats.fields import (
+    find,
+    known,
+    left_out,
+    media_url,
+    parsed_arguments,
+    result_text,
+    tokens_from,
+)
+from hansard_compiler.providers.formats.openai_chat_stream import assemble
+from hansard_compiler.providers.formats.tool_pairs import chat_problems
+from hansard_compiler.providers.transport.failures import NotRenderable
+
+_FINISH = {
+    "stop": "stop", "length": "length", "tool_calls": "tool_call", "function_call": "tool_call",
+    "content_filter": "content_filter",
+}  # fmt: skip
+_USAGE = {
+    "input": "usage.prompt_tokens",
+    "output": "usage.completion_tokens",
+    "cache_read": "usage.prompt_tokens_details.cached_tokens",
+    "cache_write": "usage.prompt_tokens_details.cache_write_tokens",
+    "reasoning": "usage.completion_tokens_details.reasoning_tokens",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAIChat:
+    """The format of `POST /chat/completions`; `provider` is what calls are recorded under."""
+
+    provider: str = "openai_compatible"
+    max_tokens_field: str = "max_tokens"  # OpenAI's own newer models: max_completion_tokens
+    path: str = "/chat/completions"
+
+    def render(self, given: RenderInput) -> Json:
+        if given.previous_response_id is not None:
+            raise NotRenderable("chat completions hold no conversation: send all messages")
+        sampling = given.sampling
+        body: Json = {"model": given.model, "messages": _messages(given)}
+        body |= known(
+            {
+                "tools": [_tool(tool) for tool in given.tools] or None,
+                "tool_choice": _tool_choice(given.tool_choice),
+                self.max_tokens_field: sampling.max_output_tokens,
+                "temperature": sampling.temperature,
+                "top_p": sampling.top_p,
+                "stop": list(sampling.stop) or None,
+                "seed": sampling.seed,
+                "reasoning_effort": sampling.effort,
+                "response_format": _response_format(given.output_schema),
+            }
+        )
+        if given.stream:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
+        return {**body, **(given.reasoning or {}), **given.extra}
+
+    def problems(self, rendered: Mapping[str, Any]) -> list[str]:
+        return chat_problems(rendered.get("messages") or [])
+
+    def parse(self, response: Mapping[str, Any], request: Mapping[str, Any]) -> Call:
+        choices = response.get("choices") or [{}]
+        message = choices[0].get("message") or {}
+        parts = tuple(_read(message))
+        reason = choices[0].get("finish_reason")
+        tokens, sources = tokens_from(response, _USAGE)
+        return Call(
+            operation="chat",
+            provider=self.provider,
+            request_model=request.get("model"),
+            response_model=response.get("model"),
+            stream=bool(request.get("stream")),
+            output=(Message("assistant", parts),) if parts else (),
+            finish_reason=_FINISH.get(reason, "other") if reason else None,
+            finish_reason_raw=reason,
+            tokens=tokens,
+            response_id=response.get("id"),
+            sources=sources,
+        )
+
+    def join_stream(self, events: Sequence[Json]) -> Json | None:
+        return assemble(events).whole
+
+    def count_request(self, rendered: Mapping[str, Any]) -> tuple[str, Json] | None:
+        return None
+
+    def continuation(self, response: Mapping[str, Any]) -> Message:
+        parts = find({"c": (response.get("choices") or [{}])[0]}, "c.message") or {}
+        kept = (part for part in _read(parts) if not isinstance(part, ReasoningPart))
+        return Message("assistant", tuple(kept))
+
+    def notes(self, given: RenderInput) -> list[str]:
+        return left_out(given, self.provider)
+
+
+# --- rendering --------------------------------------------------------------------------------
+
+
+def _messages(given: RenderInput) -> list[Json]:
+    messages: list[Json] = []
+    if given.system:
+        messages.append({"role": "system", "content": "\n\n".join(given.system)})
+    for message in given.messages:
+        results = [part for part in message.parts if isinstance(part, ToolResultPart)]
+        messages.extend(
+            {"role": "tool", "tool_call_id": part.id or "", "content": result_text(part.content)}
+            for part in results
+        )
+        if len(results) < len(message.parts) or not message.parts:
+            messages.extend(_message(message))
+    return messages
+
+
+def _message(message: Message) -> list[Json]:
+    pieces = [piece for part in message.parts if (piece := _piece(part)) is not None]
+    calls = [_call(part) for part in message.parts if isinstance(part, ToolCallPart)]
+    if not pieces and not calls:
+        return []
+    role = {"tool": "user", "developer": "system"}.get(message.role, message.role)
+    is_text = all(piece["type"] == "text" for piece in pieces)
+    text = "\n".join(piece["text"] for piece in pieces) if is_text else None
+    content: Any = text if is_text else pieces
+    named = {"name": message.name} if message.name else {}
+    called = {"tool_calls": calls} if calls else {}
+    return [{"role": role, "content": content if pieces else None, **named, **called}]
+
+
+def _piece(part: Part) -> Json | None:
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    if not isinstance(part, MediaPart):
+        return None
+    url = media_url(part)
+    if (part.media_type or "image/").startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": url}}
+    if url.startswith("data:"):
+        return {"type": "file", "file": {"filename": "file", "file_data": url}}
+    raise NotRenderable(f"chat completions take no {part.media_type} by address")
+
+
+def _call(part: ToolCallPart) -> Json:
+    arguments = part.arguments
+    text = arguments if isinstance(arguments, str) else canonical_json(arguments)
+    function = {"name": part.name, "arguments": text}
+    return {"id": part.id or "", "type": "function", "function": function}
+
+
+def _tool(given: Json) -> Json:
+    tool = neutral_tool(given)
+    if tool is None:
+        return given
+    strict = {"strict": tool.strict} if tool.strict is not None else {}
+    told = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", "function": {**told, **strict}}
+
+
+def _tool_choice(choice: str | None) -> str | Json | None:
+    is_word = choice in (None, "auto", "none", "required")
+    return choice if is_word else {"type": "function", "function": {"name": choice}}
+
+
+def _response_format(schema: Json | None) -> Json | None:
+    if schema is None:
+        return None
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+def _read(message: Mapping[str, Any]) -> list[Part]:
+    parts: list[Part] = []
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    if isinstance(reasoning, str):
+        parts.append(ReasoningPart(reasoning))
+    content = message.get("content") or message.get("refusal")
+    if isinstance(content, str):
+        parts.append(TextPart(content))
+    elif isinstance(content, list):
+        parts.extend(_read_piece(piece) for piece in content)
+    for call in message.get("tool_calls") or ():
+        function = call.get("function") or {}
+        arguments = parsed_arguments(function.get("arguments"))
+        parts.append(ToolCallPart(call.get("id"), function.get("name") or "", arguments))
+    return parts
+
+
+def _read_piece(piece: Any) -> Part:
+    is_text = isinstance(piece, Mapping) and isinstance(piece.get("text"), str)
+    return TextPart(piece["text"]) if is_text else OtherPart(piece)

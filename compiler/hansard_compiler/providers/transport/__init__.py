@@ -1,0 +1,1 @@
+"""Sending a request to a provider: the exchange, its recording, and what can fail."""

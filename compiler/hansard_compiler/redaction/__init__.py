@@ -1,0 +1,1 @@
+"""Redaction: what is cut out of texts, telemetry and payloads before they are stored."""

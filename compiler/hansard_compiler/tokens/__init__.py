@@ -1,0 +1,1 @@
+"""Token counts: of texts, by tokenizer, and of whole requests."""

@@ -1,0 +1,1 @@
+"""Transcripts: messages, views, cost and checks, without a store."""
