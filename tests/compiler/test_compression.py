@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import pytest
-from hansard_compiler.compile.compression.sentences import pieces_of
+from hansard_compiler.compile.compression.extract import pieces_of
 from hypothesis import given
 from hypothesis import strategies as st
 

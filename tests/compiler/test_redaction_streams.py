@@ -190,6 +190,20 @@ def test_a_secret_in_bits_is_cut_out_and_nothing_else(
     assert REDACTOR.redact_bytes(clean, "text/event-stream") == (clean, [])
 
 
+@pytest.mark.parametrize("form", [sse, json.dumps, lines], ids=lambda form: form.__name__)
+@pytest.mark.parametrize("api", [chat, anthropic_input, gemini], ids=lambda api: api.__name__)
+def test_a_secret_that_repeats_itself_is_cut_out_wherever_it_is_cut(api: Any, form: Any) -> None:
+    # A bit that begins with the whole of the bit before it looks like one that repeats it.
+    period = (len(SECRET) - len("sk-ant-api03--AA")) // 2
+    begin = WHOLE.index("Zk3v")
+    for start in range(begin - 3, begin + period):
+        bits = [WHOLE[:start], WHOLE[start : start + period], WHOLE[start + period :]]
+        for cut in (bits, [WHOLE[:1], WHOLE[1:start], *bits[1:]]):
+            clean = REDACTOR.redact_bytes(form(api(cut)).encode(), "text/event-stream")[0]
+
+            assert said(form, clean.decode()) == WHOLE.replace(SECRET, MARKER)
+
+
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.__name__)
 def test_a_stream_without_a_secret_keeps_its_bytes(api: Any, form: Any) -> None:

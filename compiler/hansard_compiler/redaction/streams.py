@@ -231,11 +231,12 @@ def _cleaned(
         _clean_run(made, run, clean)
     bits = list(range(len(said)))
     if 2 * sum(map(len, runs)) >= len(said):  # they repeat: one behind the other, they say nothing
+        if made != said:  # else a secret that repeats itself may have been cut where it does
+            repeated = {at for run in runs for at in run}
+            bits = [at for at in bits if at not in repeated]
         if overlap is not None:  # to the next window, which begins with them, they are left whole
             until = bisect_left(numbers, overlap.left)
             made[until:] = said[until:]
-        repeated = {at for run in runs for at in run}
-        bits = [at for at in bits if at not in repeated]
     texts = [made[at] for at in bits]
     if overlap is not None and texts:
         del texts[_judged(texts, [numbers[at] for at in bits], clean, overlap) :]
