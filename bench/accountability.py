@@ -12,12 +12,12 @@ from statistics import median
 from typing import Any
 
 from bench.figures import Figure, below, percentile
-from hansard_store import approvals
-from hansard_store.approval_errors import AlreadyDecided
-from hansard_store.approval_records import Approval, ApprovalFilter, Proposal
-from hansard_store.approval_states import Status
-from hansard_store.database import transaction
-from hansard_store.facade import Accountability
+from hansard_store.approvals import rows as approvals
+from hansard_store.approvals.errors import AlreadyDecided
+from hansard_store.approvals.records import Approval, ApprovalFilter, Proposal
+from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.states import Status
+from hansard_store.database.connections import transaction
 from hansard_web.approving.inbox import read_inbox
 from hansard_web.approving.state import InboxState
 

@@ -30,8 +30,8 @@ from hansard_compiler.diff import (
     text_diff,
 )
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_store.database import DataFolder, open_reader
-from hansard_store.step_queries import get_tree
+from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.steps.queries import get_tree
 from hansard_web.comparing.runs import compare_runs
 
 _STEPS = 5_000

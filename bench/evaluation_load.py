@@ -19,8 +19,8 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from hansard_collector.embedded import open_embedded
 from hansard_compiler.models.memory import Namespace, WriteMemory
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database import DataFolder
-from hansard_store.memory_book import MemoryBook
+from hansard_store.database.connections import DataFolder
+from hansard_store.memory.service import MemoryBook
 
 SPANS_OF_RUN: Final = 50
 _SECOND: Final = 10**9

@@ -61,8 +61,8 @@ def maintain_once() -> None:
 
     from hansard_collector.judges import JudgeSettings, judges_from
     from hansard_collector.maintenance import Maintainer
-    from hansard_store.database import DataFolder
-    from hansard_store.maintenance.book import MaintenanceBook
+    from hansard_store.database.connections import DataFolder
+    from hansard_store.memory.maintenance.service import MaintenanceBook
 
     with closing(MaintenanceBook(DataFolder(Path(sys.argv[-1])), clock=lambda: _NOW)) as book:
         began, used = time.perf_counter(), time.process_time()
@@ -92,9 +92,9 @@ def fill(path: Path, *, records: int = _RECORDS, corrections: int = _CORRECTIONS
     from hansard_compiler.models.memory import WriteMemory
     from hansard_compiler.redaction.redactor import Redactor
     from hansard_compiler.retention import RetentionMode
-    from hansard_store import memories
-    from hansard_store.database import DataFolder, open_for_ingest, transaction
-    from hansard_store.memory_keeping import MemoryKeeper
+    from hansard_store.database.connections import DataFolder, open_for_ingest, transaction
+    from hansard_store.memory import versions as memories
+    from hansard_store.memory.retention import MemoryKeeper
 
     folder = DataFolder(path)
     connection = open_for_ingest(folder)

@@ -14,12 +14,12 @@ from hansard_compiler.compile.models import parse
 from hansard_compiler.models.memory import ReadMemory, WriteMemory
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store import memories
-from hansard_store.database import DataFolder, open_for_ingest, open_reader, transaction
-from hansard_store.memory_book import MemoryBook
-from hansard_store.memory_keeping import MemoryKeeper
-from hansard_store.memory_queries import MemoryFilter, facets, list_memories
-from hansard_store.memory_recall import read_durable
+from hansard_store.database.connections import DataFolder, open_for_ingest, open_reader, transaction
+from hansard_store.memory import versions as memories
+from hansard_store.memory.queries import MemoryFilter, facets, list_memories
+from hansard_store.memory.retention import MemoryKeeper
+from hansard_store.memory.retrieval import read_durable
+from hansard_store.memory.service import MemoryBook
 
 _RECORDS = 100_000
 _PROJECTS = 20

@@ -19,9 +19,9 @@ from hansard_collector.ingest import Encoding, IngestRequest, Sender, Signal
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_store.compilations import ID_KEY
-from hansard_store.database import DataFolder, open_reader
-from hansard_store.receipts import ReceiptFilter, list_receipts
+from hansard_store.compilations.queries import ID_KEY
+from hansard_store.compilations.receipts import ReceiptFilter, list_receipts
+from hansard_store.database.connections import DataFolder, open_reader
 
 _ITEMS = 200
 _COMPILES = 300  # of each sort

@@ -55,8 +55,8 @@ def test_a_server_starts_without_the_models_that_describe_its_answers() -> None:
 
 LATER = (
     "hansard_web.api.routes", "hansard_web.mcp_server.door", "hansard_web.pages.run",
-    "hansard_web.replaying.engine", "hansard_store.memory_book", "hansard_compiler.compile.engine",
-    "hansard_compiler.diff", "hansard.clients.http",
+    "hansard_web.replaying.engine", "hansard_store.memory.service",
+    "hansard_compiler.compile.engine", "hansard_compiler.diff", "hansard.clients.http",
 )  # fmt: skip
 
 

@@ -24,9 +24,9 @@ from hansard_compiler.classifier import Classifier
 from hansard_compiler.compile.models import parse
 from hansard_compiler.embedder import Embedder
 from hansard_compiler.models.memory import WriteMemory
-from hansard_store.database import DataFolder, open_for_ingest
-from hansard_store.maintenance.book import MaintenanceBook
-from hansard_store.memory_book import MemoryBook
+from hansard_store.database.connections import DataFolder, open_for_ingest
+from hansard_store.memory.maintenance.service import MaintenanceBook
+from hansard_store.memory.service import MemoryBook
 
 FIXTURES: Final = Path(__file__).parent.parent.parent / "tests" / "fixtures" / "heartbeat"
 Half = Literal["worked on", "held out"]

@@ -14,7 +14,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.views import EventView, LogView, SpanView, Value
-from hansard_store.records import Leaf, add_leaves
+from hansard_store.ingest.otlp_records import Leaf, add_leaves
 
 # `claude_code.api_request`, `codex.tool_result`: the only bodies that are names.
 _NAME_BODY = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)+", re.ASCII)

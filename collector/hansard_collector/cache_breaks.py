@@ -14,7 +14,7 @@ from hansard_collector.provenance import (
     MESSAGE_OVERHEAD_TOKENS,
     MIN_CACHEABLE_TOKENS,
 )
-from hansard_store.conversation_reads import (
+from hansard_store.content.messages import (
     CallRow,
     MessageRef,
     list_ancestry,
@@ -22,7 +22,7 @@ from hansard_store.conversation_reads import (
     read_chains,
     read_messages,
 )
-from hansard_store.flags import SpanFlag
+from hansard_store.steps.flags import SpanFlag
 
 # Larger runs are not summed up: the answer would take longer than the page that asks for it.
 _MOST_CALLS = 150

@@ -18,9 +18,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from hansard_collector.views import SpanView
-from hansard_store.compilations import ID_KEY, RECEIPT_COLUMNS
-from hansard_store.projections import CompilationProjection, CompilationRow
-from hansard_store.receipts import (
+from hansard_store.compilations.queries import ID_KEY, RECEIPT_COLUMNS
+from hansard_store.compilations.receipts import (
     FACET_KEYS,
     ITEMS_KEY,
     MOST_NAME_CHARS,
@@ -28,6 +27,7 @@ from hansard_store.receipts import (
     SOURCE_TYPES,
     SOURCES_KEY,
 )
+from hansard_store.ingest.derived_rows import CompilationProjection, CompilationRow
 
 MOST_RECEIPTS = 50_000  # of one compile; ten times what the compiler is made for
 SCHEMA_VERSION = "1"  # of hansard.*, as this module reads it

@@ -13,10 +13,10 @@ import orjson
 
 from hansard_collector.compilations import found_by, with_receipts
 from hansard_compiler.errors import NotFoundError
-from hansard_store.attributes import tokens_of
+from hansard_store.content.payloads import folder_of, get_payload, parse_payload_ref, read_payload
 from hansard_store.errors import BadQueryError, StoreCorruptError
-from hansard_store.payloads import folder_of, get_payload, parse_payload_ref, read_payload
-from hansard_store.projections import CompilationProjection, SpanProjection
+from hansard_store.ingest.derived_rows import CompilationProjection, SpanProjection
+from hansard_store.search.attributes import tokens_of
 
 # A result of 50,000 receipts; reading one takes the ingest thread 5 ms a MiB.
 MOST_BYTES = 64 * 1024 * 1024

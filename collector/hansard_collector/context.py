@@ -24,7 +24,7 @@ from hansard_compiler.calls import (
     ToolResultPart,
 )
 from hansard_compiler.canonical import canonical_json, stable_hash
-from hansard_store.conversation_reads import (
+from hansard_store.content.messages import (
     Ancestor,
     CallRow,
     MessageRef,
@@ -37,7 +37,7 @@ from hansard_store.conversation_reads import (
     read_chains,
     read_messages,
 )
-from hansard_store.flags import SpanFlag
+from hansard_store.steps.flags import SpanFlag
 
 _MOST_EARLIER = 400  # calls before this one that are looked at
 _MOST_TIES = 40  # of them, those that begin alike and are compared message by message

@@ -14,10 +14,8 @@ from hansard_collector.normalised import Normalised
 from hansard_collector.policy_checks import checks_of
 from hansard_collector.views import SpanView
 from hansard_compiler.calls import Call, Cost, MediaPart, Message, Tokens, Tool, ToolCallPart
-from hansard_store.annotation_rows import SpanAnnotation
-from hansard_store.attributes import resource_tokens_of, tokens_of
-from hansard_store.flags import SpanFlag
-from hansard_store.projections import (
+from hansard_store.annotations.rows import SpanAnnotation
+from hansard_store.ingest.derived_rows import (
     CallProjection,
     CompilationProjection,
     SpanProjection,
@@ -25,7 +23,9 @@ from hansard_store.projections import (
     ToolProjection,
     Usage,
 )
-from hansard_store.runs import MAX_FACET_CHARS
+from hansard_store.runs.projection import MAX_FACET_CHARS
+from hansard_store.search.attributes import resource_tokens_of, tokens_of
+from hansard_store.steps.flags import SpanFlag
 
 # Raise it when a dialect reads more than before: `hansard rebuild` then makes old rows again.
 DERIVED_VERSION = 10

@@ -24,7 +24,7 @@ from hansard_compiler.retention import RetentionMode
 
 if TYPE_CHECKING:
     from hansard_collector.pipeline.pipeline import Pipeline
-    from hansard_store.facade import Accountability
+    from hansard_store.approvals.service import Accountability
 
 _PATIENCE_MS = 500  # with other writers: the SDK tries again, and a fork waits for it
 _T = TypeVar("_T")
@@ -46,9 +46,9 @@ def open_embedded(
     """
     from hansard_collector.pipeline.pipeline import Pipeline
     from hansard_collector.redact import RetentionPolicy
-    from hansard_store.database import DataFolder
+    from hansard_store.approvals.service import Accountability
+    from hansard_store.database.connections import DataFolder
     from hansard_store.errors import StoreError
-    from hansard_store.facade import Accountability
 
     folder = DataFolder(data)
     try:

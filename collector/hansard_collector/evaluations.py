@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hansard_collector.normalised import Normalised
-from hansard_store.annotation_rows import SpanAnnotation
+from hansard_store.annotations.rows import SpanAnnotation
 
 MOST_SCORES: Final = 200  # of one span
 MOST_TAGS: Final = 50  # of one run

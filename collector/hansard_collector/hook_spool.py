@@ -26,7 +26,7 @@ from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database import DataFolder
+from hansard_store.database.connections import DataFolder
 
 _EVERY_S: Final = 15.0
 _ANSWER_S: Final = 60.0

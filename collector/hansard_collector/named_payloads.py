@@ -16,14 +16,14 @@ from hansard_collector.referenced import CONTENT_OF
 from hansard_collector.views import SpanView
 from hansard_compiler.calls import MediaPart
 from hansard_compiler.errors import NotFoundError
-from hansard_store.errors import BadQueryError
-from hansard_store.payloads import (
+from hansard_store.content.payloads import (
     Payload,
     blob_path,
     folder_of,
     get_payload,
     parse_payload_ref,
 )
+from hansard_store.errors import BadQueryError
 
 MOST = 200  # of one step; a compile names one an item
 OF_ITEMS = "hansard.item."  # how the attributes begin that are a compile's receipts

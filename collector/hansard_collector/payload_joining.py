@@ -18,18 +18,18 @@ from hansard_collector.referenced import (
     read_contents,
     references,
 )
-from hansard_store.compilations import spans_awaiting
-from hansard_store.database import DataFolder, open_for_accountability
-from hansard_store.payload_uses import spans_naming
-from hansard_store.payloads import (
+from hansard_store.compilations.queries import spans_awaiting
+from hansard_store.content.payload_uses import spans_naming
+from hansard_store.content.payloads import (
     PreparedPayload,
     add_payload,
     folder_of,
     payload_ref,
     write_file,
 )
-from hansard_store.projections import SpanProjection
-from hansard_store.writer import Batch, IngestWriter
+from hansard_store.database.connections import DataFolder, open_for_accountability
+from hansard_store.ingest.derived_rows import SpanProjection
+from hansard_store.ingest.writer import Batch, IngestWriter
 
 # Of spans that were waiting for one payload; the rest finds it when it is read, or rebuilt.
 MOST_WAITING = 200

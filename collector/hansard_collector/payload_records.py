@@ -21,14 +21,14 @@ from hansard_collector.any_value import attributes_dict
 from hansard_collector.retain_payload import media_type_of, retain_payload
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database import DataFolder
-from hansard_store.errors import BadDigestError, BadQueryError, StoreBusyError
-from hansard_store.payloads import (
+from hansard_store.content.payloads import (
     PreparedPayload,
     parse_payload_ref,
     prepare_payload,
     write_file,
 )
+from hansard_store.database.connections import DataFolder
+from hansard_store.errors import BadDigestError, BadQueryError, StoreBusyError
 
 NO_DIGEST = f"a payload without {semconv.PAYLOAD_DIGEST}=sha256:<64 hex digits>"
 NO_BYTES = "a payload whose body is no bytes"

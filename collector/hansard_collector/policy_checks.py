@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hansard_collector.views import SpanView
-from hansard_store.policy_checks import CheckRow
+from hansard_store.policy.checks import CheckRow
 
 SPAN_NAME = "hansard.policy.check"
 MOST_CHECKS = 4_000  # as many as our SDK writes into one span

@@ -21,18 +21,18 @@ from hansard_collector.normalise import normalise, normalise_scores
 from hansard_collector.normalised import Normalised
 from hansard_collector.validate import USUAL_LIMITS, ItemLimits, repair_span, span_times
 from hansard_collector.views import LogView, SpanView
-from hansard_store.annotation_rows import SpanAnnotation
-from hansard_store.contents import ContentCutter, CutValue
-from hansard_store.cutting import (
+from hansard_store.annotations.rows import SpanAnnotation
+from hansard_store.content.contents import ContentCutter, CutValue
+from hansard_store.content.json_chunks import (
     MOST_CONTAINERS,
     MOST_ELEMENTS,
     MOST_PIECES_OF_ITEM,
     is_crowded,
 )
-from hansard_store.flags import SpanFlag
-from hansard_store.projections import SpanProjection
-from hansard_store.records import LargeValue, large_values
-from hansard_store.redactions import RemovedSecret
+from hansard_store.ingest.derived_rows import SpanProjection
+from hansard_store.ingest.otlp_records import LargeValue, large_values
+from hansard_store.ingest.redactions import RemovedSecret
+from hansard_store.steps.flags import SpanFlag
 
 _SERVER = 2
 _MAC_BYTES = 16

@@ -18,8 +18,8 @@ from hansard_collector.sessions.marks import SessionEvent
 from hansard_collector.sessions.table import recognise
 from hansard_collector.validate import bad_span_id, bad_trace_id
 from hansard_collector.views import LogView
-from hansard_store.records import LargeValue, large_values
-from hansard_store.redactions import RemovedSecret
+from hansard_store.ingest.otlp_records import LargeValue, large_values
+from hansard_store.ingest.redactions import RemovedSecret
 
 _SIGNED_LIMIT_NS = 1 << 63
 _BODY_CHARS = 200

@@ -14,7 +14,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from hansard import semconv
 from hansard_collector.any_value import attributes_dict
 from hansard_collector.prepare import Envelope
-from hansard_store.losses import ToldLoss
+from hansard_store.ledger.sender_drops import ToldLoss
 
 BAD_PULSE: Final = f"a pulse without {semconv.PULSE_TRACES} and {semconv.PULSE_INTERVAL_MS}"
 BAD_LOSS: Final = "a loss without its signal, its reason and its count"

@@ -16,7 +16,7 @@ from hansard_collector.normalised import Normalised
 from hansard_collector.rederive import Envelopes, StoredSpan, read_span, stored_span
 from hansard_collector.referenced import READ_BYTES, with_contents
 from hansard_collector.views import SpanView
-from hansard_store.stored import get_span_row
+from hansard_store.ingest.stored_spans import get_span_row
 
 
 @dataclass(frozen=True, slots=True)

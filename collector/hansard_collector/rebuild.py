@@ -28,12 +28,12 @@ from hansard_collector.derive import DERIVED_VERSION
 from hansard_collector.messages import MessageCache
 from hansard_collector.rederive import read_span, rederive_span, rederive_stored
 from hansard_collector.sessions.again import settle_again
-from hansard_store import rebuilding
-from hansard_store.database import DataFolder, open_for_ingest, transaction
+from hansard_store.database.batched_transactions import Pace
+from hansard_store.database.connections import DataFolder, open_for_ingest, transaction
 from hansard_store.errors import RebuildRunningError
-from hansard_store.runs import RunState
-from hansard_store.slices import Pace
-from hansard_store.writer import Batch, IngestWriter
+from hansard_store.ingest.writer import Batch, IngestWriter
+from hansard_store.maintenance import rebuild_state as rebuilding
+from hansard_store.runs.projection import RunState
 
 # Shorter than for deletion: the index rows of a slice are written at its end, on top.
 _PACE = Pace(hold_s=0.005)

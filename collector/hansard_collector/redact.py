@@ -31,7 +31,7 @@ from hansard_compiler.redaction.otlp import (
 )
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.redactions import RemovedSecret
+from hansard_store.ingest.redactions import RemovedSecret
 
 _SMALL_BYTES = 64 * 1024  # of a request: waking a thread takes as long as looking through these
 

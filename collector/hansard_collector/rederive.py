@@ -24,10 +24,9 @@ from hansard_collector.sessions.spans import made_mac
 from hansard_collector.validate import repair_span, repaired_flags, span_times
 from hansard_collector.views import LogView, SpanView
 from hansard_store.errors import StoreCorruptError
-from hansard_store.flags import SpanFlag
-from hansard_store.received import ReceivedSpan
-from hansard_store.records import restore_log, restore_span
-from hansard_store.stored import (
+from hansard_store.ingest.otlp_records import restore_log, restore_span
+from hansard_store.ingest.span_input import ReceivedSpan
+from hansard_store.ingest.stored_spans import (
     SpanRow,
     get_span_row,
     iter_span_rows,
@@ -37,7 +36,8 @@ from hansard_store.stored import (
     read_scope,
     spans_with_logs,
 )
-from hansard_store.writer import Batch
+from hansard_store.ingest.writer import Batch
+from hansard_store.steps.flags import SpanFlag
 
 # More events than that on one span say nothing new about its call.
 MOST_LOGS = 2000

@@ -10,9 +10,9 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogsData, ResourceLogs, ScopeLo
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, TracesData
 
-from hansard_store.export_queries import StoredRecord, log_records, point_records, span_records
-from hansard_store.records import restore_log, restore_metric, restore_span
-from hansard_store.stored import read_resource, read_scope
+from hansard_store.ingest.otlp_records import restore_log, restore_metric, restore_span
+from hansard_store.ingest.stored_spans import read_resource, read_scope
+from hansard_store.maintenance.export import StoredRecord, log_records, point_records, span_records
 
 
 class Reexport:

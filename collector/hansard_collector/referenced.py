@@ -14,8 +14,14 @@ import apsw
 
 from hansard_collector.views import SpanView
 from hansard_compiler.errors import NotFoundError
+from hansard_store.content.payloads import (
+    Payload,
+    folder_of,
+    get_payload,
+    parse_payload_ref,
+    read_payload,
+)
 from hansard_store.errors import BadQueryError, StoreCorruptError
-from hansard_store.payloads import Payload, folder_of, get_payload, parse_payload_ref, read_payload
 
 # Upstream's and our own; under other names a reference is listed and not read.
 CONTENT_OF: Mapping[str, str] = {

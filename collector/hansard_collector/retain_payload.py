@@ -7,8 +7,8 @@ from collections import Counter
 
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.payloads import Retained
-from hansard_store.redactions import RemovedSecret
+from hansard_store.content.payloads import Retained
+from hansard_store.ingest.redactions import RemovedSecret
 
 BINARY = "application/octet-stream"
 _MEDIA_TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,80}(?:;[ \w.=+\"'-]{1,80})?", re.ASCII)

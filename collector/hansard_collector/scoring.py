@@ -15,8 +15,8 @@ from hansard_collector.messages import MessageCache
 from hansard_collector.prepare import annotations_with_results
 from hansard_collector.prepare_logs import PreparedLog
 from hansard_collector.rederive import MOST_LOGS, Envelopes, StoredSpan, stored_span
-from hansard_store.stored import list_span_rows
-from hansard_store.writer import Batch
+from hansard_store.ingest.stored_spans import list_span_rows
+from hansard_store.ingest.writer import Batch
 
 RESULT: Final = "gen_ai.evaluation.result"
 

@@ -35,10 +35,10 @@ from hansard_collector.json_codec import encode_json
 from hansard_collector.reexport import Reexport
 from hansard_collector.signals import CONTRACTS
 from hansard_compiler.errors import HansardError
-from hansard_store.annotation_answers import annotation_json
-from hansard_store.annotation_queries import written_annotations
-from hansard_store.database import DataFolder, open_reader
-from hansard_store.export_queries import all_log_ids, all_point_ids, all_span_ids
+from hansard_store.annotations.json import annotation_json
+from hansard_store.annotations.queries import written_annotations
+from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.maintenance.export import all_log_ids, all_point_ids, all_span_ids
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _AT_ONCE_BYTES = 4 * 1024 * 1024  # of one request

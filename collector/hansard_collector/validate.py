@@ -14,7 +14,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_compiler.redaction.otlp import WITHOUT_TEXT
-from hansard_store.flags import SpanFlag
+from hansard_store.steps.flags import SpanFlag
 
 _ZERO_TRACE = bytes(16)
 _ZERO_SPAN = bytes(8)

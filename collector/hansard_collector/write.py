@@ -20,18 +20,18 @@ from hansard_collector.scoring import Scorer, is_result_alone
 from hansard_collector.sessions.marks import SessionEvent
 from hansard_collector.sessions.table import AGENTS
 from hansard_collector.sessions.writer import Ids, SessionWriter
-from hansard_store.logs import ReceivedLog, ReceivedPoint
-from hansard_store.losses import keep_loss
-from hansard_store.payloads import PreparedPayload
-from hansard_store.pulses import Pulse
-from hansard_store.received import Outcome, ReceivedSpan
-from hansard_store.stored import (
+from hansard_store.content.payloads import PreparedPayload
+from hansard_store.ingest.heartbeats import Pulse
+from hansard_store.ingest.logs import ReceivedLog, ReceivedPoint
+from hansard_store.ingest.span_input import Outcome, ReceivedSpan
+from hansard_store.ingest.stored_spans import (
     are_first_events_before,
     find_open_span,
     logged_among,
     not_marked_as_logged,
 )
-from hansard_store.writer import Batch, IngestWriter
+from hansard_store.ingest.writer import Batch, IngestWriter
+from hansard_store.ledger.sender_drops import keep_loss
 
 _SpanKey = tuple[bytes, bytes]  # trace id, span id
 

@@ -14,11 +14,11 @@ from typing import Any, Literal, NamedTuple
 import apsw
 
 from hansard_compiler.calls import Json
-from hansard_store.database import DataFolder, open_for_accountability, transaction
+from hansard_store.database.connections import DataFolder, open_for_accountability, transaction
+from hansard_store.database.id_prefixes import find_row
+from hansard_store.database.read_only_json import read_only
+from hansard_store.database.stored_json import json_of, json_text
 from hansard_store.errors import BadCursorError
-from hansard_store.prefixes import find_row
-from hansard_store.read_only import read_only
-from hansard_store.stored_json import json_of, json_text
 
 State = Literal["running", "done", "diverged", "waiting", "refused", "failed"]
 

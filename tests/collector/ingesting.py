@@ -24,7 +24,7 @@ from hansard_collector.ingest import Encoding, IngestRequest, IngestResult, Send
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_store.database import open_reader
+from hansard_store.database.connections import open_reader
 from tests.store.empty import empty_store
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "otlp"

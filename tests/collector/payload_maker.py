@@ -14,8 +14,8 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from hansard_store.database.compression import unpack
 from hansard_store.errors import StoreCorruptError
-from hansard_store.packing import unpack
 from tests.collector.ingesting import START_NS, Ingesting, pairs, span, tables
 
 DIGEST = "hansard.payload.digest"

@@ -15,7 +15,7 @@ import pytest
 from hansard_collector.embedded import EmbeddedIngest, open_embedded
 from hansard_collector.errors import MalformedRequest, StoreBusy
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database import DataFolder, open_for_accountability, transaction
+from hansard_store.database.connections import DataFolder, open_for_accountability, transaction
 from hansard_store.errors import StoreError, StoreNewerError
 from tests.collector.ingesting import span, traces
 from tests.journeys.processes import count_spans

@@ -9,14 +9,14 @@ import pytest
 from hansard_collector.evaluations import MOST_SCORES, scores_of
 from hansard_collector.normalised import Normalised
 from hansard_collector.rebuild import rebuild
-from hansard_store.annotation_book import AnnotationBook
-from hansard_store.annotation_filters import read_scores
-from hansard_store.annotation_queries import standing_on
-from hansard_store.annotation_rows import Annotation, Target
-from hansard_store.database import open_for_maintenance
-from hansard_store.flags import SpanFlag
-from hansard_store.run_filters import RunFilter
-from hansard_store.run_queries import list_runs
+from hansard_store.annotations.filters import read_scores
+from hansard_store.annotations.queries import standing_on
+from hansard_store.annotations.rows import Annotation, Target
+from hansard_store.annotations.service import AnnotationBook
+from hansard_store.database.connections import open_for_maintenance
+from hansard_store.runs.filters import RunFilter
+from hansard_store.runs.queries import list_runs
+from hansard_store.steps.flags import SpanFlag
 from tests.collector.ingesting import TRACE, Ingesting, log, logs, span, span_id, traces
 
 RESULT = "gen_ai.evaluation.result"

@@ -14,10 +14,10 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from hansard_collector.normalised import Normalised
 from hansard_collector.read import read_step
 from hansard_compiler.calls import Call
-from hansard_store.figures import TokenSums
-from hansard_store.run_filters import RunFilter
-from hansard_store.run_queries import RunItem, list_runs
-from hansard_store.search import search_texts
+from hansard_store.runs.filters import RunFilter
+from hansard_store.runs.queries import RunItem, list_runs
+from hansard_store.runs.status import TokenSums
+from hansard_store.search.full_text import search_texts
 from tests.collector.ingesting import (
     START_NS,
     TRACE,

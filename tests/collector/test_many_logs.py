@@ -14,7 +14,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from hansard_collector import dialects
 from hansard_collector.dialects.plan import READ_EVENTS
 from hansard_collector.read import read_step
-from hansard_store.flags import SpanFlag
+from hansard_store.steps.flags import SpanFlag
 from tests.collector.ingesting import TRACE, Ingesting, log, logs, span, span_id, traces
 
 DETAILS = "gen_ai.client.inference.operation.details"

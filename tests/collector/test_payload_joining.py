@@ -22,11 +22,11 @@ from hansard_collector.retain_payload import retain_payload
 from hansard_compiler.calls import Call, Tool
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database import DataFolder, open_for_maintenance, open_reader
-from hansard_store.deletion import delete_run
-from hansard_store.gc import collect_garbage
-from hansard_store.payloads import prepare_payload
-from hansard_store.search import search_texts
+from hansard_store.content.payloads import prepare_payload
+from hansard_store.database.connections import DataFolder, open_for_maintenance, open_reader
+from hansard_store.maintenance.deletion import delete_run
+from hansard_store.maintenance.garbage import collect_garbage
+from hansard_store.search.full_text import search_texts
 from tests.collector.ingesting import SENDER, TRACE, Ingesting, log, logs, span, traces
 from tests.collector.payload_maker import (
     SECRET,

@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
 from hansard_collector import payload_records
-from hansard_store.payloads import INLINE_BYTES, get_payload, read_payload
+from hansard_store.content.payloads import INLINE_BYTES, get_payload, read_payload
 from tests.collector.ingesting import Ingesting, log, logs
 from tests.collector.payload_maker import (
     SECRET,

@@ -26,10 +26,10 @@ from hansard_collector.ingest import (
     Signal,
 )
 from hansard_collector.rederive import read_span
-from hansard_store.database import open_for_accountability
-from hansard_store.flags import SpanFlag
-from hansard_store.records import restore_log, restore_metric
-from hansard_store.stored import read_resource, read_scope
+from hansard_store.database.connections import open_for_accountability
+from hansard_store.ingest.otlp_records import restore_log, restore_metric
+from hansard_store.ingest.stored_spans import read_resource, read_scope
+from hansard_store.steps.flags import SpanFlag
 from tests.collector.ingesting import (
     SENDER,
     START_NS,

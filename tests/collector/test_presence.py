@@ -17,12 +17,12 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from hansard import semconv
 from hansard_collector.presence import BAD_LOSS, BAD_PULSE
 from hansard_collector.silence import SilenceWatch, tell_silence
-from hansard_store.database import open_for_maintenance
-from hansard_store.figures import NO_NEWS_NS
-from hansard_store.losses import list_losses
-from hansard_store.run_filters import RunFilter
-from hansard_store.run_queries import get_run, last_change, list_runs
-from hansard_store.step_queries import get_step
+from hansard_store.database.connections import open_for_maintenance
+from hansard_store.ledger.sender_drops import list_losses
+from hansard_store.runs.filters import RunFilter
+from hansard_store.runs.queries import get_run, last_change, list_runs
+from hansard_store.runs.status import NO_NEWS_NS
+from hansard_store.steps.queries import get_step
 from tests.collector.ingesting import TRACE, Ingesting, logs, pairs, span, traces
 
 _S = 1_000_000_000

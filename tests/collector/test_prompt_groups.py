@@ -12,9 +12,9 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from hansard_collector.ingest import Signal
 from hansard_collector.rebuild import rebuild
 from hansard_collector.verification.derived import verify_derived
-from hansard_store.run_filters import RunFilter
-from hansard_store.run_groups import RunGroup, list_grouped
-from hansard_store.run_queries import list_runs
+from hansard_store.runs.filters import RunFilter
+from hansard_store.runs.groups import RunGroup, list_grouped
+from hansard_store.runs.queries import list_runs
 from tests.collector.ingesting import FIXTURES, START_NS, Ingesting, log, logs, span, traces
 
 CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}

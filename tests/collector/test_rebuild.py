@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from hansard_collector.rebuild import is_rebuild_due, rebuild
-from hansard_store.database import open_for_maintenance
-from hansard_store.deletion import delete_run
+from hansard_store.database.batched_transactions import Pace
+from hansard_store.database.connections import open_for_maintenance
 from hansard_store.errors import StoppedError
-from hansard_store.slices import Pace
-from hansard_store.verify import verify_store
+from hansard_store.maintenance.deletion import delete_run
+from hansard_store.verification.verify import verify_store
 from tests.collector.compile_maker import Told, compiled_files, tell
 from tests.collector.ingesting import (
     TRACE,

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hansard_compiler.canonical import canonical_bytes
-from hansard_store.attributes import tokens_of
-from hansard_store.database import open_for_maintenance
-from hansard_store.receipts import SOURCE_TYPES, ReceiptFilter, list_receipts
+from hansard_store.compilations.receipts import SOURCE_TYPES, ReceiptFilter, list_receipts
+from hansard_store.database.connections import open_for_maintenance
+from hansard_store.search.attributes import tokens_of
 from tests.collector.compile_maker import send_payloads, spans_of
 from tests.collector.ingesting import Ingesting
 from tests.collector.payload_maker import ref_of

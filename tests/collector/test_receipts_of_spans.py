@@ -16,12 +16,12 @@ from hansard_collector.compilations import MOST_RECEIPTS
 from hansard_collector.rebuild import is_rebuild_due, rebuild
 from hansard_compiler.compile.engine import CompileResult, compile_context
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_store.compilations import compilation_of_span, compilations_with_id
-from hansard_store.database import open_for_maintenance
-from hansard_store.deletion import delete_run
-from hansard_store.gc import collect_garbage
-from hansard_store.receipts import Receipt, receipts_of
-from hansard_store.verify import verify_store
+from hansard_store.compilations.queries import compilation_of_span, compilations_with_id
+from hansard_store.compilations.receipts import Receipt, receipts_of
+from hansard_store.database.connections import open_for_maintenance
+from hansard_store.maintenance.deletion import delete_run
+from hansard_store.maintenance.garbage import collect_garbage
+from hansard_store.verification.verify import verify_store
 from tests.collector.compile_maker import Told, compiled_files, send_payloads, spans_of, tell
 from tests.collector.ingesting import Ingesting
 from tests.collector.payload_maker import SECRET, digest_of, ref_of

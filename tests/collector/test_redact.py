@@ -20,7 +20,7 @@ from hansard_collector.ingest import Signal
 from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.redactions import RemovedSecret
+from hansard_store.ingest.redactions import RemovedSecret
 from tests.collector.fields import REQUESTS, Place, places
 from tests.compiler.planted import Planted, secrets
 

@@ -14,7 +14,7 @@ from hansard_compiler.redaction.metadata_keys import Kind, kind_of
 from hansard_compiler.redaction.metadata_only import is_code_name
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.redactions import RemovedSecret
+from hansard_store.ingest.redactions import RemovedSecret
 
 METADATA = RetentionPolicy(
     RetentionMode.METADATA_ONLY, Redactor(b"a key of this test only, 32 bytes")

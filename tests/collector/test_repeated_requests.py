@@ -12,7 +12,7 @@ import pytest
 from hansard_collector.errors import RequestTooDense
 from hansard_collector.ingest import Encoding, IngestRequest, Signal
 from hansard_collector.pipeline.repeated_requests import RepeatedRequests
-from hansard_store.database import open_for_accountability
+from hansard_store.database.connections import open_for_accountability
 from tests.collector.ingesting import SENDER, Ingesting, span, traces
 
 WAIT_S = 60

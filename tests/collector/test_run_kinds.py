@@ -9,9 +9,9 @@ import pytest
 
 from hansard_collector.rebuild import rebuild
 from hansard_collector.verification.derived import verify_derived
-from hansard_store.database import open_for_maintenance
-from hansard_store.run_filters import RunFilter
-from hansard_store.run_queries import list_runs
+from hansard_store.database.connections import open_for_maintenance
+from hansard_store.runs.filters import RunFilter
+from hansard_store.runs.queries import list_runs
 from tests.collector.ingesting import Ingesting, log, logs, span, traces
 
 HTTP = {"http.request.method": "GET", "http.route": "/health"}

@@ -21,8 +21,8 @@ from hansard_collector.ingest import Encoding, IngestRequest, IngestResult, Sign
 from hansard_collector.pipeline.jobs import Job
 from hansard_collector.receivers.status import Reason, Refusal, submit
 from hansard_collector.validate import ItemLimits
-from hansard_store.database import open_for_accountability, transaction
-from hansard_store.records import restore_span
+from hansard_store.database.connections import open_for_accountability, transaction
+from hansard_store.ingest.otlp_records import restore_span
 from tests.collector.ingesting import SENDER, Ingesting, logs, metrics, pairs, span, traces
 
 WAIT_S = 120

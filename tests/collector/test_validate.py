@@ -8,7 +8,7 @@ import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_collector.validate import refuse_span, repair_span, span_times
-from hansard_store.flags import SpanFlag
+from hansard_store.steps.flags import SpanFlag
 from tests.collector.ingesting import START_NS, TRACE, Ingesting, span, traces
 
 YEAR_2000_NS = 946_684_800 * 10**9

@@ -18,16 +18,16 @@ import pytest
 
 from hansard_collector.rebuild import rebuild
 from hansard_collector.verification.derived import verify_derived
-from hansard_store.approval_records import Proposal
+from hansard_store.approvals.records import Proposal
+from hansard_store.approvals.service import Accountability
 from hansard_store.audit.schema import Shipped, migrations
 from hansard_store.audit.seal_tables import COUNTERS, NOT_SEALED, NUMBERED
-from hansard_store.database import DataFolder, open_for_maintenance
+from hansard_store.database.batched_transactions import Pace
+from hansard_store.database.connections import DataFolder, open_for_maintenance
 from hansard_store.errors import StoppedError
-from hansard_store.facade import Accountability
-from hansard_store.gc import collect_garbage
-from hansard_store.slices import Pace
+from hansard_store.maintenance.garbage import collect_garbage
 from hansard_store.verification.columns import ALL, UNPROVABLE
-from hansard_store.verify import Finding, verify_store
+from hansard_store.verification.verify import Finding, verify_store
 from tests.collector.ingesting import Ingesting, span, traces
 from tests.collector.sessions.maker import request
 from tests.collector.sessions.test_order import SESSIONS

@@ -8,11 +8,11 @@ import time
 from typing import Any
 
 import pytest
-from hansard_compiler.compile.compression.extract import pieces_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hansard_compiler.compile.compression import Extract
+from hansard_compiler.compile.compression.extract import pieces_of
 from hansard_compiler.compile.engine import CompileResult, compile_context
 from hansard_compiler.compile.ports import Compressor, TokenCounter
 from hansard_compiler.tokens.estimators import estimator_for

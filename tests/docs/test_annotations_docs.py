@@ -9,7 +9,7 @@ from pathlib import Path
 from starlette.testclient import TestClient
 
 from hansard_compiler.models.annotations import KINDS, MOST_EXPECTED, MOST_NAME, MOST_TEXT
-from hansard_store.annotation_book import MOST_OF_TARGET
+from hansard_store.annotations.service import MOST_OF_TARGET
 from hansard_web.annotating.dataset_models import DatasetLine
 from hansard_web.api.annotations import router
 from hansard_web.app import create_app

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from bench.quality.interests import HALVES, groups, measured
 from hansard_collector.interests import entries
 from hansard_collector.interests.phrases import PhraseExtractor
-from hansard_store.memory_book import MemoryBook
+from hansard_store.memory.service import MemoryBook
 from hansard_web.cli import commands
 from hansard_web.config import CONFIG_FILE, load_config
 from hansard_web.judging import judges_of

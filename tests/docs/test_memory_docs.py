@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import hansard
 from hansard_compiler.models.memory import CONFIDENCE, SLOTS
-from hansard_store.database import DataFolder, open_reader
+from hansard_store.database.connections import DataFolder, open_reader
 from hansard_web.api.memory import router
 from hansard_web.cli import commands
 
@@ -55,7 +55,7 @@ def test_no_dependency_of_any_extra_stores_vectors() -> None:
 
 
 def test_the_commands_run(tmp_path: Path) -> None:
-    from hansard_store.database import open_for_ingest
+    from hansard_store.database.connections import open_for_ingest
 
     open_for_ingest(DataFolder(tmp_path)).close()
     group = click.Group("hansard")

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from hansard_collector.scanning import scanner
 from hansard_collector.scanning.sources import SOURCES
-from hansard_store.story_book import MOST_INTERESTS
+from hansard_store.stories.service import MOST_INTERESTS
 from hansard_web.cli import commands
 from tests.collector.scanning.hacker_news import hacker_news
 from tests.docs.test_writing import ran

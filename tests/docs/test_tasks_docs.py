@@ -10,12 +10,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from hansard_compiler.models.tasks import MOST_NOTE
-from hansard_store.detecting.failed_steps import MOST_ERRORS
-from hansard_store.detecting.rules import RULES
-from hansard_store.detecting.scan import MOST_FINDINGS
-from hansard_store.detecting.signatures import MOST_CHARS, signature_of
-from hansard_store.task_book import MOST_EVIDENCE
-from hansard_store.tasks import STATES
+from hansard_store.detection.error_fingerprints import MOST_CHARS, signature_of
+from hansard_store.detection.failed_steps import MOST_ERRORS
+from hansard_store.detection.rules import RULES
+from hansard_store.detection.scan import MOST_FINDINGS
+from hansard_store.tasks.rows import STATES
+from hansard_store.tasks.service import MOST_EVIDENCE
 from hansard_web.api.tasks import router
 from hansard_web.app import create_app
 from hansard_web.settings import WebSettings

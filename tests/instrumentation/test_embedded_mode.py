@@ -16,7 +16,12 @@ from typing import Any
 import apsw
 import pytest
 
-from hansard_store.database import DataFolder, open_for_accountability, open_for_ingest, transaction
+from hansard_store.database.connections import (
+    DataFolder,
+    open_for_accountability,
+    open_for_ingest,
+    transaction,
+)
 from tests.instrumentation.programs import AGENT, run, settings, spooled
 from tests.journeys.processes import Serving, count_spans, serving
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hansard.payload_spool import PayloadSpool
-from hansard_store.database import DataFolder, open_reader
+from hansard_store.database.connections import DataFolder, open_reader
 from tests.collector.payload_maker import SECRET, kept_in_files, kept_in_tables
 from tests.instrumentation.programs import run, settings
 from tests.instrumentation.test_payload_transport import OtherEnd, other_end

@@ -23,9 +23,9 @@ from hansard_compiler.transcripts.errors import (
     TranscriptWithheld,
 )
 from hansard_compiler.transcripts.views import prefix_hash
-from hansard_store.database import DataFolder, open_reader
-from hansard_store.events import read_events
-from hansard_store.transcript_queries import decode_all
+from hansard_store.audit.events import read_events
+from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.transcripts.queries import decode_all
 from tests.instrumentation.recording import attributes, recording
 from tests.instrumentation.transcript_maker import SECRET, assistant, call, result, user
 

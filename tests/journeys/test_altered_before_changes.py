@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.database import DataFolder
-from hansard_store.verify import verify_store
+from hansard_store.database.connections import DataFolder
+from hansard_store.verification.verify import verify_store
 from tests.collector.ingesting import TRACE, span, traces
 from tests.journeys.processes import Serving, hansard, serving
 from tests.store.by_hand import triggers_dropped

@@ -13,13 +13,18 @@ from typing import Any
 import apsw
 import pytest
 
-from hansard_store.approval_records import Proposal
+from hansard_store.approvals.records import Proposal
+from hansard_store.approvals.service import Accountability
 from hansard_store.audit.repair import repair_schema
-from hansard_store.database import DataFolder, latest_version, open_for_ingest, open_reader
+from hansard_store.database.connections import (
+    DataFolder,
+    latest_version,
+    open_for_ingest,
+    open_reader,
+)
+from hansard_store.database.sql_console import read_sql
 from hansard_store.errors import SchemaAlteredError, StoreError
-from hansard_store.facade import Accountability
-from hansard_store.sql_reading import read_sql
-from hansard_store.verify import verify_store
+from hansard_store.verification.verify import verify_store
 from tests.collector.ingesting import span, traces
 from tests.journeys.processes import Serving, hansard, hosting
 from tests.store.empty import empty_store

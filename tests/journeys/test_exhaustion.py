@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from hansard_store.database import DataFolder, open_for_accountability
+from hansard_store.database.connections import DataFolder, open_for_accountability
 from tests.collector.ingesting import span, traces
 from tests.journeys.processes import ServingProcess, serving
 from tests.journeys.senders import post

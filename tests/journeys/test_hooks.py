@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from hansard_store.database import DataFolder, open_reader
-from hansard_store.run_filters import RunFilter
-from hansard_store.run_queries import list_runs
+from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.runs.filters import RunFilter
+from hansard_store.runs.queries import list_runs
 from tests.instrumentation.hooks.hook_events import SESSION, bash, event, eventually, hook, spooled
 from tests.journeys.processes import Serving, hansard, hosting
 from tests.store.empty import empty_store

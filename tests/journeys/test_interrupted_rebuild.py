@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from hansard_collector.rebuild import rebuild
-from hansard_store.database import DataFolder
+from hansard_store.database.connections import DataFolder
 from hansard_store.errors import RebuildRunningError
-from hansard_store.verify import verify_store
+from hansard_store.verification.verify import verify_store
 from tests.collector.ingesting import Ingesting, conversation, span, traces
 from tests.journeys.processes import environment, hansard, hosting, serving
 
@@ -22,8 +22,8 @@ _KILLED = """
 import os, signal, sys, threading
 from pathlib import Path
 from hansard_collector.rebuild import rebuild
-from hansard_store.database import DataFolder
-from hansard_store.slices import Pace
+from hansard_store.database.connections import DataFolder
+from hansard_store.database.batched_transactions import Pace
 
 class Killing(threading.Event):
     pauses = 0

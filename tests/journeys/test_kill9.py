@@ -9,8 +9,8 @@ from typing import Any
 import apsw
 import pytest
 
-from hansard_store.database import DataFolder
-from hansard_store.verify import verify_store
+from hansard_store.database.connections import DataFolder
+from hansard_store.verification.verify import verify_store
 from tests.collector.ingesting import span, traces
 from tests.journeys.processes import serving
 from tests.journeys.senders import identities, post, under_load

@@ -10,8 +10,8 @@ import apsw
 import pytest
 from opentelemetry.sdk.trace.export import SpanExporter
 
-from hansard_store.database import DataFolder
-from hansard_store.verify import verify_store
+from hansard_store.database.connections import DataFolder
+from hansard_store.verification.verify import verify_store
 from tests.collector.ingesting import span, traces
 from tests.journeys.processes import (
     Serving,

@@ -15,13 +15,13 @@ from google.protobuf.message import Message
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Gauge, Metric, NumberDataPoint
 
 from hansard_collector.verification.derived import verify_derived
-from hansard_store.approval_errors import ApprovalConflict
-from hansard_store.approval_records import Proposal
-from hansard_store.database import DataFolder, open_for_maintenance
-from hansard_store.event_chain import chained_row
-from hansard_store.event_types import Actor, Event, EventType, Head
-from hansard_store.facade import Accountability, open_accountability
-from hansard_store.verify import Finding, verify_store
+from hansard_store.approvals.errors import ApprovalConflict
+from hansard_store.approvals.records import Proposal
+from hansard_store.approvals.service import Accountability, open_accountability
+from hansard_store.audit.event_types import Actor, Event, EventType, Head
+from hansard_store.audit.hash_chain import chained_row
+from hansard_store.database.connections import DataFolder, open_for_maintenance
+from hansard_store.verification.verify import Finding, verify_store
 from tests.collector.ingesting import log, logs, metrics, span, traces
 from tests.journeys.processes import Serving, hansard, serving
 from tests.journeys.tampering import TAMPERINGS, Tampering

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from starlette.routing import Route
 
-from hansard_store.approval_records import Proposal
-from hansard_store.database import DataFolder
-from hansard_store.facade import Accountability
+from hansard_store.approvals.records import Proposal
+from hansard_store.approvals.service import Accountability
+from hansard_store.database.connections import DataFolder
 from hansard_web.pages import page_routers
 from tests.journeys.processes import Serving, export, hansard, http_exporter, serving, spans
 

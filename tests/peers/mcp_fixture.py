@@ -20,7 +20,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 
 from hansard_compiler.calls import Json
-from hansard_store.database import DataFolder, open_for_ingest
+from hansard_store.database.connections import DataFolder, open_for_ingest
 from hansard_web.app import create_app
 from hansard_web.mcp_server.arguments import Arguments
 from hansard_web.mcp_server.asking import Api, Refused, app_client

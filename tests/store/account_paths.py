@@ -12,13 +12,13 @@ from typing import Any
 
 import apsw
 
-from hansard_store import approvals
-from hansard_store.approval_errors import ActionBlocked, ClaimRefused
-from hansard_store.approval_records import Action, ApprovalFilter, Approver, Claim, PolicyNote
-from hansard_store.approval_states import PENDING, Status
-from hansard_store.event_types import EventFilter, EventType
-from hansard_store.facade import Accountability
-from hansard_store.policy_port import PolicyQuestion
+from hansard_store.approvals import rows as approvals
+from hansard_store.approvals.errors import ActionBlocked, ClaimRefused
+from hansard_store.approvals.records import Action, ApprovalFilter, Approver, Claim, PolicyNote
+from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.states import PENDING, Status
+from hansard_store.audit.event_types import EventFilter, EventType
+from hansard_store.policy.port import PolicyQuestion
 from hansard_store.principals.model import Principal, Scope
 from tests.store.accounts import EMAIL, HOUR, MINUTE, RUN, STEP, Clock, proposal
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import apsw
 
-from hansard_store.approval_records import PolicyNote, Proposal
-from hansard_store.event_chain import chained, check_chain
-from hansard_store.event_types import (
+from hansard_store.approvals.records import PolicyNote, Proposal
+from hansard_store.approvals.service import Accountability
+from hansard_store.audit.event_types import (
     EMPTY_HEAD,
     ChainReport,
     Event,
@@ -20,8 +20,8 @@ from hansard_store.event_types import (
     Head,
     StoredEvent,
 )
-from hansard_store.facade import Accountability
-from hansard_store.policy_port import PolicyQuestion
+from hansard_store.audit.hash_chain import chained, check_chain
+from hansard_store.policy.port import PolicyQuestion
 from tests.store.empty import empty_store
 
 SECOND = 1_000_000_000

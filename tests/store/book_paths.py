@@ -20,15 +20,15 @@ from hansard_compiler.models.tasks import Decide
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_compiler.transcripts.ids import ConversationId
-from hansard_store.database import open_reader
-from hansard_store.detecting.rules import RULES, Finding, Occurrence
-from hansard_store.event_types import EventFilter, EventType
-from hansard_store.events import read_events, verify_events
-from hansard_store.memory_book import MemoryBook
-from hansard_store.stories import Judged, Story
-from hansard_store.story_book import StoryBook
-from hansard_store.task_book import TaskBook
-from hansard_store.transcripts import SqliteTranscripts
+from hansard_store.audit.event_types import EventFilter, EventType
+from hansard_store.audit.events import read_events, verify_events
+from hansard_store.database.connections import open_reader
+from hansard_store.detection.rules import RULES, Finding, Occurrence
+from hansard_store.memory.service import MemoryBook
+from hansard_store.stories.rows import Judged, Story
+from hansard_store.stories.service import StoryBook
+from hansard_store.tasks.service import TaskBook
+from hansard_store.transcripts.service import SqliteTranscripts
 from tests.instrumentation.transcript_maker import assistant, call, result, say, user
 from tests.store.accounts import HOUR, MINUTE, NOW, RUN, STEP
 from tests.store.empty import empty_store

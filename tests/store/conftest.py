@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.facade import Accountability
+from hansard_store.approvals.service import Accountability
 from tests.store.accounts import Clock, account
 from tests.store.maker import StoreMaker
 from tests.store.plans import QueryPlans

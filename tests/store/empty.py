@@ -6,7 +6,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from hansard_store.database import DataFolder, open_for_ingest
+from hansard_store.database.connections import DataFolder, open_for_ingest
 
 
 def empty_store(path: Path) -> DataFolder:

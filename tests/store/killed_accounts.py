@@ -17,7 +17,7 @@ from typing import Any
 
 import apsw
 
-from hansard_store.facade import Accountability
+from hansard_store.approvals.service import Accountability
 from tests.store.account_paths import WRITES, CompoundWrite, disagreement, rules, state_of
 from tests.store.accounts import Clock, account
 from tests.store.killing import is_killed

@@ -19,13 +19,13 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
 from hansard_compiler.calls import Message, TextPart
-from hansard_store.attributes import resource_tokens_of, tokens_of
-from hansard_store.database import open_for_ingest, open_reader
-from hansard_store.flags import SpanFlag
-from hansard_store.logs import ReceivedLog
-from hansard_store.projections import CallProjection, SpanProjection, TextProjection, Usage
-from hansard_store.received import ReceivedSpan
-from hansard_store.writer import Batch, IngestWriter
+from hansard_store.database.connections import open_for_ingest, open_reader
+from hansard_store.ingest.derived_rows import CallProjection, SpanProjection, TextProjection, Usage
+from hansard_store.ingest.logs import ReceivedLog
+from hansard_store.ingest.span_input import ReceivedSpan
+from hansard_store.ingest.writer import Batch, IngestWriter
+from hansard_store.search.attributes import resource_tokens_of, tokens_of
+from hansard_store.steps.flags import SpanFlag
 from tests.store.empty import empty_store
 
 SECOND = 1_000_000_000

@@ -10,8 +10,8 @@ import json
 import sys
 from pathlib import Path
 
-from hansard_store.approval_errors import AlreadyDecided, ApprovedByYou, ClaimRefused
-from hansard_store.facade import Accountability
+from hansard_store.approvals.errors import AlreadyDecided, ApprovedByYou, ClaimRefused
+from hansard_store.approvals.service import Accountability
 from tests.store.accounts import account
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hansard_store.attributes import tokens_of
-from hansard_store.projections import CompilationProjection, CompilationRow, SpanProjection
-from hansard_store.receipts import FACET_KEYS
+from hansard_store.compilations.receipts import FACET_KEYS
+from hansard_store.ingest.derived_rows import CompilationProjection, CompilationRow, SpanProjection
+from hansard_store.search.attributes import tokens_of
 from tests.store.maker import NOW, SECOND, StoreMaker
 
 

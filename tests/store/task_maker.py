@@ -8,11 +8,11 @@ from pathlib import Path
 
 from hansard_compiler.models.tasks import Decide, Decision
 from hansard_compiler.retention import RetentionMode
-from hansard_store.detecting.rules import RULES, Rule
-from hansard_store.detecting.scan import Scan, scan
-from hansard_store.projections import SpanProjection
-from hansard_store.task_book import Recorded, TaskBook
-from hansard_store.tasks import Task, get_task, list_tasks
+from hansard_store.detection.rules import RULES, Rule
+from hansard_store.detection.scan import Scan, scan
+from hansard_store.ingest.derived_rows import SpanProjection
+from hansard_store.tasks.rows import Task, get_task, list_tasks
+from hansard_store.tasks.service import Recorded, TaskBook
 from tests.store.maker import NOW, SECOND, StoreMaker
 
 HOUR_S = 3_600

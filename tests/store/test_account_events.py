@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store import events
-from hansard_store.event_types import Event, EventType, StoredEvent
-from hansard_store.facade import Accountability
+from hansard_store.approvals.service import Accountability
+from hansard_store.audit import events
+from hansard_store.audit.event_types import Event, EventType, StoredEvent
 from tests.store.account_paths import WRITES, history, rules
 from tests.store.accounts import Clock, account
 

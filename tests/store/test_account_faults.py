@@ -12,8 +12,8 @@ from pathlib import Path
 import apsw
 import pytest
 
+from hansard_store.approvals.service import Accountability
 from hansard_store.errors import StoreBusyError, StoreError
-from hansard_store.facade import Accountability
 from tests.store.account_paths import WRITES, disagreement, rules, state_of
 from tests.store.accounts import Clock, account, proposal
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from hansard_store.approval_errors import ClaimRefused
-from hansard_store.event_types import EventFilter
-from hansard_store.facade import Accountability
+from hansard_store.approvals.errors import ClaimRefused
+from hansard_store.approvals.service import Accountability
+from hansard_store.audit.event_types import EventFilter
 from tests.store.account_paths import disagreement
 from tests.store.accounts import account, proposal
 

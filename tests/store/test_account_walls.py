@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.database import DataFolder, open_for_ingest, open_reader
-from hansard_store.facade import Accountability
+from hansard_store.approvals.service import Accountability
+from hansard_store.database.connections import DataFolder, open_for_ingest, open_reader
 from tests.store.accounts import account, proposal
 
 ROOT = Path(__file__).parents[2]

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.approval_errors import ClaimRefused
+from hansard_store.approvals.errors import ClaimRefused
+from hansard_store.approvals.service import Accountability
 from hansard_store.audit.anchors import store_id
-from hansard_store.backup import back_up, restore
-from hansard_store.database import DataFolder
+from hansard_store.audit.event_types import Actor, Event, EventType
+from hansard_store.audit.events import append
+from hansard_store.database.connections import DataFolder
 from hansard_store.errors import StoreBusyError
-from hansard_store.event_types import Actor, Event, EventType
-from hansard_store.events import append
-from hansard_store.facade import Accountability
-from hansard_store.verify import verify_store
+from hansard_store.maintenance.backup import back_up, restore
+from hansard_store.verification.verify import verify_store
 from tests.store.accounts import Clock, account, proposal
 
 

@@ -14,9 +14,7 @@ from hansard_collector.rebuild import rebuild
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.models.annotations import Withdraw
 from hansard_compiler.retention import RetentionMode
-from hansard_store.annotation_answers import annotation_json
-from hansard_store.annotation_book import MOST_OF_TARGET, AnnotationBook
-from hansard_store.annotation_errors import (
+from hansard_store.annotations.errors import (
     AnnotationRefused,
     BadAnnotation,
     NotStanding,
@@ -24,8 +22,9 @@ from hansard_store.annotation_errors import (
     TextNotKept,
     TooMany,
 )
-from hansard_store.annotation_filters import mark_conditions, read_scores, read_tags
-from hansard_store.annotation_queries import (
+from hansard_store.annotations.filters import mark_conditions, read_scores, read_tags
+from hansard_store.annotations.json import annotation_json
+from hansard_store.annotations.queries import (
     annotations_in_run,
     count_pruned,
     ended_on,
@@ -34,15 +33,16 @@ from hansard_store.annotation_queries import (
     marked_targets,
     standing_on,
 )
-from hansard_store.annotation_rows import MOST_ENDED, Annotation, Target
-from hansard_store.backup import back_up
-from hansard_store.database import open_for_maintenance, open_reader
-from hansard_store.deletion import delete_run
+from hansard_store.annotations.rows import MOST_ENDED, Annotation, Target
+from hansard_store.annotations.service import MOST_OF_TARGET, AnnotationBook
+from hansard_store.database.connections import open_for_maintenance, open_reader
+from hansard_store.database.sql_console import read_sql
 from hansard_store.errors import BadCursorError, BadQueryError
-from hansard_store.run_filters import RunFilter
-from hansard_store.run_queries import changed_runs, get_run, last_change, list_runs, run_facets
-from hansard_store.sql_reading import read_sql
-from hansard_store.verify import verify_store
+from hansard_store.maintenance.backup import back_up
+from hansard_store.maintenance.deletion import delete_run
+from hansard_store.runs.filters import RunFilter
+from hansard_store.runs.queries import changed_runs, get_run, last_change, list_runs, run_facets
+from hansard_store.verification.verify import verify_store
 from tests.store.maker import NOW, StoreMaker, span_id, trace_id
 from tests.store.plans import QueryPlans
 

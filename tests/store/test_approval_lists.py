@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_store import approvals
-from hansard_store.approval_records import ApprovalFilter
-from hansard_store.approval_states import Status
-from hansard_store.database import transaction
+from hansard_store.approvals import rows as approvals
+from hansard_store.approvals.records import ApprovalFilter
+from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.states import Status
+from hansard_store.database.connections import transaction
 from hansard_store.errors import BadCursorError, BadQueryError
-from hansard_store.facade import Accountability
 from tests.store.accounts import HOUR, MINUTE, RUN, account, proposal
 from tests.store.plans import QueryPlans
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hansard_compiler.policy.rules import parse_rule_set
-from hansard_store.approval_errors import (
+from hansard_store.approvals.errors import (
     ActionBlocked,
     ApprovalExpired,
     BadProposal,
@@ -18,12 +18,12 @@ from hansard_store.approval_errors import (
     ProposalKeyReused,
     RevisionChanged,
 )
-from hansard_store.approval_records import Action, ApprovalFilter, Approver, PolicyNote
-from hansard_store.approval_states import Status
+from hansard_store.approvals.records import Action, ApprovalFilter, Approver, PolicyNote
+from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.states import Status
 from hansard_store.errors import StoreBusyError
-from hansard_store.facade import Accountability
-from hansard_store.policies import GivenSet, put_policy
-from hansard_store.policy_checks import list_checks
+from hansard_store.policy.checks import list_checks
+from hansard_store.policy.rules import GivenSet, put_policy
 from tests.store.account_paths import disagreement, history, rules
 from tests.store.accounts import EMAIL, HOUR, MINUTE, RUN, STEP, Clock, Rules, account, proposal
 

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store import approvals, proposing
-from hansard_store.accounting import SYSTEM, Who, Work
-from hansard_store.approval_errors import ApprovalConflict, IllegalTransition
-from hansard_store.approval_records import Approval
-from hansard_store.approval_states import LEGAL, PENDING, TERMINAL, Status, is_legal
-from hansard_store.event_types import Actor
-from hansard_store.facade import Accountability
+from hansard_store.approvals import proposals as proposing
+from hansard_store.approvals import rows as approvals
+from hansard_store.approvals.errors import ApprovalConflict, IllegalTransition
+from hansard_store.approvals.records import Approval
+from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.states import LEGAL, PENDING, TERMINAL, Status, is_legal
+from hansard_store.approvals.unit_of_work import SYSTEM, Who, Work
+from hansard_store.audit.event_types import Actor
 from tests.store.account_paths import state_of
 from tests.store.accounts import EMAIL, HOUR, Clock, account, proposal
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_store.attributes import (
+from hansard_store.search.attributes import (
     MAX_VALUE_CHARS,
     attribute_token,
     key_token,

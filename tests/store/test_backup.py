@@ -21,9 +21,9 @@ import apsw
 import pytest
 import zstandard
 
-from hansard_store.backup import MANIFEST, back_up, restore
-from hansard_store.database import DataFolder, open_for_ingest
-from hansard_store.deletion import delete_run
+from hansard_store.approvals.service import Accountability
+from hansard_store.content.payloads import INLINE_BYTES, Retained, blob_path, put_payload
+from hansard_store.database.connections import DataFolder, open_for_ingest
 from hansard_store.errors import (
     NoSpaceError,
     NotABackupError,
@@ -31,10 +31,10 @@ from hansard_store.errors import (
     StoreError,
     StoreNewerError,
 )
-from hansard_store.facade import Accountability
-from hansard_store.gc import collect_garbage
-from hansard_store.payloads import INLINE_BYTES, Retained, blob_path, put_payload
-from hansard_store.verify import verify_store
+from hansard_store.maintenance.backup import MANIFEST, back_up, restore
+from hansard_store.maintenance.deletion import delete_run
+from hansard_store.maintenance.garbage import collect_garbage
+from hansard_store.verification.verify import verify_store
 from tests.collector.ingesting import (
     TRACE,
     Ingesting,
@@ -343,8 +343,8 @@ def test_a_backup_holds_the_end_of_the_audit_log_and_is_held_to_it(
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from hansard_store.backup import back_up, restore
-from hansard_store.database import DataFolder
+from hansard_store.maintenance.backup import back_up, restore
+from hansard_store.database.connections import DataFolder
 
 def progress(what, done, total):
     if what == sys.argv[4]:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.checkpointing import Checkpointer
-from hansard_store.database import (
+from hansard_store.database.checkpoints import Checkpointer
+from hansard_store.database.connections import (
     DataFolder,
     open_for_accountability,
     open_for_ingest,

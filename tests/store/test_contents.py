@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hansard_store.contents import ContentCutter, ContentWriter, read_content, read_list
-from hansard_store.database import open_for_ingest
+from hansard_store.content.contents import ContentCutter, ContentWriter, read_content, read_list
+from hansard_store.database.connections import open_for_ingest
 from hansard_store.errors import StoreCorruptError
 from tests.store.empty import empty_store
 from tests.strategies import large_json

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hansard_compiler.errors import NotFoundError
-from hansard_store.conversation_queries import get_conversation, list_conversations
-from hansard_store.figures import TokenSums
-from hansard_store.projections import Usage
+from hansard_store.ingest.derived_rows import Usage
+from hansard_store.runs.conversations import get_conversation, list_conversations
+from hansard_store.runs.status import TokenSums
 from tests.store.maker import StoreMaker, model_step
 from tests.store.plans import QueryPlans
 

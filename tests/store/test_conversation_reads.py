@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from hansard_compiler.calls import Message
-from hansard_store.conversation_reads import (
+from hansard_store.content.messages import (
     find_text,
     first_carriers,
     list_ancestry,
@@ -20,9 +20,8 @@ from hansard_store.conversation_reads import (
     read_nodes,
 )
 from hansard_store.errors import StoreCorruptError
-from hansard_store.flags import SpanFlag
-from hansard_store.projections import SpanProjection, ToolProjection
-from hansard_store.run_reads import (
+from hansard_store.ingest.derived_rows import SpanProjection, ToolProjection
+from hansard_store.runs.details import (
     find_steps,
     list_event_times,
     list_events,
@@ -30,6 +29,7 @@ from hansard_store.run_reads import (
     phrase_of,
     step_kinds,
 )
+from hansard_store.steps.flags import SpanFlag
 from tests.store.maker import NOW, SECOND, StoreMaker, call, message, span_id, trace_id
 from tests.store.plans import QueryPlans
 

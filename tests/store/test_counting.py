@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hansard_compiler.calls import Message, ToolCallPart
-from hansard_store.flags import SpanFlag
-from hansard_store.projections import SpanProjection, ToolProjection, Usage
+from hansard_store.ingest.derived_rows import SpanProjection, ToolProjection, Usage
+from hansard_store.steps.flags import SpanFlag
 from tests.store.maker import StoreMaker, call
 
 TOTALS = """

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_store.cursors import decode_cursor, encode_cursor
+from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import BadCursorError
 
 numbers = st.integers(-(1 << 63), (1 << 63) - 1)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hansard_store.cutting import Cut, cut, cut_after, element_of
+from hansard_store.content.json_chunks import Cut, cut, cut_after, element_of
 from tests.strategies import json_texts, large_json
 
 JSON_LIKE = st.text(alphabet='[]{},:" a1\\', max_size=40)

@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from hansard_store.database import (
+from hansard_store.database.connections import (
     DataFolder,
     data_version,
     latest_version,

@@ -15,19 +15,19 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from hansard_collector.ingest import IngestResult
 from hansard_compiler.errors import NotFoundError
 from hansard_store.audit.sealer import seal
-from hansard_store.database import open_for_maintenance
-from hansard_store.deletion import (
+from hansard_store.database.batched_transactions import Pace
+from hansard_store.database.connections import open_for_maintenance
+from hansard_store.errors import StoppedError
+from hansard_store.maintenance.deletion import (
     delete_run,
     finish_deletions,
     oldest_runs,
     pin_run,
     runs_without_news_since,
 )
-from hansard_store.errors import StoppedError
-from hansard_store.gc import collect_garbage
-from hansard_store.slices import Pace
-from hansard_store.tombstones import find_tombstone
-from hansard_store.verify import verify_store
+from hansard_store.maintenance.garbage import collect_garbage
+from hansard_store.runs.tombstones import find_tombstone
+from hansard_store.verification.verify import verify_store
 from tests.collector.ingesting import (
     TRACE,
     Ingesting,

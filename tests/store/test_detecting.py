@@ -8,8 +8,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from hansard_store.database import DataFolder, open_reader
-from hansard_store.detecting.rules import (
+from hansard_store.approvals.service import Accountability
+from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.detection.rules import (
     EXPIRED_APPROVALS,
     LEVELS,
     REPEATED_CORRECTIONS,
@@ -20,10 +21,9 @@ from hansard_store.detecting.rules import (
     Finding,
     adjusted_rules,
 )
-from hansard_store.detecting.scan import MOST_FINDINGS, scan
+from hansard_store.detection.scan import MOST_FINDINGS, scan
 from hansard_store.errors import BadQueryError
-from hansard_store.facade import Accountability
-from hansard_store.flags import SpanFlag
+from hansard_store.steps.flags import SpanFlag
 from tests.store.accounts import HOUR, SECOND, Clock, proposal
 from tests.store.memory_maker import MemoryMaker
 from tests.store.plans import QueryPlans

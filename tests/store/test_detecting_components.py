@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from hansard_store.accounting import Who
-from hansard_store.detecting.rules import (
+from hansard_store.approvals.unit_of_work import Who
+from hansard_store.audit.event_types import Actor
+from hansard_store.detection.rules import (
     EVALUATION_BLIND_SPOT,
     FREQUENT_WARNINGS,
     IDLE_MAINTENANCE,
@@ -20,13 +21,12 @@ from hansard_store.detecting.rules import (
     Rule,
     adjusted_rules,
 )
-from hansard_store.detecting.scan import scan
-from hansard_store.event_types import Actor
+from hansard_store.detection.scan import scan
 from hansard_store.heartbeat.cycles import CycleLog, PhaseRecord
-from hansard_store.hook_rates import EVALUATED, WARNED
+from hansard_store.heartbeat.hook_rates import EVALUATED, WARNED
 from hansard_store.principals.model import CLAIMED
 from hansard_store.reports.files import Reports
-from hansard_store.task_answers import scan_json
+from hansard_store.tasks.json import scan_json
 from tests.store.maker import NOW, SECOND
 from tests.store.memory_maker import MemoryMaker
 from tests.store.plans import QueryPlans

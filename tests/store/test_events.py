@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hansard_compiler.canonical import canonical_bytes
-from hansard_store.database import DataFolder, open_for_ingest, transaction
-from hansard_store.event_chain import chained, content_of
-from hansard_store.event_types import EMPTY_HEAD, Actor, Event, EventFilter, EventType, Head
-from hansard_store.events import (
+from hansard_store.audit.event_types import EMPTY_HEAD, Actor, Event, EventFilter, EventType, Head
+from hansard_store.audit.events import (
     append,
     events_query,
     head,
     read_events,
     verify_events,
 )
+from hansard_store.audit.hash_chain import chained, content_of
+from hansard_store.database.connections import DataFolder, open_for_ingest, transaction
 from tests.store.by_hand import triggers_dropped
 
 

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.approval_errors import (
+from hansard_store.approvals.errors import (
     AlreadyDecided,
     ApprovalExpired,
     ClaimRefused,
     IllegalTransition,
 )
-from hansard_store.approval_records import ApprovalFilter
-from hansard_store.approval_states import Status
-from hansard_store.event_types import EventFilter, EventType
-from hansard_store.facade import Accountability, open_accountability
+from hansard_store.approvals.records import ApprovalFilter
+from hansard_store.approvals.service import Accountability, open_accountability
+from hansard_store.approvals.states import Status
+from hansard_store.audit.event_types import EventFilter, EventType
 from tests.store.accounts import (
     EMAIL,
     HOUR,

@@ -10,15 +10,15 @@ from typing import Any
 import apsw
 import pytest
 
-from hansard_store.approval_errors import RecordAltered
-from hansard_store.approval_records import Approver
+from hansard_store.approvals.errors import RecordAltered
+from hansard_store.approvals.records import Approver
+from hansard_store.approvals.service import Accountability
 from hansard_store.audit.sealer import seal
-from hansard_store.database import DataFolder, open_for_maintenance, transaction
+from hansard_store.database.connections import DataFolder, open_for_maintenance, transaction
 from hansard_store.errors import StoreReplacedError
-from hansard_store.facade import Accountability
 from hansard_store.principals.model import CLAIMED, Principal, Scope
 from hansard_store.principals.service import Principals
-from hansard_store.verify import verify_store
+from hansard_store.verification.verify import verify_store
 from tests.store.accounts import Clock, account, proposal
 from tests.store.by_hand import triggers_dropped
 from tests.store.empty import empty_store

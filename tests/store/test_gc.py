@@ -13,16 +13,22 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from hansard_compiler.errors import NotFoundError
-from hansard_store.annotation_book import AnnotationBook
-from hansard_store.annotation_rows import MOST_ENDED
-from hansard_store.database import DataFolder, open_for_maintenance, open_reader
-from hansard_store.deletion import delete_run
+from hansard_store.annotations.rows import MOST_ENDED
+from hansard_store.annotations.service import AnnotationBook
+from hansard_store.content.payload_uses import GRACE_NS
+from hansard_store.content.payloads import (
+    INLINE_BYTES,
+    Retained,
+    blob_path,
+    payload_ref,
+    put_payload,
+)
+from hansard_store.database.compression import unpack
+from hansard_store.database.connections import DataFolder, open_for_maintenance, open_reader
 from hansard_store.errors import StoreBusyError
-from hansard_store.gc import collect_garbage, give_back_pages, purge
-from hansard_store.packing import unpack
-from hansard_store.payload_uses import GRACE_NS
-from hansard_store.payloads import INLINE_BYTES, Retained, blob_path, payload_ref, put_payload
-from hansard_store.verify import verify_store
+from hansard_store.maintenance.deletion import delete_run
+from hansard_store.maintenance.garbage import collect_garbage, give_back_pages, purge
+from hansard_store.verification.verify import verify_store
 from tests.collector.ingesting import (
     TRACE,
     Ingesting,

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hansard_compiler.calls import Message
-from hansard_store.contents import ContentCutter
-from hansard_store.packing import pack, pack_all
-from hansard_store.projections import SpanProjection, TextProjection
-from hansard_store.received import ReceivedSpan
-from hansard_store.records import large_values, restore_span
-from hansard_store.verify import verify_store
-from hansard_store.writer import Batch, IngestWriter
+from hansard_store.content.contents import ContentCutter
+from hansard_store.database.compression import pack, pack_all
+from hansard_store.ingest.derived_rows import SpanProjection, TextProjection
+from hansard_store.ingest.otlp_records import large_values, restore_span
+from hansard_store.ingest.span_input import ReceivedSpan
+from hansard_store.ingest.writer import Batch, IngestWriter
+from hansard_store.verification.verify import verify_store
 from tests.store.maker import NOW, StoreMaker, call, message, span_id, trace_id
 
 TABLES = ("content", "content_list", "text", "message_prefix", "span_record", "text_use", "call")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.event_types import Head
-from hansard_store.facade import Accountability, open_accountability
-from hansard_store.kept_heads import read_heads
-from hansard_store.verify import verify_store
+from hansard_store.approvals.service import Accountability, open_accountability
+from hansard_store.audit.event_types import Head
+from hansard_store.audit.kept_heads import read_heads
+from hansard_store.verification.verify import verify_store
 from tests.store.accounts import HOUR, Clock, account
 from tests.store.by_hand import triggers_dropped
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hansard_store.ledger import QUARTER_NS, Refusal, SenderKey
-from hansard_store.ledger_queries import (
+from hansard_store.ledger.counts import QUARTER_NS, Refusal, SenderKey
+from hansard_store.ledger.queries import (
     LedgerCount,
     ledger_totals,
     list_quarters,

@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from hansard_store.database import (
+from hansard_store.database.connections import (
     DataFolder,
     is_open,
     limited,
@@ -17,8 +17,8 @@ from hansard_store.database import (
     snapshot,
     transaction,
 )
+from hansard_store.database.thread_connections import OwnConnections
 from hansard_store.errors import ConnectionLostError
-from hansard_store.own_connections import OwnConnections
 from tests.store.empty import empty_store
 from tests.store.failing_disk import FailingDisk, failing_disk
 

@@ -16,16 +16,16 @@ from hansard_compiler.compile.models import MemoryRecord, parse
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_compiler.models.memory import AcceptMemory, EndMemory
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database import open_for_maintenance, transaction
-from hansard_store.deletion import delete_run
-from hansard_store.events import verify_events
-from hansard_store.gc import purge as purge_store
-from hansard_store.memory_access import accesses_in_run, accesses_of, reads_by_day
-from hansard_store.memory_book import open_memory
-from hansard_store.memory_errors import BadMemory, NotCurrent, NotRemembered, TooLarge
-from hansard_store.memory_queries import MemoryFilter, facets, list_memories
-from hansard_store.memory_reads import find_number, get_memory, versions_of
-from hansard_store.verify import verify_store
+from hansard_store.audit.events import verify_events
+from hansard_store.database.connections import open_for_maintenance, transaction
+from hansard_store.maintenance.deletion import delete_run
+from hansard_store.maintenance.garbage import purge as purge_store
+from hansard_store.memory.access_log import accesses_in_run, accesses_of, reads_by_day
+from hansard_store.memory.errors import BadMemory, NotCurrent, NotRemembered, TooLarge
+from hansard_store.memory.queries import MemoryFilter, facets, list_memories
+from hansard_store.memory.reads import find_number, get_memory, versions_of
+from hansard_store.memory.service import open_memory
+from hansard_store.verification.verify import verify_store
 from tests.store.by_hand import failing
 from tests.store.maker import StoreMaker, trace_id
 from tests.store.memory_maker import NOW, OTHER_RUN, PROJECT, RUN, SECOND, STEP, MemoryMaker

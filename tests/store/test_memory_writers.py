@@ -12,9 +12,9 @@ import pytest
 
 from hansard_compiler.canonical import content_digest
 from hansard_compiler.models.memory import EndApprovedMemory
-from hansard_store.approval_records import Proposal, Proposed
-from hansard_store.facade import Accountability
-from hansard_store.memory_errors import NotApproved, WriterRefused
+from hansard_store.approvals.records import Proposal, Proposed
+from hansard_store.approvals.service import Accountability
+from hansard_store.memory.errors import NotApproved, WriterRefused
 from hansard_store.principals.model import CLAIMED, Principal
 from tests.store.by_hand import triggers_dropped
 from tests.store.memory_maker import RUN, STEP, MemoryMaker

@@ -14,7 +14,7 @@ from typing import Any
 import apsw
 import pytest
 
-from hansard_store.database import (
+from hansard_store.database.connections import (
     APPLICATION_ID,
     DataFolder,
     latest_version,
@@ -22,7 +22,7 @@ from hansard_store.database import (
     schema_version,
 )
 from hansard_store.errors import NoSpaceError, SchemaAlteredError
-from hansard_store.verify import verify_store
+from hansard_store.verification.verify import verify_store
 from tests.collector.ingesting import Ingesting, span, traces
 
 SCRIPTS = sorted(
@@ -106,7 +106,7 @@ def test_a_fresh_store_and_one_of_this_version_are_not_copied(tmp_path: Path) ->
 _OPEN = """
 import sys
 from pathlib import Path
-from hansard_store.database import DataFolder, open_for_ingest
+from hansard_store.database.connections import DataFolder, open_for_ingest
 
 print("ready", flush=True)
 sys.stdin.read()

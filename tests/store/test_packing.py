@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
+from hansard_store.database.compression import pack, unpack
 from hansard_store.errors import StoreCorruptError
-from hansard_store.packing import pack, unpack
 
 _PACKED = pack(b"words " * 200)
 _SKIPPED = b"\x50\x2a\x4d\x18" + struct.pack("<I", 3) + b"abc"  # a frame that readers skip

@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from hansard_compiler.errors import NotFoundError
-from hansard_store.database import transaction
-from hansard_store.errors import BadDigestError, BadQueryError, StoreBusyError, StoreCorruptError
-from hansard_store.payloads import (
+from hansard_store.content.payloads import (
     INLINE_BYTES,
     PayloadState,
     Retained,
@@ -25,8 +23,9 @@ from hansard_store.payloads import (
     redaction_item,
     verify_payload,
 )
-from hansard_store.redaction_queries import redactions_of
-from hansard_store.redactions import RemovedSecret
+from hansard_store.database.connections import transaction
+from hansard_store.errors import BadDigestError, BadQueryError, StoreBusyError, StoreCorruptError
+from hansard_store.ingest.redactions import RemovedSecret, redactions_of
 from tests.store.maker import NOW, StoreMaker
 
 SMALL, LARGE = b"small", b"x" * (INLINE_BYTES + 1)

@@ -8,8 +8,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from hansard_store.database import DataFolder, open_for_ingest, transaction
-from hansard_store.policy_checks import (
+from hansard_store.database.connections import DataFolder, open_for_ingest, transaction
+from hansard_store.policy.checks import (
     CheckRow,
     add_check,
     checks_query,

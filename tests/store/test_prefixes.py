@@ -6,7 +6,7 @@ import apsw
 import pytest
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_store.prefixes import find_row
+from hansard_store.database.id_prefixes import find_row
 
 _SQL = "SELECT id, name FROM thing WHERE id BETWEEN :low AND :high ORDER BY id LIMIT :limit"
 _FIRST, _SECOND = "ab" * 16, "ab" * 15 + "cd"

@@ -21,14 +21,19 @@ from google.protobuf.message import Message
 from pydantic import BaseModel
 
 import hansard_store
-from hansard_store.approvals import ApprovalFilter, list_approvals
-from hansard_store.database import open_reader
-from hansard_store.events import read_events
-from hansard_store.facade import Accountability
-from hansard_store.memory_queries import MemoryFilter, list_memories
-from hansard_store.read_only import ReadOnlyDict, ReadOnlyList, ReadOnlyRowError, read_only
-from hansard_store.run_filters import RunFilter
-from hansard_store.run_queries import list_runs
+from hansard_store.approvals.rows import ApprovalFilter, list_approvals
+from hansard_store.approvals.service import Accountability
+from hansard_store.audit.events import read_events
+from hansard_store.database.connections import open_reader
+from hansard_store.database.read_only_json import (
+    ReadOnlyDict,
+    ReadOnlyList,
+    ReadOnlyRowError,
+    read_only,
+)
+from hansard_store.memory.queries import MemoryFilter, list_memories
+from hansard_store.runs.filters import RunFilter
+from hansard_store.runs.queries import list_runs
 from tests.store.accounts import proposal
 from tests.store.memory_maker import MemoryMaker
 from tests.store.task_maker import task_maker

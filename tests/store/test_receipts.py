@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_store.compilations import (
+from hansard_store.compilations.queries import (
     compilation_below,
     compilation_named,
     compilations_with_id,
@@ -16,8 +16,8 @@ from hansard_store.compilations import (
     spans_awaiting,
     spans_naming_compilation,
 )
+from hansard_store.compilations.receipts import Receipt, ReceiptFilter, list_receipts, receipts_of
 from hansard_store.errors import BadCursorError
-from hansard_store.receipts import Receipt, ReceiptFilter, list_receipts, receipts_of
 from tests.store.maker import NOW, SECOND, StoreMaker, span_id, trace_id
 from tests.store.plans import QueryPlans
 from tests.store.receipt_maker import compile_step, receipt

@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_store.database import (
+from hansard_store.database.connections import (
     DataFolder,
     open_for_ingest,
     open_for_maintenance,

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from hansard_compiler.errors import NotFoundError
-from hansard_store.accounting import Who
-from hansard_store.database import DataFolder
-from hansard_store.deletion import delete_run
-from hansard_store.event_types import Actor
+from hansard_store.approvals.unit_of_work import Who
+from hansard_store.audit.event_types import Actor
+from hansard_store.database.connections import DataFolder
+from hansard_store.maintenance.deletion import delete_run
 from hansard_store.principals.model import ALL_SCOPES, CLAIMED, Principal
 from hansard_store.reports.errors import BadAck, ReportsUnusable
 from hansard_store.reports.files import MOST_REPORTS, Reports

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hansard_store import run_candidates
 from hansard_store.errors import BadQueryError
-from hansard_store.projections import SpanProjection
-from hansard_store.run_filters import RunFilter, RunSort
-from hansard_store.run_queries import list_runs, run_facets
+from hansard_store.ingest.derived_rows import SpanProjection
+from hansard_store.runs import candidates as run_candidates
+from hansard_store.runs.filters import RunFilter, RunSort
+from hansard_store.runs.queries import list_runs, run_facets
 from tests.store.maker import NOW, StoreMaker, call, message
 from tests.store.plans import QueryPlans
 

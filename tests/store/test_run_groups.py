@@ -6,12 +6,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hansard_store.database import open_for_maintenance
-from hansard_store.deletion import delete_run
-from hansard_store.projections import Usage
-from hansard_store.run_filters import RUN_SORTS, RunFilter, RunSort
-from hansard_store.run_groups import MOST_MEMBERS, RunGroup, get_groups, list_grouped
-from hansard_store.run_queries import RunItem, list_runs
+from hansard_store.database.connections import open_for_maintenance
+from hansard_store.ingest.derived_rows import Usage
+from hansard_store.maintenance.deletion import delete_run
+from hansard_store.runs.filters import RUN_SORTS, RunFilter, RunSort
+from hansard_store.runs.groups import MOST_MEMBERS, RunGroup, get_groups, list_grouped
+from hansard_store.runs.queries import RunItem, list_runs
 from tests.store.maker import NOW, StoreMaker, model_step, trace_id
 from tests.store.plans import QueryPlans
 

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.errors import BadCursorError, BadQueryError
-from hansard_store.figures import NO_NEWS_NS, TokenSums
-from hansard_store.projections import SpanProjection, Usage
-from hansard_store.run_filters import NEWEST_FIRST, RUN_SORTS, RunFilter, RunSort, parse_sort
-from hansard_store.run_queries import (
+from hansard_store.ingest.derived_rows import SpanProjection, Usage
+from hansard_store.runs.filters import NEWEST_FIRST, RUN_SORTS, RunFilter, RunSort, parse_sort
+from hansard_store.runs.queries import (
     changed_runs,
     get_run,
     last_change,
@@ -21,6 +20,7 @@ from hansard_store.run_queries import (
     run_facets,
     runs_by_number,
 )
+from hansard_store.runs.status import NO_NEWS_NS, TokenSums
 from tests.store.maker import NOW, SECOND, StoreMaker, call, trace_id
 from tests.store.plans import QueryPlans
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hansard_store.run_filters import RunFilter
-from hansard_store.run_sample import RunDot, sample_runs
+from hansard_store.runs.filters import RunFilter
+from hansard_store.runs.sample import RunDot, sample_runs
 from tests.store.maker import NOW, SECOND, StoreMaker
 from tests.store.plans import QueryPlans
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from hansard_store.facade import Accountability
-from hansard_store.run_filters import RunFilter
-from hansard_store.run_queries import last_change, list_runs, run_facets
-from hansard_store.sql_reading import read_sql
-from hansard_store.step_queries import get_step
+from hansard_store.approvals.service import Accountability
+from hansard_store.database.sql_console import read_sql
+from hansard_store.runs.filters import RunFilter
+from hansard_store.runs.queries import last_change, list_runs, run_facets
+from hansard_store.steps.queries import get_step
 from tests.store.accounts import HOUR, Clock, proposal
 from tests.store.maker import NOW, SECOND, StoreMaker, span_id, trace_id
 from tests.store.plans import QueryPlans

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hansard_store.flags import SpanFlag
-from hansard_store.projections import SpanProjection
+from hansard_store.ingest.derived_rows import SpanProjection
+from hansard_store.steps.flags import SpanFlag
 from tests.store.maker import NOW, SECOND, StoreMaker
 
 OTHER = SpanProjection(role="other", dialect="test")

@@ -16,17 +16,17 @@ from typing import Any
 import apsw
 import pytest
 
+from hansard_store.audit.event_types import EventFilter
+from hansard_store.audit.log import AuditDesk
 from hansard_store.audit.seal_tables import APPEND_ONLY, NUMBERED, marked_tables
 from hansard_store.audit.sealer import MOST_ROWS, adopt, seal
-from hansard_store.audit_desk import AuditDesk
-from hansard_store.database import (
+from hansard_store.database.connections import (
     DataFolder,
     begin_repair,
     open_for_maintenance,
     open_reader,
     transaction,
 )
-from hansard_store.event_types import EventFilter
 from tests.store.by_hand import triggers_dropped
 from tests.store.empty import empty_store
 from tests.store.killed_seals import found
@@ -557,7 +557,7 @@ _OPEN = """
 import sys
 from pathlib import Path
 import hansard_store
-from hansard_store.database import DataFolder, open_for_ingest
+from hansard_store.database.connections import DataFolder, open_for_ingest
 assert Path(hansard_store.__file__).parents[1] == Path(sys.argv[2])
 open_for_ingest(DataFolder(Path(sys.argv[1]))).close()
 """

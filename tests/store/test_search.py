@@ -10,10 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hansard_store.errors import BadCursorError
-from hansard_store.match_query import BadSearchError, parse_match
-from hansard_store.projections import SpanProjection
-from hansard_store.search import search_texts
-from hansard_store.snippets import snippet
+from hansard_store.ingest.derived_rows import SpanProjection
+from hansard_store.search.full_text import search_texts
+from hansard_store.search.match_query import BadSearchError, parse_match
+from hansard_store.search.snippets import snippet
 from tests.store.maker import NOW, StoreMaker, call, message
 from tests.store.plans import QueryPlans
 

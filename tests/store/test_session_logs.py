@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hansard_store import session_logs
-from hansard_store.session_logs import SessionLog
+from hansard_store.ingest import session_logs
+from hansard_store.ingest.session_logs import SessionLog
 from tests.store.maker import StoreMaker, span_id, trace_id
 from tests.store.plans import QueryPlans
 

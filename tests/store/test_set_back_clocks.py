@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.approval_errors import ApprovalExpired, ClaimRefused
-from hansard_store.approval_records import Approver, Proposal
+from hansard_store.approvals.errors import ApprovalExpired, ClaimRefused
+from hansard_store.approvals.records import Approver, Proposal
+from hansard_store.approvals.service import Accountability
 from hansard_store.audit.clock import Uptime
-from hansard_store.facade import Accountability
 from hansard_store.principals.errors import NameReserved
 from tests.store.empty import empty_store
 

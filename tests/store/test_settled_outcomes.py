@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.approval_errors import (
+from hansard_store.approvals.errors import (
     BadProposal,
     ClaimRefused,
     NotAsked,
     NotUndoable,
     OutcomeKnown,
 )
-from hansard_store.approval_records import Action, ApprovalFilter, Approver, Outcome
-from hansard_store.event_types import EventFilter
-from hansard_store.facade import Accountability
+from hansard_store.approvals.records import Action, ApprovalFilter, Approver, Outcome
+from hansard_store.approvals.service import Accountability
+from hansard_store.audit.event_types import EventFilter
 from tests.store.accounts import MINUTE, SECOND, Clock, account, proposal
 
 NOTE = "it is in the sent folder, 10:42"

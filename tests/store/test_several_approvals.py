@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hansard_compiler.policy.rules import parse_rule_set
-from hansard_store.approval_errors import (
+from hansard_store.approvals.errors import (
     AlreadyDecided,
     ApprovalExpired,
     ApprovedByYou,
@@ -21,13 +21,13 @@ from hansard_store.approval_errors import (
     RecordAltered,
     RevisionChanged,
 )
-from hansard_store.approval_records import Action, Approval, Approver
-from hansard_store.approval_states import Status
-from hansard_store.facade import Accountability
-from hansard_store.policies import GivenSet, put_policy
+from hansard_store.approvals.records import Action, Approval, Approver
+from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.states import Status
+from hansard_store.policy.rules import GivenSet, put_policy
 from hansard_store.principals.errors import CredentialNeeded, OwnRequest
 from hansard_store.principals.model import NOBODY, Principal, Scope
-from hansard_store.verify import verify_store
+from hansard_store.verification.verify import verify_store
 from tests.store.account_paths import disagreement, history
 from tests.store.accounts import EMAIL, HOUR, MINUTE, Clock, account, proposal
 from tests.store.by_hand import triggers_dropped

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from hansard_store.attributes import attribute_token
-from hansard_store.flags import SpanFlag
-from hansard_store.projections import SpanProjection
-from hansard_store.records import restore_span
+from hansard_store.ingest.derived_rows import SpanProjection
+from hansard_store.ingest.otlp_records import restore_span
+from hansard_store.search.attributes import attribute_token
+from hansard_store.steps.flags import SpanFlag
 from tests.store.maker import StoreMaker, trace_id
 
 PENDING = SpanProjection(

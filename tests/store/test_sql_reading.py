@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.approval_records import Proposal
-from hansard_store.database import DataFolder
+from hansard_store.approvals.records import Proposal
+from hansard_store.approvals.service import Accountability
+from hansard_store.database.connections import DataFolder
+from hansard_store.database.sql_console import VIEWS, read_sql
 from hansard_store.errors import BadQueryError, QueryLimitError
-from hansard_store.facade import Accountability
-from hansard_store.sql_reading import VIEWS, read_sql
 from tests.store.empty import empty_store
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_store.figures import NO_NEWS_NS
-from hansard_store.step_queries import (
+from hansard_store.runs.status import NO_NEWS_NS
+from hansard_store.steps.queries import (
     get_step,
     get_tree,
     links_from,
@@ -15,7 +15,7 @@ from hansard_store.step_queries import (
     recent_durations,
     tree_rows,
 )
-from hansard_store.tree import TreeCache
+from hansard_store.steps.tree import TreeCache
 from tests.store.maker import NOW, SECOND, StoreMaker, span_id, trace_id
 from tests.store.plans import QueryPlans
 

@@ -8,9 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.database import transaction
-from hansard_store.stories import AlreadyProcessed, Judged, Story, add, known_ids, list_processed
-from hansard_store.story_book import StoryBook
+from hansard_store.database.connections import transaction
+from hansard_store.stories.rows import (
+    AlreadyProcessed,
+    Judged,
+    Story,
+    add,
+    known_ids,
+    list_processed,
+)
+from hansard_store.stories.service import StoryBook
 from tests.store.memory_maker import MemoryMaker
 from tests.store.plans import QueryPlans
 

@@ -13,21 +13,21 @@ import pytest
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_compiler.models.tasks import Decision
 from hansard_compiler.retention import RetentionMode
-from hansard_store import tasks
-from hansard_store.database import open_reader
-from hansard_store.deletion import delete_run
-from hansard_store.detecting.rules import adjusted_rules
+from hansard_store.database.connections import open_reader
+from hansard_store.detection.rules import adjusted_rules
 from hansard_store.errors import BadCursorError
-from hansard_store.task_answers import task_json
-from hansard_store.task_book import MOST_EVIDENCE, TaskBook
-from hansard_store.task_errors import (
+from hansard_store.maintenance.deletion import delete_run
+from hansard_store.tasks import rows as tasks
+from hansard_store.tasks.errors import (
     BadDecision,
     NoteNotKept,
     TaskDecided,
     TaskNotApproved,
     TaskRefused,
 )
-from hansard_store.tasks import Task, count_tasks, list_tasks
+from hansard_store.tasks.json import task_json
+from hansard_store.tasks.rows import Task, count_tasks, list_tasks
+from hansard_store.tasks.service import MOST_EVIDENCE, TaskBook
 from tests.store.maker import NOW, SECOND, trace_id
 from tests.store.plans import QueryPlans
 from tests.store.task_maker import HOUR_S, TaskMaker, task_maker

@@ -23,18 +23,18 @@ from hansard_compiler.transcripts.errors import (
     UndecodableMessage,
 )
 from hansard_compiler.transcripts.ids import BranchId, ConversationId, parse_log_id
-from hansard_store.database import DataFolder, open_for_maintenance, open_reader
+from hansard_store.audit.events import read_events, verify_events
+from hansard_store.content.payload_uses import GRACE_NS, unused_payloads
+from hansard_store.content.payloads import blob_path, get_payload, parse_payload_ref, read_payload
+from hansard_store.database.connections import DataFolder, open_for_maintenance, open_reader
 from hansard_store.errors import StoreCorruptError, StoreError
-from hansard_store.events import read_events, verify_events
-from hansard_store.payload_uses import GRACE_NS, unused_payloads
-from hansard_store.payloads import blob_path, get_payload, parse_payload_ref, read_payload
-from hansard_store.transcript_archives import check_archive, write_archive
-from hansard_store.transcript_queries import (
+from hansard_store.transcripts.archives import check_archive, write_archive
+from hansard_store.transcripts.queries import (
     decode_all,
     list_transcripts,
     transcript_size,
 )
-from hansard_store.transcripts import SqliteTranscripts
+from hansard_store.transcripts.service import SqliteTranscripts
 from tests.instrumentation.transcript_maker import SECRET, call, result, say, texts, user
 from tests.store.by_hand import failing, triggers_dropped
 from tests.store.empty import empty_store
@@ -256,7 +256,7 @@ import sys
 from pathlib import Path
 from hansard_compiler.retention import RetentionMode
 from hansard_compiler.transcripts.entry import NewMessage
-from hansard_store.transcripts import open_transcripts
+from hansard_store.transcripts.service import open_transcripts
 kept = open_transcripts(Path(sys.argv[1]), retention=RetentionMode.REDACTED_PAYLOADS)
 talk = kept.ensure("race").id
 print("ready", flush=True)

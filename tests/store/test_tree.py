@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_store.flags import SpanFlag
-from hansard_store.tree import Mark, Node, Tree, TreeCache, build_tree
+from hansard_store.steps.flags import SpanFlag
+from hansard_store.steps.tree import Mark, Node, Tree, TreeCache, build_tree
 
 
 def node(

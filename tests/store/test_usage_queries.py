@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hansard_store.errors import BadQueryError
-from hansard_store.figures import TokenSums
-from hansard_store.projections import Usage
-from hansard_store.usage_queries import USAGE_GROUPS, UsageRow, list_usage, run_usage
+from hansard_store.ingest.derived_rows import Usage
+from hansard_store.runs.status import TokenSums
+from hansard_store.runs.usage import USAGE_GROUPS, UsageRow, list_usage, run_usage
 from tests.store.maker import NOW, SECOND, StoreMaker, model_step
 from tests.store.plans import QueryPlans
 

@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
-from hansard_store.database import DataFolder, open_for_maintenance, without_foreign_keys
-from hansard_store.payloads import INLINE_BYTES, Retained, blob_path, put_payload
-from hansard_store.verify import Finding, verify_store
+from hansard_store.content.payloads import INLINE_BYTES, Retained, blob_path, put_payload
+from hansard_store.database.connections import (
+    DataFolder,
+    open_for_maintenance,
+    without_foreign_keys,
+)
+from hansard_store.verification.verify import Finding, verify_store
 from tests.collector.ingesting import (
     TRACE,
     Ingesting,

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.approval_errors import ClaimRefused
-from hansard_store.approval_records import Action
-from hansard_store.database import open_for_accountability
-from hansard_store.event_types import Actor, Event, EventType
-from hansard_store.events import append
-from hansard_store.facade import Accountability
-from hansard_store.verify import Finding, verify_store
+from hansard_store.approvals.errors import ClaimRefused
+from hansard_store.approvals.records import Action
+from hansard_store.approvals.service import Accountability
+from hansard_store.audit.event_types import Actor, Event, EventType
+from hansard_store.audit.events import append
+from hansard_store.database.connections import open_for_accountability
+from hansard_store.verification.verify import Finding, verify_store
 from tests.store.accounts import MINUTE, Clock, account, proposal
 from tests.store.by_hand import triggers_dropped
 

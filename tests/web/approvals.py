@@ -6,9 +6,9 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from hansard_store.approval_records import Approval, Proposal
-from hansard_store.database import DataFolder
-from hansard_store.facade import Accountability
+from hansard_store.approvals.records import Approval, Proposal
+from hansard_store.approvals.service import Accountability
+from hansard_store.database.connections import DataFolder
 from tests.web.html import Element, parse
 
 MINUTE = 60 * 1_000_000_000

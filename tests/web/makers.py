@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from hansard_store.projections import CallProjection, SpanProjection, Usage
+from hansard_store.ingest.derived_rows import CallProjection, SpanProjection, Usage
 from tests.store.maker import NOW, SECOND, StoreMaker, call, message, trace_id
 
 

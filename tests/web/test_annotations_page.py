@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_store.annotation_book import AnnotationBook
+from hansard_store.annotations.service import AnnotationBook
 from hansard_web.settings import Scope, Token, WebSettings
 from tests.store.maker import span_id
 from tests.web.conftest import MakeClient

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from hansard_compiler.models.memory import WriteMemory
-from hansard_store.approval_records import (
+from hansard_store.approvals.records import (
     Action,
     Approval,
     Approver,
@@ -18,10 +18,10 @@ from hansard_store.approval_records import (
     PolicyNote,
     Proposal,
 )
-from hansard_store.approval_states import Status
-from hansard_store.facade import Accountability
-from hansard_store.memory_book import MemoryBook
-from hansard_store.policy_port import DENY, PolicyQuestion
+from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.states import Status
+from hansard_store.memory.service import MemoryBook
+from hansard_store.policy.port import DENY, PolicyQuestion
 from hansard_web.settings import Scope, Token, WebSettings
 from tests.signing import session_of
 from tests.web.approvals import DEAL, MINUTE, RUN, STEP, ask, read, redraft, send, store_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_store.flags import SpanFlag
-from hansard_store.tree import Node, Tree, build_tree
+from hansard_store.steps.flags import SpanFlag
+from hansard_store.steps.tree import Node, Tree, build_tree
 from hansard_web.trees.arrangement import Arrangement, arrange, with_ancestors
 from hansard_web.trees.minimap import HEIGHT, WIDTH, draw_minimap
 from hansard_web.trees.picture import Picture, Scale

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import hansard_web
-from hansard_store.facade import Accountability
+from hansard_store.approvals.service import Accountability
 from tests.web.approvals import ask
 from tests.web.comparisons import LEFT, RIGHT, TALK, World, step
 from tests.web.conftest import Served

@@ -11,8 +11,8 @@ from playwright.sync_api import Browser, Page, expect
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.facade import Accountability
-from hansard_store.transcripts import SqliteTranscripts
+from hansard_store.approvals.service import Accountability
+from hansard_store.transcripts.service import SqliteTranscripts
 from tests.instrumentation.transcript_maker import assistant, say, user
 from tests.signing import session_of
 from tests.web.approvals import DEAL, ask

@@ -10,8 +10,8 @@ from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.facade import Accountability
-from hansard_store.kept_heads import read_heads
+from hansard_store.approvals.service import Accountability
+from hansard_store.audit.kept_heads import read_heads
 from hansard_web.app import create_app
 from hansard_web.head_keeping import HeadKeeper
 from hansard_web.settings import WebSettings

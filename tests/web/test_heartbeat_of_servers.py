@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.database import DataFolder, open_reader
+from hansard_store.database.connections import DataFolder, open_reader
 from hansard_store.heartbeat.cycles import list_cycles
 from hansard_web.config import load_config
 from hansard_web.heartbeat import HeartbeatProcesses

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.database import DataFolder, open_for_ingest
-from hansard_store.memory_book import MemoryBook
+from hansard_store.database.connections import DataFolder, open_for_ingest
+from hansard_store.memory.service import MemoryBook
 from hansard_web.janitor import Janitor, Limits
 
 DEADLINE_S = 10.0

@@ -15,8 +15,8 @@ from hansard_collector.judges import Judges
 from hansard_collector.judges.offline import OfflineClassifier
 from hansard_collector.maintenance import Maintainer
 from hansard_compiler.calls import Json
-from hansard_store.maintenance.book import MaintenanceBook
-from hansard_store.memory_book import MemoryBook
+from hansard_store.memory.maintenance.service import MaintenanceBook
+from hansard_store.memory.service import MemoryBook
 from tests.web.forms import form_token
 from tests.web.html import parse
 from tests.web.makers import RunMaker

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from hansard.clients.instrumentors import NODE, PYTHON, Setup
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_store.projections import Usage
+from hansard_store.ingest.derived_rows import Usage
 from hansard_web.settings import WebSettings
 from tests.journeys.processes import environment
 from tests.web.conftest import MakeClient

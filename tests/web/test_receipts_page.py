@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_store.memory_book import MemoryBook
+from hansard_store.memory.service import MemoryBook
 from tests.web.compiles import RULES, candidate, compiled, quillbook, tell
 from tests.web.html import Element, parse
 from tests.web.makers import RunMaker

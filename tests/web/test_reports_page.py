@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from hansard_collector.reports.reporter import ReportSettings, write_report
 from hansard_store.heartbeat.cycles import CycleLog, PhaseRecord
-from hansard_store.memory_book import MemoryBook
+from hansard_store.memory.service import MemoryBook
 from hansard_store.reports.files import Reports
 from hansard_web.settings import WebSettings
 from tests.signing import session_of

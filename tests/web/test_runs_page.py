@@ -6,7 +6,7 @@ import pytest
 from httpx2 import Response
 from starlette.testclient import TestClient
 
-from hansard_store.projections import Usage
+from hansard_store.ingest.derived_rows import Usage
 from tests.web.html import Element, parse
 from tests.web.makers import RunMaker
 

@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_store.facade import Accountability
+from hansard_store.approvals.service import Accountability
 from tests.web.approvals import DEAL, RUN, ask, store_of
 from tests.web.html import parse
 from tests.web.traces import Trace

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.referenced import WRITTEN_BYTES
-from hansard_store.payloads import blob_path
+from hansard_store.content.payloads import blob_path
 from tests.web.html import Element
 from tests.web.test_step_page import read
 from tests.web.traces import Trace

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import anyio
 
-from hansard_store.approval_records import Proposal
-from hansard_store.approvals import version_of
-from hansard_store.facade import Accountability
+from hansard_store.approvals.records import Proposal
+from hansard_store.approvals.rows import version_of
+from hansard_store.approvals.service import Accountability
 from hansard_web.store_watch import StoreWatch
 from tests.web.makers import RunMaker
 

@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 from hansard_collector.judges import Judges
 from hansard_collector.maintenance import Maintainer
 from hansard_compiler.classifier import CONTRADICTS, Question, Verdict
-from hansard_store.maintenance.book import MaintenanceBook
-from hansard_store.memory_book import MemoryBook
+from hansard_store.memory.maintenance.service import MaintenanceBook
+from hansard_store.memory.service import MemoryBook
 from hansard_web.settings import Scope, Token, WebSettings
 from tests.signing import session_of
 from tests.store.task_maker import TaskMaker

@@ -16,8 +16,8 @@ from starlette.requests import Request
 
 from hansard_compiler.errors import HansardError
 from hansard_compiler.retention import RetentionMode
+from hansard_store.approvals.service import Accountability
 from hansard_store.audit.schedule import SealSchedule
-from hansard_store.facade import Accountability
 from hansard_store.principals.authority import ME
 from hansard_store.principals.model import Principal
 from hansard_web.format import plural

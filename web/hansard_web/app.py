@@ -26,7 +26,7 @@ from hansard_collector.receivers.http_answers import status_response
 from hansard_collector.receivers.paths import find_target, is_otlp_path
 from hansard_collector.receivers.status import Reason, Refusal, report
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database import DataFolder
+from hansard_store.database.connections import DataFolder
 from hansard_store.principals.service import Principals
 from hansard_web.accounts import make_accounts
 from hansard_web.api.described import openapi_of
@@ -121,9 +121,9 @@ def _add_services(app: FastAPI, site: Site) -> None:
 
 def _add_books(app: FastAPI, site: Site) -> None:
     """Put there what only routes use that are loaded later; imported when they are."""
-    from hansard_store.annotation_book import AnnotationBook
-    from hansard_store.memory_book import MemoryBook
-    from hansard_store.task_book import TaskBook
+    from hansard_store.annotations.service import AnnotationBook
+    from hansard_store.memory.service import MemoryBook
+    from hansard_store.tasks.service import TaskBook
     from hansard_web.replaying.desk import make_replays
 
     state, store = app.state, site.folder

@@ -8,7 +8,7 @@ from typing import Final
 import apsw
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_store.run_queries import RunItem, get_run
+from hansard_store.runs.queries import RunItem, get_run
 from hansard_web import format as figures
 from hansard_web.filters import ListState
 

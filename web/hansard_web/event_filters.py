@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hansard_store.audit.event_types import Actor, EventFilter, EventType, Head
 from hansard_store.errors import BadQueryError
-from hansard_store.event_types import Actor, EventFilter, EventType, Head
 from hansard_web.api.asked import read_times
 
 _Find = Callable[[str], bytes]

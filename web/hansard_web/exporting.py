@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from hansard_collector.json_codec import encode_json
 from hansard_collector.reexport import Reexport, slices
 from hansard_collector.transfer import ANNOTATIONS
-from hansard_store.annotation_answers import annotation_json
-from hansard_store.annotation_queries import written_in_run
+from hansard_store.annotations.json import annotation_json
+from hansard_store.annotations.queries import written_in_run
 from hansard_store.errors import BadQueryError
-from hansard_store.export_queries import is_sent, log_ids, span_ids
-from hansard_store.run_queries import get_run
-from hansard_store.step_queries import get_step, get_tree
+from hansard_store.maintenance.export import is_sent, log_ids, span_ids
+from hansard_store.runs.queries import get_run
+from hansard_store.steps.queries import get_step, get_tree
 from hansard_web.api.values import Body, dump
 from hansard_web.readers import Readers
 

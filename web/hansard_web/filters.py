@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlencode
 
-from hansard_store.annotation_filters import ScoreWanted, read_scores, read_tags
+from hansard_store.annotations.filters import ScoreWanted, read_scores, read_tags
 from hansard_store.errors import BadQueryError
-from hansard_store.run_filters import (
+from hansard_store.runs.filters import (
     ANY_KIND,
     RUN_KINDS,
     RUN_STATUSES,

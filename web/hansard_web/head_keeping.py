@@ -15,8 +15,8 @@ from opentelemetry.util.types import AttributeValue
 from hansard import semconv
 from hansard.outcome import outcome_of
 from hansard_compiler.errors import HansardError
-from hansard_store.event_types import Head
-from hansard_store.facade import Accountability
+from hansard_store.approvals.service import Accountability
+from hansard_store.audit.event_types import Head
 from hansard_web.sidecar.recording import Outlet
 
 _EVERY_S: Final = 60.0  # between two looks whether a new day has come

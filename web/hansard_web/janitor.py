@@ -19,17 +19,17 @@ import apsw
 
 from hansard_collector.background import Background
 from hansard_compiler.errors import NotFoundError
-from hansard_store.database import DataFolder, open_for_maintenance
-from hansard_store.deletion import (
+from hansard_store.database.batched_transactions import Pace
+from hansard_store.database.connections import DataFolder, open_for_maintenance
+from hansard_store.database.disk import disk_use, keep_reserve
+from hansard_store.maintenance.deletion import (
     delete_run,
     finish_deletions,
     oldest_runs,
     runs_without_news_since,
 )
-from hansard_store.disk import disk_use, keep_reserve
-from hansard_store.gc import Collected, collect_garbage, give_back_pages
-from hansard_store.slices import Pace
-from hansard_store.tombstones import Reason
+from hansard_store.maintenance.garbage import Collected, collect_garbage, give_back_pages
+from hansard_store.runs.tombstones import Reason
 
 _EVERY_S: Final = 3600.0
 _FIRST_S: Final = 3.0  # after the first page of a server
@@ -145,7 +145,7 @@ class Janitor:
         self.working = background.working  # cleans now and then for as long as the block lasts
 
     def _clean(self, stop: threading.Event) -> None:
-        from hansard_store.memory_book import MemoryBook  # with all that reads memory
+        from hansard_store.memory.service import MemoryBook  # with all that reads memory
 
         with closing(MemoryBook(self._folder, door="api")) as book:
             book.expire_due()

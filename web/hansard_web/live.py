@@ -17,8 +17,8 @@ from typing import Final
 import apsw
 from anyio import to_thread
 
-from hansard_store.database import DataFolder, data_version, open_reader
-from hansard_store.run_queries import RunItem, changed_runs, last_change
+from hansard_store.database.connections import DataFolder, data_version, open_reader
+from hansard_store.runs.queries import RunItem, changed_runs, last_change
 
 POLL_S: Final = 0.25  # so a page gets at most four messages a second
 MOST_PENDING: Final = 200  # changed runs that are sent as rows; more are a fresh page

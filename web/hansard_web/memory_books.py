@@ -31,8 +31,8 @@ from hansard_compiler.models.memory import (
     Told,
     WriteMemory,
 )
-from hansard_store.memory_answers import memory_json
-from hansard_store.memory_book import MemoryBook, read_answer
+from hansard_store.memory.json import memory_json
+from hansard_store.memory.service import MemoryBook, read_answer
 from hansard_web.principals.requests import principal_of
 from hansard_web.sidecar.door import Door
 

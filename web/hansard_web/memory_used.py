@@ -5,7 +5,7 @@ from __future__ import annotations
 import apsw
 
 from hansard_compiler.calls import Json
-from hansard_store.receipts import FoundReceipt, ReceiptFilter, list_receipts
+from hansard_store.compilations.receipts import FoundReceipt, ReceiptFilter, list_receipts
 from hansard_web.api.values import time_text
 
 

@@ -9,14 +9,14 @@ import apsw
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.policy.rules import rule_json
-from hansard_store.policies import (
+from hansard_store.policy.checks import StoredCheck
+from hansard_store.policy.rules import (
     GivenSet,
     PolicyVersion,
     RuleVersion,
     find_policy,
     rule_sets_of,
 )
-from hansard_store.policy_checks import StoredCheck
 from hansard_web.api.values import time_text
 from hansard_web.policy_book import InForce
 

@@ -24,9 +24,9 @@ from hansard_compiler.policy.engine import Policy
 from hansard_compiler.policy.errors import PolicyRuleError
 from hansard_compiler.policy.files import read_document, shipped_document
 from hansard_compiler.policy.rules import parse_rule_set
-from hansard_store.database import DataFolder
+from hansard_store.database.connections import DataFolder
 from hansard_store.errors import PolicyAlteredError, StoreCorruptError, StoreError
-from hansard_store.policies import (
+from hansard_store.policy.rules import (
     GivenSet,
     PolicyVersion,
     check_unaltered,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-from hansard_store.approval_records import PolicyNote
-from hansard_store.database import DataFolder
-from hansard_store.policy_checks import record_check
-from hansard_store.policy_port import AskPolicy, PolicyQuestion, ids_of, note_of
-from hansard_store.policy_records import CheckKeeper
+from hansard_store.approvals.records import PolicyNote
+from hansard_store.database.connections import DataFolder
+from hansard_store.policy.check_rows import CheckKeeper
+from hansard_store.policy.checks import record_check
+from hansard_store.policy.port import AskPolicy, PolicyQuestion, ids_of, note_of
 from hansard_web.policy_book import PolicyBook
 
 

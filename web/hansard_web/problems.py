@@ -23,8 +23,8 @@ from hansard_collector.receivers.http_answers import status_response
 from hansard_collector.receivers.paths import is_otlp_path
 from hansard_compiler.errors import AmbiguousIdError, HansardError, NotFoundError
 from hansard_compiler.replay.errors import NotReplayable
-from hansard_store import annotation_errors, memory_errors, task_errors
-from hansard_store.approval_errors import ActionBlocked, ApprovalConflict, BadProposal, NotAsked
+from hansard_store.annotations import errors as annotation_errors
+from hansard_store.approvals.errors import ActionBlocked, ApprovalConflict, BadProposal, NotAsked
 from hansard_store.errors import (
     BadDigestError,
     BadQueryError,
@@ -35,9 +35,11 @@ from hansard_store.errors import (
     StoreBusyError,
     VersionConflictError,
 )
+from hansard_store.memory import errors as memory_errors
 from hansard_store.principals import errors as principal_errors
 from hansard_store.reports.errors import BadAck, ReportsUnusable
-from hansard_store.tombstones import RunDeletedError, Tombstone
+from hansard_store.runs.tombstones import RunDeletedError, Tombstone
+from hansard_store.tasks import errors as task_errors
 from hansard_web.api.values import dump
 from hansard_web.errors import BodiesInMemory, EncodedPayloadError, PayloadTooLargeError
 from hansard_web.security import HEADERS

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import apsw
 
-from hansard_store.database import DataFolder, is_open, limited, open_reader, snapshot
+from hansard_store.database.connections import DataFolder, is_open, limited, open_reader, snapshot
 
 DEFAULT_TIMEOUT_MS = 5_000
 _IDLE_KEPT = 8

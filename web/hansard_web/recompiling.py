@@ -25,10 +25,10 @@ from hansard_compiler.policy.decider import RuleDecider
 from hansard_compiler.policy.engine import policy_from
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.tokens.estimators import estimator_for
-from hansard_store.compilations import Compilation, compilations_with_id
+from hansard_store.compilations.queries import Compilation, compilations_with_id
+from hansard_store.compilations.receipts import Receipt, receipts_of
+from hansard_store.content.payloads import Payload, folder_of, read_payload
 from hansard_store.errors import StoreCorruptError
-from hansard_store.payloads import Payload, folder_of, read_payload
-from hansard_store.receipts import Receipt, receipts_of
 
 _POLICY_KEY = "hansard.compilation.policy_ref"
 _WHOLE_KEY = "hansard.compilation.request_whole"

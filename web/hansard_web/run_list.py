@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 import apsw
 
 from hansard_store.errors import BadQueryError
-from hansard_store.run_filters import ANY_KIND, HIDDEN, RUN_STATUSES, RunFilter, parse_sort
-from hansard_store.run_groups import GroupedPage, get_groups, list_grouped
-from hansard_store.run_queries import (
+from hansard_store.runs.filters import ANY_KIND, HIDDEN, RUN_STATUSES, RunFilter, parse_sort
+from hansard_store.runs.groups import GroupedPage, get_groups, list_grouped
+from hansard_store.runs.queries import (
     RunFacets,
     RunPage,
     count_runs,
@@ -21,7 +21,7 @@ from hansard_store.run_queries import (
     list_runs,
     run_facets,
 )
-from hansard_store.run_sample import RunDot, sample_runs
+from hansard_store.runs.sample import RunDot, sample_runs
 from hansard_web import format as figures
 from hansard_web.comparison import Comparison, compare_runs
 from hansard_web.filters import (

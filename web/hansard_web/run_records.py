@@ -11,10 +11,10 @@ from typing import Any, Final
 import apsw
 
 from hansard_collector.read import read_step
-from hansard_store.run_queries import RunItem
-from hansard_store.step_queries import RunTree, TreeRow, tree_rows
+from hansard_store.runs.queries import RunItem
+from hansard_store.steps.queries import RunTree, TreeRow, tree_rows
+from hansard_store.steps.tree import Node
 from hansard_store.times import time_text
-from hansard_store.tree import Node
 from hansard_web.api.values import Body, plain
 
 _STATUSES: Final = {

@@ -10,8 +10,8 @@ from typing import Final
 import apsw
 
 from hansard_store.replays import replay_that_made
-from hansard_store.run_groups import RunGroup
-from hansard_store.run_queries import RunItem
+from hansard_store.runs.groups import RunGroup
+from hansard_store.runs.queries import RunItem
 from hansard_web import format as figures
 from hansard_web.annotating.words import ScoreChip, score_chips
 from hansard_web.replaying import SERVICE as REPLAYS

@@ -45,10 +45,10 @@ from hansard_collector.silence import SilenceWatch
 from hansard_collector.validate import ItemLimits
 from hansard_compiler.errors import ConfigError, HansardError
 from hansard_compiler.redaction.redactor import Redactor
+from hansard_store.approvals.service import Accountability
 from hansard_store.audit.schedule import SealSchedule
-from hansard_store.database import DataFolder, open_for_web
-from hansard_store.disk import keep_reserve
-from hansard_store.facade import Accountability
+from hansard_store.database.connections import DataFolder, open_for_web
+from hansard_store.database.disk import keep_reserve
 from hansard_store.principals.model import Scope
 from hansard_store.principals.service import Principals
 from hansard_web.app import create_app

@@ -9,7 +9,7 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from hansard_collector.ingest import Ingest
-from hansard_store.database import DataFolder
+from hansard_store.database.connections import DataFolder
 from hansard_store.principals.service import Principals, SignedIn
 from hansard_web.live import RunFeed
 from hansard_web.principals.attempts import Attempts

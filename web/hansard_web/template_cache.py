@@ -14,7 +14,7 @@ from typing import Final
 import jinja2
 from jinja2.bccache import Bucket, FileSystemBytecodeCache
 
-from hansard_store.private import make_private
+from hansard_store.database.private_folders import make_private
 
 _FINGERPRINT_CHARS: Final = 12
 

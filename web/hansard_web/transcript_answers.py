@@ -21,8 +21,8 @@ from hansard_compiler.transcripts.views import (
     handoff,
     veiled,
 )
-from hansard_store.transcript_queries import TranscriptItem, TranscriptSize
-from hansard_store.transcripts import SqliteTranscripts
+from hansard_store.transcripts.queries import TranscriptItem, TranscriptSize
+from hansard_store.transcripts.service import SqliteTranscripts
 from hansard_web.api.values import Body, ns_text, plain, time_text
 
 if TYPE_CHECKING:

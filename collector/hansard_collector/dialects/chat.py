@@ -20,7 +20,7 @@ from hansard_compiler.calls import (
     ToolCallPart,
     ToolResultPart,
 )
-from hansard_store.cutting import MOST_PIECES
+from hansard_store.content.json_chunks import MOST_PIECES
 
 _NO_MESSAGES: tuple[Message, ...] = ()
 

@@ -19,7 +19,7 @@ from hansard_collector.dialects.values import (
 )
 from hansard_collector.normalised import Document
 from hansard_compiler.calls import Json, Message, ToolCallPart
-from hansard_store.cutting import is_crowded
+from hansard_store.content.json_chunks import is_crowded
 
 _TRACELOOP_JS = "@traceloop/"
 

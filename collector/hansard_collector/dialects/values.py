@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from hansard_store.cutting import MOST_PIECES, is_crowded
+from hansard_store.content.json_chunks import MOST_PIECES, is_crowded
 
 # Texts that stand where content was left out: they are not content (genai-dialects.md, rule 0.7).
 _MARKERS = frozenset(
@@ -84,7 +84,7 @@ def opened(value: Any) -> Any:
 
     Only objects, arrays and quoted strings are opened: the text `5` stays the text `5`. JSON
     nested too deep for a recursive walk stays text, and so does what holds too much to be read
-    element by element (`hansard_store.cutting`).
+    element by element (`hansard_store.content.json_chunks`).
     """
     if not isinstance(value, str) or not value:
         if isinstance(value, bytes) and (said := of_bytes(value)) is not value:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from hansard_collector.evaluation.words import moment, normal_words
 from hansard_compiler.models.memory import Namespace, WriteMemory
 from hansard_store.evaluation.verdicts import VerdictRow
-from hansard_store.memory_types import Memory
+from hansard_store.memory.records import Memory
 
 TAG: Final = "correction"
 ORIGIN: Final = "evaluation"

@@ -24,16 +24,16 @@ from hansard_collector.evaluation.topics import Topic, topic_of_tool
 from hansard_collector.evaluation.verdicts import Judgement, judge_claim
 from hansard_compiler.models.memory import WriteMemory
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database import DataFolder, open_reader, snapshot, transaction
+from hansard_store.database.connections import DataFolder, open_reader, snapshot, transaction
+from hansard_store.database.thread_connections import OwnConnections
 from hansard_store.evaluation import progress as progress_rows
 from hansard_store.evaluation import sources
 from hansard_store.evaluation import verdicts as rows
 from hansard_store.evaluation.progress import Progress
 from hansard_store.evaluation.sources import EvaluatedRun, TranscriptText
 from hansard_store.evaluation.verdicts import VerdictRow
-from hansard_store.memory_book import MemoryBook
-from hansard_store.memory_reads import memories_by_number
-from hansard_store.own_connections import OwnConnections
+from hansard_store.memory.reads import memories_by_number
+from hansard_store.memory.service import MemoryBook
 
 _AT_ONCE: Final = 200  # rows of one transaction
 _MOST_STANDING: Final = 50_000

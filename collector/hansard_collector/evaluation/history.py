@@ -20,7 +20,7 @@ from hansard_collector.read import StepReader
 from hansard_store.errors import StoreError
 from hansard_store.evaluation.sources import EvaluatedRun, EvaluatedStep, runs_of_conversation
 from hansard_store.evaluation.sources import steps_of as read_steps
-from hansard_store.flags import SpanFlag
+from hansard_store.steps.flags import SpanFlag
 
 _STATUS_OK: Final = 1
 _ANY_COMMAND: Final = {"command": "x"}

@@ -21,7 +21,7 @@ from hansard_collector.evaluation.topics import Topic, tool_key
 from hansard_collector.evaluation.verdicts import Judgement, Record, judge_standing
 from hansard_store.evaluation import sources
 from hansard_store.evaluation.verdicts import VerdictRow
-from hansard_store.memory_types import Memory
+from hansard_store.memory.records import Memory
 
 _MOST_RUNS: Final = 5_000  # of a window that are looked at for one record
 

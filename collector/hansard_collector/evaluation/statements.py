@@ -22,7 +22,7 @@ from hansard_store.evaluation.sources import (
     message_texts,
 )
 from hansard_store.evaluation.verdicts import Source
-from hansard_store.memory_types import Memory
+from hansard_store.memory.records import Memory
 
 _FEW_WORDS: Final = 6  # of a memory: then its subject is what they are said of
 _SAME_CHARS: Final = 100

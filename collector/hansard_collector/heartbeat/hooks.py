@@ -6,8 +6,8 @@ from contextlib import closing
 
 from hansard_collector.heartbeat.phase import CycleContext, PhaseResult
 from hansard_collector.hook_spool import ingest_hook_spool_offline
-from hansard_store.database import open_reader
-from hansard_store.hook_rates import hook_rates
+from hansard_store.database.connections import open_reader
+from hansard_store.heartbeat.hook_rates import hook_rates
 
 
 def run(context: CycleContext) -> PhaseResult:

@@ -6,7 +6,7 @@ from hansard_collector.heartbeat.errors import PhaseSkipped
 from hansard_collector.heartbeat.phase import CycleContext, PhaseResult
 from hansard_collector.interests.finder import InterestFinder
 from hansard_collector.judges.errors import JudgeMissing
-from hansard_store.memory_errors import NotRemembered
+from hansard_store.memory.errors import NotRemembered
 
 NAME = "interests"
 

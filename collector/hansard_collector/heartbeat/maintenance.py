@@ -6,7 +6,7 @@ from contextlib import closing
 
 from hansard_collector.heartbeat.phase import CycleContext, PhaseResult
 from hansard_collector.maintenance import Maintainer, MaintenanceSettings, result_json
-from hansard_store.maintenance.book import MaintenanceBook
+from hansard_store.memory.maintenance.service import MaintenanceBook
 
 
 def run(context: CycleContext) -> PhaseResult:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 
 from hansard_collector.heartbeat.phase import CycleContext, PhaseResult
-from hansard_store.database import open_reader
-from hansard_store.memory_queries import facets
+from hansard_store.database.connections import open_reader
+from hansard_store.memory.queries import facets
 
 
 def run(context: CycleContext) -> PhaseResult:

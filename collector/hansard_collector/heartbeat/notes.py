@@ -12,9 +12,9 @@ from typing import Final
 
 from hansard_compiler.models.memory import Namespace, WriteMemory
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database import DataFolder
+from hansard_store.database.connections import DataFolder
 from hansard_store.heartbeat.cycles import PhaseRecord
-from hansard_store.memory_book import MemoryBook
+from hansard_store.memory.service import MemoryBook
 
 AGENT: Final = "hansard.heartbeat"  # the namespace of notes
 DIAGNOSTIC: Final = "diagnostic"  # the origin in the metadata of a note

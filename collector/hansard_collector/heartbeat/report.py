@@ -9,10 +9,10 @@ from hansard_collector.heartbeat.errors import PhaseSkipped
 from hansard_collector.heartbeat.phase import DAY_NS, CycleContext, PhaseResult
 from hansard_collector.reports.reporter import ReportSettings, Written, write_report
 from hansard_collector.reports.webhook import ReportNotSent, send_report
-from hansard_store.database import open_reader
-from hansard_store.detecting.rules import HOUR_NS, span_of_time
+from hansard_store.database.connections import open_reader
+from hansard_store.detection.rules import HOUR_NS, span_of_time
 from hansard_store.reports.files import Reports
-from hansard_store.tasks import list_tasks
+from hansard_store.tasks.rows import list_tasks
 
 
 def run(context: CycleContext) -> PhaseResult:

@@ -11,8 +11,8 @@ from hansard_collector.judges.errors import JudgeMissing
 from hansard_collector.scanning.errors import NoInterests, ScanIncomplete, ScanUnderWay
 from hansard_collector.scanning.scanner import LIMIT, Scanner
 from hansard_collector.scanning.sources import SOURCES
-from hansard_store.memory_errors import NotRemembered
-from hansard_store.story_book import StoryBook
+from hansard_store.memory.errors import NotRemembered
+from hansard_store.stories.service import StoryBook
 
 SOURCE = "hackernews"
 

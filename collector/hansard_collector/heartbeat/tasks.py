@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 
 from hansard_collector.heartbeat.phase import CycleContext, PhaseResult
-from hansard_store.database import open_reader
-from hansard_store.tasks import count_tasks
+from hansard_store.database.connections import open_reader
+from hansard_store.tasks.rows import count_tasks
 
 
 def run(context: CycleContext) -> PhaseResult:

@@ -14,8 +14,8 @@ from hansard_collector.heartbeat.notes import AGENT, DIAGNOSTIC
 from hansard_collector.interests.topics import Entry
 from hansard_compiler.compile.models import EXTERNAL
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_store.memory_queries import MemoryFilter, list_memories
-from hansard_store.memory_types import Memory
+from hansard_store.memory.queries import MemoryFilter, list_memories
+from hansard_store.memory.records import Memory
 
 TYPES: Final = ("decision", "note", "correction")
 WINDOW_NS: Final = 14 * 24 * 3_600 * 10**9

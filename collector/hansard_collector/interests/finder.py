@@ -24,11 +24,11 @@ from hansard_compiler.embedder import Embedder
 from hansard_compiler.models.memory import Namespace, WriteMemory
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database import DataFolder, open_reader
-from hansard_store.memory_book import MemoryBook
-from hansard_store.memory_errors import NotRemembered
-from hansard_store.memory_queries import MemoryFilter, list_memories
-from hansard_store.memory_types import Memory
+from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.memory.errors import NotRemembered
+from hansard_store.memory.queries import MemoryFilter, list_memories
+from hansard_store.memory.records import Memory
+from hansard_store.memory.service import MemoryBook
 
 ORIGIN: Final = "interests"  # in the metadata of what is written here
 BY: Final = "heartbeat:interests"

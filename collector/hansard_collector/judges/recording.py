@@ -25,8 +25,8 @@ from hansard_collector.retain_payload import BINARY, retain_payload
 from hansard_compiler.errors import HansardError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database import DataFolder
-from hansard_store.payloads import prepare_payload
+from hansard_store.content.payloads import prepare_payload
+from hansard_store.database.connections import DataFolder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,9 +25,9 @@ from hansard_compiler.classifier import (
 )
 from hansard_compiler.errors import HansardError
 from hansard_compiler.models.memory import TRUST_GAP
-from hansard_store.maintenance.book import Judged, MaintenanceBook, Pair
-from hansard_store.maintenance.supersessions import NewSupersession
-from hansard_store.memory_types import Memory
+from hansard_store.memory.maintenance.service import Judged, MaintenanceBook, Pair
+from hansard_store.memory.maintenance.supersessions import NewSupersession
+from hansard_store.memory.records import Memory
 
 LABELS: Final = (CONTRADICTS, AGREES, UNRELATED)
 _MOST_FAILURES: Final = 3  # in a row: then the classifier is down

@@ -18,10 +18,10 @@ from hansard_collector.maintenance.statements import words_of
 from hansard_compiler.embedder import Embedder, Vector
 from hansard_compiler.errors import HansardError
 from hansard_compiler.models.memory import TRUST_GAP
-from hansard_store.maintenance.book import MaintenanceBook
-from hansard_store.maintenance.supersessions import NewSupersession
-from hansard_store.maintenance.vectors import Near, nearest
-from hansard_store.memory_types import Memory
+from hansard_store.memory.maintenance.service import MaintenanceBook
+from hansard_store.memory.maintenance.supersessions import NewSupersession
+from hansard_store.memory.maintenance.vectors import Near, nearest
+from hansard_store.memory.records import Memory
 
 _AT_ONCE: Final = 256
 _ENOUGH: Final = 1e-9

@@ -17,7 +17,7 @@ from hansard_collector.maintenance.result import (
     Skipped,
 )
 from hansard_collector.maintenance.settings import MaintenanceSettings
-from hansard_store.maintenance.book import MaintenanceBook
+from hansard_store.memory.maintenance.service import MaintenanceBook
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hansard_compiler.calls import Json
-from hansard_store.maintenance.retrievals import Stale
-from hansard_store.maintenance.supersessions import NewSupersession
-from hansard_store.memory_types import Memory
+from hansard_store.memory.maintenance.retrievals import Stale
+from hansard_store.memory.maintenance.supersessions import NewSupersession
+from hansard_store.memory.records import Memory
 
 Part = Literal["contradictions", "corrections", "staleness"]
 

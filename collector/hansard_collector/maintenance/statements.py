@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hansard_compiler.conflicts.sentences import VERBS
 from hansard_compiler.words import terms
-from hansard_store.memory_types import Memory
+from hansard_store.memory.records import Memory
 
 _FEW_WORDS: Final = 5  # fewer are a value, and no sentence
 

@@ -20,7 +20,7 @@ from hansard_collector.ingest import (
 from hansard_collector.pipeline.courtesy import Courtesy
 from hansard_collector.pipeline.refusals import sender_key
 from hansard_collector.pipeline.requests import Mark, OpenedRequest, Prepared, TakenApart
-from hansard_store.ledger import Count, LedgerBatch, Refusal
+from hansard_store.ledger.counts import Count, LedgerBatch, Refusal
 
 BATCH_ITEMS: Final = 512
 _PREPARE_S: Final = 0.25  # most time spent preparing one transaction: senders wait

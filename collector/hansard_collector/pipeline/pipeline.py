@@ -39,7 +39,7 @@ from hansard_collector.prepare import Preparer
 from hansard_collector.redact import RetentionPolicy
 from hansard_collector.validate import USUAL_LIMITS, ItemLimits
 from hansard_collector.write import ItemWriter, dialect_of
-from hansard_store.database import DataFolder
+from hansard_store.database.connections import DataFolder
 from hansard_store.errors import StoreBusyError
 
 _TAKE_BYTES = 4 * 1024 * 1024  # of requests decoded before the next transaction

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from hansard_collector.ingest import RefusedRequest, Sender
-from hansard_store.ledger import LedgerBatch, Refusal, SenderKey
+from hansard_store.ledger.counts import LedgerBatch, Refusal, SenderKey
 
 _MOST_TOLD = 200  # with their sentence, between two transactions; more are only counted
 _AGENT_CHARS = 2_000  # of a user agent; the ledger looks through them, and keeps the beginning

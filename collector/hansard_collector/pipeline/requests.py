@@ -33,9 +33,9 @@ from hansard_collector.prepare_logs import (
 from hansard_collector.presence import PreparedLoss, PreparedPulse, read_presence
 from hansard_collector.redact import RetentionPolicy
 from hansard_collector.validate import MOST_NAME_BYTES, ItemLimits, over_limits, refuse_span
-from hansard_store.attributes import resource_tokens_of
-from hansard_store.payloads import PreparedPayload
-from hansard_store.redactions import RemovedSecret
+from hansard_store.content.payloads import PreparedPayload
+from hansard_store.ingest.redactions import RemovedSecret
+from hansard_store.search.attributes import resource_tokens_of
 
 Prepared = (
     PreparedSpan | PreparedLog | PreparedPoint | PreparedPayload | PreparedPulse | PreparedLoss

@@ -16,10 +16,10 @@ from typing import Final
 from hansard_collector.reports.recipients import Waiting
 from hansard_collector.trends.model import Trend, trend_text
 from hansard_compiler.terminal import printable
-from hansard_store.detecting.rules import span_of_time, title_of
+from hansard_store.detection.rules import span_of_time, title_of
 from hansard_store.heartbeat.cycles import PhaseRecord
 from hansard_store.reports.state import ErrorKind, SystemState
-from hansard_store.tasks import Task
+from hansard_store.tasks.rows import Task
 
 MOST_LINES: Final = 60
 _MOST_LINE_CHARS: Final = 240

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from hansard_collector.scanning.errors import BadAnswer
 from hansard_collector.scanning.fetching import check_address, fetch
-from hansard_store.stories import Story
+from hansard_store.stories.rows import Story
 
 HOME: Final = "https://hacker-news.firebaseio.com/v0"
 _DISCUSSION: Final = "https://news.ycombinator.com/item?id="

@@ -15,9 +15,9 @@ from hansard_collector.scanning.sources import StorySource
 from hansard_compiler.classifier import Classifier, Question, WordOverlap
 from hansard_compiler.errors import HansardError
 from hansard_compiler.providers.transport.failures import CallFailed
-from hansard_store.memory_types import Memory
-from hansard_store.stories import AlreadyProcessed, Judged, Story
-from hansard_store.story_book import StoryBook
+from hansard_store.memory.records import Memory
+from hansard_store.stories.rows import AlreadyProcessed, Judged, Story
+from hansard_store.stories.service import StoryBook
 
 LIMIT: Final = 30  # a front page
 THRESHOLD: Final = 0.6  # two of three words, or three of five

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final, Protocol
 
 from hansard_collector.scanning.hackernews import HackerNews
-from hansard_store.stories import Story
+from hansard_store.stories.rows import Story
 
 
 class StorySource(Protocol):

@@ -11,10 +11,10 @@ from hansard_collector.messages import MessageCache
 from hansard_collector.sessions.table import recognise
 from hansard_collector.sessions.writer import SessionWriter
 from hansard_collector.validate import bad_trace_id
-from hansard_store.records import restore_log
-from hansard_store.session_logs import is_repeated, record_of
-from hansard_store.stored import read_resource, read_scope
-from hansard_store.writer import Batch
+from hansard_store.ingest.otlp_records import restore_log
+from hansard_store.ingest.session_logs import is_repeated, record_of
+from hansard_store.ingest.stored_spans import read_resource, read_scope
+from hansard_store.ingest.writer import Batch
 
 
 def settle_again(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hansard_collector.sessions.marks import Place
-from hansard_store.session_logs import SessionLog
+from hansard_store.ingest.session_logs import SessionLog
 
 _AT_ONCE = 8  # calls of one agent that run at one time, at most
 

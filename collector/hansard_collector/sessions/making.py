@@ -13,11 +13,9 @@ from hansard_collector.messages import MessageCache
 from hansard_collector.prepare import project, view_of
 from hansard_collector.sessions.marks import LLM, Agent, Entry, Place, Step, root_id, step_id
 from hansard_collector.sessions.spans import received, span_of
-from hansard_store.contents import ContentCutter
-from hansard_store.flags import SpanFlag
-from hansard_store.records import restore_log
-from hansard_store.runs import NO_TIMES, RunState
-from hansard_store.session_logs import (
+from hansard_store.content.contents import ContentCutter
+from hansard_store.ingest.otlp_records import restore_log
+from hansard_store.ingest.session_logs import (
     PackedLog,
     bounds_of,
     earliest_log,
@@ -28,8 +26,10 @@ from hansard_store.session_logs import (
     record_of,
     records_of_step,
 )
-from hansard_store.stored import read_resource, read_scope
-from hansard_store.writer import Batch
+from hansard_store.ingest.stored_spans import read_resource, read_scope
+from hansard_store.ingest.writer import Batch
+from hansard_store.runs.projection import NO_TIMES, RunState
+from hansard_store.steps.flags import SpanFlag
 
 # More records than that on one step say nothing new about it.
 _MOST_LOGS = 2000

@@ -11,10 +11,10 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from hansard_collector.sessions.marks import LLM, Step
 from hansard_collector.validate import span_times
 from hansard_collector.views import Value
-from hansard_store.contents import CutValue
-from hansard_store.flags import SpanFlag
-from hansard_store.received import ReceivedSpan
-from hansard_store.records import large_values
+from hansard_store.content.contents import CutValue
+from hansard_store.ingest.otlp_records import large_values
+from hansard_store.ingest.span_input import ReceivedSpan
+from hansard_store.steps.flags import SpanFlag
 
 _MAC_BYTES = 16
 _INT_LIMIT = 1 << 63

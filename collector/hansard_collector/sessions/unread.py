@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import apsw
 
 from hansard_collector.dialects.recognise import is_coding_agent
-from hansard_store.session_logs import newest_log_senders
+from hansard_store.ingest.session_logs import newest_log_senders
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,10 +34,10 @@ from hansard_collector.sessions.marks import (
     turn_id,
 )
 from hansard_collector.sessions.table import AGENTS
-from hansard_store import session_logs
-from hansard_store.runs import RunState
-from hansard_store.session_logs import SessionLog
-from hansard_store.writer import Batch
+from hansard_store.ingest import session_logs
+from hansard_store.ingest.session_logs import SessionLog
+from hansard_store.ingest.writer import Batch
+from hansard_store.runs.projection import RunState
 
 _END_OF_TIME = (1 << 63) - 1
 _NEAR_NS = 2_000_000_000  # between the end of a call's span and the record of it

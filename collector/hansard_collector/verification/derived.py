@@ -17,13 +17,13 @@ from typing import Final
 from hansard_collector.derive import DERIVED_VERSION
 from hansard_collector.rebuild import rebuild
 from hansard_collector.verification.items import check_items
-from hansard_store import rebuilding
-from hansard_store.backup import copy_database
-from hansard_store.database import DataFolder, open_reader
-from hansard_store.disk import need_space
-from hansard_store.slices import Pace
+from hansard_store.database.batched_transactions import Pace
+from hansard_store.database.connections import DataFolder, open_reader
+from hansard_store.database.disk import need_space
+from hansard_store.maintenance import rebuild_state as rebuilding
+from hansard_store.maintenance.backup import copy_database
 from hansard_store.verification.derived import compare_derived, find_orphans, forget_derived
-from hansard_store.verify import Finding
+from hansard_store.verification.verify import Finding
 
 _PREFIX: Final = ".verify-"
 

@@ -16,8 +16,8 @@ import apsw
 from hansard_collector.any_value import attributes_dict, log_view
 from hansard_collector.prepare_logs import log_columns, point_columns, single_points
 from hansard_store.errors import StoreCorruptError
-from hansard_store.records import restore_log, restore_metric
-from hansard_store.stored import read_resource, read_scope
+from hansard_store.ingest.otlp_records import restore_log, restore_metric
+from hansard_store.ingest.stored_spans import read_resource, read_scope
 from hansard_store.verification.derived import Difference, Found, differences
 from hansard_store.verification.received import iter_logs, iter_points
 

@@ -15,7 +15,7 @@ import apsw
 
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_bytes
-from hansard_store.event_types import Head
+from hansard_store.audit.event_types import Head
 
 _WORD = b"hansard accepted heads\0"
 _ACCEPTED = """

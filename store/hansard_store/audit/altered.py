@@ -15,9 +15,9 @@ import apsw
 
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_bytes
-from hansard_store import events
+from hansard_store.audit import events
+from hansard_store.audit.event_types import Actor, Event, EventType
 from hansard_store.audit.schema import Alteration
-from hansard_store.event_types import Actor, Event, EventType
 
 _MOST_OBJECTS: Final = 20  # that an event names
 _LAST: Final = """

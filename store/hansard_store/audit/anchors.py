@@ -24,10 +24,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from hansard_store.database import DataFolder
+from hansard_store.audit.event_types import EventLog, Head
+from hansard_store.database.connections import DataFolder
+from hansard_store.database.private_folders import make_private
 from hansard_store.errors import StoreBusyError
-from hansard_store.event_types import EventLog, Head
-from hansard_store.private import make_private
 
 if sys.platform == "win32":
 

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 import apsw
 
-from hansard_store.accounting import SYSTEM, Work
-from hansard_store.event_types import EventType
+from hansard_store.approvals.unit_of_work import SYSTEM, Work
+from hansard_store.audit.event_types import EventType
 
 ACTION: Final = "clock"
 _SLACK_NS: Final = 1_000_000_000  # two clocks that are read one after the other, and adjusted

@@ -15,10 +15,9 @@ from typing import Final
 
 import apsw
 
-from hansard_store import indexing
 from hansard_store.audit.altered import note_repair
 from hansard_store.audit.schema import Alteration, SchemaObject, Shipped, alterations, columns_of
-from hansard_store.database import (
+from hansard_store.database.connections import (
     DataFolder,
     begin_repair,
     keep_copy,
@@ -29,6 +28,7 @@ from hansard_store.database import (
     without_foreign_keys,
 )
 from hansard_store.errors import StoreError
+from hansard_store.search import indexes as indexing
 
 _FIRST: Final = ("trigger", "view", "index", "table")  # the order in which things are dropped
 _TABLES_FIRST: Final = ("table", "index", "view", "trigger")

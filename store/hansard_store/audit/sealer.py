@@ -23,8 +23,9 @@ import apsw
 
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_bytes
-from hansard_store import events
+from hansard_store.audit import events
 from hansard_store.audit.altered import alterations_since
+from hansard_store.audit.event_types import Actor, Event, EventType, Head
 from hansard_store.audit.seal_marks import LAST_SEAL, Mark, read_marks
 from hansard_store.audit.seal_tables import (
     BLOCK,
@@ -37,8 +38,7 @@ from hansard_store.audit.seal_tables import (
     Marked,
     marked_tables,
 )
-from hansard_store.database import snapshot, transaction
-from hansard_store.event_types import Actor, Event, EventType, Head
+from hansard_store.database.connections import snapshot, transaction
 
 MOST_ROWS: Final = 100_000  # of numbered tables, in one seal
 MOST_MARKS: Final = 5_000

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hansard_compiler.calls import Json
+from hansard_store.database.read_only_json import own_copy
 from hansard_store.heartbeat.cycles import CycleRecord, PhaseRecord
-from hansard_store.read_only import own_copy
 from hansard_store.times import time_text
 
 

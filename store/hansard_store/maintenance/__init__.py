@@ -1,1 +1,1 @@
-"""Maintenance of memory in the store: pairs to compare, verdicts, supersessions, vectors."""
+"""Upkeep of a store: backup, deletion, garbage collection, export."""

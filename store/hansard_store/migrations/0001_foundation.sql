@@ -2,7 +2,7 @@
 -- again) or derived (`hansard rebuild` makes it again from span_record and log_record).
 --
 -- Conventions: times are integer nanoseconds since the Unix epoch, `_usd_nano` is 1e-9 US dollars,
--- ids of other systems are BLOBs, `record` columns are packed by hansard_store/records.py.
+-- ids of other systems are BLOBs, `record` columns are packed by hansard_store/ingest/otlp_records.py.
 
 -- Small facts about this store: epoch (bumped by gc, so caches of digests are thrown away),
 -- created_ns, retention mode in force.
@@ -47,7 +47,7 @@ CREATE TABLE span (
   status         INTEGER NOT NULL,        -- OTLP StatusCode
   role           TEXT NOT NULL,
   dialect        TEXT NOT NULL,
-  flags          INTEGER NOT NULL,        -- hansard_store/flags.py
+  flags          INTEGER NOT NULL,        -- hansard_store/steps/flags.py
   resource       INTEGER NOT NULL REFERENCES resource (id),
   scope          INTEGER NOT NULL REFERENCES scope (id),
   agent_name     TEXT,
@@ -330,7 +330,7 @@ CREATE TABLE text (
   role       TEXT,                        -- of a message
   match_hash BLOB,                        -- of a message: what was said, in any dialect
   first_span INTEGER NOT NULL,            -- span.id that first carried it
-  body       BLOB NOT NULL                -- packed by hansard_store/text_bodies.py
+  body       BLOB NOT NULL                -- packed by hansard_store/content/text_bodies.py
 ) STRICT;
 CREATE INDEX text_match ON text (match_hash) WHERE match_hash IS NOT NULL;
 CREATE TABLE text_use (

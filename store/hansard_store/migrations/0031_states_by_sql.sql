@@ -1,5 +1,5 @@
 -- By SQL a run and a step are in the state that the API names: blocked, open and no_end follow from approvals that wait
--- and from the clock, as hansard_store/figures.py has it (without news for 15 minutes there is no end).
+-- and from the clock, as hansard_store/runs/status.py has it (without news for 15 minutes there is no end).
 
 DROP VIEW runs;
 CREATE VIEW runs AS SELECT
@@ -17,7 +17,7 @@ CREATE VIEW runs AS SELECT
   cost_usd_nano, conversation_id, user_id, iif(work_count > 0, 'agent', 'other') AS kind,
   iif(group_id IS NULL, NULL, lower(hex(group_id))) AS group_id FROM run;
 
--- Flags: 64 a time that is kept in the record alone, 4096 an error, 32768 cancelled (hansard_store/flags.py).
+-- Flags: 64 a time that is kept in the record alone, 4096 an error, 32768 cancelled (hansard_store/steps/flags.py).
 DROP VIEW steps;
 CREATE VIEW steps AS SELECT
   lower(hex(span.trace_id)) || '-' || lower(hex(span_id)) AS step_id, lower(hex(span.trace_id)) AS run_id,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from hansard_store.accounting import Who
-from hansard_store.event_types import Actor
+from hansard_store.approvals.unit_of_work import Who
+from hansard_store.audit.event_types import Actor
 from hansard_store.principals.errors import CredentialNeeded
 from hansard_store.principals.model import CLAIMED, NOBODY, Principal, check_given
 

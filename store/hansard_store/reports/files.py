@@ -21,10 +21,10 @@ from typing import Any, Final
 import apsw
 
 from hansard_compiler.errors import NotFoundError
-from hansard_store.accounting import Who
-from hansard_store.database import DataFolder
+from hansard_store.approvals.unit_of_work import Who
+from hansard_store.database.connections import DataFolder
+from hansard_store.database.private_folders import make_private
 from hansard_store.principals.model import is_same
-from hansard_store.private import make_private
 from hansard_store.reports.errors import BadAck, ReportsUnusable
 from hansard_store.reports.record import (
     NOT_RECORDED,

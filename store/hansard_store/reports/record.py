@@ -17,18 +17,18 @@ from typing import Any, Final, Literal
 import apsw
 import orjson
 
-from hansard_store.accounting import SYSTEM, Who
-from hansard_store.database import (
+from hansard_store.approvals.unit_of_work import SYSTEM, Who
+from hansard_store.audit.event_types import Event, EventType
+from hansard_store.audit.events import append
+from hansard_store.database.connections import (
     DataFolder,
     open_for_accountability,
     open_reader,
     store_errors,
     transaction,
 )
-from hansard_store.event_types import Event, EventType
-from hansard_store.events import append
+from hansard_store.database.stored_json import object_of
 from hansard_store.principals.model import CLAIMED, is_same
-from hansard_store.stored_json import object_of
 
 State = Literal["recorded", "altered", "not_recorded"]
 

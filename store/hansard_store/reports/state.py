@@ -9,17 +9,17 @@ from typing import Any, Final
 
 import apsw
 
-from hansard_store.approvals import count_by_status
-from hansard_store.database import snapshot
-from hansard_store.detecting.components import HEARTBEAT_AGENT
-from hansard_store.detecting.failed_steps import errors_by_kind
-from hansard_store.detecting.rules import HOUR_NS, Occurrence, SubjectKind
-from hansard_store.event_types import EventType
+from hansard_store.approvals.rows import count_by_status
+from hansard_store.audit.event_types import EventType
+from hansard_store.database.connections import snapshot
+from hansard_store.database.row_order import first_memory_since
+from hansard_store.detection.components import HEARTBEAT_AGENT
+from hansard_store.detection.failed_steps import errors_by_kind
+from hansard_store.detection.rules import HOUR_NS, Occurrence, SubjectKind
 from hansard_store.heartbeat.cycles import CycleRecord, PhaseRecord, list_cycles
-from hansard_store.memory_queries import MemoryFilter, facets, list_memories
-from hansard_store.memory_types import Memory, words_of
-from hansard_store.row_order import first_memory_since
-from hansard_store.tasks import Task, count_tasks, list_tasks
+from hansard_store.memory.queries import MemoryFilter, facets, list_memories
+from hansard_store.memory.records import Memory, words_of
+from hansard_store.tasks.rows import Task, count_tasks, list_tasks
 
 WEEK_NS: Final = 7 * 24 * HOUR_NS
 _MOST: Final = 100  # rows of each kind that are read: a report shows fewer

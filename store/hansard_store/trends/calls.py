@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
-from hansard_store.flags import SpanFlag
-from hansard_store.row_order import first_span_since
+from hansard_store.database.row_order import first_span_since
+from hansard_store.steps.flags import SpanFlag
 
 MOST_SPANS: Final = 2_000_000  # of more that were received in the time, the newest
 DURATION_STEPS: Final = 4  # classes of duration in each doubling

@@ -16,7 +16,7 @@ import apsw
 import orjson
 
 from hansard_compiler.canonical import canonical_json
-from hansard_store.event_types import EventType
+from hansard_store.audit.event_types import EventType
 from hansard_store.principals.model import distinct, is_same, looks_like
 
 _AT_ONCE = 200  # approvals whose events are in memory at a time

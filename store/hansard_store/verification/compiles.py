@@ -13,9 +13,9 @@ from typing import Any, Final
 import apsw
 
 from hansard_compiler.errors import NotFoundError
-from hansard_store.database import DataFolder
+from hansard_store.content.payloads import get_payload, read_payload
+from hansard_store.database.connections import DataFolder
 from hansard_store.errors import StoreError
-from hansard_store.payloads import get_payload, read_payload
 
 Found = Iterator[tuple[str, str, str]]  # table, row, message
 

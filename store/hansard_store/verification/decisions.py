@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import apsw
 
-from hansard_store.event_types import EventType
-from hansard_store.stored_json import object_of
+from hansard_store.audit.event_types import EventType
+from hansard_store.database.stored_json import object_of
 
 _AT_ONCE: Final = 500
 _MEMORY: Final = """

@@ -11,7 +11,7 @@ from typing import Final
 
 import apsw
 
-from hansard_store.database import DataFolder
+from hansard_store.database.connections import DataFolder
 from hansard_store.reports.files import Reports, lines_of, names_in
 from hansard_store.reports.record import (
     NOT_RECORDED,

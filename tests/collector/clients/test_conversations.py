@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hansard_collector.ingest import Signal
-from hansard_store.conversation_queries import get_conversation
+from hansard_store.runs.conversations import get_conversation
 from tests.collector.clients.scoring import CLIENTS, send
 from tests.collector.ingesting import Ingesting, span, traces
 

@@ -11,8 +11,8 @@ import pytest
 
 from hansard_collector.rebuild import rebuild
 from hansard_collector.verification.derived import verify_derived
-from hansard_store.database import open_for_maintenance
-from hansard_store.deletion import delete_run
+from hansard_store.database.connections import open_for_maintenance
+from hansard_store.maintenance.deletion import delete_run
 from tests.collector.clients.maker import CLIENT, Scoped, call, counted, send
 from tests.collector.ingesting import Ingesting, span, traces
 

@@ -10,7 +10,7 @@ import pytest
 from hansard_collector.derive import derive
 from hansard_collector.normalise import MessageCache, normalise
 from hansard_collector.views import SpanView
-from hansard_store.flags import SpanFlag
+from hansard_store.steps.flags import SpanFlag
 from tests.collector.dialects.maker import span
 
 

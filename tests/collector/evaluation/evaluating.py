@@ -15,7 +15,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.models.memory import EndMemory
 from hansard_compiler.retention import RetentionMode
 from hansard_store.evaluation.verdicts import VerdictFilter, VerdictRow, list_verdicts
-from hansard_store.memory_book import MemoryBook
+from hansard_store.memory.service import MemoryBook
 from tests.collector.ingesting import Ingesting, span, traces
 
 SECOND = 10**9

@@ -16,8 +16,8 @@ from hansard_collector.judges import BadJudgement
 from hansard_collector.judges.embedders import HashedPieces
 from hansard_compiler.models.memory import EndMemory
 from hansard_compiler.retention import RetentionMode
-from hansard_store.memory_book import MemoryBook
-from hansard_store.memory_errors import NotRemembered
+from hansard_store.memory.errors import NotRemembered
+from hansard_store.memory.service import MemoryBook
 from tests.instrumentation.clients.provider import SECRET
 from tests.store.empty import empty_store
 

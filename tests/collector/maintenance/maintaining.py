@@ -14,8 +14,8 @@ from hansard_collector.judges.offline import OfflineClassifier
 from hansard_collector.maintenance import Maintainer, MaintenanceResult, MaintenanceSettings
 from hansard_compiler.calls import Json
 from hansard_compiler.classifier import Question, Verdict
-from hansard_store.maintenance.book import MaintenanceBook
-from hansard_store.task_book import TaskBook
+from hansard_store.memory.maintenance.service import MaintenanceBook
+from hansard_store.tasks.service import TaskBook
 from tests.store.memory_maker import SECOND, MemoryMaker
 
 

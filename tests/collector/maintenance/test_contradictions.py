@@ -17,12 +17,12 @@ from hansard_compiler.models.memory import EndMemory, UnsupersedeMemory
 from hansard_compiler.models.tasks import Decide
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.tokens.estimators import estimator_for
-from hansard_store.events import verify_events
-from hansard_store.maintenance.supersessions import superseding
-from hansard_store.memory_errors import NotCurrent
-from hansard_store.memory_reads import find_number
-from hansard_store.tasks import list_tasks
-from hansard_store.verify import verify_store
+from hansard_store.audit.events import verify_events
+from hansard_store.memory.errors import NotCurrent
+from hansard_store.memory.maintenance.supersessions import superseding
+from hansard_store.memory.reads import find_number
+from hansard_store.tasks.rows import list_tasks
+from hansard_store.verification.verify import verify_store
 from tests.collector.maintenance.maintaining import Answers, Down, Upkeep
 from tests.store.memory_maker import PROJECT, SECOND
 

@@ -9,9 +9,9 @@ from hansard_collector.judges.embedders import HashedPieces, WordVectors
 from hansard_collector.maintenance import result_json
 from hansard_compiler.embedder import Embedder
 from hansard_compiler.models.tasks import Decide
-from hansard_store.maintenance.supersessions import superseding
-from hansard_store.memory_reads import find_number
-from hansard_store.tasks import list_tasks
+from hansard_store.memory.maintenance.supersessions import superseding
+from hansard_store.memory.reads import find_number
+from hansard_store.tasks.rows import list_tasks
 from tests.collector.maintenance.maintaining import Down, Upkeep
 
 CLAIM = "Uploads above 20 MB are refused by the gateway."

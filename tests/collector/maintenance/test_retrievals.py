@@ -7,7 +7,7 @@ import pytest
 from hansard_collector.judges import Judges
 from hansard_collector.maintenance import result_json
 from hansard_compiler.models.memory import UnsupersedeMemory
-from hansard_store.memory_queries import MemoryFilter, list_memories
+from hansard_store.memory.queries import MemoryFilter, list_memories
 from tests.collector.maintenance.maintaining import Upkeep
 from tests.store.memory_maker import SECOND
 

@@ -13,8 +13,8 @@ from hansard_collector.scanning.scanner import Scanner, ScanResult
 from hansard_compiler.calls import Json
 from hansard_compiler.classifier import Classifier, Question, Verdict, WordOverlap
 from hansard_compiler.retention import RetentionMode
-from hansard_store.memory_book import MemoryBook
-from hansard_store.story_book import StoryBook
+from hansard_store.memory.service import MemoryBook
+from hansard_store.stories.service import StoryBook
 from tests.collector.scanning.hacker_news import HackerNewsServer
 from tests.store.empty import empty_store
 

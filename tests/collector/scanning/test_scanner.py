@@ -19,9 +19,9 @@ from hansard_compiler.compile.scores import TERMS
 from hansard_compiler.compile.state import Receipt
 from hansard_compiler.models.memory import EndMemory
 from hansard_compiler.retention import RetentionMode
-from hansard_store.memory_errors import NotRemembered
-from hansard_store.stories import Story
-from hansard_store.story_book import PlaceTaken, StoryBook
+from hansard_store.memory.errors import NotRemembered
+from hansard_store.stories.rows import Story
+from hansard_store.stories.service import PlaceTaken, StoryBook
 from tests.collector.scanning.scanning_maker import PROJECT, Counting, Scanning
 from tests.compiler.compiling import compiled, item
 from tests.journeys.processes import environment
@@ -32,8 +32,8 @@ import os, signal, sys
 from pathlib import Path
 from hansard_collector.scanning.hackernews import HackerNews
 from hansard_collector.scanning.scanner import Scanner
-from hansard_store.database import DataFolder
-from hansard_store.story_book import StoryBook
+from hansard_store.database.connections import DataFolder
+from hansard_store.stories.service import StoryBook
 
 class Killing:
     name = "killing/1"

@@ -15,8 +15,8 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from hansard_collector.normalised import Normalised
 from hansard_collector.read import read_step
-from hansard_store.run_filters import RunFilter
-from hansard_store.run_queries import RunItem, list_runs
+from hansard_store.runs.filters import RunFilter
+from hansard_store.runs.queries import RunItem, list_runs
 from tests.collector.ingesting import START_NS, Ingesting, pairs
 
 SESSION = "7c0e9b5e-5f4c-4a53-9d1c-0d6a3f3b2a11"

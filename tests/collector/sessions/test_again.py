@@ -10,8 +10,8 @@ import pytest
 from hansard_collector.derive import DERIVED_VERSION
 from hansard_collector.messages import MessageCache
 from hansard_collector.sessions.again import settle_again
-from hansard_store.database import open_for_ingest
-from hansard_store.writer import IngestWriter
+from hansard_store.database.connections import open_for_ingest
+from hansard_store.ingest.writer import IngestWriter
 from tests.collector.ingesting import START_NS, Ingesting
 from tests.collector.sessions.maker import picture, request
 from tests.collector.sessions.test_order import SESSIONS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hansard_store.figures import TokenSums
+from hansard_store.runs.status import TokenSums
 from tests.collector.ingesting import Ingesting
 from tests.collector.sessions.maker import (
     SESSION,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hansard_store.figures import TokenSums
+from hansard_store.runs.status import TokenSums
 from tests.collector.ingesting import Ingesting
 from tests.collector.sessions.maker import (
     SESSION,

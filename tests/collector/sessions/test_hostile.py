@@ -12,7 +12,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
 from hansard_collector.sessions.marks import turn_id
-from hansard_store.database import open_for_ingest
+from hansard_store.database.connections import open_for_ingest
 from tests.collector.ingesting import Ingesting, metrics, pairs
 from tests.collector.sessions.maker import (
     SESSION,

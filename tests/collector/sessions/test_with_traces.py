@@ -11,7 +11,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from hansard_collector.read import read_step
 from hansard_collector.rebuild import rebuild
-from hansard_store.database import open_for_maintenance
+from hansard_store.database.connections import open_for_maintenance
 from tests.collector.ingesting import TRACE, Ingesting, span, span_id, traces
 from tests.collector.sessions.maker import (
     SESSION,

@@ -11,7 +11,7 @@ import pytest
 from hansard_collector.trends.model import Trend, trend_text, trends_of
 from hansard_collector.trends.recent import review
 from hansard_collector.trends.weekly import compare_weeks, read_days, rolling
-from hansard_store.projections import SpanProjection
+from hansard_store.ingest.derived_rows import SpanProjection
 from tests.store.maker import NOW, SECOND, StoreMaker
 from tests.store.memory_maker import MemoryMaker
 from tests.store.plans import QueryPlans

@@ -12,8 +12,8 @@ from hansard import approvals
 from hansard.gating.gate import Gate
 from hansard.gating.local_decisions import LocalDecisions
 from hansard.gating.pending import Waiting
-from hansard_store.facade import Accountability
-from hansard_store.gate_port import GatePort
+from hansard_store.approvals.local_backend import GatePort
+from hansard_store.approvals.service import Accountability
 from tests.store.empty import empty_store
 
 SECOND_NS = 1_000_000_000

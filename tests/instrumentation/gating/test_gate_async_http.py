@@ -16,8 +16,8 @@ from hansard.config import load_settings
 from hansard.gating.errors import MustAwait, OutcomeUnknown, RunsFailed
 from hansard.gating.gate import Gate
 from hansard.gating.http_decisions import HttpDecisions
-from hansard_store.approval_records import ApprovalFilter
-from hansard_store.facade import Accountability
+from hansard_store.approvals.records import ApprovalFilter
+from hansard_store.approvals.service import Accountability
 from tests.instrumentation.gating.gates import state_of
 from tests.instrumentation.gating.kinds import ENDINGS, STATES, Broken, Ending, Work, make
 from tests.journeys.processes import Serving, hosting

@@ -19,8 +19,8 @@ from hansard import approvals
 from hansard.chat import ChatGate, TextChannel
 from hansard.gating.errors import GateError, PolicyDenied
 from hansard.gating.gate import Gate
-from hansard_store import events
-from hansard_store.event_types import Event, EventFilter, EventType
+from hansard_store.audit import events
+from hansard_store.audit.event_types import Event, EventFilter, EventType
 from tests.instrumentation.gating.gates import Desk, desk
 
 DENY = {"id": "no", "effect": "deny", "applies_to": {"action": "do"}}

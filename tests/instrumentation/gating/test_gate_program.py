@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.facade import Accountability
+from hansard_store.approvals.service import Accountability
 from tests.journeys.processes import environment
 from tests.store.empty import empty_store
 

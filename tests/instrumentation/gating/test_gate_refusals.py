@@ -28,7 +28,7 @@ from hansard.gating.gate import Gate
 from hansard.gating.local_decisions import open_local
 from hansard.gating.tools import ToolSet
 from hansard_compiler.policy.rules import parse_rule_set
-from hansard_store.policies import GivenSet, put_policy
+from hansard_store.policy.rules import GivenSet, put_policy
 from tests.instrumentation.gating.gates import Desk
 
 RAN: list[str] = []

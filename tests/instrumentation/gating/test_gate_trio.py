@@ -18,7 +18,7 @@ from hansard.config import load_settings
 from hansard.gating.errors import MustAwait
 from hansard.gating.gate import Gate
 from hansard.gating.http_decisions import HttpDecisions
-from hansard_store.facade import Accountability
+from hansard_store.approvals.service import Accountability
 from tests.instrumentation.gating.gates import Desk, state_of
 from tests.journeys.processes import hosting
 

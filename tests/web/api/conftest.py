@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_store.database import DataFolder
+from hansard_store.database.connections import DataFolder
 from hansard_web.api import models
 from hansard_web.api.described import model_of
 from hansard_web.api.routes import api_routes

@@ -9,7 +9,7 @@ import apsw
 import pytest
 from httpx2 import Response
 
-from hansard_store.run_queries import RunItem, get_run
+from hansard_store.runs.queries import RunItem, get_run
 from hansard_web.annotating import dataset
 from hansard_web.annotating.dataset_models import DatasetLine
 from hansard_web.settings import Scope, Token, WebSettings

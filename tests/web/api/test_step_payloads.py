@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from hansard_store.payloads import INLINE_BYTES, blob_path
+from hansard_store.content.payloads import INLINE_BYTES, blob_path
 from tests.collector.ingesting import logs, span, traces
 from tests.collector.payload_maker import (
     SECRET,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from hansard_store.database import open_reader
-from hansard_store.detecting.scan import scan
+from hansard_store.database.connections import open_reader
+from hansard_store.detection.scan import scan
 from hansard_web.settings import Scope, Token, WebSettings
 from tests.store.maker import StoreMaker
 from tests.store.task_maker import TaskMaker

@@ -16,9 +16,9 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from hansard_store.approval_records import Action, Proposal
-from hansard_store.database import DataFolder
-from hansard_store.facade import Accountability
+from hansard_store.approvals.records import Action, Proposal
+from hansard_store.approvals.service import Accountability
+from hansard_store.database.connections import DataFolder
 from hansard_web.cli import commands
 from tests.store.by_hand import triggers_dropped
 from tests.web.cli.conftest import Cli

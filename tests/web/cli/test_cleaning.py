@@ -15,9 +15,9 @@ from typing import Any
 import apsw
 import pytest
 
-from hansard_store.database import DataFolder, open_for_maintenance
-from hansard_store.disk import disk_use
-from hansard_store.facade import Accountability
+from hansard_store.approvals.service import Accountability
+from hansard_store.database.connections import DataFolder, open_for_maintenance
+from hansard_store.database.disk import disk_use
 from hansard_web.config import parse_size_bytes
 from hansard_web.janitor import Limits, clean
 from tests.journeys.processes import export, grpc_exporter, serving, spans

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from hansard_store.approval_records import Proposal
-from hansard_store.facade import Accountability, open_accountability
+from hansard_store.approvals.records import Proposal
+from hansard_store.approvals.service import Accountability, open_accountability
 from tests.journeys.processes import export as send
 from tests.journeys.processes import grpc_exporter, serving, spans
 from tests.web.cli.conftest import Cli

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from hansard_store.approval_records import Proposal
-from hansard_store.database import DataFolder
-from hansard_store.facade import Accountability
+from hansard_store.approvals.records import Proposal
+from hansard_store.approvals.service import Accountability
+from hansard_store.database.connections import DataFolder
 from tests.collector.ingesting import TRACE, Ingesting, log, logs, span, traces
 from tests.journeys.processes import HANSARD
 from tests.web.cli.conftest import Cli

@@ -14,8 +14,8 @@ from click.testing import Result
 from hansard_collector.retain_payload import retain_payload
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database import DataFolder
-from hansard_store.payloads import INLINE_BYTES, blob_path, put_payload
+from hansard_store.content.payloads import INLINE_BYTES, blob_path, put_payload
+from hansard_store.database.connections import DataFolder
 from hansard_web.config import load_config
 from hansard_web.server import Server, running
 from tests.collector.ingesting import Ingesting, traces

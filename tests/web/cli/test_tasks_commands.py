@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from hansard_store.detecting.rules import RULES
+from hansard_store.detection.rules import RULES
 from tests.store.maker import StoreMaker
 from tests.store.task_maker import TaskMaker
 from tests.web.cli.conftest import Cli

@@ -9,7 +9,7 @@ import anyio.lowlevel
 import pytest
 
 from hansard_compiler.calls import Json
-from hansard_store.facade import Accountability
+from hansard_store.approvals.service import Accountability
 from hansard_web.mcp_server.asking import Api, Refused, app_client
 from hansard_web.mcp_server.gated import Action, confirmed
 from tests.web.sidecar.conftest import House

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from mcp import Client, StdioServerParameters
 
-from hansard_store.facade import Accountability
+from hansard_store.approvals.service import Accountability
 from hansard_web.cli import commands
 from hansard_web.mcp_server.asking import Api, Refused
 from tests.journeys.processes import HANSARD, environment

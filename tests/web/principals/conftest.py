@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_store.database import DataFolder
+from hansard_store.database.connections import DataFolder
 from hansard_web.settings import WebSettings
 from tests.web.conftest import MakeClient
 

@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hansard_store.principals.model import Scope
-from hansard_store.verify import verify_store
+from hansard_store.verification.verify import verify_store
 from hansard_web.settings import WebSettings
 from tests.journeys.processes import hansard as run_command
 from tests.signing import add_token, bearer, session_of
@@ -165,8 +165,8 @@ def test_reviews_say_that_nobody_was_known(anyone: TestClient, runs: RunMaker) -
 
 
 def test_a_terminal_claims_its_name_whatever_a_server_takes(tmp_path: Path) -> None:
-    from hansard_store.approval_records import Proposal
-    from hansard_store.facade import Accountability
+    from hansard_store.approvals.records import Proposal
+    from hansard_store.approvals.service import Accountability
 
     with Accountability(tmp_path) as desk:
         made = desk.propose(Proposal("wire", {"to": "acme"})).approval

@@ -12,9 +12,9 @@ import hansard
 from hansard import approvals, memory
 from hansard.errors import MemoryRefused
 from hansard.gating.errors import BadArguments, DecisionRefused
-from hansard_store.approval_records import Proposal
-from hansard_store.database import open_for_ingest
-from hansard_store.facade import Accountability
+from hansard_store.approvals.records import Proposal
+from hansard_store.approvals.service import Accountability
+from hansard_store.database.connections import open_for_ingest
 from hansard_web.settings import WebSettings
 from tests.journeys.processes import hansard as run_command
 from tests.signing import add_token, bearer

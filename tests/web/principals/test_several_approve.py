@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 from starlette.testclient import TestClient
 
-from hansard_store.database import DataFolder
+from hansard_store.database.connections import DataFolder
 from hansard_store.principals.errors import BadTokenName, TokenLooksAlike
 from hansard_store.principals.model import CLAIMED, Scope, is_same, looks_like, name_key
 from hansard_store.principals.service import Principals
@@ -166,8 +166,8 @@ def test_anyone_also_decides_about_what_they_requested(make_client: MakeClient) 
 def test_the_command_line_tells_it_and_counts_for_what_no_server_asked(
     tmp_path: Path,
 ) -> None:
-    from hansard_store.approval_records import Proposal
-    from hansard_store.facade import Accountability
+    from hansard_store.approvals.records import Proposal
+    from hansard_store.approvals.service import Accountability
 
     def run(*arguments: str) -> Any:
         return run_command("approvals", *arguments, HANSARD_DATA=str(tmp_path / "data"))

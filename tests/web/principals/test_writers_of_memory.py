@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_store.database import open_for_ingest
+from hansard_store.database.connections import open_for_ingest
 from hansard_store.principals.model import Scope
 from tests.journeys.processes import hansard as run_command
 from tests.signing import add_token, bearer

@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from hansard_store.database import open_for_maintenance
+from hansard_store.database.connections import open_for_maintenance
 from hansard_web.api.routes import api_routes
 from hansard_web.security import is_a_decision
 from tests.journeys.processes import serving

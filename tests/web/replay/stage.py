@@ -23,7 +23,7 @@ from hansard_compiler.providers.scripted import read_script
 from hansard_compiler.providers.transport.vendor_sdk import Connection
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database import DataFolder, open_reader
+from hansard_store.database.connections import DataFolder, open_reader
 from hansard_web.app import create_app
 from hansard_web.replaying.engine import Replays
 from hansard_web.settings import WebSettings

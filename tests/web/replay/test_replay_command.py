@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from hansard_store.database import DataFolder
+from hansard_store.database.connections import DataFolder
 from hansard_web.cli.replay import replay
 from hansard_web.cli.transfer import export
 from tests.instrumentation.clients.asking import RESPONSES

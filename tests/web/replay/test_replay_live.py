@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hansard_store.payloads import blob_path
+from hansard_store.content.payloads import blob_path
 from tests.instrumentation.clients.provider import Reply, json_reply
 from tests.web.replay.stage import Stage
 from tests.web.replay.test_replay_forward import TURNS, forward, ran, recorded_run, saying

@@ -19,8 +19,8 @@ import hansard
 from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.request_fields import FIELDS
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database import open_for_maintenance
-from hansard_store.payloads import blob_path
+from hansard_store.content.payloads import blob_path
+from hansard_store.database.connections import open_for_maintenance
 from hansard_store.replays import add_replay, get_replay
 from hansard_web.readers import Readers
 from hansard_web.replaying.asked import AskReplay
@@ -564,7 +564,8 @@ def test_a_maker_that_is_killed_holds_nothing_whoever_has_its_number_next(
     own_stage: Stage,
 ) -> None:
     program = (
-        "import sys; from pathlib import Path; from hansard_store.database import DataFolder;"
+        "import sys; from pathlib import Path;"
+        "from hansard_store.database.connections import DataFolder;"
         "from hansard_web.replaying.holding import Holder;"
         "print(Holder(DataFolder(Path(sys.argv[1]))).hold(), flush=True); sys.stdin.read()"
     )

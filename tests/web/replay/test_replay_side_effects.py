@@ -16,7 +16,7 @@ import pytest
 import hansard
 from hansard import record_http
 from hansard_compiler.replay.errors import NotReplayable
-from hansard_store.facade import Accountability
+from hansard_store.approvals.service import Accountability
 from tests.instrumentation.clients.asking import CHAT
 from tests.instrumentation.clients.provider import ANSWERS, SECRET, json_reply
 from tests.signing import add_token, bearer

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Depends
 from starlette.requests import Request
 
-from hansard_store.annotation_book import AnnotationBook
+from hansard_store.annotations.service import AnnotationBook
 
 
 # async: see `site_of`.

@@ -15,16 +15,16 @@ import apsw
 
 from hansard_collector.read import StepReading, read_step
 from hansard_compiler.errors import NotFoundError
-from hansard_store.annotation_filters import MarkCondition, mark_conditions, read_scores, read_tags
-from hansard_store.annotation_queries import (
+from hansard_store.annotations.filters import MarkCondition, mark_conditions, read_scores, read_tags
+from hansard_store.annotations.queries import (
     first_call,
     last_call,
     marked_targets,
     standing_on,
 )
-from hansard_store.annotation_rows import Annotation, Target
-from hansard_store.run_queries import RunItem, find_trace_id, get_run
-from hansard_store.step_queries import StepSkeleton, get_step, steps_by_number
+from hansard_store.annotations.rows import Annotation, Target
+from hansard_store.runs.queries import RunItem, find_trace_id, get_run
+from hansard_store.steps.queries import StepSkeleton, get_step, steps_by_number
 from hansard_store.times import time_text
 from hansard_web.api.meaning import message_body
 from hansard_web.api.values import Body, dump, plain

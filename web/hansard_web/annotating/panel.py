@@ -8,15 +8,15 @@ from typing import Final
 
 import apsw
 
-from hansard_store.annotation_queries import (
+from hansard_store.annotations.queries import (
     annotations_in_run,
     count_pruned,
     ended_on,
     known_names,
     standing_on,
 )
-from hansard_store.annotation_rows import MOST_ENDED, Annotation, Target
-from hansard_store.step_queries import StepSkeleton
+from hansard_store.annotations.rows import MOST_ENDED, Annotation, Target
+from hansard_store.steps.queries import StepSkeleton
 from hansard_web.annotating.words import (
     list_href,
     score_words,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode
 
-from hansard_store.annotation_queries import RunMarks, ScoreSum
+from hansard_store.annotations.queries import RunMarks, ScoreSum
 
 SOURCES: Final = {"human": "a person", "code": "a program", "llm": "a model"}
 _UNTOLD: Final = "a program"

@@ -27,12 +27,12 @@ from hansard_compiler.models.annotations import (
 )
 from hansard_compiler.models.json_schema import any_of
 from hansard_compiler.models.memory import Name, StepId
-from hansard_store.annotation_answers import annotation_json
-from hansard_store.annotation_queries import count_pruned, get_annotation, list_annotations
-from hansard_store.annotation_rows import Target
+from hansard_store.annotations.json import annotation_json
+from hansard_store.annotations.queries import count_pruned, get_annotation, list_annotations
+from hansard_store.annotations.rows import Target
 from hansard_store.errors import BadQueryError
-from hansard_store.run_queries import get_run
-from hansard_store.step_queries import get_step
+from hansard_store.runs.queries import get_run
+from hansard_store.steps.queries import get_step
 from hansard_web.accounts import person
 from hansard_web.annotating.books import AnnotationsDep
 from hansard_web.annotating.dataset import DatasetWanted, open_dataset

@@ -15,8 +15,8 @@ from hansard_compiler.models.json_schema import (
     given,
     left_out,
 )
-from hansard_store.approval_errors import BadProposal
-from hansard_store.approval_records import (
+from hansard_store.approvals.errors import BadProposal
+from hansard_store.approvals.records import (
     HOUR_NS,
     Action,
     Approver,
@@ -25,9 +25,9 @@ from hansard_store.approval_records import (
     PolicyNote,
     Proposal,
 )
-from hansard_store.event_types import EventType
-from hansard_store.noting import TOLD_TYPES
-from hansard_store.policy_port import FACTS
+from hansard_store.audit.event_types import EventType
+from hansard_store.audit.external_events import TOLD_TYPES
+from hansard_store.policy.port import FACTS
 
 Name = Annotated[
     str, Field(min_length=1, max_length=200, json_schema_extra={"format": "printable"})

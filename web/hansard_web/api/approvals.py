@@ -16,20 +16,20 @@ from starlette.requests import Request
 
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_store.approval_answers import approval_json
-from hansard_store.approval_errors import ClaimRefused
-from hansard_store.approval_records import (
+from hansard_store.approvals.errors import ClaimRefused
+from hansard_store.approvals.json import approval_json
+from hansard_store.approvals.records import (
     EXECUTION_STATES,
     Approval,
     ApprovalFilter,
     Proposed,
 )
-from hansard_store.approval_states import PENDING, Status
-from hansard_store.approvals import cursor_after, read_cursor, version_of
+from hansard_store.approvals.rows import cursor_after, read_cursor, version_of
+from hansard_store.approvals.states import PENDING, Status
 from hansard_store.errors import BadQueryError
 from hansard_store.principals.authority import ME
 from hansard_store.principals.errors import ScopeMissing
-from hansard_store.run_queries import find_trace_id
+from hansard_store.runs.queries import find_trace_id
 from hansard_web.accounts import Accounts, AccountsDep
 from hansard_web.api import approval_bodies as bodies
 from hansard_web.api.answers import Answer

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
 
-from hansard_store.annotation_filters import read_scores, read_tags
+from hansard_store.annotations.filters import read_scores, read_tags
 from hansard_store.errors import BadQueryError
-from hansard_store.run_filters import RunFilter, check_filters, parse_group, parse_kind
+from hansard_store.runs.filters import RunFilter, check_filters, parse_group, parse_kind
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 500

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hansard_store.annotation_answers import marks_json
-from hansard_store.run_queries import RunItem
-from hansard_store.search import USES_COUNTED, SearchHit
-from hansard_store.step_queries import StepSkeleton, TreeRow
-from hansard_store.usage_queries import UsageRow
+from hansard_store.annotations.json import marks_json
+from hansard_store.runs.queries import RunItem
+from hansard_store.runs.usage import UsageRow
+from hansard_store.search.full_text import USES_COUNTED, SearchHit
+from hansard_store.steps.queries import StepSkeleton, TreeRow
 from hansard_web.api.values import Body, milliseconds, ns_text, time_text, tokens_body, usd
 
 

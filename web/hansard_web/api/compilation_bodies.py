@@ -9,14 +9,14 @@ import apsw
 
 from hansard_collector.compile_results import read_result
 from hansard_collector.named_payloads import PayloadStanding, standing_of
-from hansard_store.compilations import (
+from hansard_store.compilations.queries import (
     Compilation,
     compilations_with_id,
     spans_naming_compilation,
 )
+from hansard_store.compilations.receipts import Receipt, receipts_of
 from hansard_store.errors import StoreCorruptError
-from hansard_store.receipts import Receipt, receipts_of
-from hansard_store.step_queries import steps_by_number
+from hansard_store.steps.queries import steps_by_number
 from hansard_web.api.receipt_bodies import receipt_body
 from hansard_web.api.values import Body, plain, time_text
 

@@ -7,15 +7,15 @@ import apsw
 from hansard_collector.context import PlacedCall, derive_context, place_call
 from hansard_collector.provenance import Comparison, Row
 from hansard_collector.read import StepReading, read_step
-from hansard_store.compilations import (
+from hansard_store.compilations.queries import (
     ID_KEY,
     Compilation,
     compilation_below,
     compilation_named,
     compilation_of_span,
 )
-from hansard_store.run_queries import RunItem
-from hansard_store.step_queries import StepSkeleton
+from hansard_store.runs.queries import RunItem
+from hansard_store.steps.queries import StepSkeleton
 from hansard_web.api.compilation_bodies import notes_of, summary_body
 from hansard_web.api.values import Body
 

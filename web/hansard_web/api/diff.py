@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Depends, Query
 
-from hansard_store.cursors import decode_cursor, encode_cursor
+from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import BadCursorError, BadQueryError, StaleCursorError
 from hansard_web.api.answers import Answer
 from hansard_web.api.described import answers

@@ -15,8 +15,8 @@ from hansard_store.evaluation.verdicts import (
     list_verdicts,
     memory_ids,
 )
-from hansard_store.memory_reads import find_number
-from hansard_store.run_queries import find_trace_id
+from hansard_store.memory.reads import find_number
+from hansard_store.runs.queries import find_trace_id
 from hansard_web.api.answers import Answer
 from hansard_web.api.described import answers
 from hansard_web.api.params import Cursor, one_of, read_limit

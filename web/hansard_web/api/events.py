@@ -8,10 +8,10 @@ from typing import Annotated
 from fastapi import Depends, Query
 from pydantic import WithJsonSchema
 
-from hansard_store.approval_answers import event_json, head_json, report_json
-from hansard_store.cursors import decode_cursor, encode_cursor
-from hansard_store.event_types import Actor, EventFilter, EventType
-from hansard_store.noting import note_event
+from hansard_store.approvals.json import event_json, head_json, report_json
+from hansard_store.audit.event_types import Actor, EventFilter, EventType
+from hansard_store.audit.external_events import note_event
+from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_web.accounts import AccountsDep
 from hansard_web.api.answers import Answer
 from hansard_web.api.approval_bodies import NoteEvent

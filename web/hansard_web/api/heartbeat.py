@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from fastapi import Depends, Query
 
 from hansard_compiler.calls import Json
-from hansard_store.cursors import decode_cursor, encode_cursor
+from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.heartbeat.cycles import list_cycles
 from hansard_store.heartbeat.diagnostics import Diagnostic, list_diagnostics
 from hansard_store.heartbeat.json import cycle_json

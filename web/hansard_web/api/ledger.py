@@ -9,7 +9,8 @@ from importlib.metadata import version
 
 from hansard.probe import PRODUCT
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_store.ledger_queries import (
+from hansard_store.database.write_probe import why_not_writable
+from hansard_store.ledger.queries import (
     LedgerCount,
     LedgerRefusal,
     LedgerSender,
@@ -17,8 +18,7 @@ from hansard_store.ledger_queries import (
     list_refusals,
     list_senders,
 )
-from hansard_store.losses import LossSum, list_losses
-from hansard_store.writable import why_not_writable
+from hansard_store.ledger.sender_drops import LossSum, list_losses
 from hansard_web.api.answers import Answer
 from hansard_web.api.described import answers
 from hansard_web.api.routing import noun_router

@@ -17,15 +17,15 @@ from hansard_compiler.models.memory import (
     UnsupersedeMemory,
     WriteMemory,
 )
-from hansard_store.approvals import find_id
+from hansard_store.approvals.rows import find_id
 from hansard_store.errors import BadQueryError
-from hansard_store.maintenance.supersessions import links_of, supersession_json
-from hansard_store.memory_access import accesses_of
-from hansard_store.memory_answers import access_json, memory_json
-from hansard_store.memory_queries import MemoryFilter, Sort, list_memories
-from hansard_store.memory_reads import get_memory, versions_of
-from hansard_store.memory_recall import contradicted_by
-from hansard_store.run_queries import find_trace_id
+from hansard_store.memory.access_log import accesses_of
+from hansard_store.memory.json import access_json, memory_json
+from hansard_store.memory.maintenance.supersessions import links_of, supersession_json
+from hansard_store.memory.queries import MemoryFilter, Sort, list_memories
+from hansard_store.memory.reads import get_memory, versions_of
+from hansard_store.memory.retrieval import contradicted_by
+from hansard_store.runs.queries import find_trace_id
 from hansard_web import memory_books as books
 from hansard_web.api.answers import Answer
 from hansard_web.api.asked import read_times

@@ -8,9 +8,9 @@ from fastapi import Query
 from pydantic import JsonValue, WithJsonSchema
 
 from hansard_compiler.models.json_schema import AMOUNT, NOT_BLANK, TIME
-from hansard_store.annotation_filters import MOST_CONDITIONS
+from hansard_store.annotations.filters import MOST_CONDITIONS
 from hansard_store.errors import BadQueryError
-from hansard_store.run_filters import (
+from hansard_store.runs.filters import (
     ANY_KIND,
     MOST_FILTERS,
     RUN_KINDS,

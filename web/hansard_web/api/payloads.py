@@ -14,7 +14,7 @@ from hansard_collector.payload_joining import store_payload as store_prepared
 from hansard_collector.retain_payload import BINARY, media_type_of, retain_payload
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.payloads import (
+from hansard_store.content.payloads import (
     Payload,
     checked_file,
     get_payload,

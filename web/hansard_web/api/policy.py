@@ -14,11 +14,11 @@ from fastapi import Depends, Header, Path, Query
 from pydantic import WithJsonSchema
 from starlette.requests import Request
 
-from hansard_store.cursors import decode_cursor, encode_cursor
+from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import BadQueryError
-from hansard_store.policies import list_policies, rule_history
-from hansard_store.policy_checks import list_checks
-from hansard_store.run_queries import find_trace_id
+from hansard_store.policy.checks import list_checks
+from hansard_store.policy.rules import list_policies, rule_history
+from hansard_store.runs.queries import find_trace_id
 from hansard_web.api.answers import Answer
 from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Query
 
-from hansard_store.receipts import ReceiptFilter, list_receipts
+from hansard_store.compilations.receipts import ReceiptFilter, list_receipts
 from hansard_web.api.answers import Answer
 from hansard_web.api.asked import read_times
 from hansard_web.api.described import answers

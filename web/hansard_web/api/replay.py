@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hansard_store.replays import get_replay, list_replays
-from hansard_store.step_queries import get_step
+from hansard_store.steps.queries import get_step
 from hansard_web.accounts import person
 from hansard_web.api.answers import Answer
 from hansard_web.api.asked import limit_of

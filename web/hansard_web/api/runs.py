@@ -8,22 +8,22 @@ from typing import Annotated
 import apsw
 from fastapi import Depends, Query
 
-from hansard_store.annotation_answers import standing_json
-from hansard_store.annotation_rows import Target
-from hansard_store.cursors import decode_cursor, encode_cursor
+from hansard_store.annotations.json import standing_json
+from hansard_store.annotations.rows import Target
+from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.errors import BadCursorError, StaleCursorError
-from hansard_store.flags import SpanFlag
-from hansard_store.run_filters import NEWEST_FIRST, RUN_SORTS, RunFilter, parse_sort
-from hansard_store.run_queries import RunItem, get_run, list_runs, run_facets
-from hansard_store.step_queries import (
+from hansard_store.runs.filters import NEWEST_FIRST, RUN_SORTS, RunFilter, parse_sort
+from hansard_store.runs.queries import RunItem, get_run, list_runs, run_facets
+from hansard_store.runs.usage import run_usage, silent_calls
+from hansard_store.steps.flags import SpanFlag
+from hansard_store.steps.queries import (
     LinkEnd,
     RunTree,
     links_from,
     links_to_run,
     tree_rows,
 )
-from hansard_store.tree import Mark
-from hansard_store.usage_queries import run_usage, silent_calls
+from hansard_store.steps.tree import Mark
 from hansard_web.api.answers import Answer
 from hansard_web.api.bodies import row_body, run_body, skeleton_body
 from hansard_web.api.described import answers

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from fastapi import Depends, Query
 
-from hansard_store.run_filters import ANY_KIND, RUN_KINDS, parse_kind
-from hansard_store.search import search_texts
+from hansard_store.runs.filters import ANY_KIND, RUN_KINDS, parse_kind
+from hansard_store.search.full_text import search_texts
 from hansard_web.api.answers import Answer
 from hansard_web.api.bodies import hit_body
 from hansard_web.api.described import answers

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Depends, Query
 from pydantic import WithJsonSchema
 
-from hansard_store.sql_reading import MOST_SQL, read_sql
+from hansard_store.database.sql_console import MOST_SQL, read_sql
 from hansard_web.api.answers import Answer
 from hansard_web.api.described import answers
 from hansard_web.api.params import read_limit

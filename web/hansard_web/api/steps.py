@@ -9,11 +9,11 @@ import apsw
 from hansard_collector.any_value import attributes_dict
 from hansard_collector.named_payloads import NamedPayload, named_payloads
 from hansard_collector.read import StepReading, read_step
-from hansard_store.annotation_answers import standing_json
-from hansard_store.receipts import receipts_of
-from hansard_store.redaction_queries import redactions_of
-from hansard_store.run_queries import get_run
-from hansard_store.step_queries import (
+from hansard_store.annotations.json import standing_json
+from hansard_store.compilations.receipts import receipts_of
+from hansard_store.ingest.redactions import redactions_of
+from hansard_store.runs.queries import get_run
+from hansard_store.steps.queries import (
     StepSkeleton,
     get_step,
     links_from,

@@ -7,10 +7,10 @@ from typing import Annotated, Final, Literal
 from fastapi import Depends, Query
 
 from hansard_compiler.models.tasks import Decide
-from hansard_store.detecting.rules import LEVELS, Level
+from hansard_store.detection.rules import LEVELS, Level
 from hansard_store.errors import BadQueryError
-from hansard_store.task_answers import task_json
-from hansard_store.tasks import STATES, State, get_task, list_tasks
+from hansard_store.tasks.json import task_json
+from hansard_store.tasks.rows import STATES, State, get_task, list_tasks
 from hansard_web.api.answers import Answer
 from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute

@@ -13,10 +13,10 @@ from hansard_compiler.transcripts.cost import WINDOW_TOKENS
 from hansard_compiler.transcripts.ids import BranchId, ConversationId, LogId, parse_log_id
 from hansard_compiler.transcripts.reads import active, cache_effect, check_summary, cost_of
 from hansard_compiler.transcripts.views import prefix_hash
-from hansard_store.cursors import decode_cursor, encode_cursor
+from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.principals.model import Scope
-from hansard_store.transcript_queries import list_transcripts, transcript_size
-from hansard_store.transcripts import SqliteTranscripts
+from hansard_store.transcripts.queries import list_transcripts, transcript_size
+from hansard_store.transcripts.service import SqliteTranscripts
 from hansard_web.api.answers import Answer
 from hansard_web.api.described import answers
 from hansard_web.api.json_bodies import JsonRoute

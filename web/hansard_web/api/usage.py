@@ -6,12 +6,12 @@ from typing import Annotated
 
 from fastapi import Depends, Query
 
-from hansard_store.conversation_queries import (
+from hansard_store.runs.conversations import (
     ConversationItem,
     get_conversation,
     list_conversations,
 )
-from hansard_store.usage_queries import USAGE_GROUPS, list_usage
+from hansard_store.runs.usage import USAGE_GROUPS, list_usage
 from hansard_web.api.answers import Answer
 from hansard_web.api.asked import Window
 from hansard_web.api.bodies import usage_body

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import orjson
 
-from hansard_store.figures import TokenSums
+from hansard_store.runs.status import TokenSums
 from hansard_store.times import time_text as time_text
 
 SCHEMA_VERSION: Final = "1"

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hansard_store.approval_answers import listed, progress_text
-from hansard_store.approval_records import (
+from hansard_store.approvals.json import listed, progress_text
+from hansard_store.approvals.records import (
     EXECUTION_STATES,
     Approval,
     ApprovalFilter,
     Field,
 )
-from hansard_store.approval_states import Status
-from hansard_store.facade import Accountability
-from hansard_store.memory_types import Memory
+from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.states import Status
+from hansard_store.memory.records import Memory
 from hansard_store.principals.model import is_same, name_text, person_text
 from hansard_web.approving.event_rows import EventRow, event_row
 from hansard_web.approving.story import Entry, story

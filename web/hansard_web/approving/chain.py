@@ -7,9 +7,9 @@ import time
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from hansard_store.event_types import ChainReport, Head
-from hansard_store.events import head as head_of
-from hansard_store.facade import Accountability
+from hansard_store.approvals.service import Accountability
+from hansard_store.audit.event_types import ChainReport, Head
+from hansard_store.audit.events import head as head_of
 from hansard_web.approving.words import hash_ends
 from hansard_web.readers import Readers
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from hansard_store.approval_errors import BadProposal
-from hansard_store.approval_records import Approval
-from hansard_store.facade import Accountability
+from hansard_store.approvals.errors import BadProposal
+from hansard_store.approvals.records import Approval
+from hansard_store.approvals.service import Accountability
 from hansard_web.approving.editing import read_arguments
 from hansard_web.approving.words import clean
 

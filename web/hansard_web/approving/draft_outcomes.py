@@ -12,8 +12,8 @@ from typing import Final
 
 import apsw
 
-from hansard_store.event_types import Actor, EventFilter, EventType, StoredEvent
-from hansard_store.events import read_events
+from hansard_store.audit.event_types import Actor, EventFilter, EventType, StoredEvent
+from hansard_store.audit.events import read_events
 from hansard_web.approving.event_rows import body_of, step_of
 from hansard_web.approving.words import clean
 from hansard_web.format import WAITS

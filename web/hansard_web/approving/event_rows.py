@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hansard_store.approval_answers import is_claimed
-from hansard_store.event_types import Actor, EventType, StoredEvent
+from hansard_store.approvals.json import is_claimed
+from hansard_store.audit.event_types import Actor, EventType, StoredEvent
+from hansard_store.database.stored_json import json_of
 from hansard_store.principals.model import name_text
-from hansard_store.step_queries import StepSkeleton
-from hansard_store.stored_json import json_of
+from hansard_store.steps.queries import StepSkeleton
 from hansard_web.approving.words import hash_ends, one_line
 
 _ICONS: Final = {Actor.AGENT: "agent", Actor.ME: "user", Actor.TOOL: "tool"}

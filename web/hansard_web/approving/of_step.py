@@ -15,14 +15,14 @@ from hansard import semconv
 from hansard_collector.dialects.values import opened
 from hansard_collector.read import StepReading
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_store import approvals
-from hansard_store.approval_answers import progress_text
-from hansard_store.approval_history import history_of
-from hansard_store.approval_records import Approval
-from hansard_store.approval_states import Status
-from hansard_store.events import SqliteEventLog
-from hansard_store.step_queries import StepSkeleton
-from hansard_store.step_reads import list_redactions
+from hansard_store.approvals import rows as approvals
+from hansard_store.approvals.history import history_of
+from hansard_store.approvals.json import progress_text
+from hansard_store.approvals.records import Approval
+from hansard_store.approvals.states import Status
+from hansard_store.audit.events import SqliteEventLog
+from hansard_store.steps.details import list_redactions
+from hansard_store.steps.queries import StepSkeleton
 from hansard_web.approving.ask import deciders_text, settler_text
 from hansard_web.approving.draft_outcomes import draft_of_step, draft_outcomes, next_draft
 from hansard_web.approving.words import clean

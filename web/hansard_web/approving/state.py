@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from hansard_store.approval_records import ApprovalFilter
-from hansard_store.approval_states import TERMINAL, Status
+from hansard_store.approvals.records import ApprovalFilter
+from hansard_store.approvals.states import TERMINAL, Status
 
 DECIDED: Final = "decided"
 OPEN: Final = "open"

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from hansard_store.approval_answers import is_claimed
-from hansard_store.approval_fields import show
-from hansard_store.approval_records import Field
-from hansard_store.event_types import Actor, EventType, StoredEvent
+from hansard_store.approvals.fields import show
+from hansard_store.approvals.json import is_claimed
+from hansard_store.approvals.records import Field
+from hansard_store.audit.event_types import Actor, EventType, StoredEvent
 from hansard_store.principals.model import person_text
 from hansard_web.approving.event_rows import body_of
 from hansard_web.approving.words import clean, person_of

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import apsw
 
 from hansard_compiler.errors import HansardError
-from hansard_store.approval_states import Status
-from hansard_store.approvals import count_by_status
+from hansard_store.approvals.rows import count_by_status
+from hansard_store.approvals.states import Status
 from hansard_web.readers import Readers
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from hansard_store.approval_fields import visible
-from hansard_store.approval_records import Approval
-from hansard_store.approval_states import Status
+from hansard_store.approvals.fields import visible
+from hansard_store.approvals.records import Approval
+from hansard_store.approvals.states import Status
 from hansard_store.principals.model import name_text
 from hansard_web.format import WAITS, duration, shorten
 

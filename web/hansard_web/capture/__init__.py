@@ -8,7 +8,7 @@ from typing import Final
 
 from hansard.clients.instrumentors import ContentSwitch, content_switch
 from hansard_collector.read import StepReading
-from hansard_store.flags import SpanFlag
+from hansard_store.steps.flags import SpanFlag
 
 _WITHHELD: Final = "‹withheld:"  # what retention leaves in place of content
 

@@ -10,9 +10,9 @@ from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database import DataFolder, open_for_ingest
-from hansard_store.facade import Accountability
-from hansard_store.policy_records import CheckKeeper
+from hansard_store.approvals.service import Accountability
+from hansard_store.database.connections import DataFolder, open_for_ingest
+from hansard_store.policy.check_rows import CheckKeeper
 from hansard_store.principals.model import CLAIMED
 from hansard_web.cli.base import read_config
 from hansard_web.cli.store import find_store, open_store

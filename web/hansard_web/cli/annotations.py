@@ -12,12 +12,12 @@ import click
 
 from hansard_compiler.calls import Json
 from hansard_compiler.models.annotations import KINDS
-from hansard_store.annotation_answers import annotation_json
-from hansard_store.annotation_book import AnnotationBook
-from hansard_store.annotation_queries import list_annotations
-from hansard_store.annotation_rows import Annotation
-from hansard_store.run_queries import get_run
-from hansard_store.step_queries import get_step
+from hansard_store.annotations.json import annotation_json
+from hansard_store.annotations.queries import list_annotations
+from hansard_store.annotations.rows import Annotation
+from hansard_store.annotations.service import AnnotationBook
+from hansard_store.runs.queries import get_run
+from hansard_store.steps.queries import get_step
 from hansard_web import format as fmt
 from hansard_web.annotating.dataset import DatasetWanted, open_dataset
 from hansard_web.annotating.words import score_words, source_words

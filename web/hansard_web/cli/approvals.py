@@ -11,25 +11,25 @@ import click
 from rich.text import Text
 
 from hansard_compiler.replay.provider_side_effects import TOOL as REPLAY_TOOL
-from hansard_store.approval_answers import (
+from hansard_store.approvals.json import (
     approval_json,
     event_json,
     is_claimed,
     progress_text,
 )
-from hansard_store.approval_records import (
+from hansard_store.approvals.records import (
     EXECUTION_STATES,
     Approval,
     ApprovalFilter,
     Field,
     Outcome,
 )
-from hansard_store.approval_states import PENDING, Status
-from hansard_store.approvals import ABOVE_ALL, cursor_after, read_cursor
-from hansard_store.event_types import StoredEvent
-from hansard_store.facade import Accountability
+from hansard_store.approvals.rows import ABOVE_ALL, cursor_after, read_cursor
+from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.states import PENDING, Status
+from hansard_store.audit.event_types import StoredEvent
 from hansard_store.principals.model import AUTHENTICATED, CLAIMED, person_text
-from hansard_store.run_queries import find_trace_id
+from hansard_store.runs.queries import find_trace_id
 from hansard_web.api.asked import limit_of
 from hansard_web.cli.accounts import SETTINGS, accounting, read_arguments
 from hansard_web.cli.base import Group, Misused, confirm, json_option, print_json, setting_options

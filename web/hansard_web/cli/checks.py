@@ -25,12 +25,12 @@ from hansard_collector.rebuild import unfinished_rebuild
 from hansard_compiler.errors import HansardError
 from hansard_store.audit.anchors import copy_folder, store_id
 from hansard_store.audit.schema import alterations
-from hansard_store.database import DataFolder
+from hansard_store.database.connections import DataFolder
 from hansard_store.errors import StoreError
 from hansard_store.heartbeat.cycles import list_cycles
-from hansard_store.ledger_queries import ledger_totals, list_refusals
-from hansard_store.policies import policy_problem
-from hansard_store.transcript_queries import decode_all
+from hansard_store.ledger.queries import ledger_totals, list_refusals
+from hansard_store.policy.rules import policy_problem
+from hansard_store.transcripts.queries import decode_all
 from hansard_web import format as fmt
 from hansard_web.cli.offline import prove_offline
 from hansard_web.cli.store import open_store

@@ -28,7 +28,7 @@ from hansard_compiler.classifier import (
 from hansard_compiler.errors import HansardError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database import DataFolder
+from hansard_store.database.connections import DataFolder
 from hansard_web import format as fmt
 from hansard_web.cli.base import (
     Command,

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from hansard_store.backup import Backup, back_up
-from hansard_store.backup import restore as restore_store
-from hansard_store.database import DataFolder
-from hansard_store.facade import Accountability
+from hansard_store.approvals.service import Accountability
+from hansard_store.database.connections import DataFolder
+from hansard_store.maintenance.backup import Backup, back_up
+from hansard_store.maintenance.backup import restore as restore_store
 from hansard_web import format as fmt
 from hansard_web.cli.base import (
     Command,

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 import click
 
 from hansard_compiler.calls import Json
-from hansard_store.detecting.rules import LEVELS, RULES, adjusted_rules
-from hansard_store.detecting.scan import scan
-from hansard_store.task_answers import scan_json
-from hansard_store.task_book import TaskBook
+from hansard_store.detection.rules import LEVELS, RULES, adjusted_rules
+from hansard_store.detection.scan import scan
+from hansard_store.tasks.json import scan_json
+from hansard_store.tasks.service import TaskBook
 from hansard_web import format as fmt
 from hansard_web.cli.base import (
     Command,

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from hansard_compiler.diff import CompileDiff, Delta, JsonDiff, TextOp
 from hansard_compiler.errors import HansardError
-from hansard_store.step_queries import get_tree
+from hansard_store.steps.queries import get_tree
 from hansard_web import format as fmt
 from hansard_web.cli.base import (
     Command,

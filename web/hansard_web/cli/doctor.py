@@ -9,9 +9,9 @@ import click
 from rich.text import Text
 
 from hansard_compiler.errors import NotFoundError
-from hansard_store.database import DataFolder, open_reader
+from hansard_store.database.connections import DataFolder, open_reader
 from hansard_store.principals.model import Scope
-from hansard_store.run_queries import get_run
+from hansard_store.runs.queries import get_run
 from hansard_web.cli.base import (
     Command,
     Failed,

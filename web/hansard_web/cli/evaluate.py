@@ -18,7 +18,7 @@ from hansard_collector.heartbeat.evaluation import results_of
 from hansard_collector.heartbeat.trace import store_evaluations
 from hansard_compiler.calls import Json
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database import DataFolder
+from hansard_store.database.connections import DataFolder
 from hansard_store.evaluation.verdicts import VerdictRow, known_verdicts, memory_ids
 from hansard_web import format as fmt
 from hansard_web.cli.base import (

@@ -10,11 +10,11 @@ from typing import Any
 
 import click
 
-from hansard_store.approval_answers import event_json, head_json, is_claimed, report_json
-from hansard_store.cursors import decode_cursor, encode_cursor
-from hansard_store.event_types import EventFilter, Head, StoredEvent
-from hansard_store.facade import Accountability
-from hansard_store.run_queries import find_trace_id
+from hansard_store.approvals.json import event_json, head_json, is_claimed, report_json
+from hansard_store.approvals.service import Accountability
+from hansard_store.audit.event_types import EventFilter, Head, StoredEvent
+from hansard_store.database.cursors import decode_cursor, encode_cursor
+from hansard_store.runs.queries import find_trace_id
 from hansard_web.api.asked import limit_of
 from hansard_web.api.values import dump
 from hansard_web.cli.accounts import SETTINGS, accounting

@@ -18,7 +18,7 @@ from hansard_collector.maintenance import (
 )
 from hansard_compiler.calls import Json
 from hansard_compiler.retention import RetentionMode
-from hansard_store.maintenance.book import MaintenanceBook
+from hansard_store.memory.maintenance.service import MaintenanceBook
 from hansard_web import format as fmt
 from hansard_web.cli.base import Command, json_option, print_json, read_config, setting_options
 from hansard_web.cli.store import find_store, open_store

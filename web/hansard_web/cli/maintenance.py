@@ -9,8 +9,8 @@ import click
 
 from hansard_collector.verification.derived import verify_derived
 from hansard_store.audit.repair import repair_schema
-from hansard_store.gc import purge as purge_store
-from hansard_store.verify import Report, verify_store
+from hansard_store.maintenance.garbage import purge as purge_store
+from hansard_store.verification.verify import Report, verify_store
 from hansard_web import format as fmt
 from hansard_web.cli.base import (
     Command,

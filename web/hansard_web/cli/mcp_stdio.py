@@ -65,7 +65,7 @@ async def _folder_api(config: Config) -> AsyncIterator[Api]:
     from hansard_collector.pipeline.pipeline import Pipeline
     from hansard_collector.redact import RetentionPolicy
     from hansard_compiler.redaction.redactor import Redactor
-    from hansard_store.database import DataFolder
+    from hansard_store.database.connections import DataFolder
     from hansard_web.app import create_app
     from hansard_web.mcp_server.asking import Api, app_client
 

@@ -16,10 +16,10 @@ from hansard_compiler.models.memory import (
     UnsupersedeMemory,
     WriteMemory,
 )
-from hansard_store.gc import purge as purge_store
-from hansard_store.memory_answers import memory_json
-from hansard_store.memory_book import MemoryBook
-from hansard_store.memory_queries import list_memories
+from hansard_store.maintenance.garbage import purge as purge_store
+from hansard_store.memory.json import memory_json
+from hansard_store.memory.queries import list_memories
+from hansard_store.memory.service import MemoryBook
 from hansard_web.api.asked import limit_of
 from hansard_web.api.memory import memory_detail, read_memory_filter
 from hansard_web.cli.base import (

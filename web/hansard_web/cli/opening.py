@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 
 import click
 
-from hansard_store.database import DataFolder
+from hansard_store.database.connections import DataFolder
 from hansard_store.principals.service import Principals
-from hansard_store.run_queries import get_run
+from hansard_store.runs.queries import get_run
 from hansard_web.addresses import way_back
 from hansard_web.cli.base import Command, Failed, setting_options
 from hansard_web.cli.store import reading

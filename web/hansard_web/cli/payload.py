@@ -11,9 +11,9 @@ from typing import Final
 import click
 
 from hansard_compiler.errors import NotFoundError
+from hansard_store.content.payload_uses import list_payloads, unmet_payloads
+from hansard_store.content.payloads import PayloadState, parse_payload_ref, payload_ref
 from hansard_store.errors import BadQueryError, PayloadAlteredError, StoreCorruptError
-from hansard_store.payload_uses import list_payloads, unmet_payloads
-from hansard_store.payloads import PayloadState, parse_payload_ref, payload_ref
 from hansard_web import format as fmt
 from hansard_web.api.values import Body
 from hansard_web.cli.base import (

@@ -16,14 +16,14 @@ from typing import Final, Protocol
 import apsw
 
 from hansard_compiler.errors import HansardError, NotFoundError
-from hansard_store.database import DataFolder
-from hansard_store.errors import PayloadAlteredError, StoreCorruptError
-from hansard_store.payloads import (
+from hansard_store.content.payloads import (
     PayloadState,
     get_payload,
     parse_payload_ref,
     read_unchecked,
 )
+from hansard_store.database.connections import DataFolder
+from hansard_store.errors import PayloadAlteredError, StoreCorruptError
 from hansard_web.cli.store import open_store
 
 _ANSWER_S: Final = 30.0

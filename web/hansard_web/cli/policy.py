@@ -15,9 +15,9 @@ from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.policies import list_policies, rule_history
-from hansard_store.policy_checks import record_check
-from hansard_store.policy_records import CheckKeeper
+from hansard_store.policy.check_rows import CheckKeeper
+from hansard_store.policy.checks import record_check
+from hansard_store.policy.rules import list_policies, rule_history
 from hansard_web.cli.base import Group, json_option, print_json, read_config, setting_options
 from hansard_web.cli.store import find_store, open_store
 from hansard_web.cli.tables import Column, print_facts, print_lines, print_table

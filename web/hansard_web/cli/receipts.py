@@ -8,7 +8,7 @@ from typing import Any, get_args
 import click
 
 from hansard_compiler.compile.models import Decision
-from hansard_store.receipts import list_receipts
+from hansard_store.compilations.receipts import list_receipts
 from hansard_web.api.asked import limit_of
 from hansard_web.api.receipt_bodies import found_body
 from hansard_web.api.receipts import read_receipt_filter

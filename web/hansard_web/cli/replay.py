@@ -16,7 +16,7 @@ from hansard_collector.transfer import import_files
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.replay.errors import NotReplayable
-from hansard_store.database import DataFolder
+from hansard_store.database.connections import DataFolder
 from hansard_web.api.values import Body
 from hansard_web.cli.base import (
     Command,

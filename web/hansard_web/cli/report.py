@@ -11,8 +11,8 @@ from hansard_collector.reports.reporter import ReportSettings, write_report
 from hansard_compiler.calls import Json
 from hansard_store.principals.authority import Authority
 from hansard_store.principals.model import person_text
-from hansard_store.reports.answers import report_json
 from hansard_store.reports.files import Report, Reports
+from hansard_store.reports.json import report_json
 from hansard_web import format as fmt
 from hansard_web.cli.base import (
     Command,

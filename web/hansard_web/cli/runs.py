@@ -13,13 +13,13 @@ import apsw
 import click
 
 from hansard_compiler.errors import MIN_PREFIX_DIGITS, AmbiguousIdError
-from hansard_store.deletion import delete_run, pin_run
-from hansard_store.figures import TokenSums
-from hansard_store.gc import collect_garbage
-from hansard_store.gc import purge as purge_store
-from hansard_store.run_filters import parse_sort
-from hansard_store.run_queries import RunItem, find_trace_id, get_run, list_runs
-from hansard_store.step_queries import RunTree, TreeRow, get_tree, tree_rows
+from hansard_store.maintenance.deletion import delete_run, pin_run
+from hansard_store.maintenance.garbage import collect_garbage
+from hansard_store.maintenance.garbage import purge as purge_store
+from hansard_store.runs.filters import parse_sort
+from hansard_store.runs.queries import RunItem, find_trace_id, get_run, list_runs
+from hansard_store.runs.status import TokenSums
+from hansard_store.steps.queries import RunTree, TreeRow, get_tree, tree_rows
 from hansard_web import format as fmt
 from hansard_web.annotating.words import score_chips
 from hansard_web.api.asked import limit_of, run_filter_of

@@ -23,8 +23,8 @@ from hansard_collector.scanning.sources import SOURCES
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.retention import RetentionMode
-from hansard_store.stories import ProcessedStory, list_processed
-from hansard_store.story_book import StoryBook
+from hansard_store.stories.rows import ProcessedStory, list_processed
+from hansard_store.stories.service import StoryBook
 from hansard_store.times import time_text
 from hansard_web import format as fmt
 from hansard_web.cli.base import (

@@ -7,8 +7,8 @@ import time
 import click
 from rich.text import Text
 
-from hansard_store.run_filters import parse_kind
-from hansard_store.search import SearchHit, search_texts
+from hansard_store.runs.filters import parse_kind
+from hansard_store.search.full_text import SearchHit, search_texts
 from hansard_web.api.asked import limit_of
 from hansard_web.api.bodies import hit_body
 from hansard_web.cli.base import Command, json_option, print_json, setting_options

@@ -11,8 +11,8 @@ import click
 import orjson
 
 from hansard_collector.read import read_step
-from hansard_store.run_queries import get_run
-from hansard_store.step_queries import get_step
+from hansard_store.runs.queries import get_run
+from hansard_store.steps.queries import get_step
 from hansard_web import format as fmt
 from hansard_web.api.compilation_bodies import whole_body
 from hansard_web.api.contexts import native_compilation

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import apsw
 
 from hansard_compiler.errors import HansardError
-from hansard_store.database import (
+from hansard_store.database.connections import (
     DataFolder,
     latest_version,
     open_for_maintenance,

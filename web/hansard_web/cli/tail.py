@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import apsw
 import click
 
-from hansard_store.database import data_version
-from hansard_store.run_queries import RunItem, changed_runs, last_change
+from hansard_store.database.connections import data_version
+from hansard_store.runs.queries import RunItem, changed_runs, last_change
 from hansard_web import format as fmt
 from hansard_web.api.bodies import run_body
 from hansard_web.cli.base import Command, setting_options

@@ -9,11 +9,11 @@ from rich.text import Text
 
 from hansard_compiler.calls import Json
 from hansard_compiler.models.tasks import Decision
-from hansard_store.detecting.rules import LEVELS, rule_text
+from hansard_store.detection.rules import LEVELS, rule_text
 from hansard_store.principals.model import person_text
-from hansard_store.task_answers import task_json
-from hansard_store.task_book import TaskBook
-from hansard_store.tasks import STATES, get_task, list_tasks
+from hansard_store.tasks.json import task_json
+from hansard_store.tasks.rows import STATES, get_task, list_tasks
+from hansard_store.tasks.service import TaskBook
 from hansard_web import format as fmt
 from hansard_web.cli.base import Group, json_option, print_json, setting_options
 from hansard_web.cli.books import opened_book

@@ -13,8 +13,8 @@ from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_compiler.transcripts.errors import TranscriptError
 from hansard_compiler.transcripts.ids import BranchId, ConversationId, LogId, parse_log_id
-from hansard_store.transcript_queries import find_transcript
-from hansard_store.transcripts import SqliteTranscripts
+from hansard_store.transcripts.queries import find_transcript
+from hansard_store.transcripts.service import SqliteTranscripts
 from hansard_web.cli.base import json_option, read_config, setting_options
 from hansard_web.cli.store import find_store, open_store, reading
 

@@ -11,8 +11,8 @@ import click
 from hansard_compiler.transcripts.cost import WINDOW_TOKENS
 from hansard_compiler.transcripts.reads import cache_effect, cost_of
 from hansard_compiler.transcripts.views import MarkKind
-from hansard_store.transcript_archives import check_archive, write_archive
-from hansard_store.transcript_queries import decode_all, transcript_size
+from hansard_store.transcripts.archives import check_archive, write_archive
+from hansard_store.transcripts.queries import decode_all, transcript_size
 from hansard_web import format as fmt
 from hansard_web.cli.base import Command, Failed, json_option, print_json, setting_options
 from hansard_web.cli.store import find_store, reading

@@ -14,8 +14,8 @@ from hansard_compiler.errors import ConfigError
 from hansard_compiler.transcripts.entry import NewMessage
 from hansard_compiler.transcripts.ids import LogId
 from hansard_compiler.transcripts.reads import active, check_summary
-from hansard_store.transcript_queries import list_transcripts
-from hansard_store.transcripts import SqliteTranscripts
+from hansard_store.transcripts.queries import list_transcripts
+from hansard_store.transcripts.service import SqliteTranscripts
 from hansard_web import format as fmt
 from hansard_web.cli.base import Group, json_option, print_json, setting_options
 from hansard_web.cli.store import reading

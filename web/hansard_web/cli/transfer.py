@@ -12,8 +12,8 @@ from hansard_collector.redact import RetentionPolicy
 from hansard_collector.transfer import Imported, export_store, import_files
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.annotation_book import AnnotationBook
-from hansard_store.database import DataFolder
+from hansard_store.annotations.service import AnnotationBook
+from hansard_store.database.connections import DataFolder
 from hansard_web import format as fmt
 from hansard_web.cli.base import (
     Command,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from hansard_store.usage_queries import USAGE_GROUPS, UsageRow, list_usage
+from hansard_store.runs.usage import USAGE_GROUPS, UsageRow, list_usage
 from hansard_web import format as fmt
 from hansard_web.api.asked import window_of
 from hansard_web.api.bodies import usage_body

@@ -14,9 +14,9 @@ import apsw
 
 from hansard_collector.context import place_call, says_something
 from hansard_compiler.errors import NotFoundError
-from hansard_store.conversation_reads import CallRow, list_calls
-from hansard_store.run_queries import get_run
-from hansard_store.step_queries import StepSkeleton, get_step
+from hansard_store.content.messages import CallRow, list_calls
+from hansard_store.runs.queries import get_run
+from hansard_store.steps.queries import StepSkeleton, get_step
 
 _SAYS_SO = re.compile(r"compact|compress|checkpoint|\bfold", re.IGNORECASE)
 # Of these the name is a program's own word: a tool may well compress images.

@@ -27,10 +27,10 @@ from hansard_compiler.diff import (
 from hansard_compiler.errors import HansardError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.tokens.estimators import estimator_for
-from hansard_store.compilations import Compilation
+from hansard_store.compilations.queries import Compilation
+from hansard_store.compilations.receipts import Receipt, receipts_of
+from hansard_store.content.payloads import folder_of, read_payload
 from hansard_store.errors import StoreCorruptError
-from hansard_store.payloads import folder_of, read_payload
-from hansard_store.receipts import Receipt, receipts_of
 from hansard_web.trees.pictures import Recent
 
 # Trying goes on for some three seconds: a compile takes a quarter of a millisecond an item.

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import apsw
 
 from hansard_compiler.diff import StepMark
-from hansard_store.call_models import CallModels, call_models
-from hansard_store.compile_outcomes import compile_outcomes
-from hansard_store.conversation_reads import CallRow, MessageRef, list_calls, read_nodes
-from hansard_store.step_queries import RunTree, StepSkeleton, TreeRow, tree_rows
+from hansard_store.calls.models import CallModels, call_models
+from hansard_store.compilations.queries import compile_outcomes
+from hansard_store.content.messages import CallRow, MessageRef, list_calls, read_nodes
+from hansard_store.steps.queries import RunTree, StepSkeleton, TreeRow, tree_rows
 from hansard_web.comparing.told import Told, Understanding, summary_told
 
 MOST_READ = 10_000  # steps of one run whose content is read; of the rest the summary is compared

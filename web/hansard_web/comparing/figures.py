@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hansard_compiler.diff.headline import Figure, cache_share
-from hansard_store.figures import TokenSums
-from hansard_store.run_queries import RunItem
-from hansard_store.step_queries import StepSkeleton
+from hansard_store.runs.queries import RunItem
+from hansard_store.runs.status import TokenSums
+from hansard_store.steps.queries import StepSkeleton
 
 _NS_PER_MS = 1_000_000
 _NANO = 1_000_000_000

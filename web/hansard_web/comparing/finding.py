@@ -5,7 +5,7 @@ from __future__ import annotations
 import apsw
 
 from hansard_store.errors import BadQueryError
-from hansard_store.run_queries import get_run
+from hansard_store.runs.queries import get_run
 from hansard_web.comparing.runs import RunDiff, Trees, compare_runs
 from hansard_web.trees.pictures import Recent
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import apsw
 
-from hansard_store.conversation_reads import CallRow, list_calls
-from hansard_store.flags import SpanFlag
-from hansard_store.step_queries import StepSkeleton
+from hansard_store.content.messages import CallRow, list_calls
+from hansard_store.steps.flags import SpanFlag
+from hansard_store.steps.queries import StepSkeleton
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from functools import partial
 import apsw
 
 from hansard_compiler.diff import Delta, StepPair, align_steps, headline
-from hansard_store.run_queries import RunItem, get_run
-from hansard_store.step_queries import RunTree, TreeRow
+from hansard_store.runs.queries import RunItem, get_run
+from hansard_store.steps.queries import RunTree, TreeRow
 from hansard_web.comparing.facts import MOST_READ, StepsOf, steps_of, what_differs
 from hansard_web.comparing.figures import run_figures
 from hansard_web.comparing.steps import StepDiff, compare_steps

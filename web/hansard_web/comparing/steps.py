@@ -29,10 +29,10 @@ from hansard_compiler.diff import (
     text_diff,
 )
 from hansard_compiler.errors import NotFoundError
+from hansard_store.content.payloads import folder_of, read_payload
 from hansard_store.errors import StoreCorruptError
-from hansard_store.payloads import folder_of, read_payload
-from hansard_store.run_queries import RunItem, get_run
-from hansard_store.step_queries import StepSkeleton, get_step
+from hansard_store.runs.queries import RunItem, get_run
+from hansard_store.steps.queries import StepSkeleton, get_step
 from hansard_web.api.contexts import native_compilation
 from hansard_web.api.values import plain
 from hansard_web.comparing.compiles import StoredCompile, compare_compiles, read_compile

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hansard_store.receipts import Receipt
+from hansard_store.compilations.receipts import Receipt
 from hansard_web.compiled.words import SWATCHES
 from hansard_web.format import count
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 import apsw
 
 from hansard_collector.read import read_step
-from hansard_store.compilations import Compilation
-from hansard_store.compile_history import policy_spans_of
-from hansard_store.receipts import Receipt
+from hansard_store.compilations.history import policy_spans_of
+from hansard_store.compilations.queries import Compilation
+from hansard_store.compilations.receipts import Receipt
 from hansard_web.compiled.rows import receipts_href
 from hansard_web.compiled.words import DECISIONS
 from hansard_web.format import plural

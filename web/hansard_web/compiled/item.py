@@ -8,11 +8,11 @@ from typing import Final
 import apsw
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_store.memory_reads import get_memory
-from hansard_store.payloads import folder_of, payload_ref, peek_payload
-from hansard_store.receipts import Receipt, ReceiptFilter, list_receipts
-from hansard_store.run_queries import get_run
-from hansard_store.step_queries import get_step
+from hansard_store.compilations.receipts import Receipt, ReceiptFilter, list_receipts
+from hansard_store.content.payloads import folder_of, payload_ref, peek_payload
+from hansard_store.memory.reads import get_memory
+from hansard_store.runs.queries import get_run
+from hansard_store.steps.queries import get_step
 from hansard_web.compiled.origin import Fact, asked_of, facts_of
 from hansard_web.compiled.passes import Stage, trail_of
 from hansard_web.compiled.record import Record, stored_payload

@@ -17,8 +17,8 @@ import apsw
 
 from hansard_collector.referenced import READ_BYTES
 from hansard_compiler.compile.models import EXTERNAL
+from hansard_store.content.payloads import folder_of, read_payload
 from hansard_store.errors import StoreCorruptError
-from hansard_store.payloads import folder_of, read_payload
 from hansard_web.compiled.record import stored_payload
 from hansard_web.compiled.result import any_json
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hansard_compiler.compile.engine import PASSES
-from hansard_store.receipts import Receipt
+from hansard_store.compilations.receipts import Receipt
 from hansard_web.compiled.record import Record
 from hansard_web.compiled.words import DECISIONS, PASS_NUMBERS, meaning, plain_why
 from hansard_web.format import count, file_size, plural

@@ -9,14 +9,14 @@ import apsw
 
 from hansard_collector.referenced import READ_BYTES
 from hansard_compiler.errors import NotFoundError
-from hansard_store.compilations import (
+from hansard_store.compilations.queries import (
     Compilation,
     compilation_named,
     compilation_of_span,
     spans_naming_compilation,
 )
-from hansard_store.errors import BadQueryError, PayloadAlteredError, StoreCorruptError
-from hansard_store.payloads import (
+from hansard_store.compilations.receipts import Receipt, receipts_of
+from hansard_store.content.payloads import (
     Payload,
     blob_path,
     folder_of,
@@ -24,8 +24,8 @@ from hansard_store.payloads import (
     parse_payload_ref,
     read_payload,
 )
-from hansard_store.receipts import Receipt, receipts_of
-from hansard_store.step_queries import StepSkeleton, steps_by_number
+from hansard_store.errors import BadQueryError, PayloadAlteredError, StoreCorruptError
+from hansard_store.steps.queries import StepSkeleton, steps_by_number
 from hansard_web.compiled.bar import Budget
 from hansard_web.compiled.result import NO_RESULT, Result, read_result
 from hansard_web.format import file_size

@@ -9,8 +9,8 @@ from typing import Any, Final
 import apsw
 
 from hansard_collector.read import read_step
+from hansard_store.content.payloads import Payload, folder_of, peek_payload, read_payload
 from hansard_store.errors import PayloadAlteredError, StoreCorruptError
-from hansard_store.payloads import Payload, folder_of, peek_payload, read_payload
 from hansard_web.compiled.record import Record, stored_payload
 from hansard_web.format import file_size
 from hansard_web.json_tree import JsonNode, json_tree, parsed

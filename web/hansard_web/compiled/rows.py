@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from hansard_store.receipts import Receipt
+from hansard_store.compilations.receipts import Receipt
 from hansard_web.compiled.record import Record, prompt_places
 from hansard_web.compiled.result import decimal, places_of
 from hansard_web.compiled.state import PAGE_ROWS, ContextState

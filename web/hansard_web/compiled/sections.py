@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hansard_store.compilations import Compilation
+from hansard_store.compilations.queries import Compilation
 from hansard_web.compiled.record import Record
 from hansard_web.compiled.words import SECTIONS, SWATCHES
 

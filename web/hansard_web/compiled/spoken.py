@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import apsw
 
+from hansard_store.compilations.receipts import Receipt
+from hansard_store.content.payloads import folder_of, payload_ref, peek_payload
 from hansard_store.errors import StoreCorruptError
-from hansard_store.payloads import folder_of, payload_ref, peek_payload
-from hansard_store.receipts import Receipt
 from hansard_web.compiled.record import stored_payload
 from hansard_web.compiled.result import any_json
 from hansard_web.format import shorten

@@ -8,9 +8,9 @@ from typing import Final
 
 import apsw
 
-from hansard_store.compilations import Compilation
-from hansard_store.compile_history import compilation_after, compilation_before
-from hansard_store.step_queries import StepSkeleton
+from hansard_store.compilations.history import compilation_after, compilation_before
+from hansard_store.compilations.queries import Compilation
+from hansard_store.steps.queries import StepSkeleton
 from hansard_web.compiled.bar import Budget, KeyEntry, Segment, item_segments, rest_segments
 from hansard_web.compiled.checks import Checks, checks_of
 from hansard_web.compiled.controls import (

@@ -8,7 +8,7 @@ from typing import Final
 
 from hansard_compiler.compile.engine import PASSES
 from hansard_compiler.compile.reasons import ReasonCode
-from hansard_store.receipts import Receipt
+from hansard_store.compilations.receipts import Receipt
 
 DECISIONS: Final[Mapping[str, str]] = {
     "include": "included",

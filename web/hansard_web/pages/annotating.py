@@ -12,10 +12,10 @@ from fastapi import APIRouter, Form
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from hansard_store.annotation_errors import AnnotationRefused, BadAnnotation
-from hansard_store.annotation_queries import get_annotation
-from hansard_store.run_queries import get_run
-from hansard_store.step_queries import get_step
+from hansard_store.annotations.errors import AnnotationRefused, BadAnnotation
+from hansard_store.annotations.queries import get_annotation
+from hansard_store.runs.queries import get_run
+from hansard_store.steps.queries import get_step
 from hansard_web.accounts import person
 from hansard_web.addresses import way_back
 from hansard_web.annotating.books import AnnotationsDep

@@ -12,10 +12,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from hansard_compiler.errors import HansardError
-from hansard_store.approval_answers import listed
-from hansard_store.approval_errors import ActionBlocked, ApprovalConflict, BadProposal, NotAsked
-from hansard_store.approval_records import Approval
-from hansard_store.facade import Accountability
+from hansard_store.approvals.errors import ActionBlocked, ApprovalConflict, BadProposal, NotAsked
+from hansard_store.approvals.json import listed
+from hansard_store.approvals.records import Approval
+from hansard_store.approvals.service import Accountability
 from hansard_store.principals.authority import ME
 from hansard_store.principals.errors import PrincipalError
 from hansard_store.principals.model import is_same, read_as

@@ -13,7 +13,7 @@ from hansard_collector.origins import Origin
 from hansard_collector.provenance import Change, Comparison, Row
 from hansard_collector.read import StepReading, read_step
 from hansard_compiler.calls import Json, Message
-from hansard_store.step_queries import StepSkeleton
+from hansard_store.steps.queries import StepSkeleton
 from hansard_web.format import count, duration, plural
 from hansard_web.pages.context_bars import (
     KeyEntry,

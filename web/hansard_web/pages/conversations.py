@@ -12,14 +12,14 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hansard_store.conversation_queries import (
+from hansard_store.runs.conversations import (
     ConversationItem,
     get_conversation,
     list_conversations,
 )
-from hansard_store.run_filters import RunFilter, RunSort
-from hansard_store.run_queries import list_runs
-from hansard_store.transcript_queries import find_transcript
+from hansard_store.runs.filters import RunFilter, RunSort
+from hansard_store.runs.queries import list_runs
+from hansard_store.transcripts.queries import find_transcript
 from hansard_web.run_rows import RunRow, run_rows
 from hansard_web.site import SiteDep
 

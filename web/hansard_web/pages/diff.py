@@ -13,9 +13,9 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from hansard_store.conversation_reads import CallRow
-from hansard_store.run_queries import get_run
-from hansard_store.step_queries import StepSkeleton, get_step, steps_by_number
+from hansard_store.content.messages import CallRow
+from hansard_store.runs.queries import get_run
+from hansard_store.steps.queries import StepSkeleton, get_step, steps_by_number
 from hansard_web.api.diff import TIMEOUT_MS
 from hansard_web.comparing.compaction import find_compaction
 from hansard_web.comparing.finding import (

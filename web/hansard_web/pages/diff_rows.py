@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hansard_store.step_queries import StepSkeleton
+from hansard_store.steps.queries import StepSkeleton
 from hansard_web.comparing.runs import AlignedStep
 from hansard_web.comparing.words import STATES, signed, what_text
 from hansard_web.format import duration, plural

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hansard_compiler.diff import Delta
-from hansard_store.run_queries import RunItem
+from hansard_store.runs.queries import RunItem
 from hansard_web.comparing.runs import AlignedStep, RunDiff
 from hansard_web.comparing.steps import StepDiff, StepSide
 from hansard_web.comparing.words import Said, parted_text, say, what_text

@@ -15,10 +15,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
+from hansard_store.approvals.service import Accountability
+from hansard_store.audit.event_types import Actor, EventFilter, EventType, StoredEvent
 from hansard_store.errors import BadQueryError
-from hansard_store.event_types import Actor, EventFilter, EventType, StoredEvent
-from hansard_store.facade import Accountability
-from hansard_store.step_queries import get_step
+from hansard_store.steps.queries import get_step
 from hansard_web.accounts import AccountsDep
 from hansard_web.api.approvals import run_id_of
 from hansard_web.api.asked import read_times

@@ -8,7 +8,7 @@ import apsw
 
 from hansard.clients.instrumentors import NODE, PYTHON, Setup
 from hansard_collector.sessions.unread import UnreadLogs, unread_logs
-from hansard_store.run_queries import last_change
+from hansard_store.runs.queries import last_change
 from hansard_web.settings import WebSettings
 
 

@@ -17,12 +17,18 @@ from starlette.responses import RedirectResponse, Response
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.rebuild import Unfinished, unfinished_rebuild
 from hansard_collector.sessions.unread import UnreadLogs, unread_logs
-from hansard_store.database import schema_version
-from hansard_store.ledger_periods import PeriodLine, ledger_lines
-from hansard_store.ledger_queries import SIGNALS, LedgerCount, LedgerRefusal, list_refusals
-from hansard_store.losses import LossSum, list_losses
-from hansard_store.policies import policy_problem
-from hansard_store.writable import why_not_writable
+from hansard_store.database.connections import schema_version
+from hansard_store.database.write_probe import why_not_writable
+from hansard_store.ledger.queries import (
+    SIGNALS,
+    LedgerCount,
+    LedgerRefusal,
+    PeriodLine,
+    ledger_lines,
+    list_refusals,
+)
+from hansard_store.ledger.sender_drops import LossSum, list_losses
+from hansard_store.policy.rules import policy_problem
 from hansard_web import format as figures
 from hansard_web.connections import DESCRIPTORS
 from hansard_web.site import Site, SiteDep

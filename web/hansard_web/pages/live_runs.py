@@ -13,9 +13,9 @@ from anyio import to_thread
 from fastapi import APIRouter, Header, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from hansard_store.run_filters import RunFilter
-from hansard_store.run_groups import RunGroup, get_groups
-from hansard_store.run_queries import RunItem, list_runs
+from hansard_store.runs.filters import RunFilter
+from hansard_store.runs.groups import RunGroup, get_groups
+from hansard_store.runs.queries import RunItem, list_runs
 from hansard_web.filters import ListState, newest_first, to_filter
 from hansard_web.live import Batch
 from hansard_web.pages.runs import StateDep

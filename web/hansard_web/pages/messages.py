@@ -16,7 +16,7 @@ from hansard_compiler.calls import (
     ToolCallPart,
     ToolResultPart,
 )
-from hansard_store.conversation_reads import ToolEvent
+from hansard_store.content.messages import ToolEvent
 from hansard_web.format import duration, plural, shorten
 from hansard_web.json_tree import JsonNode, json_tree, parsed
 

@@ -15,10 +15,10 @@ from starlette.responses import Response
 from hansard_compiler.compile.engine import PASSES
 from hansard_compiler.compile.reasons import ReasonCode
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
+from hansard_store.compilations.receipts import FoundReceipt, Receipt, ReceiptFilter, list_receipts
 from hansard_store.errors import BadQueryError
-from hansard_store.memory_reads import get_memory
-from hansard_store.memory_types import Memory
-from hansard_store.receipts import FoundReceipt, Receipt, ReceiptFilter, list_receipts
+from hansard_store.memory.reads import get_memory
+from hansard_store.memory.records import Memory
 from hansard_web.compiled.naming import ItemNames
 from hansard_web.compiled.state import ContextState
 from hansard_web.compiled.words import (

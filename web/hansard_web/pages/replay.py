@@ -21,8 +21,8 @@ from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError, HansardError
 from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_store.principals.model import Scope
-from hansard_store.run_queries import RunItem, get_run
-from hansard_store.step_queries import StepSkeleton, get_step
+from hansard_store.runs.queries import RunItem, get_run
+from hansard_store.steps.queries import StepSkeleton, get_step
 from hansard_web.api.replay import apart, replays_of
 from hansard_web.api.values import Body
 from hansard_web.format import plural

@@ -9,7 +9,7 @@ from typing import Final
 import apsw
 
 from hansard_store.replays import ReplayRow, list_replays, replay_that_made
-from hansard_store.step_queries import StepSkeleton
+from hansard_store.steps.queries import StepSkeleton
 
 _ROLES: Final = ("llm", "embedding", "compile")
 _MOST: Final = 50

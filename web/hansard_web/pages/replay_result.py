@@ -22,7 +22,7 @@ from hansard_compiler.errors import ConfigError, NotFoundError
 from hansard_compiler.providers.scripted import PROVIDER as SCRIPTED
 from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_store.replays import ReplayRow, get_replay
-from hansard_store.step_queries import StepSkeleton, get_step
+from hansard_store.steps.queries import StepSkeleton, get_step
 from hansard_web.accounts import person
 from hansard_web.api.replay import apart, replays_of
 from hansard_web.api.values import Body

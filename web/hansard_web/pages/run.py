@@ -16,10 +16,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from hansard_compiler.errors import NotFoundError
-from hansard_store.flags import SpanFlag
-from hansard_store.run_queries import RunItem, get_run
-from hansard_store.step_queries import steps_by_number
-from hansard_store.usage_queries import silent_calls
+from hansard_store.runs.queries import RunItem, get_run
+from hansard_store.runs.usage import silent_calls
+from hansard_store.steps.flags import SpanFlag
+from hansard_store.steps.queries import steps_by_number
 from hansard_web.annotating import panel as annotating
 from hansard_web.evaluating import panel as evaluating
 from hansard_web.pages.run_bar import (

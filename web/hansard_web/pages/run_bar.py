@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl
 
 import apsw
 
-from hansard_store.flags import SpanFlag
-from hansard_store.run_queries import RunItem
+from hansard_store.runs.queries import RunItem
+from hansard_store.steps.flags import SpanFlag
 from hansard_web.pages.run_log import LogView
 from hansard_web.pages.run_state import ALL_SHUT, LINES, RunState, View, address_of
 from hansard_web.pages.run_tree import find_matches

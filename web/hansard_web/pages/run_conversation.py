@@ -15,7 +15,7 @@ import apsw
 from hansard_collector.alignment import common_subsequence
 from hansard_collector.read import read_step
 from hansard_compiler.calls import Message, ToolCallPart, ToolResultPart
-from hansard_store.conversation_reads import (
+from hansard_store.content.messages import (
     CallRow,
     MessageRef,
     list_calls,
@@ -23,8 +23,8 @@ from hansard_store.conversation_reads import (
     read_messages,
     read_nodes,
 )
-from hansard_store.flags import SpanFlag
-from hansard_store.run_queries import RunItem
+from hansard_store.runs.queries import RunItem
+from hansard_store.steps.flags import SpanFlag
 from hansard_web.approving.draft_outcomes import calls_not_run
 from hansard_web.capture import Uncaptured, uncaptured
 from hansard_web.format import count, duration, plural

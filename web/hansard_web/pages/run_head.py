@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import apsw
 
-from hansard_store.approval_records import ApprovalFilter
-from hansard_store.approval_states import Status
-from hansard_store.approvals import list_approvals
-from hansard_store.flags import SpanFlag
+from hansard_store.approvals.records import ApprovalFilter
+from hansard_store.approvals.rows import list_approvals
+from hansard_store.approvals.states import Status
 from hansard_store.replays import ReplayRow, replay_that_made, replays_of_run
-from hansard_store.run_queries import RunItem
-from hansard_store.step_queries import StepSkeleton, links_from, links_to_run
-from hansard_store.tree import Mark, Tree
-from hansard_store.usage_queries import SilentCalls
+from hansard_store.runs.queries import RunItem
+from hansard_store.runs.usage import SilentCalls
+from hansard_store.steps.flags import SpanFlag
+from hansard_store.steps.queries import StepSkeleton, links_from, links_to_run
+from hansard_store.steps.tree import Mark, Tree
 from hansard_web.annotating.words import ScoreChip, list_href, score_chips
 from hansard_web.approving.words import one_line
 from hansard_web.format import WAITS, clock, day_time, duration, percent, plural

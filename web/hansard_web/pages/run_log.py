@@ -7,9 +7,9 @@ from typing import Literal
 
 import apsw
 
-from hansard_store.flags import SpanFlag
-from hansard_store.run_reads import list_events, list_log_lines
-from hansard_store.step_queries import StepSkeleton, steps_by_number
+from hansard_store.runs.details import list_events, list_log_lines
+from hansard_store.steps.flags import SpanFlag
+from hansard_store.steps.queries import StepSkeleton, steps_by_number
 from hansard_web.format import clock, count, duration, iso_time, plural
 from hansard_web.pages.run_state import RunState, address_of
 from hansard_web.trees.pictures import ShownRun

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import apsw
 
-from hansard_store.flags import SpanFlag
-from hansard_store.run_reads import find_steps, list_event_times, step_kinds
-from hansard_store.step_queries import steps_by_number
+from hansard_store.runs.details import find_steps, list_event_times, step_kinds
+from hansard_store.steps.flags import SpanFlag
+from hansard_store.steps.queries import steps_by_number
 from hansard_web.format import plural
 from hansard_web.pages.run_state import WINDOW_ROWS, RunState
 from hansard_web.pages.waterfall import Canvas, WaterRow, water_rows

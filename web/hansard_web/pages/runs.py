@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from hansard_store.run_filters import parse_group
+from hansard_store.runs.filters import parse_group
 from hansard_web.comparison import compare_runs
 from hansard_web.filters import ListState, read_state
 from hansard_web.pages.greeting import greeting_of

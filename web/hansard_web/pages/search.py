@@ -18,9 +18,9 @@ from starlette.responses import Response
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.errors import BadQueryError
-from hansard_store.run_queries import RunItem, get_run
-from hansard_store.search import USES_COUNTED, SearchHit, search_texts
-from hansard_store.snippets import Snippet
+from hansard_store.runs.queries import RunItem, get_run
+from hansard_store.search.full_text import USES_COUNTED, SearchHit, search_texts
+from hansard_store.search.snippets import Snippet
 from hansard_web import format as figures
 from hansard_web.site import SiteDep
 

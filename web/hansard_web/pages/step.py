@@ -16,11 +16,11 @@ from starlette.responses import RedirectResponse, Response
 from hansard_collector.context import PlacedCall, place_call
 from hansard_collector.named_payloads import NamedPayload, named_payloads
 from hansard_collector.read import StepReading, read_step
-from hansard_store.compilations import ID_KEY, Compilation
-from hansard_store.flags import SpanFlag
-from hansard_store.run_queries import RunItem, get_run
-from hansard_store.step_queries import StepSkeleton, get_step, recent_durations, steps_by_number
-from hansard_store.step_reads import Redaction, count_losers, list_redactions
+from hansard_store.compilations.queries import ID_KEY, Compilation
+from hansard_store.runs.queries import RunItem, get_run
+from hansard_store.steps.details import Redaction, count_losers, list_redactions
+from hansard_store.steps.flags import SpanFlag
+from hansard_store.steps.queries import StepSkeleton, get_step, recent_durations, steps_by_number
 from hansard_web.annotating import panel as annotating
 from hansard_web.approving.of_step import Gated, gated
 from hansard_web.capture import Uncaptured, uncaptured

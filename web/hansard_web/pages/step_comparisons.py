@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import apsw
 
-from hansard_store.run_queries import RunItem
-from hansard_store.step_queries import StepSkeleton
+from hansard_store.runs.queries import RunItem
+from hansard_store.steps.queries import StepSkeleton
 from hansard_web.comparing.compaction import find_compaction, says_compaction
 from hansard_web.comparing.neighbours import neighbours_of
 

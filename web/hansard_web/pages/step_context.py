@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from hansard_store.step_queries import get_step
+from hansard_store.steps.queries import get_step
 from hansard_web.pages.step import StepPage, step_page
 from hansard_web.site import Site, SiteDep
 

@@ -11,14 +11,14 @@ from hansard_collector.alignment import common_subsequence
 from hansard_collector.context import PlacedCall
 from hansard_collector.read import StepReading
 from hansard_compiler.calls import Message, ToolResultPart
-from hansard_store.conversation_reads import (
+from hansard_store.content.messages import (
     MessageRef,
     list_tool_events,
     read_chain,
     read_chains,
     read_messages,
 )
-from hansard_store.run_queries import RunItem
+from hansard_store.runs.queries import RunItem
 from hansard_web.approving.draft_outcomes import calls_not_run
 from hansard_web.format import plural
 from hansard_web.pages.messages import (

@@ -14,8 +14,8 @@ from hansard_collector.dialects.values import real
 from hansard_collector.json_codec import encode_json
 from hansard_collector.read import StepReading
 from hansard_collector.views import EventView, LogView
-from hansard_store.hook_rates import WARNED
-from hansard_store.step_queries import StepSkeleton, links_from, links_to_step
+from hansard_store.heartbeat.hook_rates import WARNED
+from hansard_store.steps.queries import StepSkeleton, links_from, links_to_step
 from hansard_web.format import duration
 from hansard_web.json_tree import JsonNode, json_tree, parsed
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hansard_collector.read import StepReading
 from hansard_compiler.calls import Call
-from hansard_store.step_queries import StepSkeleton
+from hansard_store.steps.queries import StepSkeleton
 from hansard_web.format import count, duration, milliseconds, percent, usd
 
 _LEAST_FOR_STRIP = 3

@@ -10,8 +10,8 @@ import apsw
 
 from hansard_collector.named_payloads import OF_ITEMS, NamedPayload, PayloadStanding
 from hansard_collector.referenced import READ_BYTES
+from hansard_store.content.payloads import Payload, folder_of, peek_payload
 from hansard_store.errors import PayloadAlteredError, StoreCorruptError
-from hansard_store.payloads import Payload, folder_of, peek_payload
 from hansard_web.format import file_size, plural
 
 _PREVIEW_BYTES: Final = 4_000

@@ -12,9 +12,9 @@ from hansard_collector.context import said
 from hansard_collector.derive import plain_text
 from hansard_collector.read import StepReading, read_step
 from hansard_compiler.errors import NotFoundError
-from hansard_store.conversation_reads import find_text
-from hansard_store.step_queries import StepSkeleton, get_step
-from hansard_store.step_reads import list_redactions
+from hansard_store.content.messages import find_text
+from hansard_store.steps.details import list_redactions
+from hansard_store.steps.queries import StepSkeleton, get_step
 from hansard_web.copy_as import FORMS, copy_as
 from hansard_web.format import plural
 from hansard_web.pages.step import COPY_LABELS

@@ -10,7 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from hansard_collector.read import StepReading
-from hansard_store.step_queries import StepSkeleton
+from hansard_store.steps.queries import StepSkeleton
 from hansard_web.format import plural
 from hansard_web.json_tree import JsonNode, json_tree, parsed
 from hansard_web.pages.messages import Block, value_block

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Form
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from hansard_store.task_errors import BadDecision, TaskRefused
+from hansard_store.tasks.errors import BadDecision, TaskRefused
 from hansard_web.forms import OwnForm
 from hansard_web.principals.requests import may_not_decide, must_sign_in
 from hansard_web.reviewing.books import TasksDep

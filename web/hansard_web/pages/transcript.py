@@ -31,9 +31,9 @@ from hansard_compiler.transcripts.views import (
     handoff,
     veiled,
 )
-from hansard_store.transcript_queries import StepOfMessage, count_runs, steps_of
-from hansard_store.transcript_rows import read_rows
-from hansard_store.transcripts import SqliteTranscripts
+from hansard_store.transcripts.queries import StepOfMessage, count_runs, steps_of
+from hansard_store.transcripts.rows import read_rows
+from hansard_store.transcripts.service import SqliteTranscripts
 from hansard_web.api.transcripts import need_admin
 from hansard_web.format import count, plural
 from hansard_web.pages.conversations import conversation_href

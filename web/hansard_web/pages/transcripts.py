@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hansard_store.transcript_queries import TranscriptItem, list_transcripts
+from hansard_store.transcripts.queries import TranscriptItem, list_transcripts
 from hansard_web.site import SiteDep
 
 router = APIRouter()

@@ -13,8 +13,8 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hansard_store.figures import TokenSums
-from hansard_store.usage_queries import UsageRow, count_unpriced, list_usage
+from hansard_store.runs.status import TokenSums
+from hansard_store.runs.usage import UsageRow, count_unpriced, list_usage
 from hansard_web import format as figures
 from hansard_web.pages.conversations import conversation_href
 from hansard_web.site import SiteDep

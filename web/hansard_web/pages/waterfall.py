@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hansard_store.flags import SpanFlag
-from hansard_store.run_reads import EventTime
-from hansard_store.step_queries import StepSkeleton
-from hansard_store.tree import Mark
+from hansard_store.runs.details import EventTime
+from hansard_store.steps.flags import SpanFlag
+from hansard_store.steps.queries import StepSkeleton
+from hansard_store.steps.tree import Mark
 from hansard_web.format import WAITS, duration, plural
 from hansard_web.pages.run_state import RunState
 from hansard_web.trees.arrangement import Arrangement

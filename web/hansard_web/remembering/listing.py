@@ -9,11 +9,11 @@ from typing import Final
 import apsw
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_store.detecting.components import HEARTBEAT_AGENT
+from hansard_store.detection.components import HEARTBEAT_AGENT
 from hansard_store.errors import BadQueryError
-from hansard_store.memory_queries import Facets, Sort, facets, has_memory_of, list_memories
-from hansard_store.memory_queries import MemoryPage as Found
-from hansard_store.memory_types import Memory
+from hansard_store.memory.queries import Facets, Sort, facets, has_memory_of, list_memories
+from hansard_store.memory.queries import MemoryPage as Found
+from hansard_store.memory.records import Memory
 from hansard_web.api.memory import read_memory_filter
 from hansard_web.format import plural
 from hansard_web.remembering.state import MemoryState

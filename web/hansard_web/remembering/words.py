@@ -6,7 +6,7 @@ import json
 from typing import Any, Final
 
 from hansard_compiler.models.memory import SLOTS
-from hansard_store.memory_types import Ended, Memory
+from hansard_store.memory.records import Ended, Memory
 from hansard_store.principals.model import CLAIMED, is_same, person_text
 from hansard_web.format import WAITS, day_time
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 from hansard_compiler.calls import Json
 from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.provider_side_effects import TOOL
-from hansard_store.approval_errors import ActionBlocked, ApprovalConflict, BadProposal
-from hansard_store.approval_records import Claim, Proposal
-from hansard_store.approval_states import Status
-from hansard_store.facade import Accountability
+from hansard_store.approvals.errors import ActionBlocked, ApprovalConflict, BadProposal
+from hansard_store.approvals.records import Claim, Proposal
+from hansard_store.approvals.service import Accountability
+from hansard_store.approvals.states import Status
 from hansard_store.principals.model import Principal
 from hansard_web.replaying.turn import Turn
 

@@ -13,7 +13,7 @@ from hansard_compiler.errors import NotFoundError
 from hansard_compiler.replay.errors import Reason
 from hansard_compiler.replay.spread import Repeat, spread_of
 from hansard_store.replays import ReplayRow, list_replays, replays_of_run
-from hansard_store.step_queries import get_step
+from hansard_store.steps.queries import get_step
 from hansard_web.api.values import Body, time_text
 from hansard_web.replaying.comparing import comparison_body
 from hansard_web.replaying.saying import change_notes

@@ -22,8 +22,8 @@ from hansard_collector.named_payloads import standing_of
 from hansard_collector.reexport import Reexport
 from hansard_compiler.calls import Json
 from hansard_compiler.replay.errors import NotReplayable, Reason
+from hansard_store.content.payloads import folder_of, read_payload
 from hansard_store.errors import StoreCorruptError
-from hansard_store.payloads import folder_of, read_payload
 from hansard_web.api.values import dump
 from hansard_web.replaying.source import Source, read_source
 

@@ -10,9 +10,9 @@ from hansard_collector.redact import RetentionPolicy
 from hansard_compiler.policy.engine import Policy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database import DataFolder
-from hansard_store.facade import Accountability
-from hansard_store.policy_records import CheckKeeper
+from hansard_store.approvals.service import Accountability
+from hansard_store.database.connections import DataFolder
+from hansard_store.policy.check_rows import CheckKeeper
 from hansard_web.config import Config
 from hansard_web.policy_asking import PolicyDesk
 from hansard_web.policy_book import PolicyBook

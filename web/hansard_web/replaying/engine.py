@@ -22,7 +22,8 @@ from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.live import Live, RecordedResult
 from hansard_compiler.replay.turns import Divergence
 from hansard_compiler.retention import RetentionMode
-from hansard_store.approval_records import Claim
+from hansard_store.approvals.records import Claim
+from hansard_store.database.stored_json import json_of
 from hansard_store.principals.model import Principal
 from hansard_store.replays import (
     ReplayRow,
@@ -34,8 +35,7 @@ from hansard_store.replays import (
     interrupt_replay,
     running_replays,
 )
-from hansard_store.step_queries import get_step
-from hansard_store.stored_json import json_of
+from hansard_store.steps.queries import get_step
 from hansard_web.api.values import Body, dump
 from hansard_web.readers import Readers
 from hansard_web.replay_gate.gate import ReplayGate, send_arguments

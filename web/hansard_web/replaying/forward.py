@@ -24,7 +24,7 @@ from hansard_compiler.replay.turns import (
     with_answer,
 )
 from hansard_store.replays import later_calls
-from hansard_store.step_queries import steps_by_number
+from hansard_store.steps.queries import steps_by_number
 from hansard_web.replaying.asked import AskReplay
 from hansard_web.replaying.changed import Making, changed_turn
 from hansard_web.replaying.live import call_body, turn_estimate

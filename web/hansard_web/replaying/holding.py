@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import Final
 
 from hansard.locks import FolderLock, try_lock
-from hansard_store.database import DataFolder
-from hansard_store.private import make_private
+from hansard_store.database.connections import DataFolder
+from hansard_store.database.private_folders import make_private
 
 _NAME: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
 

@@ -28,7 +28,7 @@ from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.requests import item_of_message, mutate_request, with_text
 from hansard_compiler.replay.turns import says_the_same, with_answer
 from hansard_compiler.tokens.estimators import estimator_for
-from hansard_store.compilations import Compilation
+from hansard_store.compilations.queries import Compilation
 from hansard_store.errors import StoreCorruptError
 from hansard_web.replaying.source import Source, stored_bytes
 

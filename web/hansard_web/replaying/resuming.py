@@ -13,7 +13,7 @@ from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.live import Live, RecordedResult, live_from, with_results
 from hansard_compiler.retention import RetentionMode
 from hansard_store.replays import ReplayRow, get_replay
-from hansard_store.step_queries import get_step
+from hansard_store.steps.queries import get_step
 from hansard_web.replay_gate.permission import Permission
 from hansard_web.replaying.asked import GoOn
 from hansard_web.replaying.forward import recorded_results

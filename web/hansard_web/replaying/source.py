@@ -19,11 +19,11 @@ from hansard_compiler.compile.errors import InvalidInput
 from hansard_compiler.compile.models import parse
 from hansard_compiler.providers.recipe import Recipe
 from hansard_compiler.replay.errors import NotReplayable, Reason
-from hansard_store.compilations import Compilation, spans_naming_compilation
+from hansard_store.compilations.queries import Compilation, spans_naming_compilation
+from hansard_store.content.payloads import folder_of, read_unchecked
 from hansard_store.errors import StoreCorruptError
-from hansard_store.payloads import folder_of, read_unchecked
-from hansard_store.run_queries import RunItem, get_run
-from hansard_store.step_queries import StepSkeleton, get_step, steps_by_number
+from hansard_store.runs.queries import RunItem, get_run
+from hansard_store.steps.queries import StepSkeleton, get_step, steps_by_number
 from hansard_web.api.contexts import native_compilation
 
 REQUEST_REF: Final = names.REQUEST + names.REF

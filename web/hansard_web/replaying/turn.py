@@ -20,7 +20,7 @@ from hansard_compiler.providers.transport.exchange import Answer, read_json
 from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.provider_side_effects import SideEffect, provider_side_effects
 from hansard_compiler.replay.request_edits import api_of
-from hansard_store.compilations import Compilation
+from hansard_store.compilations.queries import Compilation
 from hansard_web.replaying.asked import AskReplay
 from hansard_web.replaying.places import (
     Door,

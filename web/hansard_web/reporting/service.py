@@ -13,8 +13,8 @@ from starlette.requests import Request
 from hansard_collector.reports.recipients import Waiting, waiting_for
 from hansard_compiler.calls import Json
 from hansard_store.principals.authority import Authority
-from hansard_store.reports.answers import report_json
 from hansard_store.reports.files import Report, Reports
+from hansard_store.reports.json import report_json
 from hansard_web.principals.requests import principal_of
 from hansard_web.site import SiteDep
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Depends
 from starlette.requests import Request
 
-from hansard_store.task_book import TaskBook
+from hansard_store.tasks.service import TaskBook
 from hansard_web.principals.requests import principal_of
 
 

@@ -9,13 +9,13 @@ from typing import Final
 import apsw
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_store.detecting.rules import rule_text, span_of_time
-from hansard_store.maintenance.supersessions import Supersession, of_task
-from hansard_store.memory_reads import get_memory
+from hansard_store.detection.rules import rule_text, span_of_time
+from hansard_store.memory.maintenance.supersessions import Supersession, of_task
+from hansard_store.memory.reads import get_memory
 from hansard_store.principals.model import CLAIMED, person_text
-from hansard_store.step_queries import get_step
-from hansard_store.task_answers import sample_of
-from hansard_store.tasks import Evidence, Task, get_task
+from hansard_store.steps.queries import get_step
+from hansard_store.tasks.json import sample_of
+from hansard_store.tasks.rows import Evidence, Task, get_task
 from hansard_web.format import agent_words, plural
 from hansard_web.remembering.words import text_of, title_of
 from hansard_web.reviewing import words

@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 import apsw
 
 from hansard_store.errors import BadCursorError
-from hansard_store.task_answers import sample_of
-from hansard_store.tasks import OPEN, Task, TaskPage, count_tasks, list_tasks
+from hansard_store.tasks.json import sample_of
+from hansard_store.tasks.rows import OPEN, Task, TaskPage, count_tasks, list_tasks
 from hansard_web.reviewing import words
 
 _ROWS: Final = 50

@@ -11,10 +11,10 @@ import apsw
 
 from hansard_collector.read import StepReading, read_step
 from hansard_compiler.calls import Message, Tool
+from hansard_store.compilations.receipts import Receipt, receipts_of
 from hansard_store.errors import StoreCorruptError
-from hansard_store.receipts import Receipt, receipts_of
-from hansard_store.run_queries import RunItem, get_run
-from hansard_store.step_queries import TreeRow, tree_rows
+from hansard_store.runs.queries import RunItem, get_run
+from hansard_store.steps.queries import TreeRow, tree_rows
 from hansard_web.api.values import plain
 from hansard_web.comparing.runs import Trees
 from hansard_web.comparing.steps import said_text

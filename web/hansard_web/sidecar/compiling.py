@@ -15,7 +15,7 @@ from hansard_compiler.calls import Json
 from hansard_compiler.policy.checks import PolicyCheck
 from hansard_compiler.policy.engine import Policy
 from hansard_compiler.policy.rules import parse_rules
-from hansard_store.payloads import parse_payload_ref, read_payload
+from hansard_store.content.payloads import parse_payload_ref, read_payload
 from hansard_web.policy_book import InForce
 from hansard_web.sidecar.compile_bodies import AskCompile
 from hansard_web.sidecar.door import Door

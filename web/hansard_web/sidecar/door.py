@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.asked import AskedRequests
+from hansard_store.database.idempotency_keys import AskedRequests
 from hansard_store.principals.model import Scope
 from hansard_web.principals.requests import principal_of
 from hansard_web.sidecar.errors import RecordingOff

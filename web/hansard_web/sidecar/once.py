@@ -11,7 +11,7 @@ from typing import Annotated, Final
 from fastapi import Header
 
 from hansard_compiler.calls import Json
-from hansard_store.asked import AskedRequests
+from hansard_store.database.idempotency_keys import AskedRequests
 from hansard_web.api.answers import Answer
 from hansard_web.sidecar.errors import KeyReused, StillWorking
 

@@ -10,15 +10,15 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMes
 
 from hansard_collector.rederive import StoredSpan, read_span
 from hansard_compiler.errors import NotFoundError
-from hansard_store.open_steps import (
+from hansard_store.runs.open_steps import (
     RunPlace,
     StepPlace,
     find_run_place,
     find_step_by_number,
     find_step_place,
 )
-from hansard_store.run_queries import find_trace_id
-from hansard_store.step_queries import get_step
+from hansard_store.runs.queries import find_trace_id
+from hansard_store.steps.queries import get_step
 from hansard_web.sidecar.errors import NotOpen, NotOurs
 from hansard_web.sidecar.recording import SCOPE
 

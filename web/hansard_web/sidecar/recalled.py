@@ -9,7 +9,7 @@ from hansard import semconv
 from hansard.compiled import CompiledStep, Kept
 from hansard_collector.rederive import read_span
 from hansard_compiler.errors import NotFoundError
-from hansard_store.compilations import Compilation, compilations_with_id
+from hansard_store.compilations.queries import Compilation, compilations_with_id
 from hansard_web.sidecar.compiling import read_json
 from hansard_web.sidecar.door import Door
 from hansard_web.sidecar.places import Place

@@ -43,9 +43,9 @@ from hansard_collector.rederive import StoredSpan
 from hansard_collector.retain_payload import BINARY, retain_payload
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.database import DataFolder
+from hansard_store.content.payloads import prepare_payload
+from hansard_store.database.connections import DataFolder
 from hansard_store.errors import StoreBusyError
-from hansard_store.payloads import prepare_payload
 from hansard_web.sidecar.errors import NotStored, RecordingOff
 
 SCOPE: Final = "hansard.sidecar"  # of its spans: they are those it may end

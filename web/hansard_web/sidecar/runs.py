@@ -25,8 +25,8 @@ from hansard.told import run_attributes, run_name, step_attributes
 from hansard_compiler.calls import Json
 from hansard_compiler.compile.inputs import check_context_items
 from hansard_store.errors import BadQueryError
-from hansard_store.open_steps import StepPlace, open_steps
-from hansard_store.run_queries import find_trace_id
+from hansard_store.runs.open_steps import StepPlace, open_steps
+from hansard_store.runs.queries import find_trace_id
 from hansard_web.readers import Readers
 from hansard_web.sidecar.bodies import AppendStep, EndRun, Failure, StartRun
 from hansard_web.sidecar.ids import Ids, parse_traceparent, traceparent_of

@@ -12,7 +12,7 @@ from hansard.open_span import OpenSpan
 from hansard.told import tool_attributes, tool_name
 from hansard_compiler.calls import Json
 from hansard_store.errors import BadQueryError
-from hansard_store.open_steps import find_answer, open_steps
+from hansard_store.runs.open_steps import find_answer, open_steps
 from hansard_web.sidecar.bodies import AnswerTool, CallTool, ToolCall, ToolResult
 from hansard_web.sidecar.errors import AlreadyAnswered
 from hansard_web.sidecar.ids import Ids, traceparent_of

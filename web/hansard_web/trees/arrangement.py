@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from hansard_store.tree import Tree
+from hansard_store.steps.tree import Tree
 
 LEAST_REPEATS = 3  # siblings of one name that make a group
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from hansard_store.flags import SpanFlag
+from hansard_store.steps.flags import SpanFlag
 from hansard_web.format import offset
 from hansard_web.trees.picture import Picture, Scale
 

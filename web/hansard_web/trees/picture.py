@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hansard_store.flags import SpanFlag
-from hansard_store.tree import Node, Tree
+from hansard_store.steps.flags import SpanFlag
+from hansard_store.steps.tree import Node, Tree
 
 TINY_PCT = 0.4  # below, a bar is drawn 2 px wide whatever its share
 # Plain ints: `int & IntFlag` makes an enum member each time, which 50,000 spans would feel.

@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 
 import apsw
 
-from hansard_store.step_queries import RunTree, get_tree
-from hansard_store.tree import TreeCache
+from hansard_store.steps.queries import RunTree, get_tree
+from hansard_store.steps.tree import TreeCache
 from hansard_web.trees.arrangement import Arrangement
 from hansard_web.trees.picture import Picture
 

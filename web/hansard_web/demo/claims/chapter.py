@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hansard_collector.heartbeat.cycle import CycleResult, Heartbeat
-from hansard_store.database import DataFolder
+from hansard_store.database.connections import DataFolder
 from hansard_web.config import Config
 from hansard_web.demo.claims.releaser import AGENT, PROJECT
 from hansard_web.demo.coding.desk import Api

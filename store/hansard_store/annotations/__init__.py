@@ -1,0 +1,1 @@
+"""Notes, scores and tags on runs and steps."""

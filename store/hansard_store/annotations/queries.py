@@ -1,0 +1,304 @@
+"""Annotations as pages, lists and exports read them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import apsw
+
+from hansard_compiler.models.annotations import Kind
+from hansard_store.annotations.filters import MarkCondition
+from hansard_store.annotations.rows import SELECT, Annotation, Target, annotation_of
+from hansard_store.database.cursors import decode_cursor, encode_cursor
+from hansard_store.database.id_prefixes import find_row
+
+_ABOVE_ALL: Final = (1 << 63) - 1
+_BY_ID = f"{SELECT} WHERE annotation_id = ?"
+_BEGINNING = """
+SELECT annotation_id FROM annotation WHERE annotation_id >= :low AND annotation_id <= :high
+ORDER BY annotation_id LIMIT :limit
+"""
+# Of a run with what is said of its steps, or of one thing alone.
+_OF_RUN = f"""
+{SELECT} INDEXED BY annotation_step WHERE trace_id = :trace AND ended_ns IS NULL
+ORDER BY id LIMIT :limit
+"""
+_OF_TARGET = f"""
+{SELECT} INDEXED BY annotation_step
+WHERE trace_id = :trace AND span_id = :span AND side = :side AND ended_ns IS {{ended}}
+ORDER BY id DESC LIMIT :limit
+"""
+# Apart, so that a long history of what was replaced hides nothing of what stands.
+_STANDING_ON, _ENDED_ON = (_OF_TARGET.format(ended=one) for one in ("NULL", "NOT NULL"))
+_PRUNED_OF_RUN = "SELECT coalesce(sum(count), 0) FROM annotation_pruned WHERE trace_id = :trace"
+_PRUNED_OF_TARGET = f"{_PRUNED_OF_RUN} AND span_id = :span AND side = :side"
+_WRITTEN = f"""
+{SELECT} WHERE id > :after AND span IS NULL ORDER BY id LIMIT :limit
+"""
+_WRITTEN_OF_RUN = f"""
+{SELECT} INDEXED BY annotation_step WHERE trace_id = :trace AND span IS NULL ORDER BY id
+"""
+_HAS_ANY = """
+SELECT run.id, run.trace_id FROM json_each(:runs) AS wanted CROSS JOIN run ON run.id = wanted.value
+WHERE EXISTS (
+  SELECT 1 FROM annotation INDEXED BY annotation_run
+  WHERE annotation.trace_id = run.trace_id AND ended_ns IS NULL)
+"""
+# Of one run, in the order of the index: what is said of the run itself, then of its steps.
+_SUMS = """
+SELECT kind, name, count(*) FILTER (WHERE span_id = x''), count(*),
+  avg(value) FILTER (WHERE span_id = x''), avg(value),
+  min(label) FILTER (WHERE span_id = x''), min(label),
+  max(label) FILTER (WHERE span_id = x''), max(label)
+FROM annotation INDEXED BY annotation_run
+WHERE trace_id = :trace AND ended_ns IS NULL GROUP BY kind, name
+"""
+_NEXT_NAME = """
+SELECT min(name) FROM annotation INDEXED BY annotation_name
+WHERE kind = :kind AND name > :after AND ended_ns IS NULL
+"""
+# Whose input a marked run is told by, and whose output.
+_CALLS = """
+SELECT span.id FROM call INDEXED BY call_run CROSS JOIN span ON span.id = call.span
+WHERE call.run = :run AND call.counted = 1 AND span.role = 'llm'
+ORDER BY span.sort_ns {way}, span.id {way} LIMIT 1
+"""
+_TAGS = """
+SELECT annotation.name, count(DISTINCT run.id) AS runs
+FROM json_each(:runs) AS wanted CROSS JOIN run ON run.id = wanted.value
+  CROSS JOIN annotation INDEXED BY annotation_run
+    ON annotation.trace_id = run.trace_id AND annotation.kind = 'tag'
+WHERE annotation.ended_ns IS NULL
+GROUP BY annotation.name ORDER BY runs DESC, annotation.name LIMIT :limit
+"""
+# What stands, thing by thing in the order of its ids; runs before their steps.
+_MARKED = """
+SELECT DISTINCT trace_id, span_id, side FROM annotation INDEXED BY annotation_step
+WHERE trace_id >= :trace AND (trace_id, span_id, side) > (:trace, :span, :side)
+  AND ended_ns IS NULL{of_run}{conditions}
+ORDER BY trace_id, span_id, side LIMIT :limit
+"""
+_MEETS = """
+  AND EXISTS (SELECT 1 FROM annotation AS mark INDEXED BY annotation_step
+    WHERE mark.trace_id = annotation.trace_id AND mark.span_id = annotation.span_id
+      AND mark.side = annotation.side AND mark.ended_ns IS NULL AND {sql})
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSum:
+    """The scores of one name in a run: those of the run itself, else those of its steps."""
+
+    name: str
+    value: float | None  # their mean
+    label: str | None  # None where they differ
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunMarks:
+    """What a list shows of the annotations of a run."""
+
+    tags: tuple[str, ...] = ()
+    scores: tuple[ScoreSum, ...] = ()
+    note_count: int = 0
+
+
+NO_MARKS: Final = RunMarks()
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationPage:
+    """Some annotations, the newest first."""
+
+    items: tuple[Annotation, ...]
+    next_cursor: str | None
+
+
+def get_annotation(connection: apsw.Connection, wanted: str) -> Annotation:
+    """Return an annotation by its id, or a unique beginning of it of 8 digits or more.
+
+    Raises NotFoundError or AmbiguousIdError.
+    """
+    (whole_id,) = find_row(connection, _BEGINNING, "annotation", wanted)
+    row: Any = connection.execute(_BY_ID, (whole_id,)).fetchone()
+    return annotation_of(row)
+
+
+def annotations_in_run(
+    connection: apsw.Connection, trace_id: bytes, *, limit: int
+) -> list[Annotation]:
+    """Return what stands of a run and of its steps, the oldest first."""
+    rows = connection.execute(_OF_RUN, {"trace": trace_id, "limit": limit})
+    return [annotation_of(row) for row in rows]
+
+
+def standing_on(connection: apsw.Connection, target: Target, *, limit: int) -> list[Annotation]:
+    """Return what is said of one run or one step alone, the newest first."""
+    return _on(connection, _STANDING_ON, target, limit)
+
+
+def ended_on(connection: apsw.Connection, target: Target, *, limit: int) -> list[Annotation]:
+    """Return what was said of it and was replaced or withdrawn, the newest first."""
+    return _on(connection, _ENDED_ON, target, limit)
+
+
+def count_pruned(connection: apsw.Connection, target: Target, *, with_steps: bool = False) -> int:
+    """Return how many that had ended on it are not kept any more; `with_steps`: of a whole run."""
+    bindings = {"trace": target.trace_id, "span": target.span_id, "side": target.side}
+    sql = _PRUNED_OF_RUN if with_steps else _PRUNED_OF_TARGET
+    return int(connection.execute(sql, bindings).get)
+
+
+def _on(connection: apsw.Connection, sql: str, target: Target, limit: int) -> list[Annotation]:
+    bindings = {
+        "trace": target.trace_id, "span": target.span_id, "side": target.side, "limit": limit,
+    }  # fmt: skip
+    return [annotation_of(row) for row in connection.execute(sql, bindings)]
+
+
+def list_annotations(
+    connection: apsw.Connection,
+    *,
+    target: Target | None = None,
+    with_steps: bool = False,
+    kind: Kind | None = None,
+    name: str | None = None,
+    author: str | None = None,
+    with_ended: bool = False,
+    limit: int,
+    cursor: str | None = None,
+) -> AnnotationPage:
+    """Return annotations that meet every condition, the newest first.
+
+    `with_steps`: of a run, what is said of its steps, too. Raises BadCursorError.
+    """
+    (before,) = decode_cursor("annotations", cursor, count=1) if cursor else (_ABOVE_ALL,)
+    conditions = ["id < :before"]
+    bindings: dict[str, Any] = {"before": before, "limit": limit + 1}
+    given: dict[str, Any] = {"kind": kind, "name": name, "author": author}
+    for column, value in given.items():
+        if value is not None:
+            conditions.append(f"{column} = :{column}")
+            bindings[column] = value
+    if target is not None:
+        conditions.append("trace_id = :trace")
+        bindings["trace"] = target.trace_id
+        if not with_steps:
+            conditions.append("span_id = :span AND side = :side")
+            bindings |= {"span": target.span_id, "side": target.side}
+    if not with_ended:
+        conditions.append("ended_ns IS NULL")
+    sql = f"{SELECT} {_index(target, kind)} WHERE {' AND '.join(conditions)}"
+    rows = connection.execute(f"{sql} ORDER BY id DESC LIMIT :limit", bindings).fetchall()
+    items = [annotation_of(row) for row in rows[:limit]]
+    more = len(rows) > limit
+    return AnnotationPage(
+        tuple(items), encode_cursor("annotations", items[-1].id) if more else None
+    )
+
+
+def _index(target: Target | None, kind: str | None) -> str:
+    if target is not None:
+        return "INDEXED BY annotation_step"
+    return "INDEXED BY annotation_kind" if kind is not None else "NOT INDEXED"
+
+
+def written_annotations(connection: apsw.Connection, *, after: int, limit: int) -> list[Annotation]:
+    """Return the next annotations that were written here, ended ones included, in order."""
+    rows = connection.execute(_WRITTEN, {"after": after, "limit": limit})
+    return [annotation_of(row) for row in rows]
+
+
+def written_in_run(connection: apsw.Connection, trace_id: bytes) -> list[Annotation]:
+    """Return those of a run and its steps, in order."""
+    return [annotation_of(row) for row in connection.execute(_WRITTEN_OF_RUN, {"trace": trace_id})]
+
+
+def marks_of_runs(connection: apsw.Connection, runs: Sequence[int]) -> dict[int, RunMarks]:
+    """Return what lists show of the annotations of runs, by number; runs without any are left out.
+
+    Most runs have none, and cost one look at an index.
+    """
+    rows: list[Any] = connection.execute(_HAS_ANY, {"runs": json.dumps(list(runs))}).fetchall()
+    return {run: _marks(connection, trace_id) for run, trace_id in rows}
+
+
+def _marks(connection: apsw.Connection, trace_id: bytes) -> RunMarks:
+    tags: list[str] = []
+    scores: list[ScoreSum] = []
+    notes = 0
+    rows: Any = connection.execute(_SUMS, {"trace": trace_id})
+    for kind, name, own, every, own_mean, mean, own_low, low, own_high, high in rows:
+        if kind == "tag":
+            tags.append(name)
+        elif kind == "note":
+            notes += every
+        elif own:
+            label = own_low if own_low == own_high else None
+            scores.append(ScoreSum(name, own_mean, label, own))
+        else:
+            scores.append(ScoreSum(name, mean, low if low == high else None, every))
+    return RunMarks(tuple(tags), tuple(scores), notes)
+
+
+def tag_counts(
+    connection: apsw.Connection, runs: Sequence[int], *, limit: int
+) -> list[tuple[str, int]]:
+    """Return the most frequent tags of some runs, with how many of the runs have each."""
+    bindings = {"runs": json.dumps(list(runs)), "limit": limit}
+    rows: list[Any] = connection.execute(_TAGS, bindings).fetchall()
+    return [(name, count) for name, count in rows]
+
+
+def first_call(connection: apsw.Connection, run: int) -> int | None:
+    """Return the number of the first model call of a run; None where it made none."""
+    found: int | None = connection.execute(_CALLS.format(way="ASC"), {"run": run}).get
+    return found
+
+
+def last_call(connection: apsw.Connection, run: int) -> int | None:
+    """Return the number of the last model call of a run; None where it made none."""
+    found: int | None = connection.execute(_CALLS.format(way="DESC"), {"run": run}).get
+    return found
+
+
+def known_names(connection: apsw.Connection, kind: Kind, *, limit: int) -> list[str]:
+    """Return the first names of scores, or tags, in the order of the alphabet: one search each."""
+    found: list[str] = []
+    while len(found) < limit:
+        after = found[-1] if found else ""
+        name = connection.execute(_NEXT_NAME, {"kind": kind, "after": after}).get
+        if name is None:
+            break
+        found.append(name)
+    return found
+
+
+def marked_targets(
+    connection: apsw.Connection,
+    conditions: Sequence[MarkCondition],
+    *,
+    run: bytes | None = None,
+    after: Target | None = None,
+    limit: int,
+) -> list[Target]:
+    """Return the next runs and steps on which something stands that meets every condition."""
+    last = after or Target(run or b"", side=-1)
+    bindings: dict[str, Any] = {
+        "trace": last.trace_id, "span": last.span_id, "side": last.side, "limit": limit,
+        "run": run,
+    }  # fmt: skip
+    for one in conditions:
+        bindings |= one.bindings
+    sql = _MARKED.format(
+        of_run="" if run is None else " AND trace_id = :run",
+        conditions="".join(_MEETS.format(sql=one.sql) for one in conditions),
+    )
+    return [
+        Target(trace_id, span_id, side)
+        for trace_id, span_id, side in connection.execute(sql, bindings)
+    ]

@@ -1,0 +1,309 @@
+"""Annotations: notes, scores and tags on runs and steps, and the rows that hold them.
+
+Nothing is overwritten. Of what ended the newest are kept, and the others counted. Functions that
+write run inside a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
+
+import apsw
+import orjson
+
+from hansard_compiler.models.annotations import Kind
+from hansard_store.calls.shared_span_ids import shared_side
+from hansard_store.database.read_only_json import read_only
+
+MOST_ENDED: Final = 200  # replaced, and as many withdrawn, that are kept of one run or step
+Door = Literal["page", "api", "cli", "import", "otlp"]
+State = Literal["standing", "replaced", "withdrawn"]
+
+_COLUMNS = """
+annotation_id, span, trace_id, span_id, side, kind, name, value, label, text, expected, source,
+author, door, created_ns, removed, ended_ns, ended, ended_by, ended_reason
+"""
+ADD: Final = f"INSERT INTO annotation ({_COLUMNS}) VALUES ({', '.join('?' * 20)})"
+_RESTORE = f"{ADD} ON CONFLICT (annotation_id) DO NOTHING"
+# The step by the name it has elsewhere: `.server` only where a CLIENT span has its id, too.
+_SHARED = shared_side("annotation")
+SELECT: Final = f"SELECT id, {_COLUMNS}, {_SHARED} FROM annotation"
+_SAME_SCORE = f"""
+{SELECT} INDEXED BY annotation_step
+WHERE trace_id = :trace AND span_id = :span AND side = :side AND kind = 'score' AND name = :name
+  AND author = :author AND source IS :source AND ended_ns IS NULL AND span IS NULL
+ORDER BY id DESC LIMIT 1
+"""
+_SAME_TAG = f"""
+{SELECT} INDEXED BY annotation_step
+WHERE trace_id = :trace AND span_id = :span AND side = :side AND kind = 'tag' AND name = :name
+  AND ended_ns IS NULL AND span IS NULL LIMIT 1
+"""
+_COUNT = """
+SELECT count(*) FROM annotation INDEXED BY annotation_step
+WHERE trace_id = :trace AND span_id = :span AND side = :side AND span IS NULL
+  AND ended_ns IS NULL
+"""
+_END = """
+UPDATE annotation SET ended_ns = :ended_ns, ended = :ended, ended_by = :by, ended_reason = :reason
+WHERE id = :id
+"""
+_ADD_OF_SPAN = """
+INSERT INTO annotation (
+  span, trace_id, span_id, side, kind, name, value, label, text, source, author, door, created_ns,
+  removed
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'otlp', ?, '[]')
+"""
+_DROP_OF_SPAN = "DELETE FROM annotation WHERE span = ?"
+# The newest that ended so are kept: the index goes by number within one thing.
+_PRUNE = """
+DELETE FROM annotation WHERE id IN (
+  SELECT id FROM annotation INDEXED BY annotation_step
+  WHERE trace_id = :trace AND span_id = :span AND side = :side AND ended = :ended
+  ORDER BY id DESC LIMIT -1 OFFSET :kept
+)
+"""
+_COUNT_PRUNED = """
+INSERT INTO annotation_pruned (trace_id, span_id, side, count)
+VALUES (:trace, :span, :side, :gone)
+ON CONFLICT DO UPDATE SET count = count + excluded.count
+"""
+_DROP_COUNTS = "DELETE FROM annotation_pruned WHERE trace_id = :trace"
+_DROP_OF_RUN = """
+DELETE FROM annotation WHERE id IN (
+  SELECT id FROM annotation INDEXED BY annotation_step WHERE trace_id = :trace LIMIT :most
+)
+"""
+# So that open lists of runs hear of it. The run itself is as it was: its version stays.
+_NEWS = """
+UPDATE run SET change_seq = 1 + max(
+  (SELECT max(change_seq) FROM run),
+  coalesce((SELECT value FROM setting WHERE name = 'last_change'), 0))
+WHERE trace_id = :trace
+"""
+_IS_STORED = """
+SELECT 1 FROM run WHERE trace_id = :trace
+AND NOT EXISTS (SELECT 1 FROM tombstone WHERE tombstone.trace_id = run.trace_id)
+"""
+# A SERVER span that is alone has the plain name of its step.
+_SIDE = """
+SELECT side FROM span WHERE trace_id = :trace AND span_id = :span AND side >= :side
+ORDER BY side LIMIT 1
+"""
+
+
+class Target(NamedTuple):
+    """What is annotated: a run, or a step of it."""
+
+    trace_id: bytes
+    span_id: bytes = b""
+    side: int = 0
+
+
+class SpanPlace(NamedTuple):
+    """A span that tells annotations, and when it ended."""
+
+    trace_id: bytes
+    span_id: bytes
+    side: int
+    at_ns: int
+
+
+class AnnotationRow(NamedTuple):
+    """An annotation as it is stored, in the order of the table; `removed` is a list here."""
+
+    annotation_id: bytes | None
+    span: int | None
+    trace_id: bytes
+    span_id: bytes  # empty: the run
+    side: int
+    kind: Kind
+    name: str
+    value: float | None
+    label: str | None
+    text: str | None
+    expected: str | None
+    source: str | None
+    author: str
+    door: Door
+    created_ns: int
+    removed: Sequence[str] = ()
+    ended_ns: int | None = None
+    ended: str | None = None
+    ended_by: str | None = None
+    ended_reason: str | None = None
+
+    @property
+    def target(self) -> Target:
+        return Target(self.trace_id, self.span_id, self.side)
+
+    @property
+    def says(self) -> tuple[object, ...]:
+        """What is said, apart from who says it and when."""
+        return (self.name, self.value, self.label, self.text, self.expected)
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """One annotation, as it is read."""
+
+    id: int
+    row: AnnotationRow
+    is_server: bool  # its step is `<trace>-<span>.server`
+
+    @property
+    def annotation_id(self) -> str | None:
+        """None of a score that a span tells."""
+        return None if self.row.annotation_id is None else self.row.annotation_id.hex()
+
+    @property
+    def run_id(self) -> str:
+        return self.row.trace_id.hex()
+
+    @property
+    def step_id(self) -> str | None:
+        """None of what is said of the whole run."""
+        if not self.row.span_id:
+            return None
+        return f"{self.run_id}-{self.row.span_id.hex()}{'.server' if self.is_server else ''}"
+
+    @property
+    def state(self) -> State:
+        return "standing" if self.row.ended is None else self.row.ended  # type: ignore[return-value] # one of two
+
+
+class SpanAnnotation(NamedTuple):
+    """A score that a span or one of its log records has, or a tag of its run."""
+
+    name: str  # of the score; the tag itself
+    value: float | None = None
+    label: str | None = None
+    explanation: str | None = None
+    source: str | None = None
+    author: str = ""
+    is_of_run: bool = False  # of the whole run
+    kind: Literal["score", "tag"] = "score"
+
+
+def annotation_of(row: Sequence[Any]) -> Annotation:
+    """Return the annotation of a row that SELECT found."""
+    number, *columns, is_server = row
+    columns[15] = read_only(orjson.loads(columns[15]))
+    return Annotation(number, AnnotationRow(*columns), bool(is_server))
+
+
+# ---- written here
+
+
+def add(connection: apsw.Connection, row: AnnotationRow) -> int:
+    """Add an annotation and return its number."""
+    connection.execute(ADD, _bindings(row))
+    return connection.last_insert_rowid()
+
+
+def restore(connection: apsw.Connection, row: AnnotationRow) -> bool:
+    """Add one that was written elsewhere; False where it is known."""
+    connection.execute(_RESTORE, _bindings(row))
+    return bool(connection.changes())
+
+
+def end(
+    connection: apsw.Connection,
+    number: int,
+    ended: Literal["replaced", "withdrawn"],
+    *,
+    by: str,
+    reason: str | None,
+    now_ns: int,
+) -> None:
+    """Say that an annotation does not stand any more."""
+    told = {"id": number, "ended": ended, "by": by, "reason": reason, "ended_ns": now_ns}
+    connection.execute(_END, told)
+
+
+def prune(
+    connection: apsw.Connection, target: Target, ended: str, *, most: int = MOST_ENDED
+) -> int:
+    """Delete the oldest that ended so on one thing, beyond `most`, and count them."""
+    bindings = {"trace": target.trace_id, "span": target.span_id, "side": target.side}
+    connection.execute(_PRUNE, {**bindings, "ended": ended, "kept": most})
+    gone = connection.changes()
+    if gone:
+        connection.execute(_COUNT_PRUNED, {**bindings, "gone": gone})
+    return gone
+
+
+def find_same_score(connection: apsw.Connection, row: AnnotationRow) -> Annotation | None:
+    """Return the standing score of the same name by the same author on the same thing."""
+    return _same(connection, _SAME_SCORE, row)
+
+
+def find_same_tag(connection: apsw.Connection, row: AnnotationRow) -> Annotation | None:
+    """Return the same tag on the same thing, whoever put it there."""
+    return _same(connection, _SAME_TAG, row)
+
+
+def _same(connection: apsw.Connection, sql: str, row: AnnotationRow) -> Annotation | None:
+    bindings = {
+        "trace": row.trace_id, "span": row.span_id, "side": row.side, "name": row.name,
+        "author": row.author, "source": row.source,
+    }  # fmt: skip
+    found = connection.execute(sql, bindings).fetchone()
+    return None if found is None else annotation_of(found)
+
+
+def count_standing(connection: apsw.Connection, target: Target) -> int:
+    """Return how many annotations stand on one thing that were written here."""
+    bindings = {"trace": target.trace_id, "span": target.span_id, "side": target.side}
+    return int(connection.execute(_COUNT, bindings).get)
+
+
+def find_target(connection: apsw.Connection, named: Target) -> Target | None:
+    """Return the run or step that is meant; None for one that is not stored, or being deleted."""
+    bindings = {"trace": named.trace_id, "span": named.span_id, "side": named.side}
+    if connection.execute(_IS_STORED, bindings).get is None:
+        return None
+    if not named.span_id:
+        return named
+    side = connection.execute(_SIDE, bindings).get
+    return None if side is None else named._replace(side=side)
+
+
+def tell_lists(connection: apsw.Connection, trace_id: bytes) -> None:
+    """Make a run news for open lists."""
+    connection.execute(_NEWS, {"trace": trace_id})
+
+
+def release_annotations(connection: apsw.Connection, trace_id: bytes, *, most: int) -> int:
+    """Delete some annotations of a run that is deleted; return how many."""
+    connection.execute(_DROP_COUNTS, {"trace": trace_id})
+    connection.execute(_DROP_OF_RUN, {"trace": trace_id, "most": most})
+    return connection.changes()
+
+
+# ---- told by spans
+
+
+def add_of_span(
+    connection: apsw.Connection,
+    annotations: Sequence[SpanAnnotation],
+    *,
+    span: int,
+    of: SpanPlace,
+) -> None:
+    """Add the scores and tags that a span has."""
+    for one in annotations:
+        place = (b"", 0) if one.is_of_run else (of.span_id, of.side)
+        said = (one.kind, one.name, one.value, one.label, one.explanation, one.source, one.author)
+        connection.execute(_ADD_OF_SPAN, (span, of.trace_id, *place, *said, of.at_ns))
+
+
+def drop_of_span(connection: apsw.Connection, span: int) -> None:
+    """Remove what was derived from a span."""
+    connection.execute(_DROP_OF_SPAN, (span,))
+
+
+def _bindings(row: AnnotationRow) -> tuple[Any, ...]:
+    return tuple(row._replace(removed=orjson.dumps(list(row.removed)).decode()))

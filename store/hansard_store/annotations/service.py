@@ -1,0 +1,260 @@
+"""Annotations, written and withdrawn by whoever may: the only public way in.
+
+Every write is one transaction on the caller's thread and survives a power cut. What is written
+goes through the redactor first, as everything does that this store keeps.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from copy import copy
+from typing import Any, Final
+
+import apsw
+
+from hansard_compiler.calls import Json
+from hansard_compiler.compile.errors import InvalidInput
+from hansard_compiler.compile.models import parse
+from hansard_compiler.errors import NotFoundError
+from hansard_compiler.models.annotations import Annotate, Withdraw
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.retention import RetentionMode
+from hansard_store.annotations import rows
+from hansard_store.annotations.errors import (
+    BadAnnotation,
+    NotStanding,
+    SecretInName,
+    TextNotKept,
+    TooMany,
+)
+from hansard_store.annotations.queries import get_annotation
+from hansard_store.annotations.rows import Annotation, AnnotationRow, Door
+from hansard_store.database.connections import DataFolder, transaction
+from hansard_store.database.thread_connections import OwnConnections
+from hansard_store.principals.errors import reserved_text
+from hansard_store.principals.model import is_own_name
+
+MOST_OF_TARGET: Final = 500  # that stand on one run or step
+
+
+class AnnotationBook:
+    """The annotations of one store. Threads share it, each with a connection of its own."""
+
+    def __init__(
+        self,
+        folder: DataFolder,
+        mode: RetentionMode = RetentionMode.REDACTED_PAYLOADS,
+        *,
+        door: Door = "api",
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self.mode = mode
+        self._door: Door = door
+        self._clock = clock
+        self._redactor = Redactor(folder.key())
+        self._connections = OwnConnections(folder)
+
+    def through(self, door: Door) -> AnnotationBook:
+        """Return the same book as it is used through another door."""
+        other = copy(self)
+        other._door = door
+        return other
+
+    def close(self) -> None:
+        """Close all connections; no thread may be using one."""
+        self._connections.close()
+
+    def write(self, asked: Annotate, *, by: str = "") -> Annotation:
+        """Write an annotation; `by` is who does where the request does not say.
+
+        A newer score of one name by one author replaces the older; what stands already word for
+        word is not written again. Raises AnnotationRefused, NotFoundError, StoreBusyError.
+        """
+        now_ns = self._clock()
+        _refuse_own_name(asked.by or by)
+        row = self._row(asked, by=asked.by or by, now_ns=now_ns)
+        with self._writing(row) as (connection, row):
+            find = {"score": rows.find_same_score, "tag": rows.find_same_tag}
+            same = find[row.kind](connection, row) if row.kind in find else None
+            if same is not None and same.row.says == row.says:
+                return same
+            if same is not None:
+                rows.end(connection, same.id, "replaced", by=row.author, reason=None, now_ns=now_ns)
+                rows.prune(connection, row.target, "replaced")
+            elif rows.count_standing(connection, row.target) >= MOST_OF_TARGET:
+                raise TooMany(most=MOST_OF_TARGET)
+            rows.add(connection, row)
+            rows.tell_lists(connection, row.trace_id)
+            assert row.annotation_id is not None
+            return get_annotation(connection, row.annotation_id.hex())
+
+    def withdraw(self, annotation_id: str, asked: Withdraw, *, by: str = "") -> Annotation:
+        """Take an annotation back: it stays, with who did it, when and why.
+
+        Raises NotFoundError; NotStanding where somebody was first.
+        """
+        now_ns = self._clock()
+        reason, _ = self._text(asked.reason)
+        _refuse_own_name(asked.by or by)
+        author = self._author(asked.by or by)
+        connection = self._connections.get()
+        with transaction(connection):
+            found = get_annotation(connection, annotation_id)
+            if found.state != "standing":
+                raise NotStanding(found.annotation_id or "", state=found.state)
+            rows.end(connection, found.id, "withdrawn", by=author, reason=reason, now_ns=now_ns)
+            rows.prune(connection, found.row.target, "withdrawn")
+            rows.tell_lists(connection, found.row.trace_id)
+            return get_annotation(connection, annotation_id)
+
+    def restore(self, told: Mapping[str, Any]) -> bool:
+        """Write one that another store exported, ended or not; False where it is known.
+
+        Raises BadAnnotation for what is none, NotFoundError where its run or step is not here.
+        """
+        asked, whole = _exported(told)
+        whole["ended_by"] = whole["ended_by"] and self._author(whole["ended_by"])
+        whole["ended_reason"], _ = self._text(whole["ended_reason"])
+        row = self._row(asked, by=asked.by or "", now_ns=whole["created_ns"])._replace(**whole)
+        with self._writing(row) as (connection, row):
+            if not rows.restore(connection, row):
+                return False
+            if row.ended is not None:
+                rows.prune(connection, row.target, row.ended)
+            rows.tell_lists(connection, row.trace_id)
+            return True
+
+    def write_json(self, told: Json, *, by: str = "") -> Annotation:
+        """Write what a form or a program tells; raises BadAnnotation for fields that do not fit."""
+        return self.write(_parsed(Annotate, {"by": by or None, **told}))
+
+    def withdraw_json(self, annotation_id: str, told: Json) -> Annotation:
+        """Take back as a form or a program tells; raises as `withdraw`, and BadAnnotation."""
+        return self.withdraw(annotation_id, _parsed(Withdraw, told))
+
+    # ---- inside
+
+    @contextmanager
+    def _writing(self, row: AnnotationRow) -> Iterator[tuple[apsw.Connection, AnnotationRow]]:
+        """Begin a transaction, with the row put on what it names; raises NotFoundError."""
+        connection = self._connections.get()
+        with transaction(connection):
+            target = rows.find_target(connection, row.target)
+            if target is None:
+                what, name = "run", row.trace_id.hex()
+                if row.span_id:
+                    what, name = "step", f"{name}-{row.span_id.hex()}"
+                raise NotFoundError(what, name)
+            yield connection, row._replace(side=target.side)
+
+    def _row(self, asked: Annotate, *, by: str, now_ns: int) -> AnnotationRow:
+        """Return what may be kept of what was asked."""
+        run = asked.run
+        digits, _, side = (asked.step_id or "")[33:].partition(".")
+        text, found = self._text(asked.text or asked.explanation)
+        expected, more = self._text(asked.expected)
+        label = asked.score.label if asked.score else None
+        return AnnotationRow(
+            annotation_id=secrets.token_bytes(16),
+            span=None,
+            trace_id=bytes.fromhex(run),
+            span_id=bytes.fromhex(digits),
+            side=int(bool(side)),
+            kind=asked.kind,
+            name=self._named(asked.kind, asked.name or asked.tag or ""),
+            value=asked.score.value if asked.score else None,
+            label=None if label is None else self._named("label", label),
+            text=text,
+            expected=expected,
+            source=asked.source,
+            author=self._author(by),
+            door=self._door,
+            created_ns=now_ns,
+            removed=tuple(dict.fromkeys((*found, *more))),
+        )
+
+    def _text(self, text: str | None) -> tuple[str | None, tuple[str, ...]]:
+        """Return a text without its secrets, and what they were; refused where none is kept."""
+        if text is None:
+            return None, ()
+        if self.mode is RetentionMode.METADATA_ONLY:
+            raise TextNotKept
+        if self.mode is RetentionMode.FULL_PAYLOADS:
+            return text, ()
+        redacted = self._redactor.redact_text(text)
+        return redacted.text, tuple(f"{one.rule}:{one.fingerprint}" for one in redacted.findings)
+
+    def _named(self, field: str, name: str) -> str:
+        """Return what lists are narrowed by; a marker in it could not be found again."""
+        if self.mode is not RetentionMode.FULL_PAYLOADS:
+            found = self._redactor.redact_text(name).findings
+            if found:
+                raise SecretInName(field, found[0].rule)
+        return name
+
+    def _author(self, name: str) -> str:
+        if self.mode is RetentionMode.FULL_PAYLOADS or not name:
+            return name
+        return self._redactor.redact_text(name).text
+
+
+_ASKED: Final = ("run_id", "step_id", "kind", "text", "explanation", "expected", "score")
+_ENDED: Final = ("replaced", "withdrawn")
+_LAST_NS: Final = (1 << 63) - 1
+# As `_text` writes them. Anything else would be kept as it is, whatever it holds.
+_REMOVED: Final = re.compile(r"[a-z0-9_.-]{1,64}:[0-9a-f]{12}")
+
+
+def _exported(told: Mapping[str, Any]) -> tuple[Annotate, dict[str, Any]]:
+    """Return what an exported annotation says, and what a new one would not say of itself."""
+    asked = {name: told[name] for name in _ASKED if told.get(name) is not None}
+    if asked.get("step_id"):
+        asked.pop("run_id", None)
+    asked["tag" if told.get("kind") == "tag" else "name"] = told.get("name")
+    asked |= {"source": told.get("source") or "human", "by": told.get("author") or None}
+    ended = told.get("ended") or {}
+    try:
+        whole: dict[str, Any] = {
+            "annotation_id": bytes.fromhex(told["annotation_id"]),
+            "created_ns": _time(told["created_ns"]),
+            "ended_ns": _time(ended["ns"]) if ended else None,
+            "ended": told["state"] if ended else None,
+            "ended_by": _words(ended.get("by"))[:256] if ended else None,
+            "ended_reason": _words(ended.get("reason"))[:2_000] or None if ended else None,
+            "removed": tuple(filter(_REMOVED.fullmatch, map(_words, told.get("removed") or ()))),
+        }
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise BadAnnotation([("annotation", "an id, a time or an end is missing")]) from None
+    if len(whole["annotation_id"]) != 16 or whole["ended"] not in (None, *_ENDED):
+        raise BadAnnotation([("annotation", "its id or its state is none")])
+    return _parsed(Annotate, {name: one for name, one in asked.items() if one is not None}), whole
+
+
+def _time(told: object) -> int:
+    """Return nanoseconds; raises ValueError for what no database keeps."""
+    time_ns = int(str(told))
+    if not 0 <= time_ns <= _LAST_NS:
+        raise ValueError(told)
+    return time_ns
+
+
+def _words(told: object) -> str:
+    """Return a text that can be stored, whatever a file says."""
+    return ("" if told is None else str(told)).encode("utf-8", "replace").decode()
+
+
+def _parsed(model: type[Any], told: Json) -> Any:
+    try:
+        return parse(model, told)
+    except InvalidInput as error:
+        raise BadAnnotation([(one.where, one.what) for one in error.problems]) from None
+
+
+def _refuse_own_name(by: str) -> None:
+    """Raise BadAnnotation where somebody writes in Hansard's own name."""
+    if is_own_name(by):
+        raise BadAnnotation([("by", reserved_text(by))])

@@ -1,0 +1,1 @@
+"""Approvals: proposed, decided, claimed once, executed; each with its event."""

@@ -1,0 +1,505 @@
+"""Proposing an action, and proposing it again: the record and its event, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from hansard_compiler.calls import Json
+from hansard_store.approvals import rows as approvals
+from hansard_store.approvals import validation as proposal_checks
+from hansard_store.approvals.arguments import Keeper, Kept
+from hansard_store.approvals.errors import (
+    BadProposal,
+    ClaimRefused,
+    IllegalTransition,
+    NotUndoable,
+    ProposalKeyReused,
+    RecordAltered,
+)
+from hansard_store.approvals.fields import describe, show
+from hansard_store.approvals.records import (
+    SUPERSEDED,
+    Action,
+    Approval,
+    Approver,
+    PolicyNote,
+    Proposal,
+    Proposed,
+)
+from hansard_store.approvals.states import Status, is_legal
+from hansard_store.approvals.unit_of_work import (
+    SYSTEM,
+    Who,
+    Work,
+    hash_of_secret,
+    new_id,
+    new_proposal_key,
+)
+from hansard_store.audit.event_types import Actor, Content, EventType
+from hansard_store.policy.port import APPROVAL, DENY, RECEIPT, PolicyQuestion
+from hansard_store.principals.model import is_same, read_as
+
+
+def unaltered(work: Work, approval_id: str) -> Approval:
+    """Return an approval for a decision about it; raises RecordAltered."""
+    found = approvals.get(work.connection, approval_id)
+    if approvals.is_altered(work.connection, found):
+        raise RecordAltered(
+            f"approval {found.approval_id[:8]} is not as Hansard wrote it: nothing is decided "
+            "by it, and nothing runs; look at `hansard verify`"
+        )
+    return found
+
+
+def note_denial(work: Work, asked: PolicyQuestion, note: PolicyNote, who: Who) -> int:
+    """Log that policy blocked an action."""
+    tool = work.keeper.brief(asked.tool)
+    return work.tell(
+        EventType.POLICY_BLOCKED,
+        who,
+        action=tool,
+        subject=f"tool:{tool}",
+        body={
+            "effect": DENY,
+            "rule_ids": work.keeper.briefs(note.rule_ids),
+            "check_id": note.check_id,
+            "arguments": work.keeper.reference(asked.arguments),
+        },
+        contents=_reason(work, note),
+        run_id=asked.run_id,
+        step_id=asked.step_id,
+    )
+
+
+def joined(note: PolicyNote, told: PolicyNote | None) -> PolicyNote:
+    """Return what policy said here, with what the proposer's own rules said; the stricter holds."""
+    if told is None:
+        return note
+    return replace(
+        note,
+        effect=note.effect or told.effect,
+        rule_ids=tuple(dict.fromkeys((*note.rule_ids, *told.rule_ids))),
+        reason=note.reason if note.rule_ids else told.reason or note.reason,
+        obligations=tuple(sorted({*note.obligations, *told.obligations})),
+        receipts=told.receipts,
+    )
+
+
+def propose(
+    work: Work, proposal: Proposal, note: PolicyNote, *, who: Who | None = None
+) -> Proposed:
+    """Create a pending action and log it; what it takes the place of ends before."""
+    who = who or Who(Actor.AGENT, proposal.agent or "")
+    key = proposal.proposal_key or new_proposal_key()
+    known = approvals.find_of_proposal(work.connection, hash_of_secret(key))
+    if known is not None:
+        if (known.tool, known.arguments_hash) != (
+            proposal.tool,
+            work.keeper.hash_of(proposal.arguments),
+        ):
+            raise ProposalKeyReused("this proposal key stands for another proposal")
+        return Proposed(_requested_again(work, known, who), key)
+    replaced = _replace_pending(work, proposal, who)
+    note = joined(note, proposal.told)
+    made = _new(work, proposal, note, key=key, who=who)
+    approval = approvals.add(work.connection, made)
+    body: dict[str, Any] = {
+        "arguments": approval.arguments_hash,
+        "expires_ns": str(approval.expires_ns),
+        "batch_id": approval.batch_id,
+        "undo_of": approval.undo_of,
+        "replaces": list(replaced) or None,
+        "requested_by": list(approval.requested_by) or None,
+        **_asked_of(approval),
+    }
+    work.tell_of(
+        EventType.ACTION_CREATED, who, approval, body=body, contents=[draft_content(work, approval)]
+    )
+    _note_gate(work, approval, note)
+    return Proposed(approval, key, tuple(replaced))
+
+
+def _requested_again(work: Work, known: Approval, who: Who) -> Approval:
+    """Return a proposal that was sent again, with a principal that had not requested it before.
+
+    Raises ProposalKeyReused for one that has approved it: a requester cannot be an approver.
+    """
+    requested_by = requesters(known.requested_by, who)
+    if requested_by == known.requested_by:
+        return known
+    known = unaltered(work, known.approval_id)
+    if read_as(requested_by[-1], [one.name for one in known.grants]) is not None:
+        raise ProposalKeyReused("you approved this proposal: propose it under a key of your own")
+    _check_reachable(work, known.approvers, known.approvals_required, requested_by)
+    changed = approvals.change(
+        work.connection, known, requested_by=requested_by, updated_ns=work.now_ns
+    )
+    body = {"requested_by": list(requested_by)}
+    work.tell_of(EventType.ACTION_REQUESTED, who, changed, body=body)
+    return changed
+
+
+def _asked_of(approval: Approval) -> dict[str, Any]:
+    """Return what the event of a draft says of who is to approve it."""
+    several = approval.approvals_required > 1
+    return {
+        "approvers": [one.name for one in approval.approvers] or None,
+        "approvals_required": approval.approvals_required if several else None,
+    }
+
+
+def repropose(
+    work: Work,
+    approval: Approval,
+    arguments: Mapping[str, Any],
+    note: PolicyNote,
+    *,
+    who: Who,
+    description: str | None = None,
+    flags: Mapping[str, Any] = {},
+    keep: Mapping[str, Any] = {},
+    step_id: str | None = None,
+) -> Approval:
+    """Bring a revised action back with a new draft: it awaits again, for its whole time again.
+
+    `step_id` is the step that proposes it; without one it is that of the draft before.
+    """
+    require(approval, Status.AWAITING)
+    kept = work.keeper.keep(arguments)
+    drafted = _draft(work, approval.tool, kept, description, flags, before=approval.arguments)
+    lifetime = approval.lifetime_ns
+    requested_by = requesters(approval.requested_by, who)
+    approvers, required = _by_rules(approval.approvers, approval.approvals_required, note)
+    _check_reachable(work, approvers, required, requested_by)
+    asked = asked_first(approvers, required)
+    changed = approvals.change(
+        work.connection,
+        approval,
+        status=Status.AWAITING,
+        revision=approval.revision + 1,
+        **drafted,
+        **{
+            "note": None,
+            "decided_by": None,
+            "decided_method": None,
+            "decided_ns": None,
+            "approvers": approvers,
+            "approvals_required": required,
+            "approved_by": (),
+            "requested_by": requested_by,
+            "policy": _of_draft(note, approval.policy),
+            "updated_ns": work.now_ns,
+            "expires_ns": work.now_ns + lifetime,
+            "asked": asked,
+            "escalates_ns": next_escalation(approvers, asked, work.now_ns),
+            **keep,
+        },
+    )
+    body: dict[str, Any] = {
+        "arguments": changed.arguments_hash,
+        "expires_ns": str(changed.expires_ns),
+        "requested_by": list(changed.requested_by) or None,
+        **_asked_of(changed),
+    }
+    content = [draft_content(work, changed)]
+    work.tell_of(
+        EventType.ACTION_REPROPOSED, who, changed, body=body, contents=content, step_id=step_id
+    )
+    _note_gate(work, changed, note)
+    return changed
+
+
+def _of_draft(note: PolicyNote, before: PolicyNote) -> PolicyNote:
+    """Return what policy said of a new draft; a receipt that was demanded before still is.
+
+    The proposer's own rules said so once, and are not told again by whoever edits a draft.
+    """
+    demanded = {RECEIPT} & set(before.obligations)
+    obligations = tuple(sorted({*note.obligations, *demanded}))
+    return replace(note, obligations=obligations, receipts=before.receipts)
+
+
+def undoing(work: Work, approval: Approval) -> Proposal:
+    """Return the proposal that undoes what an approval's action did; raises NotUndoable."""
+    if approval.execution.state != "done":
+        raise NotUndoable(
+            f"what {approval.approval_id[:8]} did cannot be undone: its action is "
+            f"{approval.execution.state}",
+            execution=approval.execution.state,
+        )
+    if approval.undo is None:
+        raise NotUndoable(f"{approval.tool!r} did not say how it is undone")
+    if not approval.undo["is_exact"]:
+        raise ClaimRefused(
+            "must_repropose", "how it is undone holds a secret, which only its program knows"
+        )
+    other = approvals.find_undoing(work.connection, approval.approval_id)
+    if other is not None:
+        raise NotUndoable(f"{other[:8]} undoes it already", approval_id=other)
+    return Proposal(
+        tool=approval.undo["tool"],
+        arguments=approval.undo["arguments"],
+        agent=approval.agent,
+        run_id=approval.run_id,
+        step_id=approval.step_id,
+        channel=approval.channel,
+        lifetime_ns=approval.lifetime_ns,
+        undo_of=approval.approval_id,
+        approvers=approval.approvers,
+        approvals_required=approval.approvals_required,
+        facts=approval.policy.facts,
+        requested_by=approval.requested_by,
+    )
+
+
+def kept_undo(keeper: Keeper, undo: Action | None) -> Json | None:
+    """Return how an action is undone, as it is stored."""
+    if undo is None:
+        return None
+    kept = keeper.keep(undo.arguments)
+    tool = keeper.name("tool", undo.tool)
+    return {
+        "tool": tool,
+        "arguments": kept.arguments,
+        "arguments_hash": kept.hash,
+        "is_exact": kept.is_exact,
+    }
+
+
+def require(approval: Approval, wanted: Status) -> None:
+    """Raise IllegalTransition where a state cannot follow."""
+    if not is_legal(approval.status, wanted):
+        raise IllegalTransition(
+            f"approval {approval.approval_id[:8]} is {approval.status}: it cannot become {wanted}",
+            status=str(approval.status),
+            wanted=str(wanted),
+        )
+
+
+def draft_content(work: Work, approval: Approval) -> Content:
+    """Return a draft as the log refers to it."""
+    draft = {
+        "revision": approval.revision,
+        "tool": approval.tool,
+        "arguments": approval.arguments,
+        "description": approval.description,
+    }
+    return work.keeper.content("draft", draft)
+
+
+def _new(work: Work, proposal: Proposal, note: PolicyNote, *, key: str, who: Who) -> Approval:
+    kept = work.keeper.keep(proposal.arguments)
+    lifetime = _lifetime(proposal)
+    undo_of = None
+    if proposal.undo_of is not None:
+        undo_of = approvals.find_id(work.connection, proposal.undo_of).hex()
+    requested_by = requesters(proposal.requested_by, who)
+    approvers, required = _by_rules(proposal.approvers, proposal.approvals_required, note)
+    _check_reachable(work, approvers, required, requested_by)
+    asked = asked_first(approvers, required)
+    return Approval(
+        number=0,
+        approval_id=new_id(),
+        status=Status.AWAITING,
+        revision=1,
+        version=1,
+        tool=proposal.tool,
+        **_draft(work, proposal.tool, kept, proposal.description, proposal.flags),
+        effect=proposal.effect,
+        agent=proposal.agent,
+        run_id=proposal.run_id,
+        step_id=proposal.step_id,
+        channel=proposal.channel,
+        batch_id=proposal.batch_id,
+        undo_of=undo_of,
+        undo=kept_undo(work.keeper, proposal.undo),
+        note=None,
+        reason=None,
+        created_ns=work.now_ns,
+        updated_ns=work.now_ns,
+        lifetime_ns=lifetime,
+        expires_ns=work.now_ns + lifetime,
+        decided_by=None,
+        decided_ns=None,
+        approvers=approvers,
+        approvals_required=required,
+        asked=asked,
+        escalates_ns=next_escalation(approvers, asked, work.now_ns),
+        policy=note,
+        proposal_key=hash_of_secret(key),
+        token=None,
+        token_ends_ns=None,
+        requested_by=requested_by,
+        requested_method=who.method,
+    )
+
+
+def requesters(before: Sequence[str], who: Who) -> tuple[str, ...]:
+    """Return the principals that requested an action, with the one that does so now."""
+    principal = who.principal
+    if who.actor is not Actor.AGENT or principal is None or not principal.is_authenticated:
+        return tuple(before)
+    return tuple(dict.fromkeys((*before, principal.name)))
+
+
+def _draft(
+    work: Work,
+    tool: str,
+    kept: Kept,
+    description: str | None,
+    flags: Mapping[str, Any],
+    *,
+    before: Json | None = None,
+) -> dict[str, Any]:
+    """Return the columns that a draft sets. What a person is shown has no secrets either."""
+    told = None if description is None else work.keeper.content_text("description", description)
+    if description is not None and told != description:
+        # Parts of it were cut out: it can no longer be held against the arguments.
+        shown = show(kept.arguments, flags=flags, before=before)
+    else:
+        shown = show(kept.arguments, description=told, flags=flags, before=before)
+    return {
+        "arguments": kept.arguments,
+        "arguments_hash": kept.hash,
+        "is_redacted": kept.is_redacted,
+        "is_exact": kept.is_exact,
+        "description": describe(tool, shown, told),
+        "fields": shown,
+    }
+
+
+def _lifetime(proposal: Proposal) -> int:
+    """Return how long it lives: as long as those who are asked have together, if all are timed."""
+    times = [one.within_ns for one in proposal.approvers]
+    if not times or any(one is None for one in times):
+        return proposal.lifetime_ns
+    return sum(one for one in times if one is not None)
+
+
+def _by_rules(
+    approvers: Sequence[Approver], required: int, note: PolicyNote
+) -> tuple[tuple[Approver, ...], int]:
+    """Return who has to approve a draft, and how many, once rules have narrowed it.
+
+    Raises BadProposal where the rules leave nobody.
+    """
+    given, required = tuple(approvers), max(required, note.approvals_required)
+    if note.approvers is None:
+        return given, required
+    if not given:
+        allowed = tuple(Approver(one) for one in note.approvers)
+    else:
+        allowed = tuple(
+            one for one in given if any(is_same(one.name, other) for other in note.approvers)
+        )
+    if not allowed:
+        raise BadProposal("approvers", "the rules let none of these approvers approve this")
+    return allowed, required
+
+
+def _check_reachable(
+    work: Work, approvers: Sequence[Approver], required: int, requested_by: Sequence[str]
+) -> None:
+    """Raise BadProposal where those who requested it are needed to approve it."""
+    if not work.is_open:
+        proposal_checks.require_enough(approvers, required, requested_by=requested_by)
+
+
+def asked_first(approvers: Sequence[Approver], required: int) -> int:
+    """Return how many approvers are asked at once: as many as have to approve."""
+    return asked_with(approvers, required - 1)
+
+
+def asked_with(approvers: Sequence[Approver], at: int) -> int:
+    """Return how many are asked once one is: who has no time of their own delays nobody."""
+    while at < len(approvers) and approvers[at].within_ns is None:
+        at += 1
+    return min(at + 1, len(approvers))
+
+
+def next_escalation(approvers: Sequence[Approver], asked: int, since_ns: int) -> int | None:
+    """Return when the next approver is asked; None where nobody is left."""
+    if not 0 < asked < len(approvers):
+        return None
+    within_ns = approvers[asked - 1].within_ns
+    return None if within_ns is None else since_ns + within_ns
+
+
+def _replace_pending(work: Work, proposal: Proposal, who: Who) -> list[str]:
+    """End what the same requester has pending in the channel; nobody ends what another requested.
+
+    All requests without a credential are of one requester.
+    """
+    if not proposal.one_per_channel or proposal.channel is None:
+        return []
+    pending = approvals.pending_of_channel(work.connection, proposal.channel)
+    earlier = [approvals.get(work.connection, one) for one in pending]
+    # What is proposed together stays together.
+    ended = [
+        one
+        for one in earlier
+        if (one.batch_id is None or one.batch_id != proposal.batch_id) and _is_of(one, who)
+    ]
+    proof = who.proof
+    cause = {"caused_by": who.text, "caused_by_principal": proof.get("principal")}
+    for approval in ended:
+        end(work, approval, Status.REJECTED, who=SYSTEM, reason=SUPERSEDED, cause=cause)
+    return [one.approval_id for one in ended]
+
+
+def _is_of(approval: Approval, who: Who) -> bool:
+    """Whether somebody is among the principals that requested an action."""
+    principal = who.principal
+    if principal is None or not principal.is_authenticated:
+        return not approval.requested_by
+    return any(is_same(one, principal.name) for one in approval.requested_by)
+
+
+def end(
+    work: Work,
+    approval: Approval,
+    status: Status,
+    *,
+    who: Who,
+    reason: str | None,
+    cause: Mapping[str, Any] = {},
+) -> Approval:
+    """Reject or expire a pending action; the event has who caused what Hansard does, in `cause`."""
+    require(approval, status)
+    changed = approvals.change(
+        work.connection,
+        approval,
+        status=status,
+        reason=reason,
+        decided_by=who.name or str(who.actor),
+        decided_method=who.method,
+        decided_ns=work.now_ns,
+        updated_ns=work.now_ns,
+        escalates_ns=None,
+    )
+    is_expired = status is Status.EXPIRED
+    type = EventType.ACTION_EXPIRED if is_expired else EventType.ACTION_REJECTED
+    contents = [work.keeper.content("reason", reason)] if reason and not is_expired else []
+    work.tell_of(type, who, changed, body=cause, contents=contents)
+    return changed
+
+
+def _note_gate(work: Work, approval: Approval, note: PolicyNote) -> None:
+    if not {APPROVAL, RECEIPT} & {note.effect, *note.obligations}:
+        return
+    body = {
+        "effect": note.effect,
+        "obligations": list(note.obligations),
+        "rule_ids": list(note.rule_ids),
+        "check_id": note.check_id,
+    }
+    contents = _reason(work, note)
+    work.tell_of(EventType.POLICY_GATED, SYSTEM, approval, body=body, contents=contents)
+
+
+def _reason(work: Work, note: PolicyNote) -> list[Content]:
+    if note.reason is None:
+        return []
+    return [work.keeper.content("reason", work.keeper.words("reason", note.reason))]

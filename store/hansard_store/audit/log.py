@@ -1,0 +1,502 @@
+"""The audit log's desk: events that have no record of their own, and reading the log.
+
+Each call is one transaction on the caller's thread, and survives a power cut once it returns.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import apsw
+
+from hansard_compiler.calls import Json
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.retention import RetentionMode
+from hansard_store.approvals import proposals as proposing
+from hansard_store.approvals.arguments import Keeper
+from hansard_store.approvals.records import PolicyNote
+from hansard_store.approvals.unit_of_work import Refusal, Who, Work
+from hansard_store.audit import log as telling
+from hansard_store.audit.acceptance import acceptance, accepted_heads
+from hansard_store.audit.anchors import Anchor, Anchors, Chain, copy_folder
+from hansard_store.audit.clock import Measure, measure_uptime, notice, unknown_uptime
+from hansard_store.audit.event_types import (
+    Actor,
+    ChainReport,
+    EventFilter,
+    EventLog,
+    EventType,
+    Head,
+    StoredEvent,
+)
+from hansard_store.audit.events import SqliteEventLog
+from hansard_store.audit.kept_heads import keep_head, read_heads, verify_with_heads
+from hansard_store.audit.sealer import Sealed, seal
+from hansard_store.database.connections import DataFolder, store_errors, transaction
+from hansard_store.database.thread_connections import OwnConnections
+from hansard_store.errors import StoreError
+from hansard_store.policy.port import DENY, PolicyQuestion
+from hansard_store.principals.authority import Authority, DecideMode
+from hansard_store.principals.model import Principal, check_given
+
+_T = TypeVar("_T")
+OpenLog = Callable[[apsw.Connection], EventLog]
+
+
+class AuditDesk:
+    """The audit log of one data folder; threads may share it."""
+
+    def __init__(
+        self,
+        folder: DataFolder | Path,
+        *,
+        clock: Callable[[], int] = time.time_ns,
+        retention: RetentionMode = RetentionMode.REDACTED_PAYLOADS,
+        source: str = "embedded",
+        open_log: OpenLog = SqliteEventLog,
+        heads_copy: str | None = None,
+        uptime: Measure | None = None,
+        decide: DecideMode = "claimed",
+    ) -> None:
+        """Make it; the store is opened with the first call. `clock` gives Unix nanoseconds.
+
+        `uptime` goes with the clock; None takes the machine's, where the clock is the machine's.
+        `heads_copy`: the setting of that name; None asks the environment, then the platform.
+        `decide` says who may decide: see `Authority`.
+        """
+        self.folder = folder if isinstance(folder, DataFolder) else DataFolder(folder)
+        try:
+            self.folder.create()
+            key = self.folder.key()
+        except OSError as error:
+            raise StoreError(f"cannot use {str(self.folder.path)!r}: {error.strerror}") from error
+        self.keeper = Keeper(retention, Redactor(key), key)
+        self.source = source
+        self.anchors = Anchors(self.folder, key, copy=copy_folder(heads_copy))
+        self._authority = Authority.of(decide)
+        self._clock = clock
+        own_clock = clock is time.time_ns
+        self._uptime = uptime or (measure_uptime if own_clock else unknown_uptime)
+        self._open_log = open_log
+        self._connections = OwnConnections(self.folder)
+
+    def from_source(self, source: str) -> Self:
+        """Return the same store, with another word for where events come from."""
+        other = object.__new__(type(self))
+        other.__dict__ = {**self.__dict__, "source": source}
+        return other
+
+    def acting(self, principal: Principal | None) -> Self:
+        """Return the same store as a principal uses it; None: a request without a credential."""
+        other = object.__new__(type(self))
+        other.__dict__ = {**self.__dict__, "_authority": self._authority.acting(principal)}
+        return other
+
+    def close(self) -> None:
+        """Close all connections; no thread may be using one."""
+        self._connections.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def now_ns(self) -> int:
+        """Return the time as this desk has it."""
+        return self._clock()
+
+    def events(
+        self,
+        wanted: EventFilter = EventFilter(),  # noqa: B008 - frozen
+        *,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> Sequence[StoredEvent]:
+        """Return events, the newest first."""
+        with self._reading() as connection:
+            return self._log(connection).read(wanted, before=before, limit=limit)
+
+    def count_events(self, wanted: EventFilter, *, at_most: int) -> int:
+        """Return how many events meet a filter; counting ends at `at_most`."""
+        with self._reading() as connection:
+            return self._log(connection).count(wanted, at_most=at_most)
+
+    def head(self) -> Head:
+        """Return the end of the audit log's chain."""
+        with self._reading() as connection:
+            return self._log(connection).head()
+
+    def verify(self, *, anchor: Head | None = None) -> ChainReport:
+        """Check the audit log's chain, and the drafts and notes it refers to.
+
+        It is held against the heads that were kept day by day and at each decision, and against
+        an anchor.
+        """
+        with self._reading() as connection:
+            log = self._log(connection)
+            return verify_with_heads(
+                self.folder,
+                lambda kept: log.verify(anchor=anchor, kept=kept),
+                latest=lambda: [one.head for one in self.anchors.kept()],
+                given_up=accepted_heads(connection, self.keeper.key),
+            )
+
+    def accept_head(self, *, by: str, note: str = "") -> list[Anchor]:
+        """Take the log as it is for the valid one; return the heads that are given up by it.
+
+        It is a decision, and an event, where any head was kept that the log has not come by.
+        """
+
+        def do(work: Work) -> list[Anchor]:
+            chain = self._chain(work.connection, work.log)
+            broken = self.anchors.broken(chain, skips_damaged=True)
+            days = self._older_days(work.log)
+            heads = list(dict.fromkeys([*(one.head for one in broken), *days]))
+            if heads:
+                body = acceptance(self.keeper.key, work.log.head(), heads)
+                said = work.keeper.words("note", note) if note else None
+                work.tell(
+                    EventType.HEAD_ACCEPTED,
+                    self._decider(by),
+                    action="accept_head",
+                    subject="store",
+                    body=body,
+                    contents=[] if said is None else [work.keeper.content("note", said)],
+                )
+            return broken
+
+        return self._decide(do, accepts=True)
+
+    def keep_head(self) -> Head | None:
+        """Keep the head of today beside the database; None where nothing was to be kept."""
+        with self._reading() as connection:
+            return keep_head(self.folder, self._log(connection), now_ns=self._clock())
+
+    def seal(self) -> Sealed | None:
+        """Seal what was written since the last seal; None where nothing was, or another did it.
+
+        The head is kept where it is another one than the kept one.
+        """
+        connection = self._connections.get()
+        sealed = seal(connection, self.keeper.key)
+        log = self._log(connection)
+        if self.anchors.is_behind(log.head()):
+            with self.anchors.keeping() as keeping:
+                keeping.prepare(self._chain(connection, log))
+                keeping.keep()
+        return sealed
+
+    def seal_all(self) -> int:
+        """Seal until nothing waits; return how many seals that took."""
+        for number in itertools.count():
+            sealed = self.seal()
+            if sealed is None or sealed.is_all:
+                return number + (sealed is not None)
+        raise AssertionError
+
+    def message_in(self, conversation: str, *, by: str = "", **told: Any) -> int:
+        """Log an inbound message: `ref` or `text` (kept as a keyed hash), `run_id`, `step_id`."""
+        who = self._person(by)
+        return self._write(
+            lambda work: telling.tell_message(
+                work, is_inbound=True, conversation=conversation, who=who, **told
+            )
+        )
+
+    def message_out(self, conversation: str, *, agent: str = "", **told: Any) -> int:
+        """Log an outbound message, as `message_in`."""
+        who = self._agent(agent)
+        return self._write(
+            lambda work: telling.tell_message(
+                work, is_inbound=False, conversation=conversation, who=who, **told
+            )
+        )
+
+    def tool_called(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        agent: str | None = None,
+        call_id: str | None = None,
+        **told: Any,
+    ) -> int:
+        """Log a tool call before it is made: `effect`, `approval_id`, `run_id`, `step_id`.
+
+        `time_ns`: it was made then, and is written late. That of a reading tool survives any crash
+        of the process, and a power cut with the next write that does.
+        """
+        return self._write(
+            lambda work: telling.tell_tool(
+                work, tool, agent=self._agent(agent), call_id=call_id, arguments=arguments, **told
+            ),
+            in_full=told.get("effect") != "read",
+        )
+
+    def tool_returned(
+        self,
+        tool: str,
+        *,
+        ok: bool,
+        agent: str | None = None,
+        call_id: str | None = None,
+        **told: Any,
+    ) -> int:
+        """Log a tool's result: `result` (kept as a keyed hash), `result_ref`, `error`, as above."""
+        return self._write(
+            lambda work: telling.tell_tool(
+                work,
+                tool,
+                agent=self._agent(agent),
+                call_id=call_id,
+                returned=True,
+                is_ok=ok,
+                **told,
+            ),
+            in_full=told.get("effect") != "read",
+        )
+
+    def blocked(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        *,
+        reason: str,
+        rule_ids: Sequence[str] = (),
+        agent: str | None = None,
+        run_id: str | None = None,
+        step_id: str | None = None,
+    ) -> int:
+        """Log that policy, or the gate itself, blocked a call."""
+        asked = PolicyQuestion(tool, arguments, "write", agent, run_id, step_id)
+        note = PolicyNote(DENY, tuple(rule_ids), reason)
+        return self._write(
+            lambda work: proposing.note_denial(work, asked, note, self._agent(agent))
+        )
+
+    def failed(self, action: str, error: str, *, agent: str | None = None, **told: Any) -> int:
+        """Log a failure: `subject`, `run_id`, `step_id`, `time_ns`; Hansard's without agent."""
+        who = Who(Actor.SYSTEM) if agent is None else self._agent(agent)
+        return self._write(
+            lambda work: telling.tell_failure(work, action, who=who, error=error, **told)
+        )
+
+    def receipt(
+        self, tool: str, arguments: Mapping[str, Any], *, agent: str | None = None, **told: Any
+    ) -> str:
+        """Store the receipt that policy demands, durably, and return its reference.
+
+        Raises StoreBusyError when it cannot be: then the action may not be done.
+        """
+        who = self._agent(agent)
+        return self._write(
+            lambda work: telling.tell_receipt(work, tool, agent=who, arguments=arguments, **told)
+        )
+
+    # ---- the inside
+
+    def _person(self, name: str) -> Who:
+        return Who(Actor.ME, self.keeper.brief(check_given(name)), self._authority.principal)
+
+    def _agent(self, name: str | None) -> Who:
+        name = check_given(name or "")
+        return Who(Actor.AGENT, self.keeper.brief(name), self._authority.principal)
+
+    def _requester(self, name: str | None) -> Who:
+        return self._authority.requester(self.keeper.brief(name or ""))
+
+    def _decider(self, stated: str) -> Who:
+        return self._authority.decider(self.keeper.brief(stated))
+
+    @contextmanager
+    def _reading(self) -> Iterator[apsw.Connection]:
+        """Lend this thread's connection; what it cannot read is a StoreError."""
+        with store_errors():
+            yield self._connections.get()
+
+    def _chain(self, connection: apsw.Connection, log: EventLog) -> Chain:
+        return Chain(log, accepted_heads(connection, self.keeper.key))
+
+    def _older_days(self, log: EventLog) -> list[Head]:
+        """Return the heads of days that the log has not come by."""
+        kept = [one.head for one in read_heads(self.folder)]
+        return [one for one in kept if log.hash_at(one.seq) != one.hash]
+
+    def _log(self, connection: apsw.Connection) -> EventLog:
+        return self._open_log(connection)
+
+    def _write(self, do: Callable[[Work], _T | Refusal], *, in_full: bool = True) -> _T:
+        """Run one compound write; what it refuses is raised once its findings are committed."""
+        connection = self._connections.get(in_full=in_full)
+        with transaction(connection):
+            work = Work(
+                connection,
+                self._log(connection),
+                self.keeper,
+                self._clock(),
+                self.source,
+                is_open=self._authority.is_open,
+            )
+            if in_full:  # what a reading tool logs has no deadline
+                notice(work, self._uptime())
+            done = do(work)
+        if isinstance(done, Refusal):
+            raise done.error
+        return done
+
+    def _decide(self, do: Callable[[Work], _T | Refusal], *, accepts: bool = False) -> _T:
+        """Run a compound write that decides or claims; its head is on disk when it returns.
+
+        Raises StoreBusyError, before anything is written, where the head could not be kept.
+        """
+        with self.anchors.keeping() as keeping:
+            connection = self._connections.get()
+            with transaction(connection):
+                log = self._log(connection)
+                work = Work(
+                    connection,
+                    log,
+                    self.keeper,
+                    self._clock(),
+                    self.source,
+                    is_open=self._authority.is_open,
+                )
+                notice(work, self._uptime())
+                done = do(work)
+                keeping.prepare(self._chain(connection, log), accepts=accepts)
+            keeping.keep()
+        if isinstance(done, Refusal):
+            raise done.error
+        return done
+
+
+# Events without a record of their own: messages, tool calls, failures, receipts.
+
+
+def tell_message(
+    work: Work,
+    *,
+    is_inbound: bool,
+    conversation: str,
+    who: Who,
+    ref: str | None = None,
+    text: str | None = None,
+    run_id: str | None = None,
+    step_id: str | None = None,
+    time_ns: int | None = None,
+) -> int:
+    """Log a message by its reference, or a keyed hash of its text; never the text."""
+    ref = None if ref is None else work.keeper.brief(ref)
+    body: Json = {"ref": ref, "text": None if text is None else work.keeper.reference(text)}
+    return work.tell(
+        EventType.MESSAGE_INBOUND if is_inbound else EventType.MESSAGE_OUTBOUND,
+        who,
+        action="receive" if is_inbound else "send",
+        subject=f"conversation:{work.keeper.name('conversation', conversation)}",
+        body=body,
+        run_id=run_id,
+        step_id=step_id,
+        time_ns=time_ns,
+    )
+
+
+def tell_tool(
+    work: Work,
+    tool: str,
+    *,
+    agent: Who,
+    call_id: str | None,
+    arguments: Mapping[str, Any] | None = None,
+    returned: bool = False,
+    is_ok: bool = True,
+    result: Any = None,
+    result_ref: str | None = None,
+    error: str | None = None,
+    effect: str | None = None,
+    approval_id: str | None = None,
+    run_id: str | None = None,
+    step_id: str | None = None,
+    time_ns: int | None = None,
+) -> int:
+    """Log a tool call before it is made, or after it returned."""
+    tool = work.keeper.name("tool", tool)
+    who = Who(Actor.TOOL, tool, agent.principal) if returned else agent
+    call_id = None if call_id is None else work.keeper.brief(call_id)
+    body: dict[str, Any] = {"call_id": call_id, "effect": effect, "approval_id": approval_id}
+    if returned:
+        ref = None if result_ref is None else work.keeper.brief(result_ref)
+        body |= {"ok": is_ok, "result_ref": ref}
+        body["result"] = None if result is None else work.keeper.reference(result)
+    else:
+        body["arguments"] = None if arguments is None else work.keeper.reference(arguments)
+    told = None if error is None else work.keeper.content_text("error", error)
+    return work.tell(
+        EventType.TOOL_RETURNED if returned else EventType.TOOL_CALLED,
+        who,
+        action=tool,
+        subject=f"call:{call_id}" if call_id else f"tool:{tool}",
+        body=body,
+        contents=[] if told is None else [work.keeper.content("error", told)],
+        run_id=run_id,
+        step_id=step_id,
+        time_ns=time_ns,
+    )
+
+
+def tell_failure(
+    work: Work,
+    action: str,
+    *,
+    who: Who,
+    error: str,
+    subject: str | None = None,
+    run_id: str | None = None,
+    step_id: str | None = None,
+    time_ns: int | None = None,
+) -> int:
+    """Log that something failed, and how, without secrets."""
+    action = work.keeper.name("action", action)
+    return work.tell(
+        EventType.FAILURE,
+        who,
+        action=action,
+        subject=work.keeper.brief(subject) if subject else f"action:{action}",
+        contents=[work.keeper.content("error", work.keeper.content_text("error", error))],
+        run_id=run_id,
+        step_id=step_id,
+        time_ns=time_ns,
+    )
+
+
+def tell_receipt(
+    work: Work,
+    tool: str,
+    *,
+    agent: Who,
+    arguments: Mapping[str, Any],
+    rule_ids: tuple[str, ...] = (),
+    run_id: str | None = None,
+    step_id: str | None = None,
+) -> str:
+    """Store the receipt that policy demands before an action, and return its reference."""
+    tool = work.keeper.name("tool", tool)
+    body = {
+        "arguments": work.keeper.hash_of(arguments),
+        "rule_ids": work.keeper.briefs(rule_ids),
+    }
+    seq = work.tell(
+        EventType.ACTION_RECEIPTED,
+        agent,
+        action=tool,
+        subject=f"tool:{tool}",
+        body=body,
+        run_id=run_id,
+        step_id=step_id,
+    )
+    return f"event:{seq}"

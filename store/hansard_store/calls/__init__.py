@@ -1,0 +1,1 @@
+"""Model calls and tool calls counted once, whoever reported them how often."""

@@ -1,0 +1,1 @@
+"""Compiles, their receipts and outcomes."""

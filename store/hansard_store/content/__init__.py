@@ -1,0 +1,1 @@
+"""Content stored once: large values, texts and payloads."""

@@ -1,0 +1,1 @@
+"""Connections, transactions, and what lies beside the database in its folder."""

@@ -1,0 +1,81 @@
+"""Requests that carried an idempotency key, so that none is done twice."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from hansard_compiler.calls import Json
+from hansard_store.database.connections import DataFolder, open_for_accountability, transaction
+
+_KEPT_NS = 24 * 3600 * 1_000_000_000
+
+_FIND = "SELECT request, status, answer FROM asked WHERE key = ?"
+_BEGIN = "INSERT INTO asked (key, request, time_ns) VALUES (?, ?, ?)"
+_FORGET = "DELETE FROM asked WHERE time_ns < ?"
+_END = "UPDATE asked SET status = :status, answer = :answer WHERE key = :key"
+_GIVE_UP = "DELETE FROM asked WHERE key = ? AND status IS NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An earlier request under the same key."""
+
+    is_same: bool  # the body was the same
+    status: int | None  # None: it began and did not end, or has not ended yet
+    answer: Json | None
+
+
+class AskedRequests:
+    """The keys of one store. Each call commits on the caller's thread."""
+
+    def __init__(self, folder: DataFolder) -> None:
+        self._folder = folder
+        self._key = folder.key()
+
+    def begin(self, route: str, key: str, body: bytes, *, now_ns: int) -> Asked | None:
+        """Claim a key, and return None; or what is known of the request that claimed it before."""
+        name, mac = self._name(route, key), self._mac(b"body", body)
+        connection = open_for_accountability(self._folder)
+        try:
+            with transaction(connection):
+                connection.execute(_FORGET, (now_ns - _KEPT_NS,))
+                known: Any = connection.execute(_FIND, (name,)).fetchone()
+                if known is None:
+                    connection.execute(_BEGIN, (name, mac, now_ns))
+                    return None
+        finally:
+            connection.close()
+        request, status, answer = known
+        return Asked(request == mac, status, None if answer is None else orjson.loads(answer))
+
+    def end(self, route: str, key: str, *, status: int, answer: Json) -> None:
+        """Keep how a request ended; `answer` must hold no content."""
+        told = {
+            "key": self._name(route, key),
+            "status": status,
+            "answer": orjson.dumps(answer).decode(),
+        }
+        self._write(_END, told)
+
+    def give_up(self, route: str, key: str) -> None:
+        """Let a key be used again: nothing was done under it."""
+        self._write(_GIVE_UP, (self._name(route, key),))
+
+    def _write(self, sql: str, bindings: Any) -> None:
+        connection = open_for_accountability(self._folder)
+        try:
+            with transaction(connection):
+                connection.execute(sql, bindings)
+        finally:
+            connection.close()
+
+    def _name(self, route: str, key: str) -> bytes:
+        return self._mac(b"key", f"{route}\n{key}".encode())
+
+    def _mac(self, what: bytes, data: bytes) -> bytes:
+        return hmac.digest(self._key, what + b"\0" + data, hashlib.sha256)

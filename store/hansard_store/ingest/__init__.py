@@ -1,0 +1,1 @@
+"""Rows of what was received: spans, logs and the writer that stores them."""

@@ -1,0 +1,187 @@
+"""A run that began in the transaction that runs: all of it is in memory, no table need be asked.
+
+Most runs arrive whole, in one request. What the rules of counting ask of such a run (what is above
+and below a step, which tool call waits for its other half, below which step a usage was counted) is
+answered here, where a stored run costs five queries a span. The first change that takes something
+back writes down what was held and leaves: from then on the tables are asked, as for any run.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import apsw
+
+from hansard_store.calls.neighbours import MOST_CHILDREN, MOST_PARENTS, REACH, Near
+from hansard_store.ingest.derived_rows import ToolProjection
+
+_MOST_TWINS = 8
+_MOST_TOOLS = 500  # waiting halves are looked for one by one
+
+_MARK = "INSERT OR IGNORE INTO usage_below (trace_id, span_id) VALUES (?, ?)"
+_ADD_TOOL = "INSERT INTO tool_event (run, call_id, name, requested, ran) VALUES (?, ?, ?, ?, ?)"
+
+
+class Kin(NamedTuple):
+    """A step as its neighbours see it; sorted, in the order in which they meet it."""
+
+    sort_ns: int
+    span: int
+    span_id: bytes
+    parent_span_id: bytes | None
+    role: str
+    tool_name: str | None
+    call_id: str | None
+
+    def near(self, level: int) -> Near:
+        return Near(self.span, self.role, self.tool_name, self.call_id, level)
+
+
+@dataclass(slots=True)
+class ToolEvent:
+    """A row of `tool_event` that is not written yet."""
+
+    call_id: str | None
+    name: str | None
+    requested: int | None
+    ran: int | None
+
+
+class FreshRun:
+    """The steps, tool calls and marks of one new run; belongs to its transaction."""
+
+    def __init__(self) -> None:
+        self._steps: dict[bytes, Kin] = {}
+        self._children: defaultdict[bytes, list[Kin]] = defaultdict(list)
+        self._tools: list[ToolEvent] = []
+        self._by_call_id: dict[str, ToolEvent] = {}
+        self._responses: defaultdict[str, list[int]] = defaultdict(list)
+        self._response_of: dict[int, str] = {}
+        self._marks: set[bytes] = set()
+        self._sums: set[int] = set()
+        self.has_usage_alone = False  # whether a step says of a call nothing but its usage
+
+    # ---- the tree
+
+    def add(self, step: Kin) -> bool:
+        """Add a step; False when the tables must be asked from now on.
+
+        That is when a SERVER and a CLIENT share an id, and when there are too many tool calls.
+        """
+        if step.span_id in self._steps or len(self._tools) > _MOST_TOOLS:
+            return False
+        self._steps[step.span_id] = step
+        if step.parent_span_id is not None:
+            self._children[step.parent_span_id].append(step)
+        return True
+
+    def above(self, parent_span_id: bytes | None) -> Iterator[Near]:
+        """Yield what `near.near_above` yields of a stored run."""
+        for level in range(1, REACH + 1):
+            step = None if parent_span_id is None else self._steps.get(parent_span_id)
+            if step is None:
+                return
+            yield step.near(level)
+            parent_span_id = step.parent_span_id
+
+    def below(self, span_id: bytes) -> Iterator[Near]:
+        """Yield what `near.near_below` yields of a stored run."""
+        parents = [span_id]
+        for level in range(1, REACH + 1):
+            found = [kin for above in parents for kin in self._children_of(above)]
+            for kin in found:
+                yield kin.near(level)
+            parents = [kin.span_id for kin in found if kin.span_id not in parents][:MOST_PARENTS]
+            if not parents:
+                return
+
+    def _children_of(self, span_id: bytes) -> list[Kin]:
+        children = self._children.get(span_id)
+        return sorted(children)[:MOST_CHILDREN] if children else []
+
+    # ---- usage
+
+    def add_sum(self, span: int) -> None:
+        """Note that a step repeats a sum, which a usage below it would take back."""
+        self._sums.add(span)
+
+    def is_marked(self, span_id: bytes) -> bool:
+        """Return whether something below this step has a counted usage."""
+        return span_id in self._marks
+
+    def mark_above(self, parent_span_id: bytes | None) -> Iterator[int]:
+        """Mark a usage's ancestors that are not marked yet; yield those that repeat a sum."""
+        while parent_span_id is not None and parent_span_id not in self._marks:
+            self._marks.add(parent_span_id)
+            step = self._steps.get(parent_span_id)
+            if step is None:
+                return
+            if step.span in self._sums:
+                yield step.span
+            parent_span_id = step.parent_span_id
+
+    # ---- calls and tools
+
+    def add_response(self, response_id: str, span: int) -> None:
+        """Note the response id that a call tells."""
+        self._responses[response_id].append(span)
+        self._response_of[span] = response_id
+
+    def same_response(self, span: int) -> list[int]:
+        """Return the first other calls that tell the response id that this one tells."""
+        response_id = self._response_of.get(span)
+        if response_id is None:
+            return []
+        return [other for other in self._responses[response_id] if other != span][:_MOST_TWINS]
+
+    def add_ran(self, tool: ToolProjection, *, span: int) -> int:
+        """Note that a step ran a tool; return 1 for a tool call that nobody told of before."""
+        event = self._find(tool, [one for one in self._tools if one.ran is None])
+        if event is None:
+            self._add_tool(ToolEvent(tool.call_id, tool.name, None, span))
+            return 1
+        event.ran = span if event.ran is None else event.ran
+        return 0
+
+    def add_requested(self, tool: ToolProjection, *, span: int) -> int:
+        """Note that a model asked for a tool; return 1 for a call that nobody told of before."""
+        event = self._find(tool, [one for one in self._tools if one.requested is None])
+        if event is None:
+            self._add_tool(ToolEvent(tool.call_id, tool.name, span, None))
+            return 1
+        event.requested = span if event.requested is None else event.requested
+        return 0
+
+    def _find(self, tool: ToolProjection, waiting: Sequence[ToolEvent]) -> ToolEvent | None:
+        """Return the event of a call id; without one on either side, the next of the tool's name.
+
+        As in `tool_events`: of those that wait, the ones without a call id come first.
+        """
+        found = None if tool.call_id is None else self._by_call_id.get(tool.call_id)
+        if found is not None or tool.name is None:
+            return found
+        named = [one for one in waiting if one.name == tool.name]
+        if tool.call_id is not None:
+            named = [one for one in named if one.call_id is None]
+        return min(named, key=_call_id_order, default=None)
+
+    def _add_tool(self, event: ToolEvent) -> None:
+        self._tools.append(event)
+        if event.call_id is not None:
+            self._by_call_id[event.call_id] = event
+
+    # ---- the end
+
+    def write(self, connection: apsw.Connection, *, run: int, trace_id: bytes) -> None:
+        """Write the rows held back: before the commit, or before a table is asked."""
+        connection.executemany(_MARK, [(trace_id, span_id) for span_id in self._marks])
+        connection.executemany(
+            _ADD_TOOL, [(run, one.call_id, one.name, one.requested, one.ran) for one in self._tools]
+        )
+
+
+def _call_id_order(event: ToolEvent) -> tuple[bool, str]:
+    return event.call_id is not None, event.call_id or ""

@@ -1,0 +1,466 @@
+"""Spans: identity, re-sent reports, and the rows derived from each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import apsw
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from hansard_store.annotations import rows as annotation_rows
+from hansard_store.annotations.rows import SpanAnnotation, SpanPlace
+from hansard_store.audit.seal_tables import last_id
+from hansard_store.calls import tool_calls as tool_events
+from hansard_store.calls import usage_rollup as counting
+from hansard_store.calls.duplicate_resolution import (
+    Place,
+    judge_again,
+    place_of,
+    settle,
+    uncounted_near,
+)
+from hansard_store.compilations import queries as compilations
+from hansard_store.content.contents import ContentWriter
+from hansard_store.content.texts import TextWriter
+from hansard_store.ingest.derived_rows import CallProjection, SpanProjection, Usage
+from hansard_store.ingest.in_memory_runs import Kin
+from hansard_store.ingest.otlp_records import pack_record, record_of
+from hansard_store.ingest.replaced_reports import rank_of_times, read_replaced, settle_replaced
+from hansard_store.ingest.span_input import Outcome, Placed, ReceivedSpan
+from hansard_store.ingest.span_records import SpanRecordWriter
+from hansard_store.policy import checks as policy_checks
+from hansard_store.runs.projection import NO_ROOT, ROOT_FLAGS, RunState, RunWriter
+from hansard_store.search.indexes import IndexWriter
+from hansard_store.steps.flags import SpanFlag
+
+_HUGE = SpanFlag.TIME_HUGE
+
+_FIND = """
+SELECT span.id, mac,
+  NOT (end_ns IS NULL AND flags & :huge = 0), attribute_count > 0, coalesce(end_ns, 0),
+  attribute_count
+FROM span JOIN span_record ON span_record.span = span.id
+WHERE trace_id = :trace_id AND span_id = :span_id AND side = :side
+"""
+_SPAN_COLUMNS = (
+    "trace_id, span_id, side, run, parent_span_id, name, label, kind, start_ns, end_ns, sort_ns, "
+    "status, role, dialect, flags, resource, scope, agent_name, tool_name, tool_call_id, model, "
+    "tokens_input, tokens_output, tokens_cache_read, tokens_cache_write, tokens_reasoning, "
+    "cost_usd_nano, summary, notes, derived_version"
+)
+_COUNT = _SPAN_COLUMNS.count(",") + 1
+_ADD = f"""
+INSERT INTO span (id, {_SPAN_COLUMNS}) VALUES (?, {", ".join("?" * _COUNT)})
+ON CONFLICT DO NOTHING
+"""
+_LAST = last_id("span")
+_REPLACE = f"""
+UPDATE span SET ({_SPAN_COLUMNS}) = ({", ".join("?" * _COUNT)}) WHERE id = ?
+"""
+_KEEP_LOSER = """
+INSERT INTO span_loser (span, mac, received_ns, record)
+SELECT span, mac, received_ns, record FROM span_record WHERE span = ?
+"""
+_NUMBER = "SELECT id FROM span WHERE trace_id = ? AND span_id = ? AND side = ?"
+_DROP_SPAN = "DELETE FROM span WHERE id = ?"
+_DROP_RECORD = "DELETE FROM span_record WHERE span = ?"
+_ADD_LOSER = "INSERT INTO span_loser (span, mac, received_ns, record) VALUES (?, ?, ?, ?)"
+_LOST_BEFORE = "SELECT 1 FROM span_loser WHERE span = ? AND mac = ?"
+_ADD_LINK = """
+INSERT OR IGNORE INTO span_link (span, ordinal, to_trace_id, to_span_id) VALUES (?, ?, ?, ?)
+"""
+_DROP_LINKS = "DELETE FROM span_link WHERE span = ?"
+_CALL_COLUMNS = """
+span, run, candidate, counted, operation, provider, request_model, response_model, response_id,
+finish_reason, input_prefix, output_prefix, input_is_delta, tokens_input, tokens_output,
+tokens_cache_read, tokens_cache_write, tokens_reasoning, cost_usd_nano, cost_source, first_token_ms
+"""
+_ADD_CALL = f"INSERT INTO call ({_CALL_COLUMNS}) VALUES ({', '.join('?' * 21)})"
+_OLD = """
+SELECT flags, end_ns, notes, derived_version, role, tool_name FROM span WHERE id = ?
+"""
+_HAS_LOGS = f"""
+UPDATE span SET flags = flags | {int(SpanFlag.HAS_LOGS)} WHERE id = ? AND derived_version = ?
+RETURNING coalesce(end_ns, sort_ns)
+"""
+_OF_NEIGHBOURS = (
+    SpanFlag.DUPLICATE | SpanFlag.PENDING | SpanFlag.FOLDED | SpanFlag.REPORTED_ELSEWHERE
+)
+_INERT = f"""
+UPDATE span SET derived_version = 0, role = 'other', tool_name = NULL, tool_call_id = NULL,
+  flags = flags & ~{int(_OF_NEIGHBOURS)}
+WHERE id = ?
+"""
+_PENDING, _FOLDED = int(SpanFlag.PENDING), int(SpanFlag.FOLDED)
+_PENDING_BELOW = f"""
+SELECT id FROM span
+WHERE trace_id = ? AND parent_span_id = ? AND flags & {_PENDING | _FOLDED} = {_PENDING}
+"""
+_IS_STORED = "SELECT 1 FROM span WHERE trace_id = ? AND span_id = ?"
+
+
+class SpanWriter:
+    """Writes spans and everything derived from them, inside one transaction."""
+
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        *,
+        runs: RunWriter,
+        contents: ContentWriter,
+        records: SpanRecordWriter,
+        texts: TextWriter,
+        index: IndexWriter,
+        derived_version: int,
+        write_held: Callable[[], None],
+    ) -> None:
+        self._connection = connection
+        self._execute = connection.execute
+        self._runs = runs
+        self._contents = contents
+        self._records = records
+        self._texts = texts
+        self._index = index
+        self._derived_version = derived_version
+        self._write_held = write_held  # before a record is read or removed
+        self._last = 0  # id that this transaction gave last, or found; 0: not asked yet
+
+    def add(self, span: ReceivedSpan, projection: SpanProjection) -> Placed:
+        """Store a span and return what became of it.
+
+        The same report again changes nothing. Another report of the same span: a real end beats
+        none, then some attributes none, then the later end, then more attributes; the loser's
+        record is kept. Of two reports of a span that is still open, the later one counts unless
+        it tells less.
+        """
+        run = self._runs.get(span.trace_id, start_ns=span.sort_ns, synthetic=span.synthetic)
+        if run is None:
+            return Placed(Outcome.DELETED, 0, is_shown=False)
+        number = self._insert(span, projection, run)
+        if number is None:
+            return self._again(span, projection, run)
+        run.span_count += 1
+        self._add_record(number, span, run)
+        self._derive(number, span, projection, run)
+        return Placed(Outcome.STORED, number, is_shown=True)
+
+    def _insert(self, span: ReceivedSpan, made: SpanProjection, run: RunState) -> int | None:
+        """Add the row of a span and return its number; None when its identity is stored already."""
+        self._last = self._last or int(self._execute(_LAST).get)
+        self._execute(_ADD, (self._last + 1, *self._row(span, made, run)))
+        if not self._connection.changes():
+            return None
+        self._last += 1
+        return self._last
+
+    def _again(self, span: ReceivedSpan, projection: SpanProjection, run: RunState) -> Placed:
+        self._write_held()
+        identity = {"trace_id": span.trace_id, "span_id": span.span_id, "side": span.side}
+        known: Any = self._execute(_FIND, identity | {"huge": _HUGE}).fetchone()
+        number, mac, *richness = known
+        if mac == span.mac or self._execute(_LOST_BEFORE, (number, span.mac)).get is not None:
+            return Placed(Outcome.DUPLICATE, number, is_shown=False)
+        was_open = not richness[0]
+        if span.is_open and not was_open:
+            return Placed(Outcome.OPENED, number, is_shown=False)
+        both_open = was_open and span.is_open
+        told = tuple(richness)
+        if span.richness < told or (span.richness == told and not both_open):
+            record = pack_record(span.message, span.large, self._contents, run=run.id)
+            self._execute(_ADD_LOSER, (number, span.mac, span.received_ns, record))
+            run.changed = True
+            return Placed(Outcome.DUPLICATE, number, is_shown=False)
+        if not was_open:
+            self._execute(_KEEP_LOSER, (number,))
+        old = read_replaced(self._connection, run, number)
+        self.replace(number, span, projection, run)
+        settle_replaced(self._connection, self._runs, run, old=old, new=span)
+        outcome = Outcome.OPENED if was_open else Outcome.DUPLICATE
+        return Placed(outcome, number, is_shown=True)
+
+    def replace(
+        self, number: int, span: ReceivedSpan, projection: SpanProjection, run: RunState
+    ) -> None:
+        """Put a richer report in the place of a stored one, under the same id."""
+        self._write_held()
+        run.ask_tables(self._connection)
+        accused = uncounted_near(self._connection, run, place_of(self._connection, number))
+        self._retract(number, run)
+        self._execute(_DROP_RECORD, (number,))
+        self._execute(_REPLACE, (*self._row(span, projection, run), number))
+        self._add_record(number, span, run)
+        self._derive(number, span, projection, run)
+        judge_again(self._connection, run, accused)
+
+    def put_made(self, span: ReceivedSpan, projection: SpanProjection) -> bool:
+        """Store a span made of log records, or put it in the place of an earlier make of it.
+
+        Nothing is kept of the earlier one: what was sent are the log records. False when the
+        run was deleted.
+        """
+        run = self._runs.get(span.trace_id, start_ns=span.sort_ns, synthetic=span.synthetic)
+        if run is None:
+            return False
+        number = self._insert(span, projection, run)
+        if number is not None:
+            run.span_count += 1
+            self._add_record(number, span, run)
+            self._derive(number, span, projection, run)
+            return True
+        identity = (span.trace_id, span.span_id, span.side)
+        self.replace(self._execute(_NUMBER, identity).get, span, projection, run)
+        return True
+
+    def remove_made(self, number: int, run: RunState) -> None:
+        """Take a span back that was made of log records: they turned out to belong elsewhere.
+
+        What it told of the run is told again when the run's other steps are made again.
+        """
+        self._write_held()
+        run.ask_tables(self._connection)
+        accused = uncounted_near(self._connection, run, place_of(self._connection, number))
+        self._retract(number, run)
+        self._execute(_DROP_RECORD, (number,))
+        self._execute(_DROP_SPAN, (number,))
+        run.span_count -= 1
+        run.changed = True
+        if run.root_span == number:
+            run.root_span, run.root_rank, run.root_sort_ns = None, NO_ROOT, 0
+        judge_again(self._connection, run, accused)
+
+    def _row(self, span: ReceivedSpan, made: SpanProjection, run: RunState) -> tuple[Any, ...]:
+        return (
+            span.trace_id, span.span_id, span.side, run.id, span.parent_span_id, span.name,
+            made.label, span.kind, span.start_ns, span.end_ns, span.sort_ns, span.status,
+            made.role, made.dialect, int(span.flags | made.flags), span.resource, span.scope,
+            made.agent_name, made.tool_name, _call_id(made), made.model, *made.usage,
+            made.summary, "\n".join((*span.notes, *made.notes)) or None,
+            self._derived_version,
+        )  # fmt: skip
+
+    def _add_record(self, number: int, span: ReceivedSpan, run: RunState) -> None:
+        record = record_of(span.message, span.large, self._contents, run=run.id)
+        self._records.add(number, span, record)
+
+    # ---- what is derived
+
+    def rederive(
+        self, number: int, span: ReceivedSpan, projection: SpanProjection, run: RunState
+    ) -> None:
+        """Make the derived rows of a stored span again; its record stays as it is."""
+        run.ask_tables(self._connection)
+        accused = uncounted_near(self._connection, run, place_of(self._connection, number))
+        self._retract(number, run)
+        self._execute(_REPLACE, (*self._row(span, projection, run), number))
+        self._derive(number, span, projection, run)
+        judge_again(self._connection, run, accused)
+
+    def set_scores(
+        self,
+        number: int,
+        span: Span,
+        side: int,
+        annotations: Sequence[SpanAnnotation],
+        run: RunState,
+    ) -> bool:
+        """Set the annotations of a stored span that has logs now; False where it is due a rebuild.
+
+        All else that is derived of it stays.
+        """
+        run.ask_tables(self._connection)
+        row: Any = self._execute(_HAS_LOGS, (number, self._derived_version)).fetchone()
+        if row is None:
+            return False
+        annotation_rows.drop_of_span(self._connection, number)
+        place = SpanPlace(span.trace_id, span.span_id, side, at_ns=row[0])
+        annotation_rows.add_of_span(self._connection, annotations, span=number, of=place)
+        run.changed = True
+        return True
+
+    def retract(self, number: int, run: RunState) -> None:
+        """Take back all that is derived of a span, until `rederive` makes it again.
+
+        Meanwhile it is a step without a meaning: no rule about its neighbours finds it.
+        """
+        run.ask_tables(self._connection)
+        self._retract(number, run)
+        self._execute(_INERT, (number,))
+        run.changed = True
+
+    def _derive(self, number: int, span: ReceivedSpan, made: SpanProjection, run: RunState) -> None:
+        run.changed = True
+        if run.fresh is not None and not run.fresh.add(_kin(number, span, made)):
+            run.ask_tables(self._connection)
+        for ordinal, (trace_id, span_id) in enumerate(span.links):
+            self._execute(_ADD_LINK, (number, ordinal, trace_id, span_id))
+        self._index.add_attributes(number, made.attribute_tokens)
+        for text in made.texts:
+            self._texts.add(text, span=number, run=run.id)
+        for kind, value in made.facets:
+            self._runs.facet(run.id, kind, value)
+        for digest in made.payloads:
+            self._runs.uses_payload(run.id, digest)
+        _tell_run(run, number, span, made)
+        if made.compilation is not None:
+            compilations.add_compilation(self._connection, run, made.compilation, span=number)
+        if made.checks:
+            policy_checks.add_checks_of_span(self._connection, made.checks, span=number, of=span)
+        if made.annotations:
+            ended_ns = span.sort_ns if span.end_ns is None else span.end_ns
+            told_by = SpanPlace(span.trace_id, span.span_id, span.side, ended_ns)
+            annotation_rows.add_of_span(self._connection, made.annotations, span=number, of=told_by)
+        if made.may_have_pending:
+            self._fold_pending(number, span, made, run)
+        tool_events.add_requested(self._connection, run, made.requested, span=number)
+        if made.ran is not None and not made.flags & SpanFlag.DUPLICATE:
+            tool_events.add_ran(self._connection, run, made.ran, span=number)
+        self._derive_usage(number, span, made, run)
+        place = Place(
+            number, span.span_id, span.parent_span_id, made.role, made.tool_name, _call_id(made)
+        )
+        settle(self._connection, run, place)
+
+    def _fold_pending(
+        self, number: int, span: ReceivedSpan, made: SpanProjection, run: RunState
+    ) -> None:
+        """Hide a record that announced a span once the span is there, whichever came first."""
+        if made.flags & SpanFlag.PENDING:
+            announced = (run.trace_id, span.parent_span_id)
+            if self._execute(_IS_STORED, announced).get is not None:
+                counting.set_flags(self._connection, run, number, folded=True)
+            return
+        rows: list[Any] = self._execute(_PENDING_BELOW, (run.trace_id, span.span_id)).fetchall()
+        for (pending,) in rows:
+            counting.set_flags(self._connection, run, pending, folded=True)
+
+    def _derive_usage(
+        self, number: int, span: ReceivedSpan, made: SpanProjection, run: RunState
+    ) -> None:
+        marked = counting.is_marked(self._connection, run, span.span_id)
+        if made.call is not None:
+            run.tell_call_scope(span.scope)
+            if run.fresh is not None and made.flags & SpanFlag.USAGE_ALONE:
+                run.fresh.has_usage_alone = True
+            self._add_call(number, made.call, run, flags=span.flags | made.flags)
+        if made.usage_sum is not None:
+            counting.add_sum(
+                self._connection, run, span=number, usage=made.usage_sum, counted=not marked
+            )
+        if marked or _has_usage(made):
+            counting.mark_above(self._connection, run, span.parent_span_id)
+
+    def _add_call(self, number: int, call: CallProjection, run: RunState, *, flags: int) -> None:
+        counted = call.is_candidate and not flags & SpanFlag.DUPLICATE
+        row = (
+            number, run.id, int(counted), int(counted), call.operation, call.provider,
+            call.request_model, call.response_model, call.response_id, call.finish_reason,
+            self._texts.prefix(call.input, span=number),
+            self._texts.prefix(call.output, span=number),
+            int(call.input_is_delta), *call.usage, call.cost_source, call.first_token_ms,
+        )  # fmt: skip
+        self._execute(_ADD_CALL, row)
+        run.reports(call.response_id)
+        if run.fresh is not None and call.response_id is not None:
+            run.fresh.add_response(call.response_id, number)
+        if counted:
+            run.model_calls += 1
+            run.add_usage(call.usage)
+
+    def _retract(self, number: int, run: RunState) -> None:
+        """Take a span's derived rows, and its part of the run's totals, back."""
+        old: Any = self._execute(_OLD, (number,)).fetchone()
+        flags, end_ns, notes, version, role, tool_name = old
+        if not version:
+            return  # nothing is derived of it
+        if role == "compile":
+            compilations.remove_compilation(self._connection, run, span=number)
+        if role == "policy":
+            policy_checks.drop_checks_of_span(self._connection, number)
+        annotation_rows.drop_of_span(self._connection, number)
+        counting.remove_call(self._connection, run, number)
+        counting.remove_sum(self._connection, run, number)
+        tool_events.remove(self._connection, run, number)
+        self._execute(_DROP_LINKS, (number,))
+        self._index.drop_attributes(number)
+        run.forget_told(number)
+        run.note(notes.split("\n") if notes else (), -1)
+        run.step_count -= counting.is_step(flags)
+        run.work_count -= counting.is_work(role, tool_name)
+        run.error_count -= 1 if flags & SpanFlag.ERROR else 0
+        run.open_count -= 1 if end_ns is None and not flags & SpanFlag.TIME_HUGE else 0
+
+
+def _kin(number: int, span: ReceivedSpan, made: SpanProjection) -> Kin:
+    return Kin(
+        span.sort_ns, number, span.span_id, span.parent_span_id, made.role, made.tool_name,
+        _call_id(made),
+    )  # fmt: skip
+
+
+def _call_id(made: SpanProjection) -> str | None:
+    return made.ran.call_id if made.ran is not None else None
+
+
+def _has_usage(made: SpanProjection) -> bool:
+    sums = made.usage_sum or Usage()
+    return sums.has_tokens or (made.call is not None and made.call.usage.has_tokens)
+
+
+def _tell_run(run: RunState, number: int, span: ReceivedSpan, made: SpanProjection) -> None:
+    """Bring the run's own columns up to date with one more span."""
+    flags = span.flags | made.flags
+    if flags & SpanFlag.SYNTHETIC:
+        run.synthetic = 1
+    run.step_count += counting.is_step(flags)
+    run.work_count += counting.is_work(made.role, made.tool_name)
+    run.error_count += 1 if flags & SpanFlag.ERROR else 0
+    run.open_count += 1 if span.is_open else 0
+    run.note((*span.notes, *made.notes), 1)
+    _tell_times(run, span)
+    _tell_root(run, number, span, made)
+    at_ns, said_ns = span.sort_ns, span.end_ns or span.sort_ns
+    run.tell("agent_name", made.agent_name, span=number, at_ns=at_ns)
+    run.tell("domain", made.domain, span=number, at_ns=at_ns)
+    run.tell("user_goal", made.user_goal, span=number, at_ns=at_ns)
+    run.tell("conversation_id", made.conversation_id, span=number, at_ns=at_ns)
+    if made.prompt_id:
+        run.tell("prompt_id", made.prompt_id, span=number, at_ns=at_ns)
+        run.tell("last_prompt_id", made.prompt_id, span=number, at_ns=-at_ns)
+    run.tell("user_id", made.user_id, span=number, at_ns=at_ns)
+    run.tell("first_input", made.first_input, span=number, at_ns=at_ns)
+    run.tell("last_output", made.last_output, span=number, at_ns=-said_ns)
+
+
+def _tell_times(run: RunState, span: ReceivedSpan) -> None:
+    """Widen the run's time; odd times count only while there are no sane ones."""
+    rank = rank_of_times(span.flags)
+    end_ns = max(span.end_ns or 0, span.sort_ns)
+    if rank < run.times_rank:
+        run.times_rank, run.started_ns, run.ended_ns = rank, span.sort_ns, end_ns
+    elif rank == run.times_rank:
+        run.started_ns = min(run.started_ns, span.sort_ns)
+        run.ended_ns = max(run.ended_ns, end_ns)
+
+
+def _tell_root(run: RunState, number: int, span: ReceivedSpan, made: SpanProjection) -> None:
+    """Name and status come from the earliest root agent, else the earliest root.
+
+    Until a root has come, the earliest span stands in: a parent starts before its children.
+    """
+    rank = 2 if span.parent_span_id is not None else (0 if made.role == "agent" else 1)
+    better = (rank, span.sort_ns) < (run.root_rank, run.root_sort_ns)
+    if not better and run.root_span != number:
+        return
+    run.root_span, run.root_rank, run.root_sort_ns = number, rank, span.sort_ns
+    run.name = made.label or span.name
+    run.status = _run_status(span, span.flags | made.flags)
+    run.root_flags = made.flags & ROOT_FLAGS
+
+
+def _run_status(root: ReceivedSpan, flags: int) -> str:
+    if root.is_open:
+        return "open"
+    if flags & SpanFlag.CANCELLED:
+        return "cancelled"
+    return "error" if flags & SpanFlag.ERROR else "ok"

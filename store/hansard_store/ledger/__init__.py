@@ -1,0 +1,1 @@
+"""What was received and what became of it, by sender and signal."""

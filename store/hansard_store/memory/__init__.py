@@ -1,0 +1,1 @@
+"""Memory records: versions, authorization, retrieval and the log of accesses."""

@@ -1,0 +1,236 @@
+"""What maintenance reads of memory, and the one way it writes there.
+
+Every write is one transaction with its event. Between reading a pair and writing, a classifier may
+take its time: what changed meanwhile is left as it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import apsw
+
+from hansard_compiler.canonical import canonical_json
+from hansard_compiler.classifier import Verdict
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.retention import RetentionMode
+from hansard_store.approvals.unit_of_work import Who
+from hansard_store.audit.event_types import Actor
+from hansard_store.database.connections import DataFolder, snapshot, transaction
+from hansard_store.database.thread_connections import OwnConnections
+from hansard_store.detection.rules import (
+    DOUBTFUL_CORRECTION,
+    DOUBTFUL_SUPERSESSION,
+    Finding,
+    Occurrence,
+)
+from hansard_store.memory.maintenance import supersessions, vectors, verdicts
+from hansard_store.memory.maintenance.candidate_pairs import Prefiltered, new_entries, prefilter
+from hansard_store.memory.maintenance.retrievals import Stale, count_stale
+from hansard_store.memory.maintenance.supersession_writes import Applying, supersede
+from hansard_store.memory.maintenance.supersessions import NewSupersession
+from hansard_store.memory.maintenance.verdicts import PairOutcome, Waiting
+from hansard_store.memory.reads import memories_by_number
+from hansard_store.memory.records import Door, Memory
+from hansard_store.tasks.service import Recorded, TaskBook
+
+Pair = tuple[int, int]  # numbers of two records, the lower first
+_AT_ONCE: Final = 500
+_MOST_REASON: Final = 300  # characters of what a classifier gives as its reason
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A pair, and what a classifier said of it."""
+
+    pair: Pair
+    classifier: str
+    verdict: Verdict
+
+
+class MaintenanceBook:
+    """The memory of one store as maintenance uses it; used by one thread."""
+
+    def __init__(
+        self,
+        folder: DataFolder,
+        mode: RetentionMode = RetentionMode.REDACTED_PAYLOADS,
+        *,
+        door: Door = "cli",
+        by: str = "maintain",
+        step_id: str | None = None,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        """Open it; `by` and `step_id` say in events what superseded a record."""
+        self._connections = OwnConnections(folder)
+        self._tasks = TaskBook(folder, mode, door="cli", clock=clock)
+        self._redactor = Redactor(folder.key())
+        self._is_clean = mode is not RetentionMode.FULL_PAYLOADS  # memory was cleaned when written
+        self._door: Door = door
+        self._by = Who(Actor.SYSTEM, by)
+        self._step_id = step_id
+        self._clock = clock
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._tasks.close()
+        self._connections.close()
+
+    # ---- reading
+
+    def candidates(self, judge: str) -> Prefiltered:
+        """Return the pairs of the first stage for a classifier; in SQL alone."""
+        return prefilter(self._connections.get(), judge=judge, now_ns=self._clock())
+
+    def unjudged(self, judge: str, pairs: Sequence[Pair]) -> list[Pair]:
+        """Return those of the pairs that nobody has judged: no classifier of this name, no person.
+
+        In their order.
+        """
+        connection = self._connections.get()
+        known: set[Pair] = set()
+        for at in range(0, len(pairs), _AT_ONCE):
+            part = pairs[at : at + _AT_ONCE]
+            known |= verdicts.known_pairs(connection, judge, part)
+            known |= supersessions.settled_pairs(connection, part)
+        return [pair for pair in pairs if pair not in known]
+
+    def waiting(self, judge: str, *, most: int) -> list[Waiting]:
+        """Return doubtful pairs for which no task was opened yet; no classifier is asked again."""
+        return verdicts.waiting(self._connections.get(), judge, most=most)
+
+    def new_entries(self, judge: str) -> list[int]:
+        """Return the numbers of the records that a classifier has not compared."""
+        return new_entries(self._connections.get(), judge=judge, now_ns=self._clock())
+
+    def records(self, numbers: Sequence[int]) -> dict[int, Memory]:
+        """Return records by their numbers. Looking at them is not recorded as reading."""
+        connection, now_ns = self._connections.get(), self._clock()
+        found: dict[int, Memory] = {}
+        wanted = list(dict.fromkeys(numbers))
+        with snapshot(connection):
+            for at in range(0, len(wanted), _AT_ONCE):
+                part = wanted[at : at + _AT_ONCE]
+                found |= memories_by_number(connection, part, now_ns=now_ns)
+        return found
+
+    def stale(self, length_ns: int) -> Stale:
+        """Return the records that were not retrieved for so long."""
+        return count_stale(self._connections.get(), length_ns=length_ns, now_ns=self._clock())
+
+    def clean(self, text: str) -> str:
+        """Return a text as a classifier may have it, which may be remote: without secrets."""
+        return text if self._is_clean else self._redactor.redact_text(text).text
+
+    # ---- corrections
+
+    def unlinked_corrections(self, judge: str, *, most: int) -> list[Memory]:
+        """Return corrections that name nothing they correct and that a judge has not looked at."""
+        numbers = vectors.unlinked_corrections(
+            self._connections.get(), judge=judge, now_ns=self._clock(), most=most
+        )
+        return list(self.records(numbers).values())
+
+    def correctable(self, correction: Memory) -> dict[int, int]:
+        """Return what stands in a correction's namespace: numbers, and as of when each is so."""
+        return vectors.correctable(
+            self._connections.get(),
+            (correction.project, correction.user, correction.agent),
+            scope=canonical_json(dict(correction.scope)),
+            now_ns=self._clock(),
+        )
+
+    def vectors(self, numbers: Sequence[int], embedder: str) -> dict[int, Sequence[float]]:
+        """Return the stored vectors of records."""
+        found: dict[int, Sequence[float]] = {}
+        for at in range(0, len(numbers), _AT_ONCE):
+            part = numbers[at : at + _AT_ONCE]
+            found |= vectors.read_vectors(self._connections.get(), part, embedder=embedder)
+        return found
+
+    def add_vectors(self, made: Mapping[int, Sequence[float]], embedder: str) -> None:
+        """Store vectors by the numbers of their records."""
+        connection = self._connections.get(in_full=False)
+        with transaction(connection):
+            vectors.add_vectors(connection, made, embedder=embedder)
+
+    # ---- writing
+
+    def note_verdicts(
+        self, judged: Sequence[Judged], outcome: PairOutcome = "none", *, reason: str = ""
+    ) -> None:
+        """Remember verdicts that change nothing now."""
+        connection, now_ns = self._connections.get(in_full=False), self._clock()
+        clean = self._redactor.redact_text(reason).text[:_MOST_REASON]
+        with transaction(connection):
+            for one in judged:
+                _remember(connection, one, outcome, now_ns=now_ns, reason=clean)
+
+    def set_compared(self, numbers: Sequence[int], judge: str) -> None:
+        """Remember that a judge is through with these records."""
+        connection, now_ns = self._connections.get(in_full=False), self._clock()
+        with transaction(connection):
+            verdicts.set_compared(connection, numbers, judge=judge, now_ns=now_ns)
+
+    def supersede(self, link: NewSupersession, judged: Judged | None = None) -> bool:
+        """Let one record supersede another; False where one of both does not stand any more."""
+        connection, now_ns = self._connections.get(), self._clock()
+        applying = Applying(self._door, now_ns, self._by, self._step_id)
+        with transaction(connection):
+            is_applied = supersede(connection, self._clean(link), applying)
+            if judged is not None and is_applied:
+                _remember(connection, judged, "superseded", now_ns=now_ns)
+        return is_applied
+
+    def propose(self, link: NewSupersession, judged: Judged | None = None) -> Recorded:
+        """Open a task for review that supersedes nothing before a person approves it."""
+        now_ns = self._clock()
+        known = self.records([link.older, link.newer])
+        clean = self._clean(link)
+
+        def along(connection: apsw.Connection, made: Recorded) -> None:
+            if made.task is not None and made.outcome == "opened":
+                supersessions.add(
+                    connection, clean, state="proposed", now_ns=now_ns, task=made.task.key
+                )
+            if judged is not None:
+                _remember(connection, judged, "review", now_ns=now_ns)
+
+        (made,) = self._tasks.record([_finding(link, known)], along=along)
+        return made
+
+    def _clean(self, link: NewSupersession) -> NewSupersession:
+        """Return a link whose rationale is short and without secrets: a model may have made it."""
+        rationale = self._redactor.redact_text(link.rationale).text[:_MOST_REASON]
+        return NewSupersession(
+            link.older, link.newer, link.cause, rationale, link.judge, link.score,
+            link.step_id or self._step_id,
+        )  # fmt: skip
+
+
+def _remember(
+    connection: apsw.Connection,
+    judged: Judged,
+    outcome: PairOutcome,
+    *,
+    now_ns: int,
+    reason: str = "",
+) -> None:
+    verdict = judged.verdict
+    verdicts.add_verdict(
+        connection, judged.pair, classifier=judged.classifier, label=verdict.label,
+        score=verdict.score, outcome=outcome, now_ns=now_ns, reason=reason,
+    )  # fmt: skip
+
+
+def _finding(link: NewSupersession, known: Mapping[int, Memory]) -> Finding:
+    older, newer = known[link.older], known[link.newer]
+    rule = DOUBTFUL_CORRECTION if link.cause == "correction" else DOUBTFUL_SUPERSESSION
+    found: list[Any] = [
+        Occurrence(one.id, one.created_ns, "memory", one.memory_id) for one in (older, newer)
+    ]
+    signature = f"{older.memory_id}:{newer.memory_id}"
+    return Finding(rule, "memory", newer.memory_type, signature, found)

@@ -1,0 +1,233 @@
+"""What superseded what, why, and who or what decided: proposed, applied, undone. Rows only.
+
+Every function runs in the caller's transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import apsw
+import orjson
+
+from hansard_compiler.calls import Json
+from hansard_store.approvals.unit_of_work import Who
+from hansard_store.principals.model import CLAIMED
+from hansard_store.times import time_text
+
+Cause = Literal["version", "accepted", "contradiction", "correction"]
+State = Literal["proposed", "refused", "lapsed", "applied", "undone"]
+
+_COLUMNS: Final = """
+link.id, link.older, link.newer, lower(hex(older.memory_id)), lower(hex(newer.memory_id)),
+link.cause, link.state, link.rationale, link.score, link.judge,
+iif(link.task IS NULL, NULL, lower(hex(link.task))), link.created_ns, link.span,
+link.decided_by, link.decided_method, link.decided_ns, link.undone_by, link.undone_method,
+link.undone_ns, link.undone_reason
+"""
+_JOINED: Final = """
+LEFT JOIN memory AS older ON older.id = link.older
+LEFT JOIN memory AS newer ON newer.id = link.newer
+"""
+_OF_OLDER: Final = f"""
+SELECT {_COLUMNS} FROM memory_supersession AS link INDEXED BY memory_supersession_older {_JOINED}
+WHERE link.older IN (SELECT value FROM json_each(?)) ORDER BY link.id DESC
+"""
+_OF_NEWER: Final = f"""
+SELECT {_COLUMNS} FROM memory_supersession AS link INDEXED BY memory_supersession_newer {_JOINED}
+WHERE link.newer IN (SELECT value FROM json_each(?)) ORDER BY link.id DESC
+"""
+_OF_TASK: Final = f"""
+SELECT {_COLUMNS} FROM memory_supersession AS link INDEXED BY memory_supersession_task {_JOINED}
+WHERE link.task = ? ORDER BY link.id
+"""
+_ADD: Final = """
+INSERT INTO memory_supersession (
+  older, newer, cause, state, rationale, score, judge, task, created_ns, span, decided_by,
+  decided_method, decided_ns
+) VALUES (
+  :older, :newer, :cause, :state, :rationale, :score, :judge, :task, :created_ns, :span,
+  :decided_by, :decided_method, :decided_ns
+) RETURNING id
+"""
+_DECIDE: Final = """
+UPDATE memory_supersession SET state = :state, decided_by = :by, decided_method = :method,
+  decided_ns = :now
+WHERE id = :id AND state = 'proposed'
+"""
+_UNDO: Final = """
+UPDATE memory_supersession INDEXED BY memory_supersession_older
+SET state = 'undone', undone_by = :by, undone_method = :method, undone_ns = :now,
+  undone_reason = :reason
+WHERE older = :older AND newer = :newer AND state = 'applied'
+"""
+# A person undid, or refused, that one of both supersedes the other; a proposal is open.
+_SETTLED: Final = """
+SELECT min(link.older, link.newer), max(link.older, link.newer)
+FROM json_each(:pairs) AS pair
+JOIN memory_supersession AS link INDEXED BY memory_supersession_older
+  ON (link.older = pair.value ->> 0 AND link.newer = pair.value ->> 1)
+  OR (link.older = pair.value ->> 1 AND link.newer = pair.value ->> 0)
+WHERE link.state IN ('proposed', 'refused', 'undone')
+"""
+
+
+_FORGET: Final = (
+    "UPDATE memory_supersession SET rationale = '', undone_reason = NULL WHERE older = ?",
+    "UPDATE memory_supersession SET rationale = '', undone_reason = NULL WHERE newer = ?",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewSupersession:
+    """A supersession that is to be recorded; `older` and `newer` are numbers of records."""
+
+    older: int
+    newer: int
+    cause: Cause
+    rationale: str  # no recorded content
+    judge: str  # name of the classifier, embedder or writer
+    score: float | None = None  # 0 to 1; None: no classifier and no embedder was asked
+    step_id: str | None = None  # the step that did it
+
+
+@dataclass(frozen=True, slots=True)
+class Supersession:
+    """One supersession as it is stored. Times are Unix nanoseconds."""
+
+    id: int
+    older: int
+    newer: int
+    older_id: str | None
+    newer_id: str | None
+    cause: Cause
+    state: State
+    rationale: str
+    score: float | None
+    judge: str
+    task_id: str | None
+    created_ns: int
+    step_id: str | None
+    decided_by: str | None  # the person who approved the proposal
+    decided_method: str | None
+    decided_ns: int | None
+    undone_by: str | None
+    undone_method: str | None
+    undone_ns: int | None
+    undone_reason: str | None
+
+
+def add(
+    connection: apsw.Connection,
+    new: NewSupersession,
+    *,
+    state: State,
+    now_ns: int,
+    by: Who | None = None,
+    task: bytes | None = None,
+) -> int:
+    """Record a supersession and return its number; `by` is a person who decided it."""
+    given: Mapping[str, Any] = {
+        "older": new.older,
+        "newer": new.newer,
+        "cause": new.cause,
+        "state": state,
+        "rationale": new.rationale,
+        "score": new.score,
+        "judge": new.judge,
+        "task": task,
+        "created_ns": now_ns,
+        "span": new.step_id,
+        "decided_by": None if by is None else by.name,
+        "decided_method": None if by is None else by.method,
+        "decided_ns": None if by is None else now_ns,
+    }
+    return int(connection.execute(_ADD, given).get)
+
+
+def decide(
+    connection: apsw.Connection, one: Supersession, state: State, *, by: Who, now_ns: int
+) -> None:
+    """Apply, refuse or let lapse a proposal, in a person's name."""
+    given = {"id": one.id, "state": state, "by": by.name, "method": by.method, "now": now_ns}
+    connection.execute(_DECIDE, given)
+
+
+def undo(
+    connection: apsw.Connection, older: int, newer: int, *, by: Who, reason: str, now_ns: int
+) -> None:
+    """Record that a person took back that one record supersedes another."""
+    given = {"older": older, "newer": newer, "by": by.name, "method": by.method, "now": now_ns}
+    connection.execute(_UNDO, {**given, "reason": reason})
+
+
+def superseding(connection: apsw.Connection, numbers: Sequence[int]) -> list[Supersession]:
+    """Return what superseded these records, or was to, the newest first."""
+    return _read(connection, _OF_OLDER, orjson.dumps(list(numbers)).decode())
+
+
+def superseded_by(connection: apsw.Connection, numbers: Sequence[int]) -> list[Supersession]:
+    """Return what these records superseded, or were to, the newest first."""
+    return _read(connection, _OF_NEWER, orjson.dumps(list(numbers)).decode())
+
+
+def links_of(connection: apsw.Connection, numbers: Sequence[int]) -> list[Supersession]:
+    """Return what these records supersede and are superseded by, the newest first."""
+    found = [*superseding(connection, numbers), *superseded_by(connection, numbers)]
+    return sorted({one.id: one for one in found}.values(), key=lambda one: -one.id)
+
+
+def of_task(connection: apsw.Connection, task_id: str) -> list[Supersession]:
+    """Return what a task for review proposes."""
+    return _read(connection, _OF_TASK, bytes.fromhex(task_id))
+
+
+def settled_pairs(
+    connection: apsw.Connection, pairs: Sequence[tuple[int, int]]
+) -> set[tuple[int, int]]:
+    """Return those of the pairs that wait for a person, or about which one decided."""
+    told = orjson.dumps([list(pair) for pair in pairs]).decode()
+    rows: Any = connection.execute(_SETTLED, {"pairs": told})
+    return {(first, second) for first, second in rows}
+
+
+def forget_words(connection: apsw.Connection, number: int) -> None:
+    """Remove the words beside the supersessions of a record that is purged."""
+    for sql in _FORGET:
+        connection.execute(sql, (number,))
+
+
+def _read(connection: apsw.Connection, sql: str, given: str | bytes) -> list[Supersession]:
+    rows: list[Any] = connection.execute(sql, (given,)).fetchall()
+    return [Supersession(*row) for row in rows]
+
+
+def supersession_json(one: Supersession) -> Json:
+    """Return a supersession as programs see it."""
+    return {
+        "older": one.older_id,
+        "newer": one.newer_id,
+        "cause": one.cause,
+        "state": one.state,
+        "rationale": one.rationale,
+        "score": one.score,
+        "judge": one.judge,
+        "at": time_text(one.created_ns),
+        "step_id": one.step_id,
+        "task_id": one.task_id,
+        "decision": None
+        if one.decided_ns is None
+        else _decision(one.decided_by, one.decided_method, one.decided_ns),
+        "undone": None
+        if one.undone_ns is None
+        else {
+            **_decision(one.undone_by, one.undone_method, one.undone_ns),
+            "reason": one.undone_reason or "",
+        },
+    }
+
+
+def _decision(by: str | None, method: str | None, at_ns: int) -> Json:
+    return {"by": by or "", "method": method or CLAIMED.method, "at": time_text(at_ns)}

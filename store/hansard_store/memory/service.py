@@ -1,0 +1,461 @@
+"""Memory, written and read by whoever may: the only public way in.
+
+Every write is one transaction with its event, on the caller's thread, and survives a power cut.
+Every read is recorded, too, with the step that did it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from hansard_compiler.calls import Json
+from hansard_compiler.compile.errors import InvalidInput
+from hansard_compiler.compile.models import parse
+from hansard_compiler.models.memory import (
+    TRUST_GAP,
+    AcceptMemory,
+    Change,
+    EndApprovedMemory,
+    EndMemory,
+    ReadMemory,
+    Told,
+    UnsupersedeMemory,
+    WriteMemory,
+)
+from hansard_compiler.redaction.redactor import Redactor
+from hansard_compiler.retention import RetentionMode
+from hansard_store.approvals.arguments import Keeper
+from hansard_store.approvals.unit_of_work import Who
+from hansard_store.audit.event_types import Actor, Event, EventType
+from hansard_store.audit.events import append
+from hansard_store.database.connections import DataFolder, open_for_ingest, transaction
+from hansard_store.database.thread_connections import OwnConnections
+from hansard_store.memory import versions as memories
+from hansard_store.memory.access_log import record
+from hansard_store.memory.authorization import check_end, check_permit, decider_of, written_method
+from hansard_store.memory.errors import BadMemory, NotCurrent
+from hansard_store.memory.json import candidate_json, memory_json
+from hansard_store.memory.maintenance.changes import change_of, record_versions
+from hansard_store.memory.maintenance.supersession_writes import Applying, unsupersede
+from hansard_store.memory.reads import get_memory, memories_by_number
+from hansard_store.memory.records import (
+    AccessKind,
+    Door,
+    Ended,
+    Memory,
+    MemoryConflict,
+    NewMemory,
+    Toucher,
+)
+from hansard_store.memory.retention import MemoryKeeper
+from hansard_store.memory.retrieval import contradicted_by, read_durable, read_working
+from hansard_store.principals.authority import Authority, DecideMode
+from hansard_store.principals.errors import reserved_text
+from hansard_store.principals.model import Principal, check_given, is_own_name
+from hansard_store.reports.files import reports_beside
+
+_AT_ONCE = 200
+_ENDED = ("invalidated", "purged")
+_NOBODY = Who(Actor.SYSTEM)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenMemory:
+    """A record after a write: new, or the one that already said so."""
+
+    memory: Memory
+    outcome: memories.Outcome
+    superseded: tuple[str, ...]  # what stood before it
+    stands: str | None  # what stands in its place, where it was not taken over
+    conflicts: tuple[MemoryConflict, ...]  # what stands beside it and contradicts it, or may
+    change: Change  # what it is to the memory that stood before
+
+    def json(self) -> Json:
+        told = {"outcome": self.outcome, "superseded": list(self.superseded), "stands": self.stands}
+        told["change"] = self.change
+        conflicts = [one.json() for one in self.conflicts]
+        return {**told, "conflicts": conflicts, "memory": memory_json(self.memory)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Permit:
+    """Who ends a record, and the approval that permits it, where one does."""
+
+    by: Who
+    approval_key: bytes | None = None
+
+
+class MemoryBook:
+    """The memory of one store. Threads share it, each with a connection of its own."""
+
+    def __init__(
+        self,
+        folder: DataFolder,
+        mode: RetentionMode = RetentionMode.REDACTED_PAYLOADS,
+        *,
+        door: Door = "sdk",
+        clock: Callable[[], int] = time.time_ns,
+        decide: DecideMode = "claimed",
+    ) -> None:
+        self._authority = Authority.of(decide)
+        self._folder = folder
+        self._door: Door = door
+        self._clock = clock
+        key = folder.key()
+        self._keeper = MemoryKeeper(mode, Redactor(key), key)
+        self._arguments = Keeper(mode, Redactor(key), key)
+        self._connections = OwnConnections(folder)
+
+    def through(self, door: Door) -> MemoryBook:
+        """Return the same book as it is used through another door."""
+        other = copy(self)
+        other._door = door
+        return other
+
+    def acting(self, principal: Principal | None) -> MemoryBook:
+        """Return the same book as a principal uses it; None: a request without a credential."""
+        other = copy(self)
+        other._authority = self._authority.acting(principal)
+        return other
+
+    def close(self) -> None:
+        """Close all connections; no thread may be using one."""
+        self._connections.close()
+
+    # ---- writing
+
+    def write(
+        self,
+        asked: WriteMemory,
+        *,
+        along: Callable[[apsw.Connection, WrittenMemory], None] = lambda *_: None,
+    ) -> WrittenMemory:
+        """Write a record. Raises MemoryRefused, NotFoundError, StoreBusyError.
+
+        `along` writes what must stand or fall with it, in the same transaction.
+        """
+        _refuse_own_names(asked.by, asked.agent)
+        now_ns = self._clock()
+        new = self._keeper.new(asked, now_ns=now_ns)
+        with self._transaction() as connection:
+            written = self._write(connection, asked, new, now_ns=now_ns)
+            along(connection, written)
+        return written
+
+    def accept(self, asked: AcceptMemory) -> Memory:
+        """Let a record that waits for a review stand; a decision.
+
+        Raises NotFoundError, NotCurrent, CredentialNeeded.
+        """
+        by = self._decider(asked.by)
+        with self._transaction() as connection:
+            found = self._found(connection, asked.memory_id)
+            if found.state != "review":
+                raise NotCurrent(found.memory_id.hex(), state=found.state, wanted="review")
+            key = memories.key_of(connection, found.id)
+            superseded = memories.accept(connection, found, key=key)
+            record_versions(
+                connection, found.id, superseded, cause="accepted", judge=by.name or "me",
+                by=by, now_ns=self._clock(),
+            )  # fmt: skip
+            body = {
+                "superseded": [one.hex() for one in superseded],
+                "reason_hash": self._keeper.hash_text(asked.reason),
+            }
+            return self._changed(connection, "accept", found, asked, by, body)
+
+    def unsupersede(self, asked: UnsupersedeMemory) -> Memory:
+        """Let a superseded record stand again; a decision.
+
+        Raises NotFoundError; NotCurrent where it is not superseded, or something else was written
+        in its place since; CredentialNeeded.
+        """
+        by = self._decider(asked.by)
+        reason = self._keeper.clean_text(asked.reason)
+        with self._transaction() as connection:
+            found = self._found(connection, asked.memory_id)
+            newer = asked.superseded_by
+            based_on = None if newer is None else self._found(connection, newer).memory_id
+            applying = Applying(self._door, self._clock(), by, asked.step_id)
+            unsupersede(connection, found.memory_id, applying, reason=reason, based_on=based_on)
+            return self._one(connection, found.id, now_ns=applying.now_ns)
+
+    def invalidate(self, asked: EndMemory) -> Memory:
+        """Say that a record does not hold; a decision.
+
+        Raises NotFoundError; NotCurrent where it ended; CredentialNeeded.
+        """
+        by = self._decider(asked.by)
+        return self._end("invalidate", asked, lambda _: _Permit(by), memories.end, _ENDED)
+
+    def invalidate_approved(self, asked: EndApprovedMemory) -> Memory:
+        """Say that a record does not hold, in the name of who approved exactly that.
+
+        The approval is the decision: the caller needs no token, and the claim of the action that is
+        being run. Raises NotApproved, NotFoundError; NotCurrent where it ended.
+        """
+
+        def permit(connection: apsw.Connection) -> _Permit:
+            approval = check_end(connection, asked, self._arguments)
+            return _Permit(decider_of(approval), approval.key)
+
+        return self._end("invalidate", asked, permit, memories.end, _ENDED)
+
+    def purge(self, asked: EndMemory) -> Memory:
+        """Remove a record's content for good; that it was there, who and why stay."""
+        principal, stated = self._authority.principal, check_given(asked.by)
+        by = Who(Actor.ME, principal.name or self._keeper.clean_text(stated), principal)
+        purged = self._end("purge", asked, lambda _: _Permit(by), memories.purge, ("purged",))
+        reports_beside(self._connections.get()).forget_memory(purged.memory_id)
+        return purged
+
+    def expire_due(self) -> int:
+        """Mark what is past its time, and return how much; reads leave it out before that."""
+        total, now_ns, who = 0, self._clock(), Toucher(self._door)
+        while True:
+            with self._transaction() as connection:
+                gone = memories.expire(connection, now_ns=now_ns, most=_AT_ONCE)
+                for number, memory_id in gone:
+                    record(connection, "expire", [number], who, now_ns=now_ns)
+                    self._tell(connection, "expire", memory_id, who, _NOBODY, {})
+            total += len(gone)
+            if len(gone) < _AT_ONCE:
+                return total
+
+    # ---- reading
+
+    def read(self, asked: ReadMemory) -> list[Memory]:
+        """Return what is asked for, and record that it was read, and by which step."""
+        now_ns, names = self._clock(), self._keeper.names(asked.namespace)
+        connection = self._connections.get()
+        found: list[Memory] = []
+        run = asked.of_run or asked.run
+        if asked.is_working and run is not None:
+            found += read_working(connection, asked, bytes.fromhex(run), now_ns=now_ns)
+        if any(names):
+            found += read_durable(connection, asked, names, now_ns=now_ns)
+        with self._transaction() as connection:
+            who = self._toucher(asked)
+            standing = [one.id for one in found if one.state == "current"]
+            record(connection, "read", standing, who, now_ns=now_ns)
+            hidden = [one.id for one in found if one.state != "current"]
+            if hidden:  # handed over only to be left out of a compile, with a receipt
+                record(connection, "candidate", hidden, who, now_ns=now_ns)
+        return found
+
+    # ---- for programs of other doors: JSON in, JSON out
+
+    def write_json(self, told: Json) -> Json:
+        """Write what a program tells; raises BadMemory for fields that do not fit."""
+        return self.write(_parsed(WriteMemory, told)).json()
+
+    def read_json(self, told: Json) -> Json:
+        """Return records, and the same as a compile takes them."""
+        asked = _parsed(ReadMemory, told)
+        return read_answer(asked, self.read(asked))
+
+    def invalidate_json(self, told: Json) -> Json:
+        return {"memory": memory_json(self.invalidate(_parsed(EndMemory, told)))}
+
+    # ---- inside
+
+    def _write(
+        self, connection: apsw.Connection, asked: WriteMemory, new: NewMemory, *, now_ns: int
+    ) -> WrittenMemory:
+        permit = check_permit(
+            connection, asked, new, principal=self._authority.principal, keeper=self._arguments
+        )
+        principal = self._authority.principal
+        new = replace(
+            new,
+            approval_id=new.approval_id if permit is None else permit.approval.approval_id,
+            written_method=written_method(new, permit, principal),
+            written_principal=principal.name if principal.is_authenticated else None,
+        )
+        if asked.replaces is not None:
+            new = replace(new, replaces=self._found(connection, asked.replaces).memory_id)
+        made = memories.write(connection, new, now_ns=now_ns)
+        if permit is not None:
+            permit.refuse_second(asked.writer, outcome=made.outcome, memory_id=made.memory_id)
+            permit.refuse_superseding(asked, made.superseded)
+        conflicts: tuple[MemoryConflict, ...] = ()
+        if made.outcome == "current":
+            memory = self._one(connection, made.id, now_ns=now_ns)
+            conflicts = tuple(contradicted_by(connection, memory, now_ns=now_ns))
+            made = _held_back(connection, made, new, conflicts)
+        if made.outcome in ("current", "superseded") and not asked.is_working:
+            other = (made.stands,) if made.outcome == "superseded" and made.stands else ()
+            record_versions(
+                connection, made.id, made.superseded, cause="version", judge=asked.writer,
+                stands=other, step_id=asked.step_id, now_ns=now_ns,
+            )  # fmt: skip
+        change = change_of(asked, made, conflicts)
+        kind: AccessKind = "repeat" if made.outcome == "repeat" else "write"
+        who = self._toucher(asked)
+        record(connection, kind, [made.id], who, now_ns=now_ns)
+        superseded = tuple(one.hex() for one in made.superseded)
+        stands = made.stands.hex() if made.stands else None
+        body = {
+            "writer": asked.writer,
+            "memory_type": asked.memory_type,
+            "outcome": made.outcome,
+            "change": change,
+            "content_hash": f"hmac-sha256:{new.kept.hmac.hex()}",
+            "superseded": list(superseded),
+            "stands": stands,
+            "approval_id": new.approval_id,
+        }
+        name = self._keeper.clean_text(asked.by or asked.agent or "")
+        by = Who(Actor.AGENT, name, self._authority.principal)
+        key = None if permit is None else permit.approval.key
+        self._tell(connection, kind, made.memory_id, who, by, body, approval_key=key)
+        memory = self._one(connection, made.id, now_ns=now_ns)
+        return WrittenMemory(memory, made.outcome, superseded, stands, conflicts, change)
+
+    def _end(
+        self,
+        kind: AccessKind,
+        asked: EndMemory | EndApprovedMemory,
+        permit: Callable[[apsw.Connection], _Permit],
+        change: Callable[[apsw.Connection, memories.Found, Ended], None],
+        refused: Sequence[str],
+    ) -> Memory:
+        reason = self._keeper.clean_text(asked.reason)
+        with self._transaction() as connection:
+            permitted = permit(connection)
+            by = permitted.by
+            found = self._found(connection, asked.memory_id)
+            if found.state in refused:
+                raise NotCurrent(found.memory_id.hex(), state=found.state, wanted="current")
+            ended = Ended(self._clock(), by.name, reason, by.method)
+            change(connection, found, ended)
+            body = {"was": found.state, "reason_hash": self._keeper.hash_text(reason)}
+            key = permitted.approval_key
+            return self._changed(connection, kind, found, asked, by, body, approval_key=key)
+
+    def _changed(
+        self,
+        connection: apsw.Connection,
+        kind: AccessKind,
+        found: memories.Found,
+        asked: Told,
+        by: Who,
+        body: Json,
+        *,
+        approval_key: bytes | None = None,
+    ) -> Memory:
+        """Record a change by a person or program, and return the record as it is now."""
+        who, now_ns = self._toucher(asked), self._clock()
+        record(connection, kind, [found.id], who, now_ns=now_ns)
+        self._tell(connection, kind, found.memory_id, who, by, body, approval_key=approval_key)
+        return self._one(connection, found.id, now_ns=now_ns)
+
+    def _tell(
+        self,
+        connection: apsw.Connection,
+        kind: AccessKind,
+        memory_id: bytes,
+        who: Toucher,
+        by: Who,
+        body: Json,
+        *,
+        approval_key: bytes | None = None,
+    ) -> None:
+        """Append the event of a change, in its transaction."""
+        is_written = kind in ("write", "repeat", "accept")
+        is_person = kind in ("accept", "invalidate", "purge") and who.step_id is None
+        actor = Actor.SYSTEM if kind == "expire" else Actor.ME if is_person else Actor.AGENT
+        event = Event(
+            type=EventType.MEMORY_WRITTEN if is_written else EventType.MEMORY_INVALIDATED,
+            actor=actor,
+            who=by.name,
+            action=f"memory.{kind}",
+            source=who.door,
+            subject=f"memory:{memory_id.hex()}",
+            time_ns=self._clock(),
+            approval_id=approval_key,
+            trace_id=who.trace_id,
+            span_id=who.span_id,
+            body={
+                key: value
+                for key, value in {**body, **by.proof}.items()
+                if value not in (None, [], "")
+            },
+        )
+        append(connection, event)
+
+    def _found(self, connection: apsw.Connection, prefix: str) -> memories.Found:
+        memory = get_memory(connection, prefix, now_ns=self._clock())
+        found = memories.get(connection, bytes.fromhex(memory.memory_id))
+        assert found is not None
+        return found
+
+    def _one(self, connection: apsw.Connection, number: int, *, now_ns: int) -> Memory:
+        return memories_by_number(connection, [number], now_ns=now_ns)[number]
+
+    def _decider(self, stated: str) -> Who:
+        return self._authority.decider(self._keeper.clean_text(stated))
+
+    def _toucher(self, asked: Told) -> Toucher:
+        agent = None if asked.agent is None else self._keeper.clean_text(asked.agent)
+        return Toucher(self._door, asked.run, asked.step_id, agent)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[apsw.Connection]:
+        connection = self._connections.get()
+        with transaction(connection):
+            yield connection
+
+
+def _held_back(
+    connection: apsw.Connection,
+    made: memories.Written,
+    new: NewMemory,
+    conflicts: Sequence[MemoryConflict],
+) -> memories.Written:
+    """Let a record wait for a person where it contradicts one that is trusted much more."""
+    for one in conflicts:
+        if one.is_certain and new.confidence < one.confidence - TRUST_GAP - 1e-9:
+            against = bytes.fromhex(one.memory_id)
+            memories.hold_back(connection, made.id, against=against)
+            return replace(made, outcome="review", stands=against)
+    return made
+
+
+def _refuse_own_names(by: str | None, agent: str | None) -> None:
+    """Raise BadMemory where a program writes in Hansard's own name."""
+    for where, name in (("by", by), ("agent", agent)):
+        if name is not None and is_own_name(name):
+            raise BadMemory([(where, reserved_text(name))])
+
+
+def read_answer(asked: ReadMemory, found: Sequence[Memory]) -> Json:
+    """Return what was read, and the same as a compile takes it with its scope."""
+    return {
+        "items": [memory_json(one) for one in found],
+        "memory_records": [candidate_json(one) for one in found],
+        "scope": {**asked.scope, **asked.namespace.scope},
+    }
+
+
+def open_memory(data: Path, *, retention: RetentionMode) -> MemoryBook:
+    """Open the memory of a data folder, made where it is not there: the entry point of the SDK."""
+    folder = DataFolder(data)
+    # Made and migrated here, once: threads that find it half made would each go on with it.
+    open_for_ingest(folder).close()
+    return MemoryBook(folder, retention)
+
+
+def _parsed(model: type[Any], told: Json) -> Any:
+    try:
+        return parse(model, told)
+    except InvalidInput as error:
+        raise BadMemory([(one.where, one.what) for one in error.problems]) from None

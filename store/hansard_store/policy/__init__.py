@@ -1,0 +1,1 @@
+"""Policy rules with their versions, and every check that was made."""

@@ -1,0 +1,177 @@
+"""Policy checks: every one that was made, allows included.
+
+Those made through the API are committed before they are answered, with a connection of their own;
+those that spans tell of are derived from the spans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import apsw
+
+from hansard_compiler.calls import Json
+from hansard_store.database.connections import DataFolder, open_for_accountability, transaction
+from hansard_store.database.read_only_json import read_only
+from hansard_store.database.stored_json import json_of, json_text
+from hansard_store.ingest.span_input import ReceivedSpan
+
+_COLUMNS = """
+time_ns, span, trace_id, span_id, ordinal, action, effect, reason_code, reason, rule_id, rule_set,
+rule_version, rules, obligations, agent, subject, inputs, policy_hash
+"""
+_ADD = f"""
+INSERT INTO policy_check ({_COLUMNS}) VALUES ({", ".join("?" * 18)})
+ON CONFLICT DO NOTHING
+"""
+_NEXT = """
+SELECT coalesce(max(ordinal) + 1, 0) FROM policy_check WHERE trace_id = ? AND span_id = ?
+"""
+_LIST = f"""
+SELECT id, {_COLUMNS} FROM policy_check {{index}} WHERE id < :before{{wanted}}
+ORDER BY id DESC LIMIT :limit
+"""
+# Each filter with the index that serves it; the first given one decides which is used.
+_FILTERS = {
+    "trace_id": ("INDEXED BY policy_check_step", "trace_id = :trace_id"),
+    "rule_id": ("INDEXED BY policy_check_rule", "rule_id = :rule_id"),
+    "agent": ("INDEXED BY policy_check_agent", "agent = :agent"),
+    "effect": ("INDEXED BY policy_check_effect", "effect = :effect"),
+}
+_DROP_OF_SPAN = "DELETE FROM policy_check WHERE span = ?"
+_DROP_OF_RUN = """
+DELETE FROM policy_check WHERE id IN (
+  SELECT id FROM policy_check INDEXED BY policy_check_step WHERE trace_id = :trace LIMIT :most
+)
+"""
+_ABOVE_ALL = (1 << 63) - 1
+
+
+class CheckRow(NamedTuple):
+    """A check as it is stored; JSON columns are values here."""
+
+    time_ns: int
+    action: str
+    effect: str
+    reason_code: str
+    reason: str | None
+    rule_id: str | None
+    rule_set: str | None
+    rule_version: str | None
+    rules: Sequence[Json]
+    obligations: Sequence[str]
+    agent: str | None
+    subject: str | None
+    inputs: Json
+    policy_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCheck:
+    """A check with its number and the step it belongs to."""
+
+    id: int
+    trace_id: bytes | None
+    span_id: bytes | None
+    is_derived: bool  # told by a span
+    row: CheckRow
+
+
+def record_check(
+    folder: DataFolder,
+    row: CheckRow,
+    *,
+    trace_id: bytes | None = None,
+    span_id: bytes | None = None,
+) -> int:
+    """Keep a check that was made here, and return its number; it survives a power cut.
+
+    Raises StoreBusyError when it cannot be written: then nothing may be allowed.
+    """
+    connection = open_for_accountability(folder)
+    try:
+        with transaction(connection):
+            ordinal = 0
+            if trace_id is not None and span_id is not None:
+                ordinal = int(connection.execute(_NEXT, (trace_id, span_id)).get)
+            add_check(connection, row, trace_id=trace_id, span_id=span_id, ordinal=ordinal)
+            number = connection.last_insert_rowid()
+        return number
+    finally:
+        connection.close()
+
+
+def add_check(
+    connection: apsw.Connection,
+    row: CheckRow,
+    *,
+    trace_id: bytes | None,
+    span_id: bytes | None,
+    ordinal: int = 0,
+    span: int | None = None,
+) -> None:
+    """Add a check inside a transaction; one that is known of this step already stays as it is."""
+    connection.execute(
+        _ADD,
+        (
+            row.time_ns, span, trace_id, span_id, ordinal, row.action, row.effect, row.reason_code,
+            row.reason, row.rule_id, row.rule_set, row.rule_version, json_text(row.rules),
+            json_text(row.obligations), row.agent, row.subject, json_text(row.inputs),
+            row.policy_hash,
+        ),
+    )  # fmt: skip
+
+
+def add_checks_of_span(
+    connection: apsw.Connection, rows: Sequence[CheckRow], *, span: int, of: ReceivedSpan
+) -> None:
+    """Add what a span tells, inside a transaction."""
+    for ordinal, row in enumerate(rows):
+        add_check(
+            connection, row, trace_id=of.trace_id, span_id=of.span_id, ordinal=ordinal, span=span
+        )
+
+
+def drop_checks_of_span(connection: apsw.Connection, span: int) -> None:
+    """Remove what was derived from a span."""
+    connection.execute(_DROP_OF_SPAN, (span,))
+
+
+def release_checks(connection: apsw.Connection, trace_id: bytes, *, most: int) -> int:
+    """Remove checks of a run that is deleted, and return how many were."""
+    connection.execute(_DROP_OF_RUN, {"trace": trace_id, "most": most})
+    return connection.changes()
+
+
+def list_checks(
+    connection: apsw.Connection, *, before: int = _ABOVE_ALL, limit: int = 50, **wanted: Any
+) -> list[StoredCheck]:
+    """Return checks, the newest first; `wanted` is any of trace_id, rule_id, agent, effect."""
+    sql, given = checks_query(wanted)
+    rows: Any = connection.execute(sql, {**given, "before": before, "limit": limit})
+    return [_stored(row) for row in rows]
+
+
+def checks_query(wanted: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the statement of a list of checks, and what it is filtered by."""
+    given = {name: wanted[name] for name in _FILTERS if wanted.get(name) is not None}
+    index = next((_FILTERS[name][0] for name in given), "")
+    more = "".join(f" AND {_FILTERS[name][1]}" for name in given)
+    return _LIST.format(index=index, wanted=more), given
+
+
+def _stored(row: Sequence[Any]) -> StoredCheck:
+    number, time_ns, span, trace_id, span_id, _, *told = row
+    (
+        action, effect, reason_code, reason, rule_id, rule_set, rule_version, rules, obligations,
+        agent, subject, inputs, policy_hash,
+    ) = told  # fmt: skip
+    made = CheckRow(
+        time_ns, action, effect, reason_code, reason, rule_id, rule_set, rule_version,
+        read_only(json_of(rules)), read_only(json_of(obligations)), agent, subject,
+        read_only(json_of(inputs)),
+        policy_hash,
+    )  # fmt: skip
+    return StoredCheck(number, trace_id, span_id, span is not None, made)

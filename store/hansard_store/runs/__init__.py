@@ -1,0 +1,1 @@
+"""Runs: the projection of a trace, its lists, groups and figures."""

@@ -1,0 +1,287 @@
+"""Lists of runs in which the traces of one prompt are one item, summed once.
+
+A coding agent sends a trace for every round, or for what it does beside them. Runs of one group
+(the same conversation and prompt, as their spans tell them) are one item of a list, at the place of
+the first of them that meets the filter; its figures are those of all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+import apsw
+
+from hansard_store.annotations.queries import RunMarks
+from hansard_store.calls import group_repeats
+from hansard_store.calls.group_repeats import Repeats
+from hansard_store.database.connections import snapshot
+from hansard_store.runs.candidates import candidate_runs
+from hansard_store.runs.filters import (
+    NEWEST_FIRST,
+    RunCursor,
+    RunFilter,
+    RunSort,
+    decode_run_cursor,
+    first_page,
+    run_query,
+)
+from hansard_store.runs.queries import (
+    RUN_COLUMNS,
+    RunItem,
+    matching_rows,
+    run_items,
+    runs_by_number,
+)
+from hansard_store.runs.status import TokenSums
+
+MOST_MEMBERS = 500  # of one group whose figures are added up
+_MOST_LOOKED_AT = 20_000  # members of the groups of one page
+
+
+@dataclass(frozen=True, slots=True)
+class RunGroup:
+    """The traces of one prompt."""
+
+    group_id: str
+    whole: RunItem  # figures of all of them, each call once; run_id is that of the first
+    members: tuple[RunItem, ...]  # in order of start
+    is_complete: bool  # False: there are more than MOST_MEMBERS, which are left out
+
+    @property
+    def newest(self) -> int:
+        """The highest run.id of a member."""
+        return max(one.id for one in self.members)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedPage:
+    items: tuple[RunItem | RunGroup, ...]
+    next_cursor: str | None
+
+
+_MEMBERS_OF = f"""
+SELECT run.id FROM json_each(:groups) AS wanted
+  CROSS JOIN run INDEXED BY run_group ON run.group_id = unhex(wanted.value)
+LIMIT {_MOST_LOOKED_AT}
+"""
+_MEMBERS = f"""
+SELECT {RUN_COLUMNS} FROM run INDEXED BY run_group
+WHERE run.group_id = :group ORDER BY run.id LIMIT :limit
+"""
+
+
+def list_grouped(
+    connection: apsw.Connection,
+    wanted: RunFilter,
+    *,
+    now_ns: int,
+    sort: RunSort = NEWEST_FIRST,
+    limit: int = 50,
+    cursor: str | None = None,
+) -> GroupedPage:
+    """Return one page of the runs that meet a filter, with each group as one item, once.
+
+    A group is where its first member in the order stands that meets the filter. Raises what
+    `list_runs` raises.
+    """
+    start = decode_run_cursor(cursor, sort) if cursor else first_page(sort)
+    with snapshot(connection):
+        places = _places(connection, wanted, now_ns=now_ns, sort=sort, start=start, limit=limit + 1)
+        shown = places[:limit]
+        groups = get_groups(
+            connection, [place.group for place in shown if place.group], now_ns=now_ns
+        )
+        alone = [place.run for place in shown if place.group not in groups]
+        runs = runs_by_number(connection, alone, now_ns=now_ns)
+    items = [groups.get(place.group or b"") or runs[place.run] for place in shown]
+    if len(places) <= limit:
+        return GroupedPage(tuple(items), None)
+    return GroupedPage(tuple(items), RunCursor(shown[-1].value, shown[-1].run).encode(sort))
+
+
+def get_groups(
+    connection: apsw.Connection, group_ids: Iterable[bytes], *, now_ns: int
+) -> dict[bytes, RunGroup]:
+    """Return groups of more than one run by their ids; others are left out."""
+    rows = {
+        group: connection.execute(_MEMBERS, {"group": group, "limit": MOST_MEMBERS + 1}).fetchall()
+        for group in dict.fromkeys(group_ids)
+    }
+    several = {group: found for group, found in rows.items() if len(found) > 1}
+    kept = [row for found in several.values() for row in found[:MOST_MEMBERS]]
+    members: dict[str | None, list[RunItem]] = {}
+    for item in run_items(connection, kept, now_ns=now_ns):
+        members.setdefault(item.group_id, []).append(item)
+    repeats = group_repeats.find_repeats(
+        connection, {item.id: group or "" for group, items in members.items() for item in items}
+    )
+    return {
+        group: _group(members[group.hex()], repeats.get(group.hex()), found=len(found))
+        for group, found in several.items()
+    }
+
+
+# ---- places
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    value: int  # in the sort
+    run: int
+    group: bytes | None
+
+
+def _places(
+    connection: apsw.Connection,
+    wanted: RunFilter,
+    *,
+    now_ns: int,
+    sort: RunSort,
+    start: RunCursor,
+    limit: int,
+) -> list[_Place]:
+    """Return the first places after a cursor; of each group the first in the whole list."""
+    found: list[_Place] = []
+    seen: set[bytes] = set()
+    after, portion = start, 2 * limit
+    while len(found) < limit:
+        rows = matching_rows(
+            connection, wanted, "run.id, run.group_id", sort=sort, after=after, now_ns=now_ns,
+            limit=portion,
+        )  # fmt: skip
+        new = {group for _, _, group in rows if group is not None} - seen
+        if start != first_page(sort):
+            seen |= _shown_before(connection, wanted, new, sort=sort, start=start, now_ns=now_ns)
+        for value, run, group in rows:
+            if group is None or group not in seen:
+                found.append(_Place(value, run, group))
+            if group is not None:
+                seen.add(group)
+        if len(rows) < portion:
+            break
+        after = RunCursor(rows[-1][0], rows[-1][1])
+    return found[:limit]
+
+
+def _shown_before(
+    connection: apsw.Connection,
+    wanted: RunFilter,
+    groups: Collection[bytes],
+    *,
+    sort: RunSort,
+    start: RunCursor,
+    now_ns: int,
+) -> set[bytes]:
+    """Return those of some groups that have a member up to a place: they stood on a page before."""
+    if not groups:
+        return set()
+    asked = {"groups": json.dumps([group.hex() for group in groups])}
+    members = [run for (run,) in connection.execute(_MEMBERS_OF, asked)]
+    meeting = candidate_runs(connection, wanted)
+    if meeting is not None:
+        lowest = min(members)
+        members = sorted(set(members).intersection(takewhile(lambda run: run >= lowest, meeting)))
+    query = run_query(
+        connection, wanted, sort=sort, after=first_page(sort), now_ns=now_ns, candidates=members
+    )
+    sql = f"SELECT {query.value}, run.id, run.group_id FROM {query.source} WHERE {query.where}"
+    place = (start.value, start.id)
+    return {
+        group
+        for value, run, group in connection.execute(sql, query.bindings)
+        if ((value, run) >= place if sort.descending else (value, run) <= place)
+    }
+
+
+# ---- sums
+
+
+def _group(items: Sequence[RunItem], repeats: Repeats | None, *, found: int) -> RunGroup:
+    members = tuple(sorted(items, key=lambda one: (one.started_ns, one.id)))
+    whole = _whole(members, repeats or Repeats())
+    return RunGroup(whole.group_id or "", whole, members, is_complete=found <= MOST_MEMBERS)
+
+
+def _whole(members: Sequence[RunItem], repeats: Repeats) -> RunItem:
+    """Return what a list shows of several runs together."""
+    working = [one for one in members if one.kind == "agent"] or list(members)
+    last = max(working, key=_heard_until)
+    status = _status(members, last)
+    notes: Counter[str] = Counter()
+    for one in members:
+        notes.update(one.notes)
+    has_end = status not in ("open", "no_end")
+    said = [one.last_output for one in sorted(members, key=_heard_until) if one.last_output]
+    return replace(
+        working[0],
+        status=status,
+        agent_name=_first(one.agent_name for one in members),
+        domain=_first(one.domain for one in members),
+        user_id=_first(one.user_id for one in members),
+        started_ns=min(one.started_ns for one in members),
+        ended_ns=max(one.ended_ns or one.started_ns for one in members) if has_end else None,
+        news_ns=max(one.news_ns for one in members),
+        change_seq=max(one.change_seq for one in members),
+        version=sum(one.version for one in members),
+        span_count=sum(one.span_count for one in members),
+        step_count=sum(one.step_count for one in members),
+        open_count=sum(one.open_count for one in members),
+        error_count=sum(one.error_count for one in members),
+        work_count=sum(one.work_count for one in members),
+        model_calls=sum(one.model_calls for one in members) - repeats.calls,
+        tool_calls=sum(one.tool_calls for one in members) - repeats.tools,
+        tokens=_tokens([one.tokens for one in members if one.tokens], repeats.usage),
+        cost_usd_nano=_less(
+            _sum(one.cost_usd_nano for one in members), repeats.usage.get("cost_usd_nano")
+        ),
+        first_input=_first(one.first_input for one in members),
+        last_output=said[-1] if said else None,
+        has_receipts=any(one.has_receipts for one in members),
+        pinned=any(one.pinned for one in members),
+        has_pulse=any(one.has_pulse for one in members),
+        notes=dict(notes),
+        models=tuple(dict.fromkeys(name for one in members for name in one.models)),
+        service_names=tuple(dict.fromkeys(name for one in members for name in one.service_names)),
+        marks=RunMarks(
+            tuple(dict.fromkeys(tag for one in members for tag in one.marks.tags)),
+            note_count=sum(one.marks.note_count for one in members),
+        ),
+    )
+
+
+def _status(members: Sequence[RunItem], last: RunItem) -> str:
+    """Return blocked or open if any is, else how the last of them to end that does work ended."""
+    found = {one.status for one in members}
+    return next((status for status in ("blocked", "open") if status in found), last.status)
+
+
+def _heard_until(run: RunItem) -> tuple[int, int]:
+    return max(run.ended_ns or run.news_ns, run.started_ns), run.id
+
+
+def _first(values: Iterable[str | None]) -> str | None:
+    return next(filter(None, values), None)
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    told = [value for value in values if value is not None]
+    return sum(told) if told else None
+
+
+def _less(value: int | None, repeated: int | None) -> int | None:
+    return value if value is None else value - (repeated or 0)
+
+
+def _tokens(told: Sequence[TokenSums], repeated: Mapping[str, int]) -> TokenSums | None:
+    if not told:
+        return None
+    return TokenSums(
+        *(
+            _less(_sum(getattr(one, name) for one in told), repeated.get(f"tokens_{name}"))
+            for name in ("input", "output", "cache_read", "cache_write", "reasoning")
+        )
+    )

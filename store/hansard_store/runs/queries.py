@@ -1,0 +1,398 @@
+"""Runs as lists and pages show them: one page, one run, facets, look-up by prefix."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import apsw
+
+from hansard_compiler.errors import NotFoundError
+from hansard_store.annotations.queries import NO_MARKS, RunMarks, marks_of_runs, tag_counts
+from hansard_store.database.connections import snapshot
+from hansard_store.database.id_prefixes import find_row
+from hansard_store.database.read_only_json import read_only
+from hansard_store.runs.candidates import candidate_runs
+from hansard_store.runs.filters import (
+    NEWEST_FIRST,
+    RunCursor,
+    RunFilter,
+    RunQuery,
+    RunSort,
+    decode_run_cursor,
+    first_page,
+    run_query,
+)
+from hansard_store.runs.status import ALIVE_UNTIL, WAITS_UNTIL, TokenSums, run_status, token_sums
+from hansard_store.runs.tombstones import check_deleted
+
+FACET_SAMPLE = 1000  # newest runs that facets are counted over
+
+
+@dataclass(frozen=True, slots=True)
+class RunItem:
+    """One run; times are Unix nanoseconds."""
+
+    id: int  # first_seen_seq
+    run_id: str
+    version: int  # rises with every change
+    change_seq: int
+    name: str
+    agent_name: str | None
+    domain: str | None
+    user_goal: str | None
+    status: str  # ok error open no_end blocked cancelled
+    started_ns: int
+    ended_ns: int | None  # None while there is no end
+    news_ns: int  # when something of it last arrived
+    span_count: int
+    step_count: int
+    open_count: int
+    error_count: int
+    model_calls: int
+    tool_calls: int
+    tokens: TokenSums | None  # None: no call reported any
+    cost_usd_nano: int | None
+    conversation_id: str | None
+    user_id: str | None
+    first_input: str | None
+    last_output: str | None
+    has_receipts: bool
+    pinned: bool
+    synthetic: bool
+    group_id: str | None  # of the traces of one prompt of one session
+    work_count: int  # steps of an agent's work
+    has_pulse: bool  # its process says that it lives, as long as it does
+    notes: Mapping[str, int]  # what was repaired, missing or refused -> how many spans
+    models: tuple[str, ...]
+    service_names: tuple[str, ...]
+    marks: RunMarks = NO_MARKS  # tags and scores that stand on it and its steps
+
+    @property
+    def duration_ns(self) -> int | None:
+        """None while there is no end, never negative."""
+        return None if self.ended_ns is None else max(self.ended_ns - self.started_ns, 0)
+
+    @property
+    def kind(self) -> str:
+        """`agent` with a step of an agent's work (agent, model, tool, gate, …), else `other`."""
+        return "agent" if self.work_count else "other"
+
+    @property
+    def cost_usd(self) -> float | None:
+        return None if self.cost_usd_nano is None else self.cost_usd_nano / 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    items: tuple[RunItem, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FacetCount:
+    value: str
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacets:
+    """Values of the runs that meet a filter, most frequent first, by kind (and `status`).
+
+    Also of tags. Counted over the newest FACET_SAMPLE of them; `is_complete` says that this is all
+    of them.
+    """
+
+    runs: int
+    is_complete: bool
+    counts: Mapping[str, Sequence[FacetCount]]
+
+
+RUN_COLUMNS = f"""
+  run.id, run.trace_id, run.version, run.change_seq, run.name, run.agent_name, run.domain,
+  run.status, run.started_ns, run.ended_ns, run.news_ns, run.span_count, run.step_count,
+  run.open_count, run.error_count, run.model_calls, run.tool_calls, run.tokens_input,
+  run.tokens_output, run.tokens_cache_read, run.tokens_cache_write, run.tokens_reasoning,
+  run.cost_usd_nano, run.conversation_id, run.user_id, run.first_input, run.last_output,
+  run.has_receipts, run.pinned, run.synthetic, run.notes, {ALIVE_UNTIL},
+  run.alive_until_ns IS NOT NULL, {WAITS_UNTIL}, run.work_count,
+  run.group_id, run.user_goal
+"""
+_BY_TRACE = f"SELECT {RUN_COLUMNS} FROM run WHERE trace_id = ?"
+_BY_NUMBER = f"""
+SELECT {RUN_COLUMNS} FROM json_each(:runs) AS wanted CROSS JOIN run ON run.id = wanted.value
+"""
+_CHANGED = f"""
+SELECT {RUN_COLUMNS} FROM run WHERE change_seq > :seq ORDER BY change_seq LIMIT :limit
+"""
+_OF_KIND = {
+    "agent": "SELECT 1 FROM run INDEXED BY run_agent WHERE id > 0 AND work_count > 0 LIMIT 1",
+    "other": "SELECT 1 FROM run INDEXED BY run_other WHERE id > 0 AND work_count = 0 LIMIT 1",
+}
+_LAST_CHANGE = "SELECT coalesce(max(change_seq), 0) FROM run"
+_PREFIX = """
+SELECT trace_id FROM run WHERE trace_id BETWEEN :low AND :high ORDER BY trace_id LIMIT :limit
+"""
+_NAMES = """
+SELECT facet.run, facet.kind, facet.value
+FROM json_each(:runs) AS wanted CROSS JOIN run_facet AS facet
+  ON facet.run = wanted.value AND facet.kind IN ('model', 'service')
+ORDER BY facet.run, facet.kind, facet.value
+"""
+_FACETS = """
+SELECT facet.kind, facet.value, count(*) AS runs
+FROM json_each(:runs) AS wanted CROSS JOIN run_facet AS facet ON facet.run = wanted.value
+GROUP BY facet.kind, facet.value ORDER BY runs DESC, facet.value
+"""
+
+
+def list_runs(
+    connection: apsw.Connection,
+    wanted: RunFilter,
+    *,
+    now_ns: int,
+    sort: RunSort = NEWEST_FIRST,
+    limit: int = 50,
+    cursor: str | None = None,
+) -> RunPage:
+    """Return one page of the runs that meet a filter, newest first unless sorted otherwise.
+
+    Raises BadQueryError for a filter that cannot be meant and for a broken cursor.
+    """
+    after = decode_run_cursor(cursor, sort) if cursor else first_page(sort)
+    with snapshot(connection):
+        found = matching_rows(
+            connection, wanted, RUN_COLUMNS, sort=sort, after=after, now_ns=now_ns, limit=limit + 1
+        )
+        items = run_items(connection, [row[1:] for row in found[:limit]], now_ns=now_ns)
+    if len(found) <= limit:
+        return RunPage(tuple(items), None)
+    last = RunCursor(found[limit - 1][0], found[limit - 1][1])
+    return RunPage(tuple(items), last.encode(sort))
+
+
+def matching_rows(
+    connection: apsw.Connection,
+    wanted: RunFilter,
+    columns: str,
+    *,
+    sort: RunSort,
+    after: RunCursor,
+    now_ns: int,
+    limit: int,
+) -> list[Any]:
+    """Return (sorted value, *columns) of the first runs after a cursor that meet a filter."""
+    candidates = candidate_runs(connection, wanted)
+    if candidates is None:
+        query = run_query(connection, wanted, sort=sort, after=after, now_ns=now_ns)
+        return _select(connection, query, columns, limit=limit)
+    found: list[Any] = []
+    for some in _portions(candidates, sort=sort, after=after, limit=limit):
+        query = run_query(
+            connection, wanted, sort=sort, after=after, now_ns=now_ns, candidates=some
+        )
+        found += _select(connection, query, columns, limit=limit - len(found))
+        if len(found) == limit:
+            break
+    return found
+
+
+def _portions(
+    candidates: Iterator[int], *, sort: RunSort, after: RunCursor, limit: int
+) -> Iterator[list[int]]:
+    """Cut candidates, which come newest first, into portions whose order is that of the sort."""
+    if sort != NEWEST_FIRST:
+        yield list(candidates)
+        return
+    rest = (run for run in candidates if run < after.id)
+    while portion := list(islice(rest, 2 * limit)):
+        yield portion
+
+
+def _select(connection: apsw.Connection, query: RunQuery, columns: str, *, limit: int) -> list[Any]:
+    sql = (
+        f"SELECT {query.value}, {columns} FROM {query.source}"
+        f" WHERE {query.where} ORDER BY {query.order} LIMIT :limit"
+    )
+    return connection.execute(sql, {**query.bindings, "limit": limit}).fetchall()
+
+
+def count_runs(connection: apsw.Connection, wanted: RunFilter, *, now_ns: int, limit: int) -> int:
+    """Return how many runs meet a filter, `limit` at most."""
+    sort = NEWEST_FIRST
+    after = first_page(sort)
+    with snapshot(connection):
+        if candidate_runs(connection, wanted) is not None:
+            found = matching_rows(
+                connection, wanted, "1", sort=sort, after=after, now_ns=now_ns, limit=limit
+            )
+            return len(found)
+        query = run_query(connection, wanted, sort=sort, after=after, now_ns=now_ns)
+        sql = (
+            f"SELECT count(*) FROM (SELECT 1 FROM {query.source} WHERE {query.where} LIMIT :limit)"
+        )
+        return int(connection.execute(sql, {**query.bindings, "limit": limit}).get)
+
+
+def has_runs_of_kind(connection: apsw.Connection, kind: str) -> bool:
+    """Return whether any run is of a kind."""
+    return connection.execute(_OF_KIND[kind]).get is not None
+
+
+def get_run(connection: apsw.Connection, run_id: str, *, now_ns: int) -> RunItem:
+    """Return a run by its id or a unique prefix.
+
+    Raises NotFoundError, of a run that was deleted RunDeletedError, or AmbiguousIdError.
+    """
+    with snapshot(connection):
+        trace_id = find_trace_id(connection, run_id)
+        rows = connection.execute(_BY_TRACE, (trace_id,)).fetchall()
+        if not rows:
+            raise NotFoundError("run", run_id)
+        return run_items(connection, rows, now_ns=now_ns)[0]
+
+
+def runs_by_number(
+    connection: apsw.Connection, numbers: Sequence[int], *, now_ns: int
+) -> dict[int, RunItem]:
+    """Return runs by their numbers; those that are gone are left out."""
+    rows = connection.execute(_BY_NUMBER, {"runs": json.dumps(list(numbers))}).fetchall()
+    return {item.id: item for item in run_items(connection, rows, now_ns=now_ns)}
+
+
+def last_change(connection: apsw.Connection) -> int:
+    """Return the newest change_seq, 0 for an empty store."""
+    return int(connection.execute(_LAST_CHANGE).get)
+
+
+def changed_runs(
+    connection: apsw.Connection, *, since_change: int, now_ns: int, limit: int = 500
+) -> list[RunItem]:
+    """Return the runs that changed after a change_seq, oldest change first."""
+    rows = connection.execute(_CHANGED, {"seq": since_change, "limit": limit}).fetchall()
+    return run_items(connection, rows, now_ns=now_ns)
+
+
+def find_trace_id(connection: apsw.Connection, prefix: str) -> bytes:
+    """Return the trace id that a prefix of 8 to 32 hex digits stands for.
+
+    Raises NotFoundError (also for what is no id at all; of a run that was deleted, RunDeletedError)
+    and AmbiguousIdError.
+    """
+    try:
+        trace_id: bytes = find_row(connection, _PREFIX, "run", prefix)[0]
+    except NotFoundError:
+        check_deleted(connection, prefix)
+        raise
+    return trace_id
+
+
+def run_facets(
+    connection: apsw.Connection, wanted: RunFilter, *, now_ns: int, values: int = 20
+) -> RunFacets:
+    """Return the most frequent values of the newest runs that meet a filter."""
+    sort = NEWEST_FIRST
+    with snapshot(connection):
+        rows = matching_rows(
+            connection,
+            wanted,
+            f"run.status, {ALIVE_UNTIL}, {WAITS_UNTIL}",
+            sort=sort,
+            after=first_page(sort),
+            now_ns=now_ns,
+            limit=FACET_SAMPLE + 1,
+        )
+        numbers = json.dumps([row[0] for row in rows[:FACET_SAMPLE]])
+        facets: list[Any] = connection.execute(_FACETS, {"runs": numbers}).fetchall()
+        tags = tag_counts(connection, [row[0] for row in rows[:FACET_SAMPLE]], limit=values)
+    counts: dict[str, list[FacetCount]] = {}
+    for kind, value, runs in facets:
+        if len(kept := counts.setdefault(kind, [])) < values:
+            kept.append(FacetCount(value, runs))
+    statuses: dict[str, int] = {}
+    for _, stored, alive_until_ns, waits_until_ns in rows[:FACET_SAMPLE]:
+        status = run_status(
+            stored, alive_until_ns=alive_until_ns, now_ns=now_ns, waits_until_ns=waits_until_ns
+        )
+        statuses[status] = statuses.get(status, 0) + 1
+    by_count = sorted(statuses.items(), key=lambda counted: (-counted[1], counted[0]))
+    counts["status"] = [FacetCount(status, runs) for status, runs in by_count]
+    if tags:
+        counts["tag"] = [FacetCount(tag, runs) for tag, runs in tags]
+    complete = len(rows) <= FACET_SAMPLE
+    return RunFacets(
+        min(len(rows), FACET_SAMPLE),
+        is_complete=complete,
+        counts={k: tuple(v) for k, v in counts.items()},
+    )
+
+
+def run_items(
+    connection: apsw.Connection, rows: Sequence[tuple[Any, ...]], *, now_ns: int
+) -> list[RunItem]:
+    """Add models, services and annotations to rows of runs, with two queries for all of them."""
+    numbers = json.dumps([row[0] for row in rows])
+    names: dict[tuple[int, str], list[str]] = {}
+    for run, kind, value in connection.execute(_NAMES, {"runs": numbers}):
+        names.setdefault((run, kind), []).append(value)
+    marks = marks_of_runs(connection, [row[0] for row in rows])
+    return [
+        _item(
+            row,
+            now_ns=now_ns,
+            models=names.get((row[0], "model"), ()),
+            services=names.get((row[0], "service"), ()),
+            marks=marks.get(row[0], NO_MARKS),
+        )
+        for row in rows
+    ]
+
+
+def _item(
+    row: tuple[Any, ...],
+    *,
+    now_ns: int,
+    models: Sequence[str],
+    services: Sequence[str],
+    marks: RunMarks,
+) -> RunItem:
+    status = run_status(row[7], alive_until_ns=row[31], now_ns=now_ns, waits_until_ns=row[33])
+    return RunItem(
+        id=row[0],
+        run_id=row[1].hex(),
+        version=row[2],
+        change_seq=row[3],
+        name=row[4],
+        agent_name=row[5],
+        domain=row[6],
+        user_goal=row[36],
+        status=status,
+        started_ns=row[8],
+        ended_ns=None if row[7] == "open" else row[9],
+        news_ns=row[10],
+        span_count=row[11],
+        step_count=row[12],
+        open_count=row[13],
+        error_count=row[14],
+        model_calls=row[15],
+        tool_calls=row[16],
+        tokens=token_sums(row[17:22]),
+        cost_usd_nano=row[22],
+        conversation_id=row[23],
+        user_id=row[24],
+        first_input=row[25],
+        last_output=row[26],
+        has_receipts=bool(row[27]),
+        pinned=bool(row[28]),
+        synthetic=bool(row[29]),
+        notes=read_only(json.loads(row[30])),
+        work_count=row[34],
+        group_id=None if row[35] is None else row[35].hex(),
+        has_pulse=bool(row[32]),
+        models=tuple(models),
+        service_names=tuple(services),
+        marks=marks,
+    )

@@ -1,0 +1,1 @@
+"""Full-text search over what was said, and over attributes."""

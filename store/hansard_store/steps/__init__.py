@@ -1,0 +1,1 @@
+"""Steps: the tree of a run and the details of one step."""

@@ -1,0 +1,329 @@
+"""Steps: the tree of a run, windows of its rows, one step with what hangs on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from hansard_compiler.errors import AmbiguousIdError, NotFoundError
+from hansard_store.calls.shared_span_ids import shared_side
+from hansard_store.database.connections import snapshot
+from hansard_store.runs.queries import find_trace_id
+from hansard_store.runs.status import (
+    ALIVE_UNTIL,
+    STEP_WAITS_UNTIL,
+    TokenSums,
+    step_status,
+    token_sums,
+)
+from hansard_store.runs.tombstones import RunDeletedError
+from hansard_store.steps.flags import SpanFlag
+from hansard_store.steps.tree import Mark, Node, Tree, TreeCache, build_tree
+
+_SHOWN_MATCHES = 5  # of an ambiguous prefix
+_SERVER = ".server"
+
+
+@dataclass(frozen=True, slots=True)
+class StepSkeleton:
+    """What a row of the tree shows of a step; times are Unix nanoseconds."""
+
+    id: int  # span.id, the order of ingest
+    step_id: str
+    run_id: str
+    span_id: str
+    side: int  # 1: a SERVER span, which may share its id with a CLIENT
+    parent_span_id: str | None
+    name: str  # the dialect's name for it, else the span's
+    span_name: str  # as sent
+    kind: int
+    role: str
+    dialect: str
+    status: str  # ok unset error cancelled open no_end blocked
+    start_ns: int | None
+    end_ns: int | None
+    sort_ns: int
+    flags: int  # SpanFlag bits
+    resource: int
+    scope: int
+    agent_name: str | None
+    tool_name: str | None
+    model: str | None
+    tokens: TokenSums | None
+    cost_usd_nano: int | None
+    summary: str | None
+
+    @property
+    def duplicate(self) -> bool:
+        return bool(self.flags & (SpanFlag.DUPLICATE | SpanFlag.REPORTED_ELSEWHERE))
+
+    @property
+    def duration_ns(self) -> int | None:
+        """None while open or where a time is unknown; 0 where the end is before the start."""
+        if self.start_ns is None or self.end_ns is None:
+            return None
+        return max(self.end_ns - self.start_ns, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRow:
+    """A step and its place in the tree."""
+
+    step: StepSkeleton
+    row: int  # number of this row in the whole tree
+    depth: int
+    has_children: bool
+    descendants: int
+    orphan: bool  # its parent is not here; it stands at the top
+    loop: bool  # it was its own ancestor; the loop was cut here
+
+
+@dataclass(frozen=True, slots=True)
+class RunTree:
+    """The tree of one run at one version."""
+
+    run: int  # run.id
+    run_id: str
+    version: int
+    news_ns: int
+    tree: Tree
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEnd:
+    """The other end of a link between spans; `step` is None when it is not stored here."""
+
+    run_id: str
+    span_id: str
+    step: StepSkeleton | None
+
+
+_RUN = "SELECT id, trace_id, version, news_ns FROM run WHERE trace_id = ?"
+_NODES = f"""
+SELECT id, span_id, {shared_side("span")}, parent_span_id, resource, start_ns, end_ns, sort_ns,
+  status, role, flags
+FROM span WHERE trace_id = ?
+"""
+_COLUMNS = f"""
+  span.id, span.trace_id, span.span_id, span.side, span.parent_span_id, span.name, span.label,
+  span.kind, span.role, span.dialect, span.status, span.start_ns, span.end_ns, span.sort_ns,
+  span.flags, span.resource, span.scope, span.agent_name, span.tool_name, span.model,
+  span.tokens_input, span.tokens_output, span.tokens_cache_read, span.tokens_cache_write,
+  span.tokens_reasoning, span.cost_usd_nano, span.summary,
+  coalesce((SELECT alive_until_ns FROM pulse WHERE pulse.resource = span.resource), {ALIVE_UNTIL}),
+  {shared_side("span")}, {STEP_WAITS_UNTIL}
+"""
+_STEPS = f"""
+SELECT {_COLUMNS}
+FROM json_each(:spans) AS wanted CROSS JOIN span ON span.id = wanted.value
+  CROSS JOIN run ON run.id = span.run
+"""
+_STEP = f"""
+SELECT {_COLUMNS} FROM span CROSS JOIN run ON run.id = span.run
+WHERE span.trace_id = :trace AND span.span_id BETWEEN :low AND :high
+ORDER BY span.span_id, span.side LIMIT :limit
+"""
+_LINKS_TO = f"""
+SELECT {_COLUMNS} FROM span_link CROSS JOIN span ON span.id = span_link.span
+  CROSS JOIN run ON run.id = span.run
+WHERE span_link.to_trace_id = :trace AND span_link.to_span_id = :span
+ORDER BY span.id LIMIT :limit
+"""
+_LINKS_TO_RUN = f"""
+SELECT {_COLUMNS} FROM span_link CROSS JOIN span ON span.id = span_link.span
+  CROSS JOIN run ON run.id = span.run
+WHERE span_link.to_trace_id = :trace AND span.trace_id <> :trace
+ORDER BY span.id LIMIT :limit
+"""
+_LINKS_FROM = """
+SELECT to_trace_id, to_span_id
+FROM json_each(:spans) AS wanted CROSS JOIN span_link ON span_link.span = wanted.value
+ORDER BY span_link.span, span_link.ordinal LIMIT :limit
+"""
+_DURATIONS = """
+SELECT end_ns - start_ns FROM span
+WHERE name = :name AND id <> :id AND start_ns IS NOT NULL AND end_ns >= start_ns
+ORDER BY id DESC LIMIT :limit
+"""
+
+
+def get_tree(
+    connection: apsw.Connection, run_id: str, *, cache: TreeCache | None = None
+) -> RunTree:
+    """Return the tree of a run by its id or a unique prefix.
+
+    Reads every span's skeleton (50,000 in a fifth of a second) unless the cache holds this version.
+    Raises NotFoundError or AmbiguousIdError.
+    """
+    with snapshot(connection):
+        trace_id = find_trace_id(connection, run_id)
+        row: Any = connection.execute(_RUN, (trace_id,)).fetchone()
+        if row is None:
+            raise NotFoundError("run", run_id)
+        run, _, version, news_ns = row
+        tree = cache.find(run, version) if cache is not None else None
+        if tree is None:
+            make = Node._make
+            tree = build_tree([make(node) for node in connection.execute(_NODES, (trace_id,))])
+            if cache is not None:
+                cache.keep(run, version, tree)
+    return RunTree(run, trace_id.hex(), version, news_ns, tree)
+
+
+def tree_rows(
+    connection: apsw.Connection, tree: RunTree, rows: Sequence[int], *, now_ns: int
+) -> list[TreeRow]:
+    """Return the given rows of a tree with their steps; a step deleted meanwhile is left out."""
+    shape = tree.tree
+    steps = steps_by_number(connection, [shape.nodes[row].id for row in rows], now_ns=now_ns)
+    found = ((row, steps.get(shape.nodes[row].id)) for row in rows)
+    return [_tree_row(shape, row, step) for row, step in found if step is not None]
+
+
+def _tree_row(shape: Tree, row: int, step: StepSkeleton) -> TreeRow:
+    return TreeRow(
+        step=step,
+        row=row,
+        depth=shape.depths[row],
+        has_children=shape.has_children(row),
+        descendants=shape.sizes[row] - 1,
+        orphan=bool(shape.marks[row] & Mark.ORPHAN),
+        loop=bool(shape.marks[row] & Mark.LOOP),
+    )
+
+
+def steps_by_number(
+    connection: apsw.Connection, spans: Sequence[int], *, now_ns: int
+) -> dict[int, StepSkeleton]:
+    """Return skeletons by span.id; those that are gone are left out."""
+    rows = connection.execute(_STEPS, {"spans": json.dumps(list(spans))})
+    return {row[0]: _skeleton(row, now_ns=now_ns) for row in rows}
+
+
+def get_step(connection: apsw.Connection, step_id: str, *, now_ns: int) -> StepSkeleton:
+    """Return a step by `<trace>-<span>`, `<trace>-<span>.server` or a unique prefix of one.
+
+    A SERVER span is `.server` while a CLIENT span has its id, too; both forms find it when it is
+    alone. Raises NotFoundError or AmbiguousIdError.
+    """
+    trace, _, span = step_id.lower().partition("-")
+    is_server = span.endswith(_SERVER)
+    digits = span.removesuffix(_SERVER)
+    if len(digits) > 16 or any(digit not in "0123456789abcdef" for digit in digits):
+        raise NotFoundError("step", step_id)
+    try:
+        trace_id = find_trace_id(connection, trace)
+    except RunDeletedError:
+        raise
+    except NotFoundError as error:
+        raise NotFoundError("step", step_id) from error
+    bounds = {
+        "trace": trace_id,
+        "low": bytes.fromhex(digits.ljust(16, "0")),
+        "high": bytes.fromhex(digits.ljust(16, "f")),
+        "limit": _SHOWN_MATCHES,
+    }
+    found = [_skeleton(row, now_ns=now_ns) for row in connection.execute(_STEP, bounds)]
+    if is_server:
+        found = [step for step in found if step.side]
+    elif len(digits) == 16:
+        found = found[:1]  # the CLIENT half comes first
+    if not found:
+        raise NotFoundError("step", step_id)
+    if len(found) > 1:
+        raise AmbiguousIdError("step", step_id, [step.step_id for step in found])
+    return found[0]
+
+
+def links_to_step(
+    connection: apsw.Connection, step: StepSkeleton, *, now_ns: int, limit: int = 100
+) -> list[StepSkeleton]:
+    """Return the steps whose spans link to this one, in order of ingest."""
+    wanted = {
+        "trace": bytes.fromhex(step.run_id),
+        "span": bytes.fromhex(step.span_id),
+        "limit": limit,
+    }
+    return [_skeleton(row, now_ns=now_ns) for row in connection.execute(_LINKS_TO, wanted)]
+
+
+def links_to_run(
+    connection: apsw.Connection, run_id: str, *, now_ns: int, limit: int = 100
+) -> list[StepSkeleton]:
+    """Return the steps of other runs that link into this one, in order of ingest."""
+    wanted = {"trace": bytes.fromhex(run_id), "limit": limit}
+    return [_skeleton(row, now_ns=now_ns) for row in connection.execute(_LINKS_TO_RUN, wanted)]
+
+
+def links_from(
+    connection: apsw.Connection, spans: Sequence[int], *, now_ns: int, limit: int = 100
+) -> list[LinkEnd]:
+    """Return where the links of some spans (by span.id) lead, in their order."""
+    wanted = {"spans": json.dumps(list(spans)), "limit": limit}
+    ends: list[Any] = connection.execute(_LINKS_FROM, wanted).fetchall()
+    return [
+        LinkEnd(
+            run_id=trace_id.hex(),
+            span_id=span_id.hex(),
+            step=_find_span(connection, trace_id, span_id, now_ns=now_ns),
+        )
+        for trace_id, span_id in ends
+    ]
+
+
+def _find_span(
+    connection: apsw.Connection, trace_id: bytes, span_id: bytes, *, now_ns: int
+) -> StepSkeleton | None:
+    wanted = {"trace": trace_id, "low": span_id, "high": span_id, "limit": 1}
+    row = connection.execute(_STEP, wanted).fetchone()
+    return None if row is None else _skeleton(row, now_ns=now_ns)
+
+
+def recent_durations(
+    connection: apsw.Connection, step: StepSkeleton, *, limit: int = 100
+) -> list[int]:
+    """Return how long the last spans of the same name took, in ns: «longer than 71 of 100»."""
+    wanted = {"name": step.span_name, "id": step.id, "limit": limit}
+    return [row[0] for row in connection.execute(_DURATIONS, wanted)]
+
+
+def _skeleton(row: Any, *, now_ns: int) -> StepSkeleton:
+    run_id, span_id = row[1].hex(), row[2].hex()
+    status = step_status(
+        row[10],
+        flags=row[14],
+        end_ns=row[12],
+        alive_until_ns=row[27],
+        now_ns=now_ns,
+        waits_until_ns=row[29],
+    )
+    return StepSkeleton(
+        id=row[0],
+        step_id=f"{run_id}-{span_id}{_SERVER if row[28] else ''}",
+        run_id=run_id,
+        span_id=span_id,
+        side=row[3],
+        parent_span_id=None if row[4] is None else row[4].hex(),
+        name=row[6] or row[5],
+        span_name=row[5],
+        kind=row[7],
+        role=row[8],
+        dialect=row[9],
+        status=status,
+        start_ns=row[11],
+        end_ns=row[12],
+        sort_ns=row[13],
+        flags=row[14],
+        resource=row[15],
+        scope=row[16],
+        agent_name=row[17],
+        tool_name=row[18],
+        model=row[19],
+        tokens=token_sums(row[20:25]),
+        cost_usd_nano=row[25],
+        summary=row[26],
+    )

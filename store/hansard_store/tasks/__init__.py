@@ -1,0 +1,1 @@
+"""Tasks for review: rows and the one way to write them."""

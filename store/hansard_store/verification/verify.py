@@ -1,0 +1,447 @@
+"""Reading everything back: is each row whole, and does all that it refers to exist?
+
+Each check names the first row that is broken and goes no further; the next check goes on. Rows are
+read some hundred at a time, each time in one state of the store, so ingest and deletion may go on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from hansard_store.audit.acceptance import accepted_heads
+from hansard_store.audit.anchors import Anchors, copy_folder
+from hansard_store.audit.events import verify_events
+from hansard_store.audit.kept_heads import verify_with_heads
+from hansard_store.audit.schema import alterations
+from hansard_store.content.contents import log_user, text_user
+from hansard_store.content.payloads import PayloadState, get_payload, payload_ref, verify_payload
+from hansard_store.content.text_bodies import contents_of, read_message, read_text
+from hansard_store.database.compression import unpack
+from hansard_store.database.connections import DataFolder, open_reader, snapshot
+from hansard_store.errors import StoreCorruptError
+from hansard_store.ingest.otlp_records import (
+    references_of,
+    restore_log,
+    restore_metric,
+    restore_span,
+)
+from hansard_store.maintenance.rebuild_state import read_progress
+from hansard_store.transcripts.queries import decode_all
+from hansard_store.verification.approvals import check_approvals
+from hansard_store.verification.compiles import check_compiles
+from hansard_store.verification.decisions import check_decisions
+from hansard_store.verification.reports import check_reports
+from hansard_store.verification.seals import SealCheck, SealReport
+
+_AT_ONCE = 200
+
+Progress = Callable[[str, int, int], None]  # check, rows done, rows in all
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A row that is not as it was written."""
+
+    check: str
+    table: str
+    row: str  # its key, as a person would look it up
+    message: str
+    is_certain: bool = True  # False: Hansard itself may have left it; a note, and no failure
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was looked at, and the first broken row of each check."""
+
+    findings: list[Finding]
+    rows: int
+    seals: SealReport = field(default_factory=SealReport)
+    notes: list[str] = field(default_factory=list)  # what differs, and alters no row
+
+    @property
+    def broken(self) -> list[Finding]:
+        """The findings that Hansard itself cannot have left."""
+        return [one for one in self.findings if one.is_certain]
+
+    @property
+    def is_sound(self) -> bool:
+        return not self.broken
+
+
+@dataclass(frozen=True, slots=True)
+class _Store:
+    """What is checked, and what it is held against."""
+
+    connection: apsw.Connection
+    folder: DataFolder
+    key: bytes
+    heads_copy: Path | None
+
+
+def verify_store(
+    folder: DataFolder,
+    *,
+    every: int = 1,
+    heads_copy: str | None = None,
+    progress: Progress = lambda _check, _done, _total: None,
+) -> Report:
+    """Check the whole store, or of large tables every nth row; reads all of it by default.
+
+    `heads_copy`: the setting of that name; None asks the environment, then the platform.
+    On a connection of its own: one that has read the full-text indexes before would judge them by
+    what it remembers of their structure (SQLite 3.54).
+    """
+    try:
+        connection = open_reader(folder)
+    except apsw.CorruptError as error:  # a schema that SQLite cannot read
+        return Report([Finding("file", "(file)", "", str(error))], 0)
+    try:
+        store = _Store(connection, folder, folder.key(), copy_folder(heads_copy))
+        return _verify(store, every=every, progress=progress)
+    finally:
+        connection.close()
+
+
+def _verify(store: _Store, *, every: int, progress: Progress) -> Report:
+    findings: list[Finding] = []
+    rows = 0
+    notes = _notes(store.connection)
+    for check, found in _WHOLE.items():
+        findings += _first(check, found, store)
+        progress(check, 1, 1)
+    if any(finding.check == "file" for finding in findings):
+        return Report(
+            findings, rows, notes=notes
+        )  # rows read from damaged pages would tell nothing more
+    seals = SealCheck(store.connection, store.key)
+    findings += [Finding("seals", *one) for one in seals.run()]
+    progress("seals", 1, 1)
+    for name, look in _TABLES.items():
+        broken, looked = _Scan(store.folder, store.connection, name, every, progress).run(look)
+        findings += broken
+        rows += looked
+    return Report(findings, rows, seals.report, notes)
+
+
+def _notes(connection: apsw.Connection) -> list[str]:
+    try:
+        notes = [str(one) for one in alterations(connection) if one.is_harmless]
+        if read_progress(connection) is not None:
+            notes.append(
+                "a rebuild is unfinished: steps that it has yet to make again are not looked for "
+                "in the index; a server continues it, or `hansard rebuild`"
+            )
+        return notes
+    except (apsw.CorruptError, apsw.SQLError):  # a finding of the checks
+        return []
+
+
+def _first(check: str, find: Callable[[_Store], _Found], store: _Store) -> list[Finding]:
+    try:
+        return [Finding(check, *one) for one in islice(find(store), _MOST.get(check, 1))]
+    except (apsw.CorruptError, apsw.SQLError) as error:
+        return [Finding("file", "(file)", "", str(error))]
+
+
+# ---- whole-store checks: each yields (table, row, message)
+
+_Found = Iterator[tuple[str, str, str] | tuple[str, str, str, bool]]
+
+
+def _schema(connection: apsw.Connection) -> _Found:
+    for one in alterations(connection):
+        if not one.is_harmless:
+            yield "(schema)", one.name, str(one)
+
+
+def _file(connection: apsw.Connection) -> _Found:
+    for (message,) in connection.execute("PRAGMA integrity_check(10)"):
+        if message != "ok":
+            yield "(file)", "", str(message)
+
+
+def _foreign_keys(connection: apsw.Connection) -> _Found:
+    for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check"):
+        yield str(table), str(row), f"refers to a row of {parent} that is not there"
+
+
+def _ledger(connection: apsw.Connection) -> _Found:
+    sql = """
+    SELECT quarter_ns, sender, signal FROM ledger
+    WHERE received <> stored + duplicate + rejected + opened + deleted LIMIT 1
+    """
+    for key in connection.execute(sql):
+        yield "ledger", str(key), "what was received is not the sum of what became of it"
+
+
+def _runs(connection: apsw.Connection) -> _Found:
+    sql = """
+    SELECT hex(trace_id) FROM run
+    WHERE span_count <> (SELECT count(*) FROM span WHERE span.trace_id = run.trace_id)
+      AND NOT EXISTS (SELECT 1 FROM tombstone WHERE tombstone.trace_id = run.trace_id) LIMIT 1
+    """
+    for (trace_id,) in connection.execute(sql):
+        yield "run", str(trace_id).lower(), "its count of spans is wrong; rebuild makes it again"
+
+
+_INDEXED = (
+    ("text_fts", "text", "id"),
+    ("attribute_fts", "span", "id"),
+    ("memory_fts", "memory_body", "memory"),
+    ("memory_stem_fts", "memory_body", "memory"),
+)
+
+
+def _indexes(connection: apsw.Connection) -> _Found:
+    with snapshot(connection):
+        yield from _unindexed(connection)
+
+
+def _unindexed(connection: apsw.Connection) -> _Found:
+    # An unfinished rebuild has taken some steps back, and indexes them as it makes them again.
+    is_rebuilding = read_progress(connection) is not None
+    for index, table, column in _INDEXED:
+        due = " WHERE derived_version <> 0" if is_rebuilding and table == "span" else ""
+        docs, rows = f"SELECT id FROM {index}_docsize", f"SELECT {column} FROM {table}{due}"
+        missing = connection.execute(f"{rows} EXCEPT {docs} LIMIT 1").get
+        if missing is not None:
+            yield table, str(missing), f"is not in the full-text index {index}"
+        stray = connection.execute(f"{docs} EXCEPT {rows} LIMIT 1").get
+        if stray is not None and not due:
+            yield index, str(stray), f"is in the index and not in {table}"
+
+
+def _receipts(connection: apsw.Connection) -> _Found:
+    sql = """
+    SELECT span FROM compilation
+    WHERE receipt_count <> (SELECT count(*) FROM receipt WHERE receipt.span = compilation.span)
+      AND NOT EXISTS (
+        SELECT 1 FROM tombstone JOIN run USING (trace_id) WHERE run.id = compilation.run)
+    LIMIT 1
+    """
+    for (span,) in connection.execute(sql):
+        yield "compilation", str(span), "its count of receipts is wrong; rebuild makes it again"
+    stray = connection.execute("SELECT span FROM receipt EXCEPT SELECT span FROM compilation")
+    for (span,) in islice(stray, 1):
+        yield "receipt", str(span), "is of no compilation"
+
+
+def _records(connection: apsw.Connection) -> _Found:
+    sql = "SELECT id FROM span EXCEPT SELECT span FROM span_record LIMIT 1"
+    for (span,) in connection.execute(sql):
+        yield "span", str(span), "has no record"
+
+
+def _transcripts(connection: apsw.Connection) -> _Found:
+    found = decode_all(connection)
+    for failure in found.failures:
+        yield "transcript_message", f"{failure.log} {failure.position}", failure.why
+    for problem in found.problems:
+        yield "transcript_message", "", problem
+
+
+def _events(store: _Store) -> _Found:
+    anchors = Anchors(store.folder, store.key, copy=store.heads_copy)
+    report = verify_with_heads(
+        store.folder,
+        lambda kept: verify_events(store.connection, kept=kept),
+        latest=lambda: [one.head for one in anchors.kept()],
+        given_up=accepted_heads(store.connection, store.key),
+    )
+    if report.broken is not None:
+        yield "event", str(report.broken.seq), report.broken.problem
+
+
+def _rows(check: Callable[[apsw.Connection], _Found]) -> Callable[[_Store], _Found]:
+    """Return a check that needs nothing but the database."""
+    return lambda store: check(store.connection)
+
+
+_WHOLE = {
+    "schema": _rows(_schema),
+    "file": _rows(_file),
+    "foreign keys": _rows(_foreign_keys),
+    "ledger": _rows(_ledger),
+    "records": _rows(_records),
+    "runs": _rows(_runs),
+    "receipts": _rows(_receipts),
+    "compiles": lambda store: check_compiles(store.connection, store.folder),
+    "indexes": _rows(_indexes),
+    "audit log": _events,
+    "approvals": _rows(check_approvals),
+    "decisions": _rows(check_decisions),
+    "transcripts": _rows(_transcripts),
+    "reports": lambda store: check_reports(store.connection, store.folder),
+}
+
+
+# Rows that a check names; of the others the first says what has to be done.
+_MOST = {"approvals": 100, "compiles": 100, "decisions": 100, "reports": 100, "schema": 100}
+
+
+# ---- row by row
+
+
+class _Scan:
+    """Goes over the rows of one table, some at a time."""
+
+    def __init__(
+        self,
+        folder: DataFolder,
+        connection: apsw.Connection,
+        table: str,
+        every: int,
+        progress: Progress,
+    ) -> None:
+        self.folder = folder
+        self.connection = connection
+        self._table = table
+        self._every = every
+        self._progress = progress
+
+    def run(self, look: _Look) -> tuple[list[Finding], int]:
+        """Return the first broken row, if any, and how many were looked at."""
+        sql = f"{look.select} WHERE {look.key} > ? ORDER BY {look.key} LIMIT {_AT_ONCE}"
+        total = int(self.connection.execute(f"SELECT count(*) FROM {self._table}").get)
+        after: Any = look.before
+        done = looked = 0
+        while True:
+            with snapshot(self.connection):
+                rows: list[Any] = self.connection.execute(sql, (after,)).fetchall()
+                for row in rows[:: self._every]:
+                    try:
+                        look.check(self, *row)
+                    except StoreCorruptError as error:
+                        key = row[0].hex() if isinstance(row[0], bytes) else str(row[0])
+                        return [Finding(look.name, self._table, key, str(error))], looked
+                    looked += 1
+            if not rows:
+                return [], looked
+            after = rows[-1][0]
+            done += len(rows)
+            self._progress(look.name, done, total)
+
+    def check_uses(self, record: bytes, user: int) -> None:
+        """Make sure that gc would keep what a record refers to."""
+        for reference in references_of(record):
+            self.check_use("list" if reference.is_list else "content", reference.id, user)
+            if reference.tail_content:
+                self.check_use("content", reference.tail_content, user)
+
+    def check_use(self, kind: str, number: int, user: int) -> None:
+        if self.connection.execute(_USES[kind], (number, user)).get is None:
+            raise StoreCorruptError(f"{kind} {number} is named by it and not marked as used")
+
+
+_USES = {
+    "content": "SELECT 1 FROM content_use WHERE content = ? AND run = ?",
+    "list": "SELECT 1 FROM content_list_use WHERE list = ? AND run = ?",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """How the rows of a table are read and judged; `check` raises StoreCorruptError."""
+
+    name: str
+    select: str
+    key: str
+    check: Callable[..., None]
+    before: Any = 0  # below every key
+
+
+def _span(scan: _Scan, _: int, record: bytes, run: int) -> None:
+    restore_span(scan.connection, record)
+    scan.check_uses(record, run)
+
+
+def _log(scan: _Scan, number: int, record: bytes) -> None:
+    restore_log(scan.connection, record)
+    scan.check_uses(record, log_user(number))
+
+
+def _point(scan: _Scan, _: int, record: bytes) -> None:
+    restore_metric(scan.connection, record)
+
+
+def _content(_: _Scan, __: int, digest: bytes, size: int, body: bytes) -> None:
+    data = unpack(body)
+    if len(data) != size:
+        raise StoreCorruptError(f"holds {len(data):,} bytes, not {size:,}")
+    if hashlib.sha256(data).digest() != digest:
+        raise StoreCorruptError("its bytes are not those of its digest")
+
+
+_NODE = "SELECT 1 FROM content_list WHERE id = ?"
+
+
+def _list(scan: _Scan, node: int, parent: int) -> None:
+    if parent and (parent >= node or scan.connection.execute(_NODE, (parent,)).get is None):
+        raise StoreCorruptError(f"continues list {parent}, which is not there")
+
+
+def _text(scan: _Scan, number: int, field: str, digest: bytes, body: bytes) -> None:
+    if field == "message":
+        found = read_message(scan.connection, body).hash
+    else:
+        text = read_text(scan.connection, body).encode("utf-8", "replace")
+        found = hashlib.sha256(field.encode() + b"\0" + text).digest()
+    if found != digest:
+        raise StoreCorruptError("what it says is not what its hash promises")
+    for content in contents_of(body):
+        scan.check_use("content", content, text_user(number))
+
+
+_ABOVE = "SELECT depth, hash FROM message_prefix WHERE id = ?"
+
+
+def _prefix(scan: _Scan, _: int, parent: int, depth: int, digest: bytes, message: bytes) -> None:
+    above: Any = scan.connection.execute(_ABOVE, (parent,)).fetchone() if parent else (0, b"")
+    if above is None:
+        raise StoreCorruptError(f"continues prefix {parent}, which is not there")
+    if depth != above[0] + 1:
+        raise StoreCorruptError(f"is message {depth} after message {above[0]}")
+    if hashlib.sha256(above[1] + message).digest()[:16] != digest:
+        raise StoreCorruptError("its hash is not that of the messages up to it")
+
+
+def _payload(scan: _Scan, digest: bytes) -> None:
+    state = verify_payload(scan.folder, get_payload(scan.connection, digest))
+    if state in (PayloadState.ALTERED, PayloadState.MISSING):
+        raise StoreCorruptError(f"{payload_ref(digest)} is {state.value}")
+
+
+_TABLES = {
+    "span_record": _Look(
+        "spans",
+        "SELECT span_record.span, record, run FROM span_record JOIN span ON span.id = span",
+        "span_record.span",
+        _span,
+    ),
+    "span_loser": _Look(
+        "other reports of spans",
+        "SELECT span_loser.id, record, run FROM span_loser JOIN span ON span.id = span",
+        "span_loser.id",
+        _span,
+    ),
+    "log_record": _Look("logs", "SELECT id, record FROM log_record", "id", _log),
+    "metric_point": _Look("metrics", "SELECT id, record FROM metric_point", "id", _point),
+    "content": _Look("contents", "SELECT id, digest, size, body FROM content", "id", _content),
+    "content_list": _Look("lists", "SELECT id, parent FROM content_list", "id", _list),
+    "text": _Look("texts", "SELECT id, field, hash, body FROM text", "id", _text),
+    "message_prefix": _Look(
+        "prefixes",
+        "SELECT node.id, node.parent, node.depth, node.hash, text.hash "
+        "FROM message_prefix AS node JOIN text ON text.id = node.text",
+        "node.id",
+        _prefix,
+    ),
+    "payload": _Look("payloads", "SELECT digest FROM payload", "digest", _payload, b""),
+}
