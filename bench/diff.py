@@ -16,9 +16,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from bench.compile import compile_of
 from bench.figures import Figure, below
-from hansard_collector.ingest import Encoding, IngestRequest, Sender, Signal
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_collector.redact import RetentionPolicy
+from hansard_collector.pipeline.redaction import RetentionPolicy
+from hansard_collector.pipeline.submission import Encoding, IngestRequest, Sender, Signal
 from hansard_compiler.compile.engine import CompileResult, compile_context
 from hansard_compiler.compile.models import CompilationRequest
 from hansard_compiler.diff import (

@@ -15,9 +15,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
 
 from bench.figures import Figure, below, percentile
-from hansard_collector.ingest import Encoding, IngestRequest, Sender, Signal
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_collector.redact import RetentionPolicy
+from hansard_collector.pipeline.redaction import RetentionPolicy
+from hansard_collector.pipeline.submission import Encoding, IngestRequest, Sender, Signal
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.compilations.queries import ID_KEY
 from hansard_store.compilations.receipts import ReceiptFilter, list_receipts

@@ -30,10 +30,17 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from hansard_collector.errors import MalformedRequest, StoreBusy
-from hansard_collector.ingest import Encoding, Ingest, IngestRequest, IngestResult, Sender, Signal
-from hansard_collector.json_codec import encode_json
-from hansard_collector.reexport import Reexport
-from hansard_collector.signals import CONTRACTS
+from hansard_collector.otlp.json_codec import encode_json
+from hansard_collector.otlp.reexport import Reexport
+from hansard_collector.otlp.signals import CONTRACTS
+from hansard_collector.pipeline.submission import (
+    Encoding,
+    Ingest,
+    IngestRequest,
+    IngestResult,
+    Sender,
+    Signal,
+)
 from hansard_compiler.errors import HansardError
 from hansard_store.annotations.json import annotation_json
 from hansard_store.annotations.queries import written_annotations

@@ -20,9 +20,15 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from hansard_collector.ingest import Encoding, IngestRequest, IngestResult, Sender, Signal
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_collector.redact import RetentionPolicy
+from hansard_collector.pipeline.redaction import RetentionPolicy
+from hansard_collector.pipeline.submission import (
+    Encoding,
+    IngestRequest,
+    IngestResult,
+    Sender,
+    Signal,
+)
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.database.connections import open_reader
 from tests.store.empty import empty_store

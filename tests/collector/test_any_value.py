@@ -12,8 +12,8 @@ from opentelemetry.proto.common.v1.common_pb2 import (
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from hansard_collector.any_value import attributes_dict, log_view, python_value, span_view
-from hansard_collector.views import EventView, Value
+from hansard_collector.dialects.engine.item_views import EventView, Value
+from hansard_collector.otlp.any_value import attributes_dict, log_view, python_value, span_view
 
 _TREE = AnyValue(
     kvlist_value=KeyValueList(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from genai_prices import Usage, calc_price
 
-from hansard_collector.cost import computed_cost
+from hansard_collector.derivation.cost import computed_cost
 from hansard_compiler.calls import Tokens
 from tests.collector.dialects.maker import call_of
 

@@ -12,8 +12,8 @@ from typing import Any
 import apsw
 import pytest
 
-from hansard_collector.embedded import EmbeddedIngest, open_embedded
 from hansard_collector.errors import MalformedRequest, StoreBusy
+from hansard_collector.pipeline.embedded import EmbeddedIngest, open_embedded
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database.connections import DataFolder, open_for_accountability, transaction
 from hansard_store.errors import StoreError, StoreNewerError

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from hansard_collector.evaluations import MOST_SCORES, scores_of
-from hansard_collector.normalised import Normalised
-from hansard_collector.rebuild import rebuild
+from hansard_collector.derivation.evaluations import MOST_SCORES, scores_of
+from hansard_collector.derivation.rebuild import rebuild
+from hansard_collector.dialects.engine.normal_form import Normalised
 from hansard_store.annotations.filters import read_scores
 from hansard_store.annotations.queries import standing_on
 from hansard_store.annotations.rows import Annotation, Target

@@ -11,8 +11,8 @@ from google.protobuf.message import Message
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from hansard_collector.normalised import Normalised
-from hansard_collector.read import read_step
+from hansard_collector.derivation.stored_span import read_step
+from hansard_collector.dialects.engine.normal_form import Normalised
 from hansard_compiler.calls import Call
 from hansard_store.runs.filters import RunFilter
 from hansard_store.runs.queries import RunItem, list_runs

@@ -12,8 +12,8 @@ import pytest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from hansard_collector import dialects
-from hansard_collector.dialects.plan import READ_EVENTS
-from hansard_collector.read import read_step
+from hansard_collector.derivation.stored_span import read_step
+from hansard_collector.dialects.engine.plan import READ_EVENTS
 from hansard_store.steps.flags import SpanFlag
 from tests.collector.ingesting import TRACE, Ingesting, log, logs, span, span_id, traces
 
@@ -159,12 +159,13 @@ def test_readers_ask_for_no_event_that_would_not_be_looked_at() -> None:
 
 def _modules() -> list[Path]:
     folder = Path(inspect.getfile(dialects)).parent
-    return sorted(folder.glob("*.py"))
+    return sorted(folder.rglob("*.py"))
 
 
 def _asked_in(path: Path) -> Iterator[str]:
     """Yield the names that a module's readers give to `records` or `_logs`, if they are fixed."""
-    module = import_module(f"hansard_collector.dialects.{path.stem}")
+    parts = path.relative_to(Path(inspect.getfile(dialects)).parent).with_suffix("").parts
+    module = import_module(".".join([dialects.__name__, *parts]).removesuffix(".__init__"))
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.Call):
             continue

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_collector.messages import MessageCache
-from hansard_collector.normalise import normalise
+from hansard_collector.dialects.content.messages import MessageCache
+from hansard_collector.dialects.engine.normalisation import normalise
 from hansard_compiler.calls import Message
 from tests.collector.dialects.maker import span
 

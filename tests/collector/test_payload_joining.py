@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from google.protobuf.message import Message
 
-from hansard_collector.ingest import Encoding, IngestRequest, Signal
-from hansard_collector.payload_joining import store_payload
+from hansard_collector.derivation.rebuild import rebuild
+from hansard_collector.derivation.stored_span import StepReading, read_step
+from hansard_collector.dialects.engine.references import READ_BYTES, WRITTEN_BYTES
+from hansard_collector.payloads.joining import store_payload
+from hansard_collector.payloads.retention import retain_payload
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_collector.read import StepReading, read_step
-from hansard_collector.rebuild import rebuild
-from hansard_collector.redact import RetentionPolicy
-from hansard_collector.referenced import READ_BYTES, WRITTEN_BYTES
-from hansard_collector.retain_payload import retain_payload
+from hansard_collector.pipeline.redaction import RetentionPolicy
+from hansard_collector.pipeline.submission import Encoding, IngestRequest, Signal
 from hansard_compiler.calls import Call, Tool
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode

@@ -10,7 +10,7 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
-from hansard_collector import payload_records
+from hansard_collector.payloads import records as payload_records
 from hansard_store.content.payloads import INLINE_BYTES, get_payload, read_payload
 from tests.collector.ingesting import Ingesting, log, logs
 from tests.collector.payload_maker import (

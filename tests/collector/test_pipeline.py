@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from hansard_collector.derivation.rederivation import read_span
 from hansard_collector.errors import MalformedRequest, StoreBusy
-from hansard_collector.ingest import (
+from hansard_collector.pipeline.submission import (
     Encoding,
     IngestRequest,
     IngestResult,
@@ -25,7 +26,6 @@ from hansard_collector.ingest import (
     Sender,
     Signal,
 )
-from hansard_collector.rederive import read_span
 from hansard_store.database.connections import open_for_accountability
 from hansard_store.ingest.otlp_records import restore_log, restore_metric
 from hansard_store.ingest.stored_spans import read_resource, read_scope

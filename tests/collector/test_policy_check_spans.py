@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_collector.policy_checks import MOST_CHECKS, SPAN_NAME, checks_of
-from hansard_collector.views import SpanView
+from hansard_collector.derivation.policy_checks import MOST_CHECKS, SPAN_NAME, checks_of
+from hansard_collector.dialects.engine.item_views import SpanView
 
 
 def view(name: str = SPAN_NAME, **attributes: Any) -> SpanView:

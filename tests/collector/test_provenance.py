@@ -9,9 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_collector.alignment import common_subsequence
-from hansard_collector.origins import Evidence, Origin, Sent, squeezed
-from hansard_collector.provenance import Candidate, Change, best_baseline, compare, estimated_tokens
+from hansard_collector.derived_context.alignment import common_subsequence
+from hansard_collector.derived_context.origins import Evidence, Origin, Sent, squeezed
+from hansard_collector.derived_context.provenance import (
+    Candidate,
+    Change,
+    best_baseline,
+    compare,
+    estimated_tokens,
+)
 
 
 def sent(text: str, role: str = "user", *, call_id: str | None = None, form: str = "") -> Sent:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hansard_collector.rebuild import is_rebuild_due, rebuild
+from hansard_collector.derivation.rebuild import is_rebuild_due, rebuild
 from hansard_store.database.batched_transactions import Pace
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.errors import StoppedError

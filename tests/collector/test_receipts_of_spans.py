@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_collector import compilations
-from hansard_collector.compilations import MOST_RECEIPTS
-from hansard_collector.rebuild import is_rebuild_due, rebuild
+from hansard_collector.derivation import compilations
+from hansard_collector.derivation.compilations import MOST_RECEIPTS
+from hansard_collector.derivation.rebuild import is_rebuild_due, rebuild
 from hansard_compiler.compile.engine import CompileResult, compile_context
 from hansard_compiler.compile.reasons import ReasonCode
 from hansard_store.compilations.queries import compilation_of_span, compilations_with_id

@@ -8,8 +8,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from hansard_collector.ingest import Signal
-from hansard_collector.redact import RetentionPolicy
+from hansard_collector.pipeline.redaction import RetentionPolicy
+from hansard_collector.pipeline.submission import Signal
 from hansard_compiler.redaction.metadata_keys import Kind, kind_of
 from hansard_compiler.redaction.metadata_only import is_code_name
 from hansard_compiler.redaction.redactor import Redactor

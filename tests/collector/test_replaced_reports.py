@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from hansard_collector.rebuild import is_rebuild_due, rebuild
-from hansard_collector.verification.derived import verify_derived
+from hansard_collector.derivation.rebuild import is_rebuild_due, rebuild
+from hansard_collector.derivation.verification import verify_derived
 from tests.collector.ingesting import Ingesting, span, traces
 
 

@@ -10,12 +10,12 @@ import pytest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
-from hansard_collector.ingest import Encoding, IngestRequest, Signal
-from hansard_collector.pipeline.decode import decode
+from hansard_collector.pipeline.decoding import decode
+from hansard_collector.pipeline.log_preparation import PreparedLog, PreparedPoint
+from hansard_collector.pipeline.preparation import PreparedSpan, Preparer
+from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.pipeline.requests import TakenApart, open_request, take_apart
-from hansard_collector.prepare import PreparedSpan, Preparer
-from hansard_collector.prepare_logs import PreparedLog, PreparedPoint
-from hansard_collector.redact import RetentionPolicy
+from hansard_collector.pipeline.submission import Encoding, IngestRequest, Signal
 from hansard_compiler.redaction.redactor import Redactor
 from tests.collector.ingesting import (
     SENDER,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hansard_collector.rebuild import rebuild
-from hansard_collector.verification.derived import verify_derived
+from hansard_collector.derivation.rebuild import rebuild
+from hansard_collector.derivation.verification import verify_derived
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.runs.filters import RunFilter
 from hansard_store.runs.queries import list_runs

@@ -12,9 +12,9 @@ import pytest
 import zstandard
 from google.protobuf.message import Message
 
-from hansard_collector.json_codec import encode_json
-from hansard_collector.rederive import read_span
-from hansard_collector.reexport import Reexport
+from hansard_collector.derivation.rederivation import read_span
+from hansard_collector.otlp.json_codec import encode_json
+from hansard_collector.otlp.reexport import Reexport
 from hansard_collector.transfer import export_store, import_files
 from hansard_store.maintenance.export import all_log_ids, all_point_ids, all_span_ids
 from hansard_store.verification.verify import verify_store

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from hansard_collector.validate import refuse_span, repair_span, span_times
+from hansard_collector.pipeline.validation import refuse_span, repair_span, span_times
 from hansard_store.steps.flags import SpanFlag
 from tests.collector.ingesting import START_NS, TRACE, Ingesting, span, traces
 

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import pytest
 
-from hansard_collector.rebuild import rebuild
-from hansard_collector.verification.derived import verify_derived
+from hansard_collector.derivation.rebuild import rebuild
+from hansard_collector.derivation.verification import verify_derived
 from hansard_store.approvals.records import Proposal
 from hansard_store.approvals.service import Accountability
 from hansard_store.audit.schema import Shipped, migrations

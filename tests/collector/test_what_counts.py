@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hansard_collector.derive import derive
-from hansard_collector.normalised import Normalised
-from hansard_collector.views import SpanView
+from hansard_collector.derivation.rows import derive
+from hansard_collector.dialects.engine.item_views import SpanView
+from hansard_collector.dialects.engine.normal_form import Normalised
 from hansard_compiler.calls import Call, CallError, Message, TextPart, Tokens
 
 VIEW = SpanView(

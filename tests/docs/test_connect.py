@@ -29,9 +29,9 @@ from hansard.clients.instrumentors import (
     Setup,
     content_switch,
 )
-from hansard_collector.ingest import Signal
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_collector.redact import RetentionPolicy
+from hansard_collector.pipeline.redaction import RetentionPolicy
+from hansard_collector.pipeline.submission import Signal
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app import create_app
 from hansard_web.settings import WebSettings, parse_token

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard_collector.dialects import sources
+from hansard_collector.dialects.engine import sources
 from hansard_compiler.providers import conformance, registry
 from hansard_compiler.providers.base import WireFormat
 from hansard_compiler.providers.transport import exchange

@@ -15,7 +15,7 @@ import hansard
 from hansard import approvals, memory
 from hansard.errors import MemoryRefused, MemoryUnavailable
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_collector.redact import RetentionPolicy
+from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.database.connections import DataFolder, open_for_ingest, open_reader
 from hansard_web.app import create_app

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard_collector.rebuild import rebuild
+from hansard_collector.derivation.rebuild import rebuild
 from hansard_store.database.connections import DataFolder
 from hansard_store.errors import RebuildRunningError
 from hansard_store.verification.verify import verify_store
@@ -21,7 +21,7 @@ from tests.journeys.processes import environment, hansard, hosting, serving
 _KILLED = """
 import os, signal, sys, threading
 from pathlib import Path
-from hansard_collector.rebuild import rebuild
+from hansard_collector.derivation.rebuild import rebuild
 from hansard_store.database.connections import DataFolder
 from hansard_store.database.batched_transactions import Pace
 

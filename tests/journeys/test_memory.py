@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import grpc
 import pytest
 
-from hansard_collector.ingest import Signal
-from hansard_collector.signals import CONTRACTS
+from hansard_collector.otlp.signals import CONTRACTS
+from hansard_collector.pipeline.submission import Signal
 from tests.collector.ingesting import span, traces
 from tests.journeys.processes import ServingProcess, serving
 

@@ -13,8 +13,8 @@ import apsw
 import pytest
 import zstandard
 
-from hansard_collector.ingest import Signal
-from hansard_collector.json_codec import encode_json
+from hansard_collector.otlp.json_codec import encode_json
+from hansard_collector.pipeline.submission import Signal
 from tests.collector.fields import REQUESTS, places
 from tests.journeys.processes import Serving, serving
 

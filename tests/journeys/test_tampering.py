@@ -14,7 +14,7 @@ import pytest
 from google.protobuf.message import Message
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Gauge, Metric, NumberDataPoint
 
-from hansard_collector.verification.derived import verify_derived
+from hansard_collector.derivation.verification import verify_derived
 from hansard_store.approvals.errors import ApprovalConflict
 from hansard_store.approvals.records import Proposal
 from hansard_store.approvals.service import Accountability, open_accountability

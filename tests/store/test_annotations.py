@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hansard_collector.rebuild import rebuild
+from hansard_collector.derivation.rebuild import rebuild
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.models.annotations import Withdraw
 from hansard_compiler.retention import RetentionMode

@@ -12,7 +12,7 @@ import apsw
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from hansard_collector.ingest import IngestResult
+from hansard_collector.pipeline.submission import IngestResult
 from hansard_compiler.errors import NotFoundError
 from hansard_store.audit.sealer import seal
 from hansard_store.database.batched_transactions import Pace

@@ -14,9 +14,9 @@ from fastapi import FastAPI
 from playwright.sync_api import Browser, Page, sync_playwright
 from starlette.testclient import TestClient
 
-from hansard_collector.ingest import Ingest
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_collector.redact import RetentionPolicy
+from hansard_collector.pipeline.redaction import RetentionPolicy
+from hansard_collector.pipeline.submission import Ingest
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app import create_app
 from hansard_web.settings import WebSettings

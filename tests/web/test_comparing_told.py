@@ -7,7 +7,7 @@ from typing import Any
 import apsw
 import pytest
 
-from hansard_collector.read import read_step
+from hansard_collector.derivation.stored_span import read_step
 from hansard_web.comparing.told import Understanding, told_of
 from tests.collector.ingesting import (
     TRACE,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from starlette.testclient import TestClient
 
-from hansard_collector.ingest import Signal
 from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.submission import Signal
 from hansard_web.pages.run_state import LINES, TABS, VIEWS, Folds, RunState, parse_state
 from hansard_web.trees.minimap import ticks
 from hansard_web.trees.picture import Scale

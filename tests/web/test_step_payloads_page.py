@@ -8,8 +8,8 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
+from hansard_collector.dialects.engine.references import WRITTEN_BYTES
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_collector.referenced import WRITTEN_BYTES
 from hansard_store.content.payloads import blob_path
 from tests.web.html import Element
 from tests.web.test_step_page import read

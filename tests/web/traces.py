@@ -12,8 +12,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 
-from hansard_collector.ingest import Encoding, IngestRequest, Sender, Signal
 from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.submission import Encoding, IngestRequest, Sender, Signal
 
 SECOND = 1_000_000_000
 SENDER = Sender("127.0.0.1:1", "test", "http")

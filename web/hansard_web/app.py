@@ -19,10 +19,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 from starlette.types import Scope
 
-from hansard_collector.ingest import Ingest, Sender
 from hansard_collector.pipeline.pipeline import Pipeline
+from hansard_collector.pipeline.submission import Ingest, Sender
 from hansard_collector.receivers.http import HttpSettings, otlp_routes
-from hansard_collector.receivers.http_answers import status_response
+from hansard_collector.receivers.http_responses import status_response
 from hansard_collector.receivers.paths import find_target, is_otlp_path
 from hansard_collector.receivers.status import Reason, Refusal, report
 from hansard_compiler.retention import RetentionMode

@@ -25,7 +25,7 @@ from hansard_collector.judges.choices import (
     parse_classifier,
     parse_embedder,
 )
-from hansard_collector.validate import LEAST_ATTRIBUTES, MOST_ATTRIBUTES, USUAL_LIMITS
+from hansard_collector.pipeline.validation import LEAST_ATTRIBUTES, MOST_ATTRIBUTES, USUAL_LIMITS
 from hansard_compiler.errors import ConfigError
 from hansard_web.settings import Token, parse_token
 

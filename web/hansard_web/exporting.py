@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hansard_collector.json_codec import encode_json
-from hansard_collector.reexport import Reexport, slices
+from hansard_collector.otlp.json_codec import encode_json
+from hansard_collector.otlp.reexport import Reexport, slices
 from hansard_collector.transfer import ANNOTATIONS
 from hansard_store.annotations.json import annotation_json
 from hansard_store.annotations.queries import written_in_run

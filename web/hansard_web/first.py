@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hansard_collector.pipeline.courtesy import Courtesy
+from hansard_collector.pipeline.backpressure import Courtesy
 
 _ENDLESS = "/live/"  # streams wait for news, not for the processor
 

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hansard_collector.errors import StoreBusy
-from hansard_collector.receivers.http_answers import status_response
+from hansard_collector.receivers.http_responses import status_response
 from hansard_collector.receivers.paths import is_otlp_path
 from hansard_compiler.errors import AmbiguousIdError, HansardError, NotFoundError
 from hansard_compiler.replay.errors import NotReplayable

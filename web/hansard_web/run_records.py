@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import apsw
 
-from hansard_collector.read import read_step
+from hansard_collector.derivation.stored_span import read_step
 from hansard_store.runs.queries import RunItem
 from hansard_store.steps.queries import RunTree, TreeRow, tree_rows
 from hansard_store.steps.tree import Node

@@ -28,9 +28,12 @@ import uvicorn
 from anyio import create_task_group, to_thread
 from fastapi import FastAPI
 
-from hansard_collector.hook_spool import HookSpoolWatch
+from hansard_collector.derivation.rebuild import RebuildContinuation
+from hansard_collector.liveness.silent_runs import SilenceWatch
+from hansard_collector.log_sessions.hook_spool import HookSpoolWatch
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_collector.rebuild import RebuildContinuation
+from hansard_collector.pipeline.redaction import RetentionPolicy
+from hansard_collector.pipeline.validation import ItemLimits
 from hansard_collector.receivers.grpc import (
     NO_TOKEN,
     NOT_FOR_SENDING,
@@ -40,9 +43,6 @@ from hansard_collector.receivers.grpc import (
     GrpcSettings,
 )
 from hansard_collector.receivers.status import STORE_WAIT_S, Refusal
-from hansard_collector.redact import RetentionPolicy
-from hansard_collector.silence import SilenceWatch
-from hansard_collector.validate import ItemLimits
 from hansard_compiler.errors import ConfigError, HansardError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.approvals.service import Accountability

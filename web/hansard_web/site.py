@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import Depends
 from starlette.requests import Request
 
-from hansard_collector.ingest import Ingest
+from hansard_collector.pipeline.submission import Ingest
 from hansard_store.database.connections import DataFolder
 from hansard_store.principals.service import Principals, SignedIn
 from hansard_web.live import RunFeed

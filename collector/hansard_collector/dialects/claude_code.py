@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hansard_collector.dialects import chat, tool_lists
-from hansard_collector.dialects.parts import result_of
-from hansard_collector.dialects.reading import Reading, Record
-from hansard_collector.dialects.values import (
+from hansard_collector.dialects.content import chat, tool_lists
+from hansard_collector.dialects.content.parts import result_of
+from hansard_collector.dialects.engine.span_reader import Reading, Record
+from hansard_collector.dialects.engine.values import (
     count,
     first,
     flag,

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hansard_collector.dialects import chat, tool_lists, traceloop
-from hansard_collector.dialects.parts import parts_of
-from hansard_collector.dialects.reading import Reading
-from hansard_collector.dialects.values import (
+from hansard_collector.dialects import openllmetry as traceloop
+from hansard_collector.dialects.content import chat, tool_lists
+from hansard_collector.dialects.content.parts import parts_of
+from hansard_collector.dialects.engine.normal_form import Document
+from hansard_collector.dialects.engine.span_reader import Reading
+from hansard_collector.dialects.engine.values import (
     first,
     is_content,
     opened,
@@ -17,7 +19,6 @@ from hansard_collector.dialects.values import (
     sequence,
     text,
 )
-from hansard_collector.normalised import Document
 from hansard_compiler.calls import Json, Message, ToolCallPart
 from hansard_store.content.json_chunks import is_crowded
 

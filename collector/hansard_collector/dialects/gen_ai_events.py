@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hansard_collector.dialects import chat, tool_lists
-from hansard_collector.dialects.reading import Reading, Record
-from hansard_collector.dialects.values import first, is_content, opened, sequence, text
+from hansard_collector.dialects.content import chat, tool_lists
+from hansard_collector.dialects.engine.span_reader import Reading, Record
+from hansard_collector.dialects.engine.values import first, is_content, opened, sequence, text
 from hansard_compiler.calls import Message
 
 DETAILS = "gen_ai.client.inference.operation.details"

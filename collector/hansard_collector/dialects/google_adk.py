@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hansard_collector.dialects import chat, tool_lists
-from hansard_collector.dialects.reading import Reading
-from hansard_collector.dialects.values import is_content
+from hansard_collector.dialects.content import chat, tool_lists
+from hansard_collector.dialects.engine.span_reader import Reading
+from hansard_collector.dialects.engine.values import is_content
 from hansard_compiler.calls import Json, Message
 
 _NOT_CAPTURED = ("{}", "N/A")

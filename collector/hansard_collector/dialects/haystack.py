@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hansard_collector.dialects import chat
+from hansard_collector.dialects.content import chat
+from hansard_collector.dialects.engine.normal_form import Document
+from hansard_collector.dialects.engine.span_reader import Reading
+from hansard_collector.dialects.engine.values import first, mapping, opened, printed, sequence, text
 from hansard_collector.dialects.gen_ai import document
-from hansard_collector.dialects.reading import Reading
-from hansard_collector.dialects.values import first, mapping, opened, printed, sequence, text
-from hansard_collector.normalised import Document
 from hansard_compiler.calls import Message
 
 _SPAN_ROLES: Mapping[str, str] = {

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hansard_collector.dialects import chat, tool_lists
-from hansard_collector.dialects.reading import Reading
-from hansard_collector.dialects.values import count, inside, is_content, opened, real, text, unix_ns
+from hansard_collector.dialects.content import chat, tool_lists
+from hansard_collector.dialects.engine.span_reader import Reading
+from hansard_collector.dialects.engine.values import (
+    count,
+    inside,
+    is_content,
+    opened,
+    real,
+    text,
+    unix_ns,
+)
 from hansard_compiler.calls import Json, Message
 
 ROLES: Mapping[str, str] = {

@@ -10,12 +10,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from hansard_collector.dialects import chat, tool_lists, wire
+from hansard_collector.dialects.content import chat, tool_lists, wire
+from hansard_collector.dialects.engine.normal_form import Document
+from hansard_collector.dialects.engine.sources import Source
+from hansard_collector.dialects.engine.span_reader import Reading, nested
+from hansard_collector.dialects.engine.values import inside, mapping, sequence, text
 from hansard_collector.dialects.gen_ai import document
-from hansard_collector.dialects.reading import Reading, nested
-from hansard_collector.dialects.sources import Source
-from hansard_collector.dialects.values import inside, mapping, sequence, text
-from hansard_collector.normalised import Document
 from hansard_compiler.calls import Json, Message
 
 ASKED = "event LLMChatStartEvent"

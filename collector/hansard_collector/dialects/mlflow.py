@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hansard_collector.dialects import chat, openai_stream, tool_lists, vocabulary
-from hansard_collector.dialects.reading import Reading
-from hansard_collector.dialects.sources import Source
-from hansard_collector.dialects.values import (
+from hansard_collector.dialects.content import chat, openai_stream, tool_lists
+from hansard_collector.dialects.engine import vocabulary
+from hansard_collector.dialects.engine.sources import Source
+from hansard_collector.dialects.engine.span_reader import Reading
+from hansard_collector.dialects.engine.values import (
     count,
     first,
     is_content,

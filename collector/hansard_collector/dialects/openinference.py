@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from hansard_collector.dialects import chat, openai_stream, tool_lists, wire
-from hansard_collector.dialects.parts import part_of, parts_of, result_of, tool_call
-from hansard_collector.dialects.reading import Pair, Reading, nested, rows
-from hansard_collector.dialects.values import (
+from hansard_collector.dialects.content import chat, openai_stream, tool_lists, wire
+from hansard_collector.dialects.content.parts import part_of, parts_of, result_of, tool_call
+from hansard_collector.dialects.engine.normal_form import Document
+from hansard_collector.dialects.engine.span_reader import Pair, Reading, nested, rows
+from hansard_collector.dialects.engine.values import (
     first,
     flag,
     is_content,
@@ -19,8 +20,7 @@ from hansard_collector.dialects.values import (
     real,
     text,
 )
-from hansard_collector.dialects.vocabulary import message_role
-from hansard_collector.normalised import Document
+from hansard_collector.dialects.engine.vocabulary import message_role
 from hansard_compiler.calls import (
     Json,
     Message,

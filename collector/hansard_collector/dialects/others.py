@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hansard_collector.dialects import chat, tool_lists
-from hansard_collector.dialects.gen_ai import document
-from hansard_collector.dialects.reading import Reading
-from hansard_collector.dialects.sources import Source
-from hansard_collector.dialects.values import (
+from hansard_collector.dialects.content import chat, tool_lists
+from hansard_collector.dialects.engine.sources import Source
+from hansard_collector.dialects.engine.span_reader import Reading
+from hansard_collector.dialects.engine.values import (
     count,
     first,
     inside,
@@ -21,6 +20,7 @@ from hansard_collector.dialects.values import (
     text,
     texts,
 )
+from hansard_collector.dialects.gen_ai import document
 from hansard_compiler.calls import Json, Message
 
 # LangSmith's own kind is right where its operation name is not (retriever → embeddings).

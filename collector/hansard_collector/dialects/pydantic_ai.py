@@ -7,10 +7,11 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-from hansard_collector.dialects import chat, gen_ai, tool_lists
-from hansard_collector.dialects.reading import Reading
-from hansard_collector.dialects.values import count, first, inside, real, text
-from hansard_collector.views import SpanView
+from hansard_collector.dialects import gen_ai
+from hansard_collector.dialects.content import chat, tool_lists
+from hansard_collector.dialects.engine.item_views import SpanView
+from hansard_collector.dialects.engine.span_reader import Reading
+from hansard_collector.dialects.engine.values import count, first, inside, real, text
 from hansard_compiler.calls import Json, Message, ToolCallPart
 
 _CHOICE = "gen_ai.choice"

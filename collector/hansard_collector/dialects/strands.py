@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hansard_collector.dialects.parts import arguments_of, result_of
-from hansard_collector.dialects.reading import Reading
-from hansard_collector.dialects.values import is_content, opened
+from hansard_collector.dialects.content.parts import arguments_of, result_of
+from hansard_collector.dialects.engine.span_reader import Reading
+from hansard_collector.dialects.engine.values import is_content, opened
 
 
 def tool_arguments(reading: Reading, _: str) -> Any:

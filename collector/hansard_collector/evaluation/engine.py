@@ -17,8 +17,8 @@ import apsw
 from hansard_collector.evaluation.claims import Tools, tools_of
 from hansard_collector.evaluation.corrections import correction_of_memory, correction_of_run
 from hansard_collector.evaluation.history import History
+from hansard_collector.evaluation.memory_verdicts import judge_memory
 from hansard_collector.evaluation.settings import Rules
-from hansard_collector.evaluation.standing import judge_memory
 from hansard_collector.evaluation.statements import Reader, Statement
 from hansard_collector.evaluation.topics import Topic, topic_of_tool
 from hansard_collector.evaluation.verdicts import Judgement, judge_claim

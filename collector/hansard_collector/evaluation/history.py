@@ -14,9 +14,9 @@ from typing import Any, Final, Literal
 import apsw
 
 from hansard.adapters.claims.shell import shell_text
+from hansard_collector.derivation.stored_span import StepReader
 from hansard_collector.evaluation.outcomes import Execution, Status, is_relevant
 from hansard_collector.evaluation.topics import Topic, tool_key
-from hansard_collector.read import StepReader
 from hansard_store.errors import StoreError
 from hansard_store.evaluation.sources import EvaluatedRun, EvaluatedStep, runs_of_conversation
 from hansard_store.evaluation.sources import steps_of as read_steps

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import apsw
 
+from hansard_collector.derivation.stored_span import read_step
 from hansard_collector.evaluation.claims import Claim, Tools, claims_of
 from hansard_collector.evaluation.history import History
 from hansard_collector.evaluation.topics import Lexicon
-from hansard_collector.read import read_step
 from hansard_store.errors import StoreError
 from hansard_store.evaluation.sources import (
     EvaluatedRun,

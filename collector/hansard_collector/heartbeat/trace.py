@@ -27,9 +27,9 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from hansard_collector.embedded import EmbeddedIngest, open_embedded
 from hansard_collector.heartbeat.phase import EvaluationResult
 from hansard_collector.judges.recording import call_recorder
+from hansard_collector.pipeline.embedded import EmbeddedIngest, open_embedded
 from hansard_compiler.retention import RetentionMode
 from hansard_store.database.connections import DataFolder
 

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from hansard_collector.cost import computed_cost
+from hansard_collector.derivation.cost import computed_cost
 from hansard_collector.judges.errors import BadJudgement
 from hansard_compiler.calls import Message, TextPart, Tokens
 from hansard_compiler.providers.base import RenderInput, Sampling

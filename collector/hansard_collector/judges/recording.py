@@ -19,9 +19,9 @@ from opentelemetry.trace import INVALID_SPAN, Tracer, set_span_in_context
 
 from hansard._state import Recorder
 from hansard.config import Settings
-from hansard_collector.embedded import open_embedded
-from hansard_collector.payload_joining import store_payload
-from hansard_collector.retain_payload import BINARY, retain_payload
+from hansard_collector.payloads.joining import store_payload
+from hansard_collector.payloads.retention import BINARY, retain_payload
+from hansard_collector.pipeline.embedded import open_embedded
 from hansard_compiler.errors import HansardError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode

@@ -10,7 +10,7 @@ from concurrent.futures import Executor, Future
 
 import apsw
 
-from hansard_collector.derive import DERIVED_VERSION
+from hansard_collector.derivation.rows import DERIVED_VERSION
 from hansard_store.database.checkpoints import Checkpointer, finish_log
 from hansard_store.database.connections import DataFolder, is_open, open_for_ingest
 from hansard_store.ingest.writer import IngestWriter

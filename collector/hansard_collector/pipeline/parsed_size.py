@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from hansard_collector.errors import RequestTooDense
-from hansard_collector.json_codec import MAX_DEPTH
+from hansard_collector.otlp.json_codec import MAX_DEPTH
 
 # A body of 64 MiB with 200,000 spans of ten short attributes takes 220 MiB.
 MAX_PARSED_BYTES: Final = 256 * 2**20

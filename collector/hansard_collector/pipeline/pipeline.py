@@ -26,19 +26,24 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from hansard_collector.errors import MalformedRequest, RequestTooLarge, StoreBusy
-from hansard_collector.ingest import Encoding, IngestRequest, IngestResult, RefusedRequest
-from hansard_collector.payload_records import PayloadStage
-from hansard_collector.pipeline.courtesy import Courtesy
-from hansard_collector.pipeline.decode import decode
+from hansard_collector.payloads.records import PayloadStage
+from hansard_collector.pipeline.backpressure import Courtesy
+from hansard_collector.pipeline.decoding import decode
 from hansard_collector.pipeline.ingest_store import IngestStore
-from hansard_collector.pipeline.jobs import Chunk, Job, Slice, Tally, Turns, next_slice
+from hansard_collector.pipeline.preparation import Preparer
+from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_collector.pipeline.refusals import Refusals
 from hansard_collector.pipeline.repeated_requests import RepeatedRequests
+from hansard_collector.pipeline.request_jobs import Chunk, Job, Slice, Tally, Turns, next_slice
 from hansard_collector.pipeline.requests import open_request, take_apart
-from hansard_collector.prepare import Preparer
-from hansard_collector.redact import RetentionPolicy
-from hansard_collector.validate import USUAL_LIMITS, ItemLimits
-from hansard_collector.write import ItemWriter, dialect_of
+from hansard_collector.pipeline.submission import (
+    Encoding,
+    IngestRequest,
+    IngestResult,
+    RefusedRequest,
+)
+from hansard_collector.pipeline.validation import USUAL_LIMITS, ItemLimits
+from hansard_collector.pipeline.writing import ItemWriter, dialect_of
 from hansard_store.database.connections import DataFolder
 from hansard_store.errors import StoreBusyError
 

@@ -12,7 +12,7 @@ from typing import Final
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from hansard_collector.json_codec import MAX_DEPTH
+from hansard_collector.otlp.json_codec import MAX_DEPTH
 
 # About 0.1 s of reading; a fault behind more fields than these is not named.
 MAX_FIELDS: Final = 50_000

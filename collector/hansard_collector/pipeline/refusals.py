@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from hansard_collector.ingest import RefusedRequest, Sender
+from hansard_collector.pipeline.submission import RefusedRequest, Sender
 from hansard_store.ledger.counts import LedgerBatch, Refusal, SenderKey
 
 _MOST_TOLD = 200  # with their sentence, between two transactions; more are only counted

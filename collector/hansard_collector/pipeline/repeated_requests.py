@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final
 
 from hansard_collector.errors import StoreBusy
-from hansard_collector.ingest import IngestRequest, IngestResult
+from hansard_collector.pipeline.submission import IngestRequest, IngestResult
 
 _LEAST_BYTES: Final = 256 * 1024  # smaller ones are answered in time
 _MOST_KNOWN: Final = 64

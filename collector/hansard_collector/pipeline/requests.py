@@ -18,21 +18,26 @@ from typing import Any, NamedTuple
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
-from hansard_collector.any_value import attributes_dict
-from hansard_collector.ingest import Signal
-from hansard_collector.payload_records import PayloadStage, SentPayload
-from hansard_collector.pipeline.decode import DecodedRequest
-from hansard_collector.prepare import Envelope, PreparedSpan, Preparer
-from hansard_collector.prepare_logs import (
+from hansard_collector.liveness.heartbeats import PreparedLoss, PreparedPulse, read_presence
+from hansard_collector.otlp.any_value import attributes_dict
+from hansard_collector.payloads.records import PayloadStage, SentPayload
+from hansard_collector.pipeline.decoding import DecodedRequest
+from hansard_collector.pipeline.log_preparation import (
     PreparedLog,
     PreparedPoint,
     prepare_log,
     prepare_point,
     single_points,
 )
-from hansard_collector.presence import PreparedLoss, PreparedPulse, read_presence
-from hansard_collector.redact import RetentionPolicy
-from hansard_collector.validate import MOST_NAME_BYTES, ItemLimits, over_limits, refuse_span
+from hansard_collector.pipeline.preparation import Envelope, PreparedSpan, Preparer
+from hansard_collector.pipeline.redaction import RetentionPolicy
+from hansard_collector.pipeline.submission import Signal
+from hansard_collector.pipeline.validation import (
+    MOST_NAME_BYTES,
+    ItemLimits,
+    over_limits,
+    refuse_span,
+)
 from hansard_store.content.payloads import PreparedPayload
 from hansard_store.ingest.redactions import RemovedSecret
 from hansard_store.search.attributes import resource_tokens_of

@@ -16,7 +16,8 @@ import grpc
 
 from hansard.probe import HELLO, PRODUCT
 from hansard_collector.errors import StoreBusy
-from hansard_collector.ingest import (
+from hansard_collector.otlp.signals import CONTRACTS
+from hansard_collector.pipeline.submission import (
     Encoding,
     Ingest,
     IngestRequest,
@@ -24,8 +25,8 @@ from hansard_collector.ingest import (
     Sender,
     Signal,
 )
-from hansard_collector.receivers.held_back import MOST_HELD, HeldBack, Limiter, unlimited
-from hansard_collector.receivers.stalling import StallWatch
+from hansard_collector.receivers.delayed_refusals import MOST_HELD, HeldBack, Limiter, unlimited
+from hansard_collector.receivers.stalled_calls import StallWatch
 from hansard_collector.receivers.status import (
     MAX_BODY_BYTES,
     STORE_TOO_SLOW,
@@ -40,7 +41,6 @@ from hansard_collector.receivers.status import (
     status_message,
     submit,
 )
-from hansard_collector.signals import CONTRACTS
 from hansard_compiler.errors import ConfigError
 
 # Each waits for a commit most of its time, so many cost little; idle ones are not started.

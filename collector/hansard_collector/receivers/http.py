@@ -23,7 +23,9 @@ from starlette.routing import BaseRoute, Match, NoMatchFound
 from starlette.types import Receive, Scope, Send
 
 from hansard_collector.errors import IngestError
-from hansard_collector.ingest import (
+from hansard_collector.otlp.signals import ExportResponse
+from hansard_collector.pipeline.decoding import judge_start
+from hansard_collector.pipeline.submission import (
     Encoding,
     Ingest,
     IngestRequest,
@@ -32,10 +34,10 @@ from hansard_collector.ingest import (
     Signal,
     without_frames,
 )
-from hansard_collector.pipeline.decode import judge_start
+from hansard_collector.receivers.content_encoding import IDENTITY, SUPPORTED, inflate, is_supported
 from hansard_collector.receivers.cors import cors_headers, preflight_headers
-from hansard_collector.receivers.encoding import IDENTITY, SUPPORTED, inflate, is_supported
-from hansard_collector.receivers.http_answers import (
+from hansard_collector.receivers.http_body import Body, BodyBudget, SenderStalled
+from hansard_collector.receivers.http_responses import (
     JSON_TYPE,
     PROTOBUF_TYPE,
     encoding_of,
@@ -43,7 +45,6 @@ from hansard_collector.receivers.http_answers import (
     message_response,
     refusal_response,
 )
-from hansard_collector.receivers.http_body import Body, BodyBudget, SenderStalled
 from hansard_collector.receivers.paths import PREFIXES, Target, find_target, is_otlp_path
 from hansard_collector.receivers.status import (
     MAX_BODY_BYTES,
@@ -57,7 +58,6 @@ from hansard_collector.receivers.status import (
     report,
     submit,
 )
-from hansard_collector.signals import ExportResponse
 
 _INFLATING_AT_ONCE = 2  # each keeps a processor busy for as long as it works
 

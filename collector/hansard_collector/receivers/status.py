@@ -21,7 +21,9 @@ from google.rpc.error_details_pb2 import BadRequest, RetryInfo
 from google.rpc.status_pb2 import Status
 
 from hansard_collector.errors import MalformedRequest, RequestTooLarge, StoreBusy
-from hansard_collector.ingest import (
+from hansard_collector.otlp.signals import CONTRACTS, ExportResponse
+from hansard_collector.pipeline.repeated_requests import LATE_S
+from hansard_collector.pipeline.submission import (
     Ingest,
     IngestRequest,
     IngestResult,
@@ -29,8 +31,6 @@ from hansard_collector.ingest import (
     Sender,
     Signal,
 )
-from hansard_collector.pipeline.repeated_requests import LATE_S
-from hansard_collector.signals import CONTRACTS, ExportResponse
 
 MAX_BODY_BYTES = 64 << 20  # OTLP 1.11 recommends it for both transports, compressed and not
 STORE_WAIT_S = LATE_S

@@ -1,6 +1,6 @@
 """A hook event as an OTLP log record, in JSON: `hansard.hook.*`, a dialect of session records.
 
-The collector joins the records of one session to one run (`hansard_collector.sessions.hooks`).
+The collector joins the records of one session to one run (`hansard_collector.log_sessions.hooks`).
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hansard_collector.ingest import Signal
-from hansard_collector.read import read_step
+from hansard_collector.derivation.stored_span import read_step
+from hansard_collector.pipeline.submission import Signal
 from hansard_compiler.calls import Call, ToolCallPart
 from tests.collector.ingesting import Ingesting
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hansard_collector.rebuild import rebuild
+from hansard_collector.derivation.rebuild import rebuild
 from tests.collector.clients.maker import CLIENT, TOKENS, Scoped, call, counted, send
 from tests.collector.ingesting import Ingesting, span
 

@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from hansard_collector.rebuild import rebuild
+from hansard_collector.derivation.rebuild import rebuild
 from tests.collector.clients.maker import send
 from tests.collector.ingesting import Ingesting, span, traces
 

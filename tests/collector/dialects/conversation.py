@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hansard_collector.views import SpanView
+from hansard_collector.dialects.engine.item_views import SpanView
 from tests.collector.dialects.maker import event, log, span
 
 SYSTEM = "You are terse."

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hansard_collector.normalise import MessageCache, normalise
-from hansard_collector.normalised import Normalised
-from hansard_collector.views import EventView, LogView, SpanView
+from hansard_collector.dialects.engine.item_views import EventView, LogView, SpanView
+from hansard_collector.dialects.engine.normal_form import Normalised
+from hansard_collector.dialects.engine.normalisation import MessageCache, normalise
 from hansard_compiler.calls import Call
 
 START_NS = 1_764_000_000_000_000_000

@@ -7,8 +7,8 @@ from pathlib import Path
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from hansard_collector.any_value import attributes_dict, log_view, span_view
-from hansard_collector.views import LogView, SpanView
+from hansard_collector.dialects.engine.item_views import LogView, SpanView
+from hansard_collector.otlp.any_value import attributes_dict, log_view, span_view
 
 
 def _logs(folder: Path) -> dict[tuple[bytes, bytes], list[LogView]]:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from hansard_collector.normalised import Normalised
-from hansard_collector.views import EventView, LogView
+from hansard_collector.dialects.engine.item_views import EventView, LogView
+from hansard_collector.dialects.engine.normal_form import Normalised
 from hansard_compiler.calls import Call
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hansard_collector.normalised import Normalised
+from hansard_collector.dialects.engine.normal_form import Normalised
 from tests.collector.dialects.maker import event, log
 from tests.collector.dialects.rows import (
     INVOCATION,

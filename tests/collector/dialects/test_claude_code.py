@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hansard_collector.normalised import Normalised
+from hansard_collector.dialects.engine.normal_form import Normalised
 from tests.collector.dialects.maker import call_of, event, log, read
 
 _SCOPE = "com.anthropic.claude_code.tracing"

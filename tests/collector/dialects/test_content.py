@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hansard_collector.dialects import values
+from hansard_collector.dialects.engine import values
 from hansard_compiler.calls import Message, OtherPart, TextPart
 from tests.collector.dialects.maker import call_of, read
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hansard_collector.normalised import Document
+from hansard_collector.dialects.engine.normal_form import Document
 from hansard_compiler.calls import MediaPart, Message, ReasoningPart, TextPart, ToolCallPart
 from tests.collector.dialects.maker import call_of, event, log, read
 

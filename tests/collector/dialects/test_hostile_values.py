@@ -8,10 +8,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hansard_collector.dialects import recognise, table
-from hansard_collector.normalise import MessageCache, normalise
-from hansard_collector.normalised import ROLES, Normalised
-from hansard_collector.views import EventView, LogView
+from hansard_collector.dialects.engine import recognition as recognise
+from hansard_collector.dialects.engine.item_views import EventView, LogView
+from hansard_collector.dialects.engine.normal_form import ROLES, Normalised
+from hansard_collector.dialects.engine.normalisation import MessageCache, normalise
+from hansard_collector.dialects.mappings import table
 from hansard_compiler.calls import message_json
 from hansard_compiler.canonical import canonical_json
 from tests.collector.dialects.maker import span

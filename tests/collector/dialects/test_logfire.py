@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from hansard_collector.derive import derive
-from hansard_collector.normalise import MessageCache, normalise
-from hansard_collector.normalised import Normalised
-from hansard_collector.views import SpanView
+from hansard_collector.derivation.rows import derive
+from hansard_collector.dialects.engine.item_views import SpanView
+from hansard_collector.dialects.engine.normal_form import Normalised
+from hansard_collector.dialects.engine.normalisation import MessageCache, normalise
 from hansard_compiler.calls import Message, TextPart, ToolCallPart
 from tests.collector.dialects.maker import span
 

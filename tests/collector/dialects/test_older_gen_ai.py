@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hansard_collector.views import LogView
+from hansard_collector.dialects.engine.item_views import LogView
 from hansard_compiler.calls import Message, TextPart, ToolCallPart, ToolResultPart
 from tests.collector.dialects.maker import call_of, event, log, read
 

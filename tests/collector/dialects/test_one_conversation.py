@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hansard_collector.normalise import MessageCache, normalise
+from hansard_collector.dialects.engine.normalisation import MessageCache, normalise
 from hansard_compiler.calls import (
     Message,
     TextPart,

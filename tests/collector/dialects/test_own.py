@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from hansard_collector.derive import derive
-from hansard_collector.normalise import MessageCache, normalise
-from hansard_collector.views import SpanView
+from hansard_collector.derivation.rows import derive
+from hansard_collector.dialects.engine.item_views import SpanView
+from hansard_collector.dialects.engine.normalisation import MessageCache, normalise
 from hansard_store.steps.flags import SpanFlag
 from tests.collector.dialects.maker import span
 

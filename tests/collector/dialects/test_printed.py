@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hansard_collector.dialects.values import printed
+from hansard_collector.dialects.engine.values import printed
 from tests.collector.dialects.maker import call_of, read
 
 _CALL = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o-mini"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from hansard_collector.derive import derive
-from hansard_collector.normalise import MessageCache, normalise
-from hansard_collector.views import SpanView
+from hansard_collector.derivation.rows import derive
+from hansard_collector.dialects.engine.item_views import SpanView
+from hansard_collector.dialects.engine.normalisation import MessageCache, normalise
 from hansard_compiler.calls import ReasoningPart, TextPart, Tool, ToolCallPart, ToolResultPart
 from tests.collector.dialects.maker import call_of, event, read, span
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from hansard_collector.dialects import vocabulary
-from hansard_collector.normalise import MessageCache, normalise
-from hansard_collector.views import SpanView
+from hansard_collector.dialects.engine import vocabulary
+from hansard_collector.dialects.engine.item_views import SpanView
+from hansard_collector.dialects.engine.normalisation import MessageCache, normalise
 from hansard_compiler.calls import Call, Message, TextPart, ToolCallPart, ToolResultPart
 from tests.collector.dialects.recorded import views_of
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hansard_collector.dialects.chat import messages_of
+from hansard_collector.dialects.content.chat import messages_of
 from hansard_compiler.calls import (
     MediaPart,
     Message,

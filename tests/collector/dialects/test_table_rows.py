@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hansard_collector.dialects import table
-from hansard_collector.normalise import MessageCache, normalise
-from hansard_collector.normalised import Normalised
+from hansard_collector.dialects.engine.normal_form import Normalised
+from hansard_collector.dialects.engine.normalisation import MessageCache, normalise
+from hansard_collector.dialects.mappings import table
 from tests.collector.dialects import rows_of_calls, rows_of_numbers, rows_of_steps
 from tests.collector.dialects.maker import span
 from tests.collector.dialects.rows import Given, Row

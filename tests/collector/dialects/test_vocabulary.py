@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hansard_collector.dialects import vocabulary
+from hansard_collector.dialects.engine import vocabulary
 from tests.collector.dialects.maker import call_of, read
 
 

@@ -12,10 +12,10 @@ from typing import Any
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from hansard_collector.ingest import IngestRequest, IngestResult, RefusedRequest
-from hansard_collector.pipeline.decode import decode
+from hansard_collector.otlp.signals import ExportRequest
+from hansard_collector.pipeline.decoding import decode
+from hansard_collector.pipeline.submission import IngestRequest, IngestResult, RefusedRequest
 from hansard_collector.receivers.grpc import GrpcReceiver
-from hansard_collector.signals import ExportRequest
 
 
 @dataclass

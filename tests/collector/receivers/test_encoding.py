@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hansard_collector.errors import MalformedRequest, RequestTooLarge
-from hansard_collector.receivers.encoding import inflate
+from hansard_collector.receivers.content_encoding import inflate
 
 MIB = 1 << 20
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {

@@ -27,15 +27,15 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 from hansard.probe import HELLO, PRODUCT
 from hansard_collector.errors import StoreBusy
-from hansard_collector.ingest import Encoding, Signal
-from hansard_collector.receivers import stalling
+from hansard_collector.otlp.signals import CONTRACTS
+from hansard_collector.pipeline.submission import Encoding, Signal
+from hansard_collector.receivers import stalled_calls as stalling
 from hansard_collector.receivers.grpc import (
     NOT_FOR_SENDING,
     GrpcReceiver,
     GrpcSettings,
     require_bearer,
 )
-from hansard_collector.signals import CONTRACTS
 from hansard_compiler.errors import ConfigError
 from tests.collector.receivers.maker import MemoryPipeline, OpenGrpc
 

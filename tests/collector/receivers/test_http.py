@@ -21,8 +21,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from hansard_collector.errors import StoreBusy
-from hansard_collector.ingest import Encoding, IngestResult, Signal
-from hansard_collector.receivers.http_answers import status_response
+from hansard_collector.pipeline.submission import Encoding, IngestResult, Signal
+from hansard_collector.receivers.http_responses import status_response
 from hansard_collector.receivers.status import export_response
 from tests.collector.receivers.maker import Answer, HttpDoor, MemoryPipeline, OpenHttp
 

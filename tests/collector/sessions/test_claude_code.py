@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hansard_collector.sessions.marks import turn_id
+from hansard_collector.log_sessions.marks import turn_id
 from hansard_store.runs.status import TokenSums
 from tests.collector.ingesting import Ingesting
 from tests.collector.sessions.maker import (

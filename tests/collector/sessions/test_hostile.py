@@ -11,7 +11,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
-from hansard_collector.sessions.marks import turn_id
+from hansard_collector.log_sessions.marks import turn_id
 from hansard_store.database.connections import open_for_ingest
 from tests.collector.ingesting import Ingesting, metrics, pairs
 from tests.collector.sessions.maker import (

@@ -9,8 +9,8 @@ from google.protobuf.message import Message
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from hansard_collector.read import read_step
-from hansard_collector.rebuild import rebuild
+from hansard_collector.derivation.rebuild import rebuild
+from hansard_collector.derivation.stored_span import read_step
 from hansard_store.database.connections import open_for_maintenance
 from tests.collector.ingesting import TRACE, Ingesting, span, span_id, traces
 from tests.collector.sessions.maker import (

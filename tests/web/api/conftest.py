@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from starlette.testclient import TestClient
 
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_collector.redact import RetentionPolicy
+from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_store.database.connections import DataFolder
 from hansard_web.api import models

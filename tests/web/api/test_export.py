@@ -14,8 +14,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from hansard_collector.ingest import Signal
-from hansard_collector.json_codec import decode_json
+from hansard_collector.otlp.json_codec import decode_json
+from hansard_collector.pipeline.submission import Signal
 from tests.strategies import log_records, spans
 from tests.web.api.conftest import Api, make_api
 from tests.web.api.otlp import chat, log, logs, run_id, span, traces

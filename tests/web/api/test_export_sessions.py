@@ -7,8 +7,8 @@ import json
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
-from hansard_collector.ingest import Signal
-from hansard_collector.json_codec import decode_json
+from hansard_collector.otlp.json_codec import decode_json
+from hansard_collector.pipeline.submission import Signal
 from tests.collector.sessions.maker import claude, request
 from tests.collector.sessions.scenes import claude_turn
 from tests.web.api.conftest import Api

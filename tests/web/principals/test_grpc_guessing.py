@@ -15,9 +15,9 @@ import httpx2
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from hansard_collector.ingest import Signal
-from hansard_collector.receivers.held_back import MOST_HELD
-from hansard_collector.signals import CONTRACTS
+from hansard_collector.otlp.signals import CONTRACTS
+from hansard_collector.pipeline.submission import Signal
+from hansard_collector.receivers.delayed_refusals import MOST_HELD
 from hansard_web.principals.attempts import MOST_WAITING
 from tests.journeys.processes import Serving, hosting
 from tests.signing import bearer

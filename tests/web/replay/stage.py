@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 import hansard
 from hansard import _state, record_http
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_collector.redact import RetentionPolicy
+from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.providers.adapter import Adapter
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for
 from hansard_compiler.providers.scripted import read_script

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_collector.redact import RetentionPolicy
+from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.app import create_app
 from hansard_web.settings import WebSettings

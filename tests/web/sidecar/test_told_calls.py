@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from hansard_collector.pipeline.pipeline import Pipeline
-from hansard_collector.redact import RetentionPolicy
+from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.providers.formats.sse import read_events
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.api import compile_models

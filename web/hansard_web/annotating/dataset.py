@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import apsw
 
-from hansard_collector.read import StepReading, read_step
+from hansard_collector.derivation.stored_span import StepReading, read_step
 from hansard_compiler.errors import NotFoundError
 from hansard_store.annotations.filters import MarkCondition, mark_conditions, read_scores, read_tags
 from hansard_store.annotations.queries import (

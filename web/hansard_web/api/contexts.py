@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import apsw
 
-from hansard_collector.context import PlacedCall, derive_context, place_call
-from hansard_collector.provenance import Comparison, Row
-from hansard_collector.read import StepReading, read_step
+from hansard_collector.derivation.stored_span import StepReading, read_step
+from hansard_collector.derived_context.context import PlacedCall, derive_context, place_call
+from hansard_collector.derived_context.provenance import Comparison, Row
 from hansard_store.compilations.queries import (
     ID_KEY,
     Compilation,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Query
 
-from hansard_collector.evaluation.answers import verdict_json
+from hansard_collector.evaluation.json import verdict_json
 from hansard_store.errors import BadQueryError
 from hansard_store.evaluation.verdicts import (
     VERDICTS,

@@ -10,8 +10,8 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hansard_collector.ingest import without_frames
 from hansard_collector.pipeline.parsed_size import json_size
+from hansard_collector.pipeline.submission import without_frames
 from hansard_web.errors import BodiesInMemory, BodyTooDense, PayloadTooLargeError
 from hansard_web.sidecar.errors import BadBody, NotJson
 from hansard_web.strict_json import parse_json

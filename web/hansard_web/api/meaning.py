@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hansard_collector.read import StepReading
-from hansard_collector.views import EventView, LogView
+from hansard_collector.derivation.stored_span import StepReading
+from hansard_collector.dialects.engine.item_views import EventView, LogView
 from hansard_compiler.calls import Call, CallError, Message, Tool, message_json
 from hansard_web.api.values import Body, ns_text, plain, time_text
 

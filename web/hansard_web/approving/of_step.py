@@ -12,8 +12,8 @@ from typing import Final
 import apsw
 
 from hansard import semconv
-from hansard_collector.dialects.values import opened
-from hansard_collector.read import StepReading
+from hansard_collector.derivation.stored_span import StepReading
+from hansard_collector.dialects.engine.values import opened
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals.history import history_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hansard.clients.instrumentors import ContentSwitch, content_switch
-from hansard_collector.read import StepReading
+from hansard_collector.derivation.stored_span import StepReading
 from hansard_store.steps.flags import SpanFlag
 
 _WITHHELD: Final = "‹withheld:"  # what retention leaves in place of content

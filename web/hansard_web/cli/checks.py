@@ -21,7 +21,7 @@ import apsw
 from hansard.clients.switching import State, instrumentations
 from hansard.config import SETTINGS as SDK_SETTINGS
 from hansard.config import load_settings
-from hansard_collector.rebuild import unfinished_rebuild
+from hansard_collector.derivation.rebuild import unfinished_rebuild
 from hansard_compiler.errors import HansardError
 from hansard_store.audit.anchors import copy_folder, store_id
 from hansard_store.audit.schema import alterations

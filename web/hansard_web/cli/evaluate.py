@@ -9,8 +9,8 @@ from contextlib import nullcontext
 import click
 
 from hansard.locks import hold_lock
-from hansard_collector.evaluation.answers import verdict_json
 from hansard_collector.evaluation.engine import Evaluated, Evaluation
+from hansard_collector.evaluation.json import verdict_json
 from hansard_collector.evaluation.settings import load_rules
 from hansard_collector.evaluation.words import evidence_words
 from hansard_collector.heartbeat.errors import HeartbeatUnderWay

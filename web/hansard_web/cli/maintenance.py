@@ -7,7 +7,7 @@ import time
 
 import click
 
-from hansard_collector.verification.derived import verify_derived
+from hansard_collector.derivation.verification import verify_derived
 from hansard_store.audit.repair import repair_schema
 from hansard_store.maintenance.garbage import purge as purge_store
 from hansard_store.verification.verify import Report, verify_store

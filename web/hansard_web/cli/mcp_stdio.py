@@ -63,7 +63,7 @@ async def _url_api(url: str, token: str | None) -> AsyncIterator[Api]:
 async def _folder_api(config: Config) -> AsyncIterator[Api]:
     """Yield the API of an app over the data folder, in this process, with a pipeline of its own."""
     from hansard_collector.pipeline.pipeline import Pipeline
-    from hansard_collector.redact import RetentionPolicy
+    from hansard_collector.pipeline.redaction import RetentionPolicy
     from hansard_compiler.redaction.redactor import Redactor
     from hansard_store.database.connections import DataFolder
     from hansard_web.app import create_app

@@ -7,7 +7,7 @@ from functools import partial
 
 import click
 
-from hansard_collector.rebuild import rebuild as rebuild_store
+from hansard_collector.derivation.rebuild import rebuild as rebuild_store
 from hansard_web import format as fmt
 from hansard_web.cli.base import Command, json_option, print_json, setting_options
 from hansard_web.cli.progress import progress_of

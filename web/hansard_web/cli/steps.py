@@ -10,7 +10,7 @@ import apsw
 import click
 import orjson
 
-from hansard_collector.read import read_step
+from hansard_collector.derivation.stored_span import read_step
 from hansard_store.runs.queries import get_run
 from hansard_store.steps.queries import get_step
 from hansard_web import format as fmt

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import apsw
 
-from hansard_collector.context import place_call, says_something
+from hansard_collector.derived_context.context import place_call, says_something
 from hansard_compiler.errors import NotFoundError
 from hansard_store.content.messages import CallRow, list_calls
 from hansard_store.runs.queries import get_run

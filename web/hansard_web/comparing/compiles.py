@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import apsw
 
-from hansard_collector.compile_results import read_result
-from hansard_collector.named_payloads import standing_of
-from hansard_collector.referenced import READ_BYTES
+from hansard_collector.derivation.compile_results import read_result
+from hansard_collector.dialects.engine.references import READ_BYTES
+from hansard_collector.payloads.named import standing_of
 from hansard_compiler.compile.engine import CompileResult, compile_context
 from hansard_compiler.compile.models import CompilationRequest
 from hansard_compiler.compile.ports import Ports

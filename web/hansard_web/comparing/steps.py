@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import apsw
 
-from hansard_collector.named_payloads import PayloadStanding, standing_of
-from hansard_collector.read import StepReading, read_step
-from hansard_collector.referenced import READ_BYTES
+from hansard_collector.derivation.stored_span import StepReading, read_step
+from hansard_collector.dialects.engine.references import READ_BYTES
+from hansard_collector.payloads.named import PayloadStanding, standing_of
 from hansard_compiler.calls import Message, TextPart, ToolCallPart, part_json
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.diff import (

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import apsw
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from hansard_collector.read import StepReading, reading_of
-from hansard_collector.rederive import StoredSpan, iter_stored
+from hansard_collector.derivation.rederivation import StoredSpan, iter_stored
+from hansard_collector.derivation.stored_span import StepReading, reading_of
 from hansard_compiler.canonical import canonical_bytes
 
 _NOTHING = b""

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import apsw
 
-from hansard_collector.referenced import READ_BYTES
+from hansard_collector.dialects.engine.references import READ_BYTES
 from hansard_compiler.compile.models import EXTERNAL
 from hansard_store.content.payloads import folder_of, read_payload
 from hansard_store.errors import StoreCorruptError

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import apsw
 
-from hansard_collector.referenced import READ_BYTES
+from hansard_collector.dialects.engine.references import READ_BYTES
 from hansard_compiler.errors import NotFoundError
 from hansard_store.compilations.queries import (
     Compilation,

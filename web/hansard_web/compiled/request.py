@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import apsw
 
-from hansard_collector.read import read_step
+from hansard_collector.derivation.stored_span import read_step
 from hansard_store.content.payloads import Payload, folder_of, peek_payload, read_payload
 from hansard_store.errors import PayloadAlteredError, StoreCorruptError
 from hansard_web.compiled.record import Record, stored_payload

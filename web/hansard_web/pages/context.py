@@ -7,11 +7,16 @@ from dataclasses import dataclass
 
 import apsw
 
-from hansard_collector.cache_breaks import RunBreaks, run_breaks
-from hansard_collector.context import DerivedContext, PlacedCall, derive_context, said
-from hansard_collector.origins import Origin
-from hansard_collector.provenance import Change, Comparison, Row
-from hansard_collector.read import StepReading, read_step
+from hansard_collector.derivation.stored_span import StepReading, read_step
+from hansard_collector.derived_context.cache_breaks import RunBreaks, run_breaks
+from hansard_collector.derived_context.context import (
+    DerivedContext,
+    PlacedCall,
+    derive_context,
+    said,
+)
+from hansard_collector.derived_context.origins import Origin
+from hansard_collector.derived_context.provenance import Change, Comparison, Row
 from hansard_compiler.calls import Json, Message
 from hansard_store.steps.queries import StepSkeleton
 from hansard_web.format import count, duration, plural

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hansard_collector.provenance import Change, Comparison, Row
-from hansard_collector.read import StepReading
+from hansard_collector.derivation.stored_span import StepReading
+from hansard_collector.derived_context.provenance import Change, Comparison, Row
 from hansard_web.format import count
 
 _GAP_PCT = 0.08  # air between the segments of a bar

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hansard_collector.context import DerivedContext, said
-from hansard_collector.provenance import Change, Row
+from hansard_collector.derived_context.context import DerivedContext, said
+from hansard_collector.derived_context.provenance import Change, Row
 from hansard_compiler.calls import Message
 from hansard_web.format import count
 from hansard_web.pages.word_diff import Piece, word_diff

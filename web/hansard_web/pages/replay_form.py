@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hansard_collector.dialects.chat import request_messages
+from hansard_collector.dialects.content.chat import request_messages
 from hansard_compiler.calls import Json, Message
 from hansard_compiler.canonical import canonical_json
 from hansard_compiler.compile.items import from_tool

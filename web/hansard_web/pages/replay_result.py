@@ -16,7 +16,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from hansard_collector.read import read_step
+from hansard_collector.derivation.stored_span import read_step
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import ConfigError, NotFoundError
 from hansard_compiler.providers.scripted import PROVIDER as SCRIPTED

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import apsw
 
-from hansard_collector.alignment import common_subsequence
-from hansard_collector.read import read_step
+from hansard_collector.derivation.stored_span import read_step
+from hansard_collector.derived_context.alignment import common_subsequence
 from hansard_compiler.calls import Message, ToolCallPart, ToolResultPart
 from hansard_store.content.messages import (
     CallRow,

@@ -13,9 +13,9 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from hansard_collector.context import PlacedCall, place_call
-from hansard_collector.named_payloads import NamedPayload, named_payloads
-from hansard_collector.read import StepReading, read_step
+from hansard_collector.derivation.stored_span import StepReading, read_step
+from hansard_collector.derived_context.context import PlacedCall, place_call
+from hansard_collector.payloads.named import NamedPayload, named_payloads
 from hansard_store.compilations.queries import ID_KEY, Compilation
 from hansard_store.runs.queries import RunItem, get_run
 from hansard_store.steps.details import Redaction, count_losers, list_redactions

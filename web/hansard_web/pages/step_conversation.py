@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import apsw
 
-from hansard_collector.alignment import common_subsequence
-from hansard_collector.context import PlacedCall
-from hansard_collector.read import StepReading
+from hansard_collector.derivation.stored_span import StepReading
+from hansard_collector.derived_context.alignment import common_subsequence
+from hansard_collector.derived_context.context import PlacedCall
 from hansard_compiler.calls import Message, ToolResultPart
 from hansard_store.content.messages import (
     MessageRef,

@@ -10,10 +10,10 @@ from typing import Any, Final
 import apsw
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
-from hansard_collector.dialects.values import real
-from hansard_collector.json_codec import encode_json
-from hansard_collector.read import StepReading
-from hansard_collector.views import EventView, LogView
+from hansard_collector.derivation.stored_span import StepReading
+from hansard_collector.dialects.engine.item_views import EventView, LogView
+from hansard_collector.dialects.engine.values import real
+from hansard_collector.otlp.json_codec import encode_json
 from hansard_store.heartbeat.hook_rates import WARNED
 from hansard_store.steps.queries import StepSkeleton, links_from, links_to_step
 from hansard_web.format import duration

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hansard_collector.read import StepReading
+from hansard_collector.derivation.stored_span import StepReading
 from hansard_compiler.calls import Call
 from hansard_store.steps.queries import StepSkeleton
 from hansard_web.format import count, duration, milliseconds, percent, usd

@@ -8,8 +8,8 @@ from typing import Final
 
 import apsw
 
-from hansard_collector.named_payloads import OF_ITEMS, NamedPayload, PayloadStanding
-from hansard_collector.referenced import READ_BYTES
+from hansard_collector.dialects.engine.references import READ_BYTES
+from hansard_collector.payloads.named import OF_ITEMS, NamedPayload, PayloadStanding
 from hansard_store.content.payloads import Payload, folder_of, peek_payload
 from hansard_store.errors import PayloadAlteredError, StoreCorruptError
 from hansard_web.format import file_size, plural

@@ -8,9 +8,9 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import PlainTextResponse, Response
 
-from hansard_collector.context import said
-from hansard_collector.derive import plain_text
-from hansard_collector.read import StepReading, read_step
+from hansard_collector.derivation.rows import plain_text
+from hansard_collector.derivation.stored_span import StepReading, read_step
+from hansard_collector.derived_context.context import said
 from hansard_compiler.errors import NotFoundError
 from hansard_store.content.messages import find_text
 from hansard_store.steps.details import list_redactions

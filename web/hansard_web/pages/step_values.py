@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from hansard_collector.read import StepReading
+from hansard_collector.derivation.stored_span import StepReading
 from hansard_store.steps.queries import StepSkeleton
 from hansard_web.format import plural
 from hansard_web.json_tree import JsonNode, json_tree, parsed

@@ -13,8 +13,8 @@ from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from hansard_collector.context import said
-from hansard_collector.derive import plain_text
+from hansard_collector.derivation.rows import plain_text
+from hansard_collector.derived_context.context import said
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.transcripts.cost import ResumeCost

@@ -7,7 +7,7 @@ from typing import Final
 
 import apsw
 
-from hansard_collector.read import read_step
+from hansard_collector.derivation.stored_span import read_step
 from hansard_compiler.calls import Json, Message
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.replay.errors import Reason

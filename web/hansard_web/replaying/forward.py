@@ -13,7 +13,7 @@ from typing import Final
 
 import apsw
 
-from hansard_collector.read import read_step
+from hansard_collector.derivation.stored_span import read_step
 from hansard_compiler.calls import Json
 from hansard_compiler.replay.errors import NotReplayable, Reason
 from hansard_compiler.replay.live import RecordedResult, live_calls, results_in

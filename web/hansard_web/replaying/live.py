@@ -16,7 +16,7 @@ from typing import Final
 
 import apsw
 
-from hansard_collector.cost import computed_cost
+from hansard_collector.derivation.cost import computed_cost
 from hansard_compiler.calls import Json, Message, Tokens, ToolResultPart
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.providers.base import RenderInput

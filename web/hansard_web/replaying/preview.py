@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from hansard_collector.cost import computed_cost
+from hansard_collector.derivation.cost import computed_cost
 from hansard_compiler.calls import Json, Tokens
 from hansard_compiler.providers.adapter import Count
 from hansard_compiler.redaction.redactor import Redactor

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import apsw
 
 from hansard.compiled import CompiledStep, Kept
-from hansard_collector.dialects.chat import request_messages
-from hansard_collector.dialects.tool_lists import tools_of
+from hansard_collector.dialects.content.chat import request_messages
+from hansard_collector.dialects.content.tool_lists import tools_of
 from hansard_compiler.calls import Json
 from hansard_compiler.providers.adapter import Adapter
 from hansard_compiler.providers.base import RenderInput, Sampling, Wire, WireFormat

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import apsw
 
-from hansard_collector.read import StepReading, read_step
+from hansard_collector.derivation.stored_span import StepReading, read_step
 from hansard_compiler.calls import Message, Tool
 from hansard_store.compilations.receipts import Receipt, receipts_of
 from hansard_store.errors import StoreCorruptError

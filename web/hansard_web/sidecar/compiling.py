@@ -10,7 +10,7 @@ import orjson
 from hansard.compiled import CompiledStep
 from hansard.compiling import compile_into
 from hansard.rules import PolicyLike
-from hansard_collector.referenced import stored_payloads
+from hansard_collector.dialects.engine.references import stored_payloads
 from hansard_compiler.calls import Json
 from hansard_compiler.policy.checks import PolicyCheck
 from hansard_compiler.policy.engine import Policy

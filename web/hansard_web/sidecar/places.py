@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import apsw
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMessage
 
-from hansard_collector.rederive import StoredSpan, read_span
+from hansard_collector.derivation.rederivation import StoredSpan, read_span
 from hansard_compiler.errors import NotFoundError
 from hansard_store.runs.open_steps import (
     RunPlace,

@@ -7,7 +7,7 @@ from typing import Any
 
 from hansard import semconv
 from hansard.compiled import CompiledStep, Kept
-from hansard_collector.rederive import read_span
+from hansard_collector.derivation.rederivation import read_span
 from hansard_compiler.errors import NotFoundError
 from hansard_store.compilations.queries import Compilation, compilations_with_id
 from hansard_web.sidecar.compiling import read_json

@@ -36,11 +36,18 @@ from hansard import __version__, semconv
 from hansard._state import Recorder
 from hansard.config import Settings
 from hansard.open_span import OpenSpan
-from hansard_collector.ingest import Encoding, Ingest, IngestRequest, IngestResult, Sender, Signal
-from hansard_collector.payload_joining import store_payload
+from hansard_collector.derivation.rederivation import StoredSpan
+from hansard_collector.payloads.joining import store_payload
+from hansard_collector.payloads.retention import BINARY, retain_payload
+from hansard_collector.pipeline.submission import (
+    Encoding,
+    Ingest,
+    IngestRequest,
+    IngestResult,
+    Sender,
+    Signal,
+)
 from hansard_collector.receivers.status import STORE_WAIT_S
-from hansard_collector.rederive import StoredSpan
-from hansard_collector.retain_payload import BINARY, retain_payload
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.content.payloads import prepare_payload

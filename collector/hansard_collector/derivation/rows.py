@@ -1,0 +1,379 @@
+"""From a dialect's answer to the rows that are stored of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hansard_collector.derivation.compilations import compilation_of, found_beside
+from hansard_collector.derivation.evaluations import scores_of, tags_of
+from hansard_collector.derivation.policy_checks import checks_of
+from hansard_collector.dialects import pydantic_ai
+from hansard_collector.dialects.engine.item_views import SpanView
+from hansard_collector.dialects.engine.normal_form import Normalised
+from hansard_compiler.calls import Call, Cost, MediaPart, Message, Tokens, Tool, ToolCallPart
+from hansard_store.annotations.rows import SpanAnnotation
+from hansard_store.ingest.derived_rows import (
+    CallProjection,
+    CompilationProjection,
+    SpanProjection,
+    TextProjection,
+    ToolProjection,
+    Usage,
+)
+from hansard_store.runs.projection import MAX_FACET_CHARS
+from hansard_store.search.attributes import resource_tokens_of, tokens_of
+from hansard_store.steps.flags import SpanFlag
+
+# Raise it when a dialect reads more than before: `hansard rebuild` then makes old rows again.
+DERIVED_VERSION = 10
+
+_PAYLOAD_REF = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
+# <session_context> of Gemini CLI, <environment_context> of Codex, <system-reminder> of Claude Code.
+_CONTEXT_TAG = re.compile(r"<([a-z]+[_-]context|system-reminder)>")
+_SUMMARY_CHARS = 120
+_PREVIEW_CHARS = 300
+_GOAL_CHARS = 16_384
+_USD_NANO = 1_000_000_000
+# Whose input and output people search. A chain's are dumps of state that repeat its messages.
+_IO_ROLES = ("agent", "workflow", "task", "retriever", "rerank", "memory", "guardrail", "evaluator")
+_RUN_ROLES = ("agent", "workflow")  # whose input a run is asked with, and whose output answers
+_STATUS_ERROR = 2
+_ENDED_BADLY = SpanFlag.ERROR | SpanFlag.CANCELLED
+_CLIENT = 3  # the span kind that the conventions ask of calls to a server
+_REMOTE = frozenset({"chat", "generate_content", "text_completion"})
+_REF_CHARS = len("sha256:") + 64
+# Made once: `json.dumps` makes an encoder a call, which takes as long again as the encoding.
+_compact_json = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False, separators=(",", ":"), default=repr
+).encode
+_MOST = 1 << 44  # tokens, or 17,592 dollars: more was never reported of one step but by mistake
+
+
+def derive(
+    view: SpanView, normal: Normalised, *, resource_tokens: str | None = None
+) -> SpanProjection:
+    """Return the derived rows of one span.
+
+    `resource_tokens` is what `resource_tokens_of` says of its resource, where it is known already.
+    """
+    call, tool = normal.call, normal.tool
+    usage = _usage_of(call) if call else _usage(normal.tokens_sum, _nano_usd(normal.sum_cost))
+    tool_name = (tool.name if tool else None) or None
+    model = (call.response_model or call.request_model) if call else None
+    error = _error_text(view, normal)
+    compilation = compilation_of(view) if normal.role == "compile" else None
+    return SpanProjection(
+        role=normal.role,
+        dialect=normal.dialect,
+        label=normal.name,
+        flags=_flags(view, normal),
+        agent_name=_short(normal.agent_name),
+        tool_name=_short(tool_name),
+        model=_short(model),
+        usage=usage,
+        summary=_summary(normal, error),
+        call=_call_projection(view, call, usage) if call else None,
+        usage_sum=usage if call is None and usage.has_tokens else None,
+        # Of MCP's messages only those that name a tool run one; the others list, greet, notify.
+        ran=ToolProjection(tool.call_id, tool_name) if tool and tool_name else None,
+        requested=tuple(_requested(call)) if call else (),
+        texts=tuple(_texts(view, normal, error)),
+        facets=tuple(_facets(view, normal, tool_name, model)),
+        payloads=tuple(_payloads(view, call)),
+        attribute_tokens=_attribute_tokens(view, compilation, resource_tokens),
+        conversation_id=normal.conversation_id,
+        prompt_id=normal.prompt_id,
+        user_id=normal.user_id,
+        domain=normal.domain,
+        user_goal=_goal(normal),
+        first_input=_first_input(normal),
+        last_output=_last_output(normal),
+        compilation=compilation,
+        checks=checks_of(view) if normal.role == "policy" else (),
+        annotations=annotations_of(view, normal),
+        may_have_pending="logfire.span_type" in view.attributes,
+        notes=normal.notes if compilation is None else (*normal.notes, *compilation.notes),
+    )
+
+
+def _flags(view: SpanView, normal: Normalised) -> int:
+    flags = 0
+    if normal.duplicate:
+        flags |= SpanFlag.DUPLICATE
+    if normal.call is not None and _is_usage_alone(normal.call):
+        flags |= SpanFlag.USAGE_ALONE
+    if normal.cancelled:
+        flags |= SpanFlag.CANCELLED
+    elif view.status_code == _STATUS_ERROR or normal.error is not None:
+        flags |= SpanFlag.ERROR
+    if normal.sum_is_whole and normal.tokens_sum is not None:
+        flags |= SpanFlag.SUM_IS_WHOLE
+    if normal.follows_calls and not view.status_code and not flags & _ENDED_BADLY:
+        flags |= SpanFlag.FOLLOWS_CALLS
+    if normal.follows_agents and not flags & _ENDED_BADLY:
+        flags |= SpanFlag.FOLLOWS_AGENTS
+    if normal.pending_of is not None:
+        flags |= SpanFlag.PENDING
+    if view.logs:
+        flags |= SpanFlag.HAS_LOGS
+    if view.events:
+        flags |= SpanFlag.HAS_EVENTS
+    return flags
+
+
+def _is_usage_alone(call: Call) -> bool:
+    if call.operation or call.response_id or call.finish_reason_raw or call.error is not None:
+        return False
+    return not (call.input or call.output)
+
+
+def _usage_of(call: Call) -> Usage:
+    return _usage(call.tokens, _nano_usd(call.cost))
+
+
+def _nano_usd(cost: Cost | None) -> int | None:
+    return None if cost is None else round(cost.usd * _USD_NANO)
+
+
+def _usage(tokens: Tokens | None, cost_usd_nano: int | None = None) -> Usage:
+    cost_usd_nano = _meant(cost_usd_nano)
+    if tokens is None:
+        return Usage(cost_usd_nano=cost_usd_nano)
+    return Usage(
+        tokens_input=_meant(tokens.input),
+        tokens_output=_meant(tokens.output),
+        tokens_cache_read=_meant(tokens.cache_read),
+        tokens_cache_write=_meant(tokens.cache_write),
+        tokens_reasoning=_meant(tokens.reasoning),
+        cost_usd_nano=cost_usd_nano,
+    )
+
+
+def _meant(number: int | None) -> int | None:
+    """Return a number that can be meant; a run's sum of them must stay below 2^63."""
+    return number if number is not None and 0 <= number <= _MOST else None
+
+
+def _was_made(view: SpanView, call: Call) -> bool:
+    """A call of whose answer nothing was kept was made: it has a response id or finish reason.
+
+    So was a stream that nobody watched, and what a client's span says it asked of a server. A model
+    and messages alone are what a span has that only prepares a prompt.
+    """
+    if call.response_id or call.finish_reason_raw:
+        return True
+    if pydantic_ai.answers_later(view):
+        return False
+    if call.stream is True or pydantic_ai.is_request(view):
+        return True
+    return view.kind == _CLIENT and call.operation in _REMOTE
+
+
+def _call_projection(view: SpanView, call: Call, usage: Usage) -> CallProjection:
+    # A span that calls itself a model call, but tells neither numbers nor an answer nor a failure,
+    # prepares a call (a prompt template, a router): it is shown and not counted.
+    told = usage.has_tokens or bool(call.output) or call.error is not None
+    return CallProjection(
+        usage=usage,
+        is_candidate=told or _was_made(view, call),
+        operation=call.operation,
+        provider=call.provider,
+        request_model=call.request_model,
+        response_model=call.response_model,
+        response_id=call.response_id,
+        finish_reason=call.finish_reason,
+        input=call.input,
+        output=call.output,
+        input_is_delta=call.input_is_delta,
+        cost_source=call.cost.source if call.cost else None,
+        first_token_ms=call.time_to_first_token_ms,
+    )
+
+
+def _requested(call: Call) -> Iterator[ToolProjection]:
+    for message in call.output:
+        for part in message.parts:
+            if isinstance(part, ToolCallPart):
+                yield ToolProjection(part.id or None, part.name)
+
+
+def _texts(view: SpanView, normal: Normalised, error: str | None) -> Iterator[TextProjection]:
+    yield TextProjection("span_name", normal.name or view.name)
+    if error:
+        yield TextProjection("error", error)
+    if normal.tool is not None:
+        yield from _tool_texts(normal.tool)
+    elif normal.role in _IO_ROLES:
+        for field, value in (("input", normal.input), ("output", normal.output)):
+            if value not in (None, ""):
+                yield TextProjection(field, plain_text(value))
+
+
+def _tool_texts(tool: Tool) -> Iterator[TextProjection]:
+    if tool.arguments not in (None, ""):
+        yield TextProjection("tool_arguments", plain_text(tool.arguments))
+    if tool.result not in (None, ""):
+        yield TextProjection("tool_result", plain_text(tool.result))
+
+
+def _facets(
+    view: SpanView, normal: Normalised, tool_name: str | None, model: str | None
+) -> Iterator[tuple[str, str]]:
+    service = view.resource.get("service.name")
+    found = (
+        ("service", service),
+        ("agent", normal.agent_name),
+        ("model", model),
+        ("tool", tool_name),
+    )
+    for kind, value in found:
+        if isinstance(value, str) and value:
+            yield kind, value[:MAX_FACET_CHARS]
+
+
+def annotations_of(view: SpanView, normal: Normalised) -> tuple[SpanAnnotation, ...]:
+    """Return the scores of a span, and the tags of a root."""
+    scores = scores_of(normal, view.name) if normal.evaluations else ()
+    is_root = not view.parent_span_id
+    return (*scores, *tags_of(normal)) if is_root and normal.tags else scores
+
+
+def _payloads(view: SpanView, call: Call | None) -> Iterator[bytes]:
+    """Yield the digests of payloads that attributes or parts of messages refer to."""
+    for value in view.attributes.values():
+        if type(value) is str:
+            if len(value) == _REF_CHARS:
+                yield from _digest(value)
+        elif type(value) is list:
+            for ref in value:
+                if type(ref) is str and len(ref) == _REF_CHARS:
+                    yield from _digest(ref)
+    for message in (*call.input, *call.output) if call else ():
+        for part in message.parts:
+            if isinstance(part, MediaPart) and part.payload:
+                yield from _digest(part.payload)
+
+
+def _digest(ref: str) -> Iterator[bytes]:
+    if _PAYLOAD_REF.fullmatch(ref):
+        yield bytes.fromhex(ref.removeprefix("sha256:"))
+
+
+def _attribute_tokens(
+    view: SpanView, compilation: CompilationProjection | None, resource_tokens: str | None
+) -> str:
+    if resource_tokens is None:
+        resource_tokens = resource_tokens_of(view.resource)
+    tokens = f"{tokens_of(view.attributes)} {resource_tokens}"
+    return tokens if compilation is None else f"{tokens} {tokens_of(found_beside(compilation))}"
+
+
+def _error_text(view: SpanView, normal: Normalised) -> str | None:
+    if normal.error is not None and (normal.error.message or normal.error.type):
+        return normal.error.message or normal.error.type
+    return view.status_message if view.status_code == _STATUS_ERROR else None
+
+
+def _summary(normal: Normalised, error: str | None) -> str | None:
+    """Return a few words to stand beside the name: what went wrong, or what was said."""
+    if error:
+        return _clip(error, _SUMMARY_CHARS)
+    if normal.call is not None:
+        return _clip(_said(normal.call.output), _SUMMARY_CHARS)
+    if normal.tool is not None:
+        return _clip(_arguments(normal.tool.arguments), _SUMMARY_CHARS)
+    if normal.query:
+        return _clip(normal.query, _SUMMARY_CHARS)
+    return None
+
+
+def _said(output: tuple[Message, ...]) -> str | None:
+    text = "\n".join(message.text for message in output if message.text)
+    if text:
+        return text
+    asked = [p.name for message in output for p in message.parts if isinstance(p, ToolCallPart)]
+    return f"asks for {', '.join(dict.fromkeys(asked))}" if asked else None
+
+
+def _arguments(arguments: Any) -> str | None:
+    if isinstance(arguments, Mapping):
+        return ", ".join(f"{key}: {plain_text(value)}" for key, value in arguments.items())
+    return None if arguments in (None, "") else plain_text(arguments)
+
+
+def _goal(normal: Normalised) -> str | None:
+    goal = normal.goal or ""
+    return (goal if len(goal) <= _GOAL_CHARS else f"{goal[: _GOAL_CHARS - 1]}…") or None
+
+
+def _first_input(normal: Normalised) -> str | None:
+    if normal.goal is not None:
+        return _clip(normal.goal, _PREVIEW_CHARS)
+    if normal.call is not None:
+        said = [text for m in reversed(normal.call.input) if m.role == "user" and (text := m.text)]
+        asked = next(filter(None, map(_without_context, said)), None)
+        return _clip(asked or next(iter(said), None), _PREVIEW_CHARS)
+    if normal.role not in _RUN_ROLES:
+        return None
+    return _words(normal.input, "user") or _clip(normal.asked, _PREVIEW_CHARS)
+
+
+def _without_context(text: str) -> str:
+    """Return what a person said after the context that coding agents put before it, in tags."""
+    text = text.lstrip()
+    while tag := _CONTEXT_TAG.match(text):
+        end = f"</{tag[1]}>"
+        if end not in text:
+            break
+        text = text.partition(end)[2].lstrip()
+    return text
+
+
+def _last_output(normal: Normalised) -> str | None:
+    if normal.call is not None:
+        return _clip(_said(normal.call.output), _PREVIEW_CHARS)
+    if normal.role not in _RUN_ROLES:
+        return None
+    return _words(normal.output, "assistant") or _clip(normal.answered, _PREVIEW_CHARS)
+
+
+def _words(value: Any, role: str) -> str | None:
+    """Return text that a person said, of messages the last one of a role; state is none."""
+    if isinstance(value, list):
+        value = _last_text(value, role)
+    if isinstance(value, str) and value.strip() and value.lstrip()[0] not in "{[":
+        return _clip(value, _PREVIEW_CHARS)
+    return None
+
+
+def _last_text(messages: list[Any], role: str) -> str | None:
+    """Return the text of the last message of a role, among messages in their JSON form."""
+    for message in reversed(messages):
+        if isinstance(message, dict) and message.get("role") == role:
+            parts = message.get("parts")
+            texts = [part.get("text") for part in parts or () if part.get("type") == "text"]
+            if any(texts):
+                return "\n".join(text for text in texts if text)
+    return None
+
+
+def _clip(text: str | None, limit: int) -> str | None:
+    """Return the beginning of a text on one line."""
+    if not text:
+        return None
+    line = " ".join(text[: limit * 2].split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _short(text: str | None) -> str | None:
+    return text[:MAX_FACET_CHARS] if text else None
+
+
+def plain_text(value: Any) -> str:
+    """Return a value as text: as it is, or as compact JSON."""
+    if isinstance(value, str):
+        return value
+    return _compact_json(value)

@@ -1,0 +1,1 @@
+"""Messages, parts and tools in the shapes that chat APIs and frameworks write them."""

@@ -1,0 +1,349 @@
+"""One part of a message, in any shape a provider or framework writes it.
+
+OpenTelemetry parts, OpenAI chat and Responses items, Anthropic blocks, Gemini parts, Bedrock
+blocks, AI SDK parts and LangChain blocks name themselves by a `type` or by the only key they have,
+so one table reads them all, also where a sender mixes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hansard_collector.dialects.engine.values import (
+    first,
+    inside,
+    is_content,
+    mapping,
+    opened,
+    text,
+)
+from hansard_compiler.calls import (
+    MediaPart,
+    OtherPart,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+
+_Block = Mapping[str, Any]
+_OWN_TOOLS = ("_call", "_call_output")
+
+
+def parts_of(content: Any) -> list[Part]:
+    """Return the parts of a message's content: a text, one block or a list of blocks."""
+    if isinstance(content, str):
+        return [TextPart(content)] if is_content(content) and content.strip() else []
+    if isinstance(content, dict):
+        part = part_of(content)
+        return [] if part is None else [part]
+    if isinstance(content, list):
+        return [part for item in content for part in parts_of(item)]
+    return [] if content is None else [OtherPart(content)]
+
+
+def part_of(block: _Block) -> Part | None:
+    """Return one block as a part; None for an empty one. A block nobody knows is kept whole."""
+    kind = block.get("type")
+    read = _BY_TYPE.get(kind) if isinstance(kind, str) else None
+    if read is None:
+        if isinstance(kind, str) and kind.endswith("_tool_result"):
+            read = _tool_result
+        elif isinstance(kind, str) and "call_id" in block and kind.endswith(_OWN_TOOLS):
+            read = _own_tool
+        else:
+            keys = (key for key in block if key in _BY_KEY and block[key] is not None)
+            read = next((_BY_KEY[key] for key in keys), None)
+    if read is None:
+        return OtherPart(block) if any(map(is_content, block.values())) else None
+    return read(block)
+
+
+def tool_call(block: _Block) -> Part | None:
+    """Return a call in the shape of OpenAI's `tool_calls`, or a flat one."""
+    inner = block.get("function")
+    if isinstance(inner, dict):
+        return _call(block.get("id"), inner.get("name"), inner.get("arguments"))
+    return _flat_call(block)
+
+
+def arguments_of(value: Any) -> Any:
+    """Return arguments as JSON where their text is JSON; no arguments are an empty object."""
+    if value is None or value == "":
+        return {}
+    return opened(value)
+
+
+def result_of(value: Any) -> Any:
+    """Return a tool's result as its text where blocks or wrappers hold nothing else."""
+    if isinstance(value, list) and value:
+        said = [_block_text(item) for item in value]
+        if all(item is not None for item in said):
+            return "".join(item for item in said if item is not None)
+        if len(value) == 1 and isinstance(value[0], dict) and set(value[0]) == {"json"}:
+            return value[0]["json"]
+        return value
+    if isinstance(value, dict):
+        return _unwrapped_result(value)
+    return "" if value is None else value
+
+
+def _unwrapped_result(value: _Block) -> Any:
+    if value.get("type") in ("text", "json", "error-text", "error-json") and "value" in value:
+        return value["value"]  # AI SDK 5 and later
+    if value.get("type") == "content" and isinstance(value.get("value"), list):
+        return result_of(value["value"])
+    if len(value) == 1:
+        only = first(value, ("result", "output", "content"))
+        if isinstance(only, str | list):
+            return result_of(only)
+    return value
+
+
+def _block_text(block: Any) -> str | None:
+    if isinstance(block, str):
+        return block
+    if isinstance(block, dict) and block.get("type") in (None, "text", "input_text", "output_text"):
+        said = first(block, ("text", "content"))
+        return said if isinstance(said, str) else None
+    return None
+
+
+def _text(block: _Block) -> Part | None:
+    said = first(block, ("content", "text", "value", "refusal"))
+    if isinstance(said, dict):  # OpenAI assistants: {"text": {"value": …}}
+        said = said.get("value")
+    if block.get("thought") is True or block.get("kind") == "thinking":  # Gemini, Pydantic AI 1
+        return _reasoned(said)
+    if isinstance(said, str):
+        return TextPart(said) if is_content(said) and said.strip() else None
+    return None if said is None else OtherPart(block)
+
+
+def _reasoning(block: _Block) -> Part | None:
+    return _reasoned(first(block, ("content", "text", "thinking", "reasoning", "summary")))
+
+
+def _reasoned(said: Any) -> Part | None:
+    if isinstance(said, list):
+        texts = (_block_text({**item, "type": None}) for item in said if isinstance(item, dict))
+        said = "\n".join(item for item in texts if item)
+    return ReasoningPart(said) if isinstance(said, str) and is_content(said) else None
+
+
+def _bedrock_reasoning(block: _Block) -> Part | None:
+    inner = block["reasoningContent"]
+    said = inner.get("reasoningText") if isinstance(inner, dict) else inner
+    return _reasoned(said.get("text") if isinstance(said, dict) else said)
+
+
+def _call(call_id: Any, name: Any, arguments: Any) -> ToolCallPart:
+    return ToolCallPart(text(call_id), text(name) or "", arguments_of(arguments))
+
+
+def _flat_call(block: _Block) -> Part | None:
+    return _call(
+        first(block, ("call_id", "id", "toolCallId", "tool_call_id")),
+        first(block, ("name", "toolName", "tool_name")),
+        first(block, ("arguments", "args", "input")),
+    )
+
+
+def _server_call(block: _Block) -> Part | None:
+    return _call(block.get("id"), block.get("name"), block.get("server_tool_call"))
+
+
+def _tool_result(block: _Block) -> Part | None:
+    return ToolResultPart(
+        text(first(block, ("id", "tool_use_id", "call_id", "toolCallId", "tool_call_id"))),
+        result_of(first(block, ("response", "result", "content", "output"))),
+        text(first(block, ("name", "toolName", "tool_name"))),
+    )
+
+
+def _item_result(block: _Block) -> Part | None:
+    """Items with an id of their own (Responses, Anthropic) beside the call's id."""
+    return ToolResultPart(
+        text(first(block, ("tool_use_id", "call_id", "tool_call_id", "toolCallId", "id"))),
+        result_of(first(block, ("content", "output", "result", "response"))),
+        text(first(block, ("name", "toolName", "tool_name"))),
+    )
+
+
+def _server_result(block: _Block) -> Part | None:
+    return ToolResultPart(text(block.get("id")), block.get("server_tool_call_response"))
+
+
+def _own_tool(block: _Block) -> Part | None:
+    """A tool that OpenAI defines and the program runs: `local_shell_call` and its output."""
+    kind = str(block["type"])
+    if kind.endswith("_output"):
+        return _item_result(block)
+    asked = first(block, ("action", "operation", "arguments", "input"))
+    return _call(block.get("call_id"), kind.removesuffix("_call"), asked)
+
+
+def _bedrock_call(block: _Block) -> Part | None:
+    inner = block["toolUse"]
+    if not isinstance(inner, dict):
+        return OtherPart(block)
+    return _call(inner.get("toolUseId"), inner.get("name"), inner.get("input"))
+
+
+def _guarded(block: _Block) -> Part | None:
+    """Bedrock: `{"guardContent": {"text": {"text": …}}}`; an image is kept whole."""
+    said = inside(block, "guardContent", "text", "text")
+    return TextPart(said) if isinstance(said, str) else OtherPart(block)
+
+
+def _cited(block: _Block) -> Part | None:
+    """Bedrock: a text with its sources, `{"citationsContent": {"content": [{"text": …}]}}`."""
+    said = result_of(inside(block, "citationsContent", "content"))
+    return TextPart(said) if isinstance(said, str) and said else OtherPart(block)
+
+
+def _bedrock_result(block: _Block) -> Part | None:
+    inner = block["toolResult"]
+    if not isinstance(inner, dict):
+        return OtherPart(block)
+    return ToolResultPart(text(inner.get("toolUseId")), result_of(inner.get("content")))
+
+
+def _gemini_call(block: _Block) -> Part | None:
+    inner = first(block, ("functionCall", "function_call"))
+    if not isinstance(inner, dict):
+        return OtherPart(block)
+    return _call(inner.get("id"), inner.get("name"), first(inner, ("args", "arguments")))
+
+
+def _gemini_result(block: _Block) -> Part | None:
+    inner = first(block, ("functionResponse", "function_response"))
+    if not isinstance(inner, dict):
+        return OtherPart(block)
+    return ToolResultPart(
+        text(inner.get("id")), result_of(inner.get("response")), text(inner.get("name"))
+    )
+
+
+def _genkit_call(block: _Block) -> Part | None:
+    inner = block["toolRequest"]
+    if not isinstance(inner, dict):
+        return OtherPart(block)
+    return _call(inner.get("ref"), inner.get("name"), inner.get("input"))
+
+
+def _genkit_result(block: _Block) -> Part | None:
+    inner = block["toolResponse"]
+    if not isinstance(inner, dict):
+        return OtherPart(block)
+    return ToolResultPart(
+        text(inner.get("ref")), result_of(inner.get("output")), text(inner.get("name"))
+    )
+
+
+def _media(block: _Block) -> Part | None:
+    """An image, sound, film or file, wherever its type and its bytes or address stand."""
+    inner = first(
+        block,
+        (
+            "source", "image_url", "input_audio", "inlineData", "inline_data", "fileData",
+            "file_data", "file", "media", "image", "audio", "video", "document",
+        ),
+    )  # fmt: skip
+    if isinstance(inner, dict):
+        nested = inner.get("source") or inner.get("image") or inner.get("audio") or inner
+        fields = {**block, **inner, **(nested if isinstance(nested, dict) else {})}
+        fields |= mapping(fields.get("s3Location"))  # Bedrock
+    elif isinstance(inner, str):
+        fields = {**block, ("url" if ":" in inner[:32] else "data"): inner}
+    else:
+        fields = dict(block)
+    media_type = text(
+        first(
+            fields,
+            (
+                "mime_type",
+                "media_type",
+                "mimeType",
+                "mediaType",
+                "contentType",
+                "format",
+                "modality",
+            ),
+        )
+    )
+    uri = text(first(fields, ("uri", "url", "fileUri", "file_uri", "file_id", "image_url")))
+    data = text(first(fields, ("data", "content", "bytes", "file_data")))
+    if uri is None and data is not None and data.startswith("data:"):
+        uri = data
+    if uri is None and data is None:
+        return OtherPart(block)
+    return MediaPart(media_type, uri=uri, data=None if uri is not None else data)
+
+
+_BY_TYPE: Mapping[str, Callable[[_Block], Part | None]] = {
+    # OpenTelemetry
+    "text": _text,
+    "reasoning": _reasoning,
+    "tool_call": _flat_call,  # LangChain's too, with `args`
+    "tool_call_response": _tool_result,
+    "server_tool_call": _server_call,
+    "server_tool_call_response": _server_result,
+    "blob": _media,
+    "file": _media,
+    "uri": _media,
+    # OpenAI
+    "input_text": _text,
+    "output_text": _text,
+    "refusal": _text,
+    "function": tool_call,
+    "function_call": _flat_call,
+    "function_call_output": _item_result,
+    "custom_tool_call": _flat_call,
+    "custom_tool_call_output": _item_result,
+    "image_url": _media,
+    "input_audio": _media,
+    "input_file": _media,
+    "input_image": _media,
+    # Anthropic
+    "thinking": _reasoning,
+    "tool_use": _flat_call,
+    "server_tool_use": _flat_call,
+    "mcp_tool_use": _flat_call,
+    "tool_result": _item_result,
+    "image": _media,
+    "document": _media,
+    # AI SDK
+    "tool-call": _flat_call,
+    "tool-result": _item_result,
+    # OpenInference and others
+    "audio": _media,
+    "video": _media,
+}
+
+_BY_KEY: Mapping[str, Callable[[_Block], Part | None]] = {
+    "text": _text,
+    "guardContent": _guarded,
+    "citationsContent": _cited,
+    "toolUse": _bedrock_call,
+    "toolResult": _bedrock_result,
+    "reasoningContent": _bedrock_reasoning,
+    "functionCall": _gemini_call,
+    "function_call": _gemini_call,
+    "functionResponse": _gemini_result,
+    "function_response": _gemini_result,
+    "function": tool_call,
+    "inlineData": _media,
+    "inline_data": _media,
+    "fileData": _media,
+    "file_data": _media,
+    "toolRequest": _genkit_call,
+    "toolResponse": _genkit_result,
+    "media": _media,
+    "image": _media,
+    "document": _media,
+    "video": _media,
+    "thinking": _reasoning,
+}

@@ -1,0 +1,1 @@
+"""The table of sources for each field of the normal form."""

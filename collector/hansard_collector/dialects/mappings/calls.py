@@ -1,0 +1,270 @@
+"""The table, for model calls: messages, models, tokens, cost. See `table`."""
+
+from __future__ import annotations
+
+from hansard_collector.dialects import (
+    claude_code,
+    gen_ai,
+    gen_ai_events,
+    google_adk,
+    haystack,
+    langfuse,
+    llamaindex,
+    mlflow,
+    openinference,
+    others,
+    pydantic_ai,
+)
+from hansard_collector.dialects import openllmetry as traceloop
+from hansard_collector.dialects import vercel_ai_sdk as vercel
+from hansard_collector.dialects.content import wire
+from hansard_collector.dialects.engine.sources import (
+    Rows,
+    Source,
+    each,
+    flags_of,
+    provider_named,
+    reals_of,
+    texts_of,
+    within,
+)
+from hansard_collector.dialects.engine.values import flag, real
+
+_CC = claude_code.NAME
+_ADK_REQUEST = "gcp.vertex.agent.llm_request"
+_ADK_RESPONSE = "gcp.vertex.agent.llm_response"
+_DETAILS = f"event {gen_ai_events.DETAILS}"
+_CHOICE = f"event {gen_ai_events.CHOICE}"
+_INVOCATION = "llm.invocation_parameters"
+_LF_INPUT = "langfuse.observation.input"
+_LF_METADATA = "langfuse.observation.metadata"
+_LF_OUTPUT = "langfuse.observation.output"
+_HS_IN = "haystack.component.input"
+_HS_OUT = "haystack.component.output"
+
+MESSAGES: Rows = {
+    "input": (
+        Source("gen_ai.input.messages", gen_ai.input_messages),
+        Source("pydantic_ai.all_messages", pydantic_ai.history),
+        Source("llm.input_messages.", openinference.input_messages),
+        Source("gen_ai.input.messages.", openinference.input_messages),  # traceAI
+        Source(_DETAILS, gen_ai_events.details_input),
+        *each(gen_ai_events.INPUT_EVIDENCE, gen_ai_events.input_messages),
+        Source("ai.prompt.messages", gen_ai.input_messages),
+        Source("ai.prompt", vercel.prompt),
+        Source("gen_ai.prompt.", traceloop.input_messages),
+        *each(("events", "all_messages_events"), pydantic_ai.event_input, needs="pydantic_ai"),
+        Source("events", pydantic_ai.event_input, needs="logfire"),
+        Source("request_data", pydantic_ai.request, needs="logfire"),
+        Source(_ADK_REQUEST, google_adk.input_messages),
+        Source("event gen_ai.content.prompt", gen_ai_events.prompt_content),
+        Source("gen_ai.prompt", gen_ai_events.all_prompt),
+        Source("new_context", claude_code.new_context, needs=_CC),
+        *each(claude_code.PROMPT_LOGS, claude_code.prompt_log, needs=_CC),
+        Source(_LF_INPUT, langfuse.input_messages),
+        Source("mlflow.spanInputs", mlflow.input_messages),
+        Source("lmnr.span.input", others.request),
+        Source("llm.prompts.", openinference.prompts),
+        Source("llm.prompts", openinference.listed_prompts),
+        Source("llm.messages", others.request),
+        *each(("lk.chat_ctx", "lk.pii.chat_ctx"), others.livekit_context),
+        *each(others.LIVEKIT_ASKED, others.request),
+        Source("genkit:input", others.request),
+        *each((llamaindex.ASKED, llamaindex.PROMPTED), llamaindex.input_messages),
+        Source(_HS_IN, haystack.input_messages),
+        Source("haystack.agent.step.llm.input", haystack.input_messages),
+    ),
+    "output": (
+        Source("gen_ai.output.messages", gen_ai.output_messages),
+        Source("llm.output_messages.", openinference.output_messages),
+        Source("gen_ai.output.messages.", openinference.output_messages),
+        Source(_DETAILS, gen_ai_events.details_output),
+        Source(_CHOICE, gen_ai_events.output_messages),
+        *each(vercel.ANSWER_KEYS, vercel.answer),
+        Source("gen_ai.completion.", traceloop.output_messages),
+        *each(("events", "all_messages_events"), pydantic_ai.event_output, needs="pydantic_ai"),
+        Source("events", pydantic_ai.event_output, needs="logfire"),
+        Source("response_data", pydantic_ai.response, needs="logfire"),
+        Source("request_data", pydantic_ai.appended_answer, needs="logfire"),
+        Source("response_data.combined_chunk_content", pydantic_ai.combined_chunks),
+        Source(_ADK_RESPONSE, google_adk.output_messages),
+        Source("event gen_ai.content.completion", gen_ai_events.completion_content),
+        Source("gen_ai.completion", gen_ai_events.all_completion),
+        Source("response.model_output", claude_code.output, needs=_CC),
+        *each(claude_code.ANSWER_LOGS, claude_code.output_log, needs=_CC),
+        Source(_LF_OUTPUT, langfuse.output_messages),
+        Source("mlflow.spanOutputs", mlflow.output_messages),
+        Source("lmnr.span.output", others.response),
+        Source("llm.choices.", openinference.choices),
+        Source("llm.completions", openinference.listed_completions),
+        *each(others.LIVEKIT_ANSWERS, others.livekit_answer),
+        Source("genkit:output", others.response),
+        *each((llamaindex.ANSWERED, llamaindex.COMPLETED), llamaindex.output_messages),
+        Source(_HS_OUT, haystack.output_messages),
+        Source("haystack.agent.step.llm.output", haystack.output_messages),
+        Source("output.value", openinference.whole_output),
+    ),
+    "system": (
+        Source("gen_ai.system_instructions", gen_ai.system_messages),
+        Source(_DETAILS, gen_ai_events.details_system),
+        *each(claude_code.SYSTEM_LOGS, claude_code.system_log, needs=_CC),
+        Source("user_system_prompt", gen_ai.system_messages, needs=_CC),
+        Source(_INVOCATION, openinference.system, label=f"{_INVOCATION}{{system}}"),
+        Source(f"{_LF_METADATA}.instructions", gen_ai.system_messages),
+    ),
+}
+
+EMBEDDED: Rows = {
+    "input": (
+        Source("embedding.embeddings.", openinference.embedded_texts),
+        *each(("ai.values", "ai.value"), vercel.embedded_texts),
+        Source("gen_ai.input.messages", gen_ai.input_messages),
+        Source(_DETAILS, gen_ai_events.details_input),
+        Source("gen_ai.prompt.", traceloop.input_messages),
+        Source(_LF_INPUT, langfuse.input_messages),
+        Source("mlflow.spanInputs", mlflow.input_messages),
+        Source("gen_ai.prompt", gen_ai_events.all_prompt),
+        Source("lmnr.span.input", others.request),
+        Source("genkit:input", others.request),
+        Source(llamaindex.EMBEDDED, llamaindex.embedded_texts),
+        Source(_HS_IN, haystack.embedded_texts),
+        Source("request_data", pydantic_ai.request, needs="logfire"),
+        Source("gen_ai.request.embedding_inputs", openinference.listed_prompts),  # Langtrace
+    ),
+}
+
+CALL: Rows = {
+    "operation": texts_of("gen_ai.operation.name", "ai.operationId", "llm.request.type"),
+    "provider": (
+        *provider_named("gen_ai.provider.name", "llm.provider", "llm.system", "gen_ai.system"),
+        Source("mlflow.llm.provider", mlflow.provider),
+        *provider_named("ai.model.provider", "langsmith.metadata.ls_provider"),
+        *provider_named("langtrace.service.name"),
+    ),
+    "request_model": (
+        within("gen_ai.request.parameters", "model", needs="traceai"),
+        *texts_of("gen_ai.request.model", "llm.request.model_name", "llm.input_model_name"),
+        within(_INVOCATION, "model"),
+        *wire.ASKED_MODEL,
+        Source("llm.model_name", openinference.asked_model),
+        *texts_of("embedding.model_name", "reranker.model_name"),
+        *texts_of("decision.request.model_name", "langfuse.observation.model.name"),
+        *mlflow.texts_of("mlflow.llm.model"),
+        *texts_of("ai.model.id"),
+        *texts_of("model", needs=_CC),
+        *texts_of("litellm.provider.model"),
+        *texts_of("llm.model", "ai.model.name", needs="voltagent"),
+        within(_ADK_REQUEST, "model"),
+        within("request_data", "model", needs="logfire"),
+        *mlflow.ASKED_MODEL,
+        *texts_of("model", needs="codex"),
+        others.logged(others.CODEX_END, "model", "slug", needs="codex"),
+        Source("genkit:name", others.genkit_model),
+        *texts_of("langsmith.metadata.ls_model_name"),
+        *each(others.OPENLIT_CALLS, others.model_after_operation, needs="openlit"),
+        *each(
+            (llamaindex.ASKED, llamaindex.PROMPTED, llamaindex.EMBEDDING), llamaindex.asked_model
+        ),
+    ),
+    "response_model": (
+        *texts_of("gen_ai.response.model", "llm.response.model_name", "llm.output_model_name"),
+        others.logged(others.GEMINI_RESPONSE, "model", needs="gemini_cli"),
+        *texts_of("decision.response.model_name"),
+        Source("llm.model_name", openinference.served_model),
+        *texts_of("ai.response.model"),
+        *wire.SERVING_MODEL,
+        *each(claude_code.SERVED_LOGS, claude_code.logged_model, needs=_CC),
+        *each((llamaindex.ANSWERED, llamaindex.COMPLETED), llamaindex.serving_model),
+        Source("gen_ai.request.model", openinference.served_model, needs="traceai"),
+    ),
+    "stream": (
+        *flags_of("gen_ai.request.stream", "gen_ai.is_streaming", "llm.is_streaming"),
+        *flags_of("gen_ai.request.streaming", "gen_ai.request.is_stream"),
+        *flags_of("llm.stream", needs="voltagent"),
+        within("gen_ai.request.parameters", "stream", read=flag, needs="traceai"),
+        *flags_of("stream", needs="mlflow"),  # the keyword arguments of the call
+        Source("output.value", wire.came_in_chunks, label="output.value{type}"),
+        Source(_INVOCATION, openinference.streamed, label=f"{_INVOCATION}{{stream}}"),
+        Source("ai.operationId", vercel.streamed),
+        *flags_of("langsmith.request.streaming", "litellm.request.streaming"),
+        *flags_of("langsmith.metadata.stream"),
+        within("langfuse.observation.model.parameters", "stream", read=flag),
+        within("invocation_params", "stream", read=flag, needs="mlflow"),
+        Source("request_data", openinference.streamed, needs="logfire"),
+        *wire.STREAMED,
+        Source("gen_ai.operation.name", gen_ai.streams),
+        *each(gen_ai_events.CHUNK_EVIDENCE, others.said_so),
+    ),
+    "tools": (
+        Source("gen_ai.tool.definitions", gen_ai.tools),
+        Source(_DETAILS, gen_ai_events.details_tools),
+        Source("llm.tools.", openinference.tools),
+        Source("ai.prompt.tools", gen_ai.tools),
+        Source("mlflow.chat.tools", mlflow.tools),
+        Source("llm.request.functions.", traceloop.functions),
+        Source("gen_ai.request.functions.", traceloop.functions),
+        Source("gen_ai.tool.", traceloop.functions),
+        Source("model_request_parameters", pydantic_ai.function_tools),
+        Source("request_data", pydantic_ai.tools_of_request, needs="logfire"),
+        Source(_ADK_REQUEST, google_adk.tools),
+        Source("gen_ai.request.tools", gen_ai.tools),  # Langtrace
+        Source("gen_ai.agent.tools", gen_ai.tools),
+        *each(others.SPRING_TOOL_NAMES, others.tool_names),
+        Source("llm.tools", others.tool_names, needs="voltagent"),
+        Source("tools", claude_code.tools, needs=_CC),
+        Source(_INVOCATION, pydantic_ai.tools_of_request),
+        *each((*wire.REQUESTS, "genkit:input"), wire.tools),
+        Source(_LF_INPUT, langfuse.tools),
+        Source(f"{_LF_METADATA}.tools", gen_ai.tools),
+        Source(llamaindex.ASKED, llamaindex.tools),
+    ),
+    "finish_reason": (
+        Source("gen_ai.response.finish_reasons", gen_ai.finish_reason),
+        *texts_of("gen_ai.response.finish_reason", "gen_ai.response.stop_reason"),
+        *texts_of("llm.finish_reason"),
+        Source("gen_ai.output.messages", gen_ai.finish_reason_of_messages),
+        *texts_of("ai.response.finishReason", "ai.result.finishReason", "gen_ai.finishReason"),
+        Source("gen_ai.completion.", traceloop.finish_reason),
+        *texts_of("llm.response.finish_reason", "llm.response.stop_reason"),
+        *texts_of("stop_reason", needs=_CC),
+        *texts_of("anthropic.message.stop_reason"),
+        others.logged(
+            others.GEMINI_RESPONSE, "finish_reasons", read=others.first_text, needs="gemini_cli"
+        ),
+        Source(_CHOICE, gen_ai_events.finish_reason),
+        Source(_DETAILS, gen_ai_events.details_finish_reason),
+        *wire.FINISH_REASON,
+        Source(f"{_LF_METADATA}.finish_reason", gen_ai.finish_reason),
+        *each((llamaindex.ANSWERED, llamaindex.COMPLETED), llamaindex.finish_reason),
+    ),
+    "response_id": (
+        *texts_of("gen_ai.response.id", "ai.response.id"),
+        *texts_of("request_id", needs=_CC),
+        *wire.RESPONSE_ID,
+        *texts_of("anthropic.request.id"),
+        *each((llamaindex.ANSWERED, llamaindex.COMPLETED), llamaindex.response_id),
+    ),
+    "time_to_first_token": (
+        Source("gen_ai.response.time_to_first_chunk", gen_ai.milliseconds),
+        Source("gen_ai.client.operation.time_to_first_chunk", gen_ai.milliseconds),
+        Source("gen_ai.streaming.time_to_first_token", gen_ai.milliseconds),
+        *reals_of("ai.response.msToFirstChunk", "ai.stream.msToFirstChunk"),
+        Source("gen_ai.server.time_to_first_token", gen_ai.milliseconds, needs="openlit"),
+        *reals_of("gen_ai.server.time_to_first_token"),
+        Source("langfuse.observation.completion_start_time", langfuse.first_token_ms),
+        *reals_of("ttft_ms", needs=_CC),
+        *reals_of("ttft_ms", needs="codex"),
+        *each(gen_ai_events.CHUNK_EVIDENCE, gen_ai_events.first_chunk_ms),
+    ),
+    "cost.reported": (
+        *reals_of("llm.cost.total", "operation.cost", "litellm.cost.total"),
+        *reals_of("gen_ai.cost.total_cost", "llm.response.cost"),
+        within("langfuse.observation.cost_details", "total", read=real),
+        mlflow.number("mlflow.llm.cost", "total_cost", real),
+        *reals_of("gen_ai.usage.cost"),
+        Source("hidden_params", others.hidden_cost, needs="litellm"),
+        Source("event api_request", claude_code.logged_cost, needs=_CC),
+        Source("event claude_code.api_request", claude_code.logged_cost, needs=_CC),
+        *reals_of("usage.estimated_usd", needs="codex"),
+    ),
+}

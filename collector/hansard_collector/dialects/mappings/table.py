@@ -1,0 +1,323 @@
+"""THE TABLE: where each field of the normal form stands, in order (genai-dialects.md §20).
+
+For a field, the first source that is present and usable is taken; the groups `merged` and `joined`
+take all of them. Evidence is an attribute key, a prefix of flat keys (ends in a dot), an event
+(`event …`, of the span or as a log record) or the beginning of the span's name (`span …`). Rows of
+model calls stand in `table_of_calls`, their tokens in `table_of_tokens`, rows of other steps in
+`table_of_steps`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hansard_collector.dialects import (
+    claude_code,
+    gen_ai,
+    google_adk,
+    haystack,
+    langfuse,
+    llamaindex,
+    mlflow,
+    openinference,
+    others,
+    pydantic_ai,
+)
+from hansard_collector.dialects import hansard as own
+from hansard_collector.dialects import openllmetry as traceloop
+from hansard_collector.dialects import vercel_ai_sdk as vercel
+from hansard_collector.dialects.content import failure, prompts
+from hansard_collector.dialects.engine.sources import (
+    Rows,
+    Source,
+    constant,
+    each,
+    flags_of,
+    lists_of,
+    roles_of,
+    texts_of,
+    within,
+)
+from hansard_collector.dialects.mappings import calls as table_of_calls
+from hansard_collector.dialects.mappings import steps as table_of_steps
+from hansard_collector.dialects.mappings import tokens as table_of_tokens
+
+_CC = claude_code.NAME
+_INVOCATION = "llm.invocation_parameters"
+_LF_METADATA = "langfuse.observation.metadata"
+_TL = "traceloop.association.properties"
+_VA_META = "ai.telemetry.metadata"
+
+_ROLE: Rows = {
+    "role": (
+        *(Source(evidence, constant(role)) for evidence, role in own.SPAN_ROLES.items()),
+        *roles_of("hansard.kind", own.ROLES),
+        *roles_of("type", {"guardrails/guard/step/call": "llm"}),  # Guardrails' call of a model
+        Source("openinference.span.kind", openinference.prepared),
+        *roles_of("openinference.span.kind", openinference.ROLES),
+        *roles_of("gen_ai.span.kind", openinference.ROLES),  # traceAI, in OpenInference's words
+        *roles_of("fi.span.kind", openinference.ROLES),
+        *roles_of("langfuse.observation.type", langfuse.ROLES),
+        Source("mlflow.spanType", mlflow.role),
+        *roles_of("langsmith.span.kind", others.LANGSMITH_ROLES),
+        Source("span.type", claude_code.role, needs=_CC),
+        Source("span.type", others.voltagent_role, needs="voltagent"),
+        Source("entity.type", others.voltagent_entity, needs="voltagent"),
+        Source("span claude_code.", claude_code.role_by_name),
+        Source("spring.ai.kind", others.spring_role),
+        Source("ai.operationId", vercel.role),
+        *roles_of("lmnr.span.type", others.LAMINAR_ROLES),
+        Source("genkit:metadata:subtype", others.genkit_role),
+        Source("genkit:type", others.genkit_role),
+        Source("span raw_gen_ai_request", constant("llm"), needs="litellm"),
+        *roles_of("gen_ai.operation.name", {"execute_tool": "tool"}),
+        Source("mcp.method.name", constant("mcp")),
+        *each(("http.route", "url.path"), others.counts_only),
+        Source("url", others.counts_only, needs="logfire"),
+        *roles_of("gen_ai.operation.name", gen_ai.ROLES),
+        *roles_of("traceloop.span.kind", traceloop.ROLES),
+        *roles_of("agentops.span.kind", others.AGENTOPS_ROLES),
+        *roles_of("mastra.span.type", others.MASTRA_ROLES),
+        *roles_of("llm.request.type", traceloop.REQUEST_TYPES),
+        *roles_of("gen_ai.request.type", traceloop.REQUEST_TYPES),
+        Source("haystack.component.type", haystack.role_of_component),
+        Source("haystack.agent.step.llm.output", haystack.role_of_step),
+        Source("span haystack.", haystack.role),
+        *(
+            Source(evidence, google_adk.role, needs="google_adk")
+            for evidence in google_adk.SPAN_ROLES
+        ),
+        *(
+            Source(evidence, constant(role), needs=dialect)
+            for dialect, names in others.SPAN_ROLES.items()
+            for evidence, role in names.items()
+        ),
+        Source("haystack.tool.name", constant("tool")),
+        *(
+            Source(evidence, constant(role), needs="llamaindex")
+            for evidence, role in llamaindex.SPAN_ROLES.items()
+        ),
+        Source("codex.tool.phase", others.codex_role),
+        Source("lk.function_tool.name", constant("tool")),
+        Source("embedding.model_name", constant("embedding")),
+        Source("reranker.model_name", constant("rerank")),
+        Source("gen_ai.operation.name", constant("other")),  # custom operations are allowed
+        Source("request_data", pydantic_ai.role_of_request, needs="logfire"),
+        Source("span anthropic.", others.sdk_request, needs="anthropic_sdk"),
+        *each(
+            (
+                "gen_ai.request.model", "gen_ai.response.model", "llm.request.model_name",
+                "llm.response.model_name", "llm.model_name", "langfuse.observation.model.name",
+                "mlflow.llm.model", "ai.model.id", "gen_ai.usage.input_tokens",
+                "gen_ai.usage.prompt_tokens", "llm.token_count.prompt", "llm.usage.prompt_tokens",
+                "llm.messages",
+            ),
+            others.names_model,
+        ),
+    ),
+}  # fmt: skip
+
+_EVERY: Rows = {
+    "name": (
+        *texts_of("logfire.msg"),
+        Source("ai.telemetry.functionId", vercel.display_name),
+        *texts_of("genkit:name"),
+    ),
+    "conversation_id": (
+        *texts_of("session.id", needs=_CC),
+        *texts_of("gen_ai.conversation.id", "session.id", "langfuse.session.id"),
+        *texts_of(
+            f"{_TL}.session_id", f"{_TL}.thread_id", f"{_TL}.chat_id", f"{_TL}.conversation_id"
+        ),
+        *texts_of(f"{_VA_META}.sessionId", f"{_VA_META}.threadId"),
+        *mlflow.texts_of("mlflow.trace.session"),
+        *texts_of(
+            "langsmith.metadata.session_id",
+            "langsmith.metadata.thread_id",
+            "langsmith.metadata.conversation_id",
+            "gcp.vertex.agent.session_id",
+            "spring.ai.chat.client.conversation.id",
+            "conversation.id",
+            "lmnr.association.properties.session_id",
+            "anthropic.session.id",
+            "mcp.session.id",
+        ),
+        *texts_of("mastra.metadata.threadId", "mastra.metadata.sessionId"),
+        *texts_of("threadId", "sessionId", needs="mastra"),
+        within("metadata", "session_id", needs="openinference"),
+        within("metadata", "thread_id", needs="openinference"),
+        within("metadata", "sessionId", needs="openinference"),
+        within(_INVOCATION, "metadata", "session_id"),  # LiteLLM's
+        Source(prompts.LOGS, prompts.session_logged),
+    ),
+    "prompt_id": (
+        *each((*prompts.ROOT_KEYS, *prompts.PROMPT_KEYS), prompts.named),
+        Source("gen_ai.prompt.name", prompts.named_by_gemini),
+        *each(prompts.TURN_KEYS, prompts.named),
+        *each(tuple(prompts.ENDS), prompts.named_after_prefix),
+        *each(
+            (
+                f"{_TL}.",
+                f"{_VA_META}.",
+                "langsmith.metadata.",
+                "lmnr.association.properties.",
+                "metadata.",
+                "litellm.metadata.",
+                "hansard.run.metadata.",
+                "langfuse.trace.metadata.",
+                f"{_LF_METADATA}.",
+            ),
+            prompts.named_in_metadata,
+        ),
+        Source(prompts.LOGS, prompts.logged),
+    ),
+    "user_id": (
+        *texts_of("user.id", "enduser.id", "langfuse.user.id"),
+        *texts_of(f"{_TL}.user_id", "gen_ai.user", "llm.user", f"{_VA_META}.userId"),
+        *mlflow.texts_of("mlflow.trace.user"),
+        *texts_of(
+            "langsmith.metadata.user_id",
+            "litellm.end_user.id",
+            "metadata.user_api_key_end_user_id",
+            "lmnr.association.properties.user_id",
+        ),
+        *texts_of("mastra.metadata.userId"),
+        *texts_of("userId", needs="mastra"),
+        within("metadata", "user_id", needs="openinference"),
+        *texts_of("user.account_uuid", "user.email"),
+        *texts_of("gen_ai.request.user"),  # OpenLIT: OpenAI's parameter
+        within(_INVOCATION, "user"),
+    ),
+    "agent_name": (
+        *texts_of("gen_ai.agent.name", "agent.name", "graph.node.name"),
+        *texts_of("agent_name", needs="pydantic_ai"),
+        *texts_of("agent_name", needs="logfire"),
+        Source("name", others.entity_of_agent, needs="logfire_agents"),
+        Source("span agent_run", google_adk.agent_named, needs="google_adk"),
+        *texts_of("ai.telemetry.functionId"),
+        Source("traceloop.entity.name", others.entity_of_agent),
+        *texts_of("subagent_type", needs=_CC),
+        Source("span.type", claude_code.agent_named, needs=_CC),
+        Source("span session_task.turn", constant("codex"), needs="codex"),
+        *texts_of("lk.agent_name", "haystack.agent.name"),
+        Source("entity.name", others.entity_of_agent, needs="voltagent"),
+        Source("operation.name", others.entity_of_agent, needs="agentops"),
+        *texts_of("gen_ai.agent.id", needs="mastra"),
+        Source("graph.node.id", others.entity_of_agent),  # CrewAI's has no name beside
+        within("metadata", "lc_agent_name", needs="openinference"),  # LangChain's create_agent
+        *texts_of("langsmith.metadata.lc_agent_name", f"{_TL}.lc_agent_name"),
+        Source("smolagents.max_steps", openinference.smolagents_name),
+        Source("span BaseWorkflowAgent.", openinference.llamaindex_agent, needs="openinference"),
+    ),
+    "agent_id": (
+        *texts_of("gen_ai.agent.id", "graph.node.id"),
+        *texts_of("agent_id", needs=_CC),
+        *texts_of("executor.id"),
+    ),
+    "agent_description": texts_of("gen_ai.agent.description"),
+    "domain": texts_of("hansard.run.domain"),
+    "goal": texts_of("hansard.run.goal"),
+    "asked": (
+        Source("hansard.input", own.words),
+        others.logged("codex.user_prompt", "prompt", needs="codex"),
+    ),
+    "answered": (Source("hansard.output", own.words),),
+    "cancelled": (
+        *flags_of("hansard.cancelled"),
+        Source("event exception", failure.was_left),
+    ),
+    "workflow_name": (
+        *texts_of("gen_ai.workflow.name", "traceloop.workflow.name", "workflow.name"),
+        *texts_of("langfuse.trace.name", "langsmith.trace.name"),
+        *mlflow.texts_of("mlflow.traceName"),
+    ),
+    "tags": (
+        *lists_of("hansard.run.tags"),
+        *lists_of("tag.tags", "langfuse.trace.tags", f"{_VA_META}.tags", "langsmith.span.tags"),
+        *lists_of("logfire.tags", "mastra.tags", "agentops.tags"),
+    ),
+    "duplicate": (
+        *flags_of("hansard.duplicate"),
+        Source("span raw_gen_ai_request", others.said_so, needs="litellm"),
+        Source("logfire.span_type", pydantic_ai.repeats_call),
+    ),
+    "sum_is_whole": (Source("entity.type", others.sums_all_steps, needs="voltagent"),),
+    "follows_agents": (
+        Source("openinference.span.kind", openinference.always_ends_well, needs="openinference"),
+    ),
+    "follows_calls": (Source("span.type", claude_code.leaves_status, needs=_CC),),
+    "pending_of": (Source("logfire.span_type", pydantic_ai.pending_of),),
+}
+
+# All sources together; the first that names something wins it.
+_MERGED: Rows = {
+    "metadata": (
+        Source("hansard.run.metadata.", others.family),
+        Source("metadata", openinference.metadata, needs="openinference"),
+        Source(f"{_LF_METADATA}.", langfuse.metadata),
+        Source(_LF_METADATA, openinference.metadata),
+        Source("langfuse.trace.metadata.", langfuse.metadata),
+        Source("langfuse.trace.metadata", openinference.metadata),
+        *each((f"{_VA_META}.", f"{_TL}.", "langsmith.metadata."), others.family),
+        *each(("lmnr.association.properties.", "metadata.", "litellm.metadata."), others.family),
+        Source("ai.settings.context.", vercel.context),
+    ),
+    "prompt": (
+        *each(("gen_ai.prompt.name", "gen_ai.prompt.version"), gen_ai.prompt_field),
+        Source("gen_ai.prompt.variable.", gen_ai.prompt_variables),
+        *each(openinference.PROMPT_KEYS, openinference.prompt_field),
+        *each(langfuse.PROMPT_KEYS, langfuse.prompt_field),
+        Source("traceloop.prompt.", traceloop.prompt_fields),
+        Source(f"{_VA_META}.langfusePrompt", vercel.langfuse_prompt),
+    ),
+    "parameters": (
+        *each(tuple(gen_ai.PARAMETERS), gen_ai.parameter),
+        Source(_INVOCATION, openinference.parameters),
+        Source("embedding.invocation_parameters", openinference.parameters),
+        Source("gen_ai.request.parameters", openinference.parameters, needs="traceai"),
+        Source("langfuse.observation.model.parameters", langfuse.parameters),
+        Source("ai.settings.", vercel.settings),
+        *each(traceloop.PARAMETER_KEYS, traceloop.parameter),
+        *each(claude_code.PARAMETERS, claude_code.parameter, needs=_CC),
+        Source("codex.request.reasoning_effort", others.codex_effort),
+    ),
+    "cost.lines": (
+        Source("llm.cost.", openinference.cost_lines),
+        *each(("litellm.cost.", "gen_ai.cost."), others.costs),
+        Source("langfuse.observation.cost_details", langfuse.cost_lines),
+        Source("mlflow.llm.cost", mlflow.cost_lines),
+    ),
+}
+
+# All sources, one after the other.
+_JOINED: Rows = {
+    "evaluations": (
+        Source(gen_ai.RESULT, gen_ai.evaluations),
+        *each(
+            (
+                "evaluations.", "trace.evaluations.", "session.evaluations.",
+                "annotations.", "trace.annotations.", "session.annotations.",
+            ),
+            openinference.evaluations,
+        ),
+        Source("output.value", openinference.evaluator_output),
+        Source("pydantic_ai.decision.confidence", pydantic_ai.confidence),
+    ),
+}  # fmt: skip
+
+GROUPS: Mapping[str, Rows] = {
+    "role": _ROLE,
+    "every": _EVERY,
+    "merged": _MERGED,
+    "joined": _JOINED,
+    "messages": table_of_calls.MESSAGES,
+    "embedded": table_of_calls.EMBEDDED,
+    "call": table_of_calls.CALL,
+    "tokens": table_of_tokens.TOKENS,
+    "sums": table_of_tokens.SUMS,
+    "tool": table_of_steps.TOOL,
+    "retrieval": table_of_steps.RETRIEVAL,
+    "content": table_of_steps.CONTENT,
+    "lesser_content": table_of_steps.LESSER_CONTENT,
+    "failure": table_of_steps.FAILURE,
+}

@@ -1,0 +1,1 @@
+"""Which processes and runs are alive: heartbeats of senders, and runs that fell silent."""

@@ -1,0 +1,96 @@
+"""What a process says of itself: that it lives, and what it lost. Its words are not kept as logs.
+
+Both come as log records, so they pass any collector in between: `hansard.pulse` and `hansard.loss`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+
+from hansard import semconv
+from hansard_collector.otlp.any_value import attributes_dict
+from hansard_collector.pipeline.preparation import Envelope
+from hansard_store.ledger.sender_drops import ToldLoss
+
+BAD_PULSE: Final = f"a pulse without {semconv.PULSE_TRACES} and {semconv.PULSE_INTERVAL_MS}"
+BAD_LOSS: Final = "a loss without its signal, its reason and its count"
+_MISSED: Final = 3  # pulses that may fail to come before their process is held to be gone
+_GRACE_NS: Final = 5_000_000_000
+_LONGEST_MS: Final = 300_000
+_MOST_TRACES: Final = 1000
+_MOST_CHARS: Final = 100
+_MOST_ITEMS: Final = 1 << 53
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedPulse:
+    """A pulse; its resource is the process."""
+
+    envelope: Envelope
+    traces: tuple[bytes, ...]
+    alive_until_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedLoss:
+    """A count of what never came."""
+
+    envelope: Envelope
+    loss: ToldLoss
+    received_ns: int
+
+
+def read_presence(
+    record: LogRecord, envelope: Envelope, *, received_ns: int
+) -> PreparedPulse | PreparedLoss | str | None:
+    """Return what a record says of its process; None for any other, a sentence for a bad one."""
+    if record.event_name == semconv.EVENT_PULSE:
+        pulse = _pulse(attributes_dict(record.attributes), received_ns=received_ns)
+        return BAD_PULSE if pulse is None else PreparedPulse(envelope, *pulse)
+    if record.event_name == semconv.EVENT_LOSS:
+        loss = _loss(attributes_dict(record.attributes), envelope)
+        return BAD_LOSS if loss is None else PreparedLoss(envelope, loss, received_ns)
+    return None
+
+
+def _pulse(told: Mapping[str, Any], *, received_ns: int) -> tuple[tuple[bytes, ...], int] | None:
+    traces, interval_ms = told.get(semconv.PULSE_TRACES), told.get(semconv.PULSE_INTERVAL_MS)
+    if not isinstance(traces, list | tuple) or type(interval_ms) is not int or interval_ms <= 0:
+        return None
+    if told.get(semconv.PULSE_LAST) is True:
+        until_ns = received_ns - 1
+    else:
+        wait_ns = _MISSED * min(interval_ms, _LONGEST_MS) * 1_000_000
+        until_ns = received_ns + wait_ns + min(_GRACE_NS, wait_ns)
+    return tuple(_trace_ids(traces[:_MOST_TRACES])), until_ns
+
+
+def _trace_ids(texts: Iterable[Any]) -> Iterable[bytes]:
+    for text in texts:
+        try:
+            trace_id = bytes.fromhex(text)
+        except (TypeError, ValueError):
+            continue
+        if len(trace_id) == 16:
+            yield trace_id
+
+
+def _loss(told: Mapping[str, Any], envelope: Envelope) -> ToldLoss | None:
+    signal, reason = told.get(semconv.LOSS_SIGNAL), told.get(semconv.LOSS_REASON)
+    items = told.get(semconv.LOSS_ITEMS)
+    if not isinstance(signal, str) or not isinstance(reason, str) or type(items) is not int:
+        return None
+    if not 0 < items <= _MOST_ITEMS:
+        return None
+    instance = envelope.resource.get(semconv.SERVICE_INSTANCE_ID)
+    return ToldLoss(
+        service=(envelope.service_name or "")[:_MOST_CHARS],
+        instance=str(instance or "")[:_MOST_CHARS],
+        signal=signal[:_MOST_CHARS],
+        reason=reason[:_MOST_CHARS],
+        items=items,
+    )

@@ -1,0 +1,246 @@
+"""Claude Code's log events (genai-dialects.md §13; vendor reference *Monitoring*).
+
+Names are `claude_code.<event>` as body and `<event>` as attribute `event.name`. Its numbers keep
+the keys and the arithmetic of its spans: input tokens exclude the cached ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from hansard_collector.dialects.engine import values
+from hansard_collector.dialects.engine.item_views import LogView, Value
+from hansard_collector.log_sessions.fields import (
+    content_of,
+    copied,
+    duration_of,
+    of_session,
+    present,
+    text_of,
+)
+from hansard_collector.log_sessions.marks import (
+    AGENT,
+    LLM,
+    TASK,
+    TOOL,
+    Agent,
+    Entry,
+    Mark,
+    Place,
+    Step,
+)
+
+DIALECT = "claude_code"
+NAME = "claude-code"
+_PREFIX = "claude_code."
+_SCOPE = "com.anthropic.claude_code"
+# Content stays in the records, which the step has too.
+_NOT_COPIED = frozenset({"response", "body", "body_ref", "body_length", "body_truncated"})
+
+
+def speaks(log: LogView) -> bool:
+    """Return whether a record is of this agent."""
+    return (
+        log.event_name.startswith(_PREFIX)
+        or log.scope_name.startswith(_SCOPE)
+        or log.resource.get("service.name") == NAME
+        or (isinstance(log.body, str) and log.body.startswith(_PREFIX))
+    )
+
+
+def _name(log: LogView) -> str:
+    return log.event_name.removeprefix(_PREFIX)
+
+
+def read(log: LogView) -> Mark | None:
+    mark = _MARKS.get(_name(log), _note)
+    return mark(log)
+
+
+def _prompt_id(log: LogView) -> str:
+    return text_of(log, "prompt.id")
+
+
+def _note(log: LogView) -> Mark:
+    return Mark(Place.NOTE, prompt=_prompt_id(log))
+
+
+def _prompt(log: LogView) -> Mark:
+    return Mark(Place.PROMPT, prompt=_prompt_id(log))
+
+
+def _request(log: LogView) -> Mark:
+    return Mark(
+        Place.STEP,
+        LLM,
+        key=text_of(log, "request_id", "client_request_id"),
+        lane=text_of(log, "query_source"),
+        duration_ns=duration_of(log),
+        prompt=_prompt_id(log),
+    )
+
+
+def _failure(log: LogView) -> Mark:
+    # The client's own id may stand for all attempts of a request: each of them failed by itself.
+    return Mark(
+        Place.STEP,
+        LLM,
+        key=text_of(log, "request_id"),
+        lane=text_of(log, "query_source"),
+        duration_ns=duration_of(log),
+        prompt=_prompt_id(log),
+    )
+
+
+def _answer(log: LogView) -> Mark:
+    """A record of a call that may be named only by when it comes (Bedrock, Vertex)."""
+    request, lane = text_of(log, "request_id"), text_of(log, "query_source")
+    if request:
+        return Mark(Place.STEP, LLM, key=request, lane=lane, prompt=_prompt_id(log))
+    return Mark(Place.END, lane=lane, prompt=_prompt_id(log))
+
+
+def _request_body(log: LogView) -> Mark:
+    return Mark(Place.START, lane=text_of(log, "query_source"), prompt=_prompt_id(log))
+
+
+def _tool(log: LogView) -> Mark:
+    call = text_of(log, "tool_use_id")
+    if not call and _name(log) == "tool_decision":
+        return _note(log)  # what was decided on cannot be told
+    return Mark(Place.STEP, TOOL, key=call, duration_ns=duration_of(log), prompt=_prompt_id(log))
+
+
+def _compaction(log: LogView) -> Mark:
+    return Mark(Place.STEP, TASK, duration_ns=duration_of(log), prompt=_prompt_id(log))
+
+
+def _subagent(log: LogView) -> Mark:
+    return Mark(Place.STEP, AGENT, duration_ns=duration_of(log), prompt=_prompt_id(log))
+
+
+_MARKS = {
+    "user_prompt": _prompt,
+    "api_request": _request,
+    "api_error": _failure,
+    "api_refusal": _answer,
+    "assistant_response": _answer,
+    "api_request_body": _request_body,
+    "api_response_body": _answer,
+    "tool_decision": _tool,
+    "tool_result": _tool,
+    "compaction": _compaction,
+    "subagent_completed": _subagent,
+}
+
+
+def build(kind: str, entries: Sequence[Entry]) -> Step | None:
+    if kind == LLM:
+        return _build_call(entries)
+    if kind == TOOL:
+        return _build_tool(entries)
+    name = "claude_code.subagent.spawn" if kind == AGENT else "claude_code.compaction"
+    last = entries[-1]
+    attributes = copied([last.log])
+    if kind == AGENT:
+        found = text_of(last.log, "agent_type", "subagent_type", "agent.name")
+        attributes |= present({"subagent_type": found or None})
+    return Step(
+        name,
+        last.time_ns - duration_of(last.log),
+        last.time_ns,
+        attributes=attributes,
+        error=_failed(last.log),
+    )
+
+
+def _build_call(entries: Sequence[Entry]) -> Step:
+    by_name = {_name(entry.log): entry for entry in entries}  # of several attempts, the last
+    done = by_name.get("api_request")
+    failed = by_name.get("api_error") if done is None else None
+    main = done or failed
+    others = [entry.log for entry in entries if entry is not main]
+    attributes = {
+        "span.type": "llm_request",
+        "gen_ai.system": "anthropic",
+        **copied([*others, *([main.log] if main else [])], but=_NOT_COPIED),
+        **_bodies(by_name),
+    }
+    model = values.text(attributes.get("model"))
+    if model:
+        attributes["gen_ai.request.model"] = model
+    end_ns = main.time_ns if main else entries[-1].time_ns
+    start_ns = main.time_ns - duration_of(main.log) if main else entries[0].time_ns
+    error = None
+    if failed is not None:
+        error = text_of(failed.log, "error", "error_type") or "the request failed"
+    return Step("claude_code.llm_request", start_ns, end_ns, attributes=attributes, error=error)
+
+
+def _bodies(by_name: Mapping[str, Entry]) -> dict[str, Value]:
+    """Raw bodies, where they came whole: a body that was cut off is no JSON any more."""
+    found: dict[str, Value] = {}
+    for name, key in (
+        ("api_request_body", "gen_ai.input.messages"),
+        ("api_response_body", "gen_ai.output.messages"),
+    ):
+        entry = by_name.get(name)
+        body = content_of(entry.log, "body") if entry else None
+        opened = values.mapping(body)
+        if opened:
+            found[key] = body
+            tools, reason = opened.get("tools"), values.text(opened.get("stop_reason"))
+            if isinstance(tools, list):
+                found["gen_ai.tool.definitions"] = json.dumps(tools)
+            found |= present({"stop_reason": reason})
+    return found
+
+
+def _build_tool(entries: Sequence[Entry]) -> Step:
+    by_name = {_name(entry.log): entry for entry in entries}
+    result = by_name.get("tool_result")
+    decision = by_name.get("tool_decision")
+    logs = [entry.log for entry in (decision, result) if entry is not None]
+    last = result or entries[-1]
+    return Step(
+        "claude_code.tool",
+        last.time_ns - duration_of(last.log),
+        last.time_ns,
+        attributes={"span.type": "tool", **copied(logs)},
+        error=_failed(last.log),
+    )
+
+
+def _failed(log: LogView) -> str | None:
+    if values.flag(log.attributes.get("success")) is not False:
+        return None
+    return text_of(log, "error", "error_type") or "failed"
+
+
+def root(entries: Sequence[Entry]) -> Step:
+    prompts = [entry.log for entry in entries if _name(entry.log) == "user_prompt"]
+    said = [value for log in prompts if (value := content_of(log, "prompt")) is not None]
+    first = entries[0]
+    attributes = {
+        "span.type": "interaction",
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": NAME,
+        **of_session(first.log),
+        **(copied(prompts[:1], but={"prompt"}) if prompts else {}),
+    }
+    if said:
+        attributes["user_prompt"] = "\n\n".join(map(str, said))
+    return Step("claude_code.interaction", first.time_ns, first.time_ns, attributes=attributes)
+
+
+CLAUDE_CODE = Agent(
+    DIALECT,
+    read,
+    build,
+    root,
+    sent_as={
+        LLM: ("request_id", "client_request_id"),
+        TOOL: ("tool_use_id", "gen_ai.tool.call.id"),
+    },
+)

@@ -1,0 +1,93 @@
+"""Steps in the keys of the GenAI conventions, for agents whose spans speak them or none at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hansard_collector.dialects.engine.item_views import LogView, Value
+from hansard_collector.log_sessions.fields import content_of, copied, of_session, present, text_of
+from hansard_collector.log_sessions.marks import Entry, Step
+
+USAGE = "gen_ai.usage."
+
+
+def turn(name: str, entries: Sequence[Entry], *, prompts: Sequence[LogView], session: str) -> Step:
+    """Return a turn's own step: the agent with what it was asked."""
+    first = entries[0]
+    said = [value for log in prompts if (value := content_of(log, "prompt")) is not None]
+    attributes: dict[str, Value] = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": name,
+        "gen_ai.conversation.id": session,
+        **of_session(first.log),
+        **(copied(prompts[:1], but={"prompt"}) if prompts else {}),
+    }
+    if said:
+        attributes["gen_ai.input.messages"] = "\n\n".join(map(str, said))
+    return Step(f"invoke_agent {name}", first.time_ns, first.time_ns, attributes=attributes)
+
+
+def call(
+    *, model: str, start_ns: int, end_ns: int, attributes: Mapping[str, Value], error: str | None
+) -> Step:
+    """Return a model call."""
+    return Step(
+        f"chat {model}".rstrip(),
+        start_ns,
+        end_ns,
+        attributes={
+            "gen_ai.operation.name": "chat",
+            **present({"gen_ai.request.model": model or None}),
+            **attributes,
+        },
+        error=error,
+    )
+
+
+def tool(
+    *,
+    name: str,
+    call_id: str,
+    arguments: Value,
+    result: Value,
+    start_ns: int,
+    end_ns: int,
+    attributes: Mapping[str, Value],
+    error: str | None,
+) -> Step:
+    """Return a tool that was run, or was decided on."""
+    return Step(
+        f"execute_tool {name}".rstrip(),
+        start_ns,
+        end_ns,
+        attributes={
+            **attributes,
+            "gen_ai.operation.name": "execute_tool",
+            **present(
+                {
+                    "gen_ai.tool.name": name or None,
+                    "gen_ai.tool.call.id": call_id or None,
+                    "gen_ai.tool.call.arguments": arguments,
+                    "gen_ai.tool.call.result": result,
+                }
+            ),
+        },
+        error=error,
+    )
+
+
+def failure(log: LogView) -> tuple[str, dict[str, Value]]:
+    """Return a failed request's message, and its facts under the keys of the conventions."""
+    sent = log.attributes
+    facts = {
+        "error.type": text_of(log, "error.type", "error_type") or None,
+        "http.response.status_code": next(
+            (
+                sent[key]
+                for key in ("http.response.status_code", "http.status_code", "status_code")
+                if sent.get(key) is not None
+            ),
+            None,
+        ),
+    }
+    return text_of(log, "error.message", "error") or "the request failed", present(facts)

@@ -1,0 +1,163 @@
+"""Log records of hooks, `hansard.hook.<event>`: what `hansard hook` tells of any agent's session.
+
+They are records of the session of the agent that ran the hook, beside those that it exports itself:
+the same call is one step, by its id, and the session's turns are those of the agent's own records
+or spans. Where there are none, the whole session is one run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from hansard_collector.dialects.engine import values
+from hansard_collector.dialects.engine.item_views import LogView, Value
+from hansard_collector.log_sessions import gen_ai as conventional
+from hansard_collector.log_sessions.fields import content_of, of_session, present, text_of
+from hansard_collector.log_sessions.marks import TOOL, Agent, Entry, Mark, Place, Step
+
+PREFIX: Final = "hansard.hook."
+LANE: Final = "hook"  # of all rows that these records make
+EVALUATED: Final = f"{PREFIX}evaluated"
+WARNED: Final = f"{PREFIX}warned"
+ENDED: Final = f"{PREFIX}post_tool_use"
+_CALLS: Final = (f"{PREFIX}pre_tool_use", EVALUATED, WARNED, ENDED)
+_PROMPT: Final = f"{PREFIX}prompt"
+_STOP: Final = f"{PREFIX}stop"
+_DIALECTS: Final[Mapping[str, str]] = {
+    "claude-code": "claude_code",
+    "codex": "codex",
+    "codex_cli_rs": "codex",
+    "gemini-cli": "gemini_cli",
+}
+_FACTS: Final = (
+    "hansard.hook.score", "hansard.hook.threshold", "hansard.hook.warned", "hansard.hook.rule",
+    "hansard.hook.classifier", "hansard.hook.classifier_step", "hansard.hook.fallback",
+    "agent_id", "agent_type", "permission_mode",
+)  # fmt: skip
+
+
+def speaks(log: LogView) -> bool:
+    """Return whether a record is of a hook."""
+    return log.event_name.startswith(PREFIX)
+
+
+def dialect_of(log: LogView) -> str:
+    """Return the dialect of the agent that ran the hook; `generic` for an unknown one."""
+    return _DIALECTS.get(values.text(log.resource.get("service.name")) or "", "generic")
+
+
+def read(log: LogView) -> Mark:
+    """Return where a record stands: at its call, or at the session as a whole."""
+    if log.event_name in _CALLS:
+        return Mark(Place.STEP, TOOL, key=text_of(log, "tool_use_id"), lane=LANE)
+    return Mark(Place.SESSION, lane=LANE)
+
+
+def joined(agent: Agent) -> Agent:
+    """Return an agent whose steps come from hooks, from its own records, or from both."""
+
+    def build(kind: str, entries: Sequence[Entry]) -> Step | None:
+        own, hooked = _apart(entries)
+        if not hooked:
+            return agent.build(kind, own)
+        step = agent.build(kind, own) if own else None
+        return _build(hooked) if step is None else _completed(step, hooked)
+
+    def root(entries: Sequence[Entry]) -> Step:
+        own, hooked = _apart(entries)
+        return agent.root(own) if own else _root(hooked)
+
+    return Agent(
+        agent.dialect,
+        agent.read,
+        build,
+        root,
+        sent_as=agent.sent_as,
+        is_sent_near=agent.is_sent_near,
+    )
+
+
+def _apart(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
+    """Return the agent's own records, and those of hooks."""
+    hooked = [entry for entry in entries if speaks(entry.log)]
+    return ([entry for entry in entries if not speaks(entry.log)] if hooked else [*entries]), hooked
+
+
+def _build(entries: Sequence[Entry]) -> Step:
+    """Return the step of a call that only hooks tell: from before it to after it."""
+    logs = [entry.log for entry in entries]
+    ends = [entry for entry in entries if entry.log.event_name == ENDED]
+    last = (ends or entries)[-1]
+    return conventional.tool(
+        name=_text_in(logs, "tool_name"),
+        call_id=_text_in(logs, "tool_use_id"),
+        arguments=_content_in(logs, "tool_input"),
+        result=_content_in(logs, "tool_response"),
+        start_ns=min(entry.time_ns for entry in entries),
+        end_ns=last.time_ns,
+        attributes=_facts(logs),
+        error=_error(last.log) if ends else None,
+    )
+
+
+def _completed(step: Step, entries: Sequence[Entry]) -> Step:
+    """Return a step of the agent's own records with what only hooks tell of it."""
+    logs = [entry.log for entry in entries]
+    known = step.attributes
+    added = {
+        "gen_ai.tool.call.arguments": _content_in(logs, "tool_input"),
+        "gen_ai.tool.call.result": _content_in(logs, "tool_response"),
+    }
+    has_arguments = any(
+        key in known
+        for key in ("gen_ai.tool.call.arguments", "tool_input", "tool_parameters", "arguments")
+    )
+    if has_arguments:
+        del added["gen_ai.tool.call.arguments"]
+    return Step(
+        step.name,
+        step.start_ns,
+        step.end_ns,
+        attributes={**present(added), **_facts(logs), **known},
+        error=step.error,
+    )
+
+
+def _root(entries: Sequence[Entry]) -> Step:
+    """Return the session's own step: the prompts, and the last answer."""
+    logs = [entry.log for entry in entries]
+    first = logs[0]
+    name = values.text(first.resource.get("service.name")) or "agent"
+    prompts = [log for log in logs if log.event_name == _PROMPT]
+    step = conventional.turn(name, entries, prompts=(), session=text_of(first, "session.id"))
+    ends = [log for log in logs if log.event_name == _STOP]
+    prompt_texts = [one for log in prompts if (one := content_of(log, "prompt")) is not None]
+    answer = _content_in(ends, "last_assistant_message")
+    content = {
+        "gen_ai.input.messages": "\n\n".join(map(str, prompt_texts)) or None,
+        "gen_ai.output.messages": answer,
+        "cwd": _content_in(logs, "cwd"),
+    }
+    attributes = {**step.attributes, **of_session(first), **present(content)}
+    return Step(step.name, step.start_ns, step.end_ns, attributes=attributes)
+
+
+def _facts(logs: Sequence[LogView]) -> dict[str, Value]:
+    """Return what hooks tell of a call beside its content: the score, and whether it was warned."""
+    return {key: log.attributes[key] for log in logs for key in _FACTS if key in log.attributes}
+
+
+def _error(log: LogView) -> str | None:
+    if values.flag(log.attributes.get("success")) is not False:
+        return None
+    return text_of(log, "error") or "failed"
+
+
+def _text_in(logs: Sequence[LogView], key: str) -> str:
+    return next((found for log in reversed(logs) if (found := text_of(log, key))), "")
+
+
+def _content_in(logs: Sequence[LogView], key: str) -> Value:
+    found = (content_of(log, key) for log in reversed(logs))
+    return next((value for value in found if value is not None), None)

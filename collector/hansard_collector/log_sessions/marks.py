@@ -1,0 +1,120 @@
+"""What a log record of a coding agent is: its place in a turn, and the ids made from that."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from hansard_collector.dialects.engine.item_views import LogView, Value
+
+LLM, TOOL, AGENT, TASK = "llm", "tool", "agent", "task"
+_MS = 1_000_000
+_LONGEST_MS = 1e11  # three years
+
+
+class Place(StrEnum):
+    """Where a record stands in its turn."""
+
+    PROMPT = "prompt"  # begins a turn
+    STEP = "step"  # makes a step; all records with one kind and key make the same one
+    ABOUT = "about"  # adds to a step that another record of the same kind and key makes
+    START = "start"  # names no call: it is about the one that begins then
+    END = "end"  # names no call: it is about the one that ends then
+    NOTE = "note"  # belongs to the turn as a whole
+    SESSION = "session"  # belongs to a turn like a note, and makes a run where there is none
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What an agent's module says of one record."""
+
+    place: Place
+    kind: str = ""  # of a step: llm, tool, agent or task
+    key: str = ""  # the sender's id of a step; empty: this record alone is the step
+    lane: str = ""  # of START, END and calls: which of several that run at once
+    duration_ns: int = 0
+    prompt: str = ""  # the sender's id of the turn; empty: the last prompt before the record
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One record of a step, with its time, which the record itself may not tell."""
+
+    time_ns: int
+    log: LogView
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step as an agent's module makes it of its records."""
+
+    name: str
+    start_ns: int
+    end_ns: int
+    attributes: Mapping[str, Value] = field(default_factory=dict)
+    error: str | None = None  # None: it did not fail
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A coding agent: how its records are read and its steps built.
+
+    `build` answers None for records that do not make a step. `root` makes the turn's own step of
+    its prompts, or of its first record; its times are set by the writer.
+    """
+
+    dialect: str
+    read: Callable[[LogView], Mark | None]
+    build: Callable[[str, Sequence[Entry]], Step | None]
+    root: Callable[[Sequence[Entry]], Step]
+    # Attributes under which spans that the agent sends tell the key of a step of this kind.
+    sent_as: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # Whether records of model calls share nothing with their spans but session and time.
+    is_sent_near: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEvent:
+    """A recognised log record."""
+
+    dialect: str
+    session: str
+    mark: Mark
+    digest: str  # of the record: what the key of a step that has none is made from
+
+    @property
+    def full_session(self) -> str:
+        """The session's id among those of all agents."""
+        return f"{self.dialect} {self.session}"
+
+    def turn_id(self, prompt: str) -> bytes:
+        """Return the trace id that a run of a turn has (DESIGN §2)."""
+        return turn_id(self.dialect, self.session, prompt)
+
+    def key(self, time_ns: int) -> str:
+        """Return what tells a step from others of its kind."""
+        if not self.mark.kind:
+            return ""
+        return self.mark.key or f"@{time_ns}:{self.digest}"
+
+
+def turn_id(dialect: str, session: str, prompt: str) -> bytes:
+    """Return sha256(dialect, session, prompt)[:16]; the three are joined by zero bytes."""
+    return hashlib.sha256("\0".join((dialect, session, prompt)).encode()).digest()[:16]
+
+
+def step_id(trace_id: bytes, kind: str, key: str) -> bytes:
+    """Return sha256(trace id, kind, key)[:8]."""
+    return hashlib.sha256(trace_id + f"{kind}\0{key}".encode()).digest()[:8]
+
+
+def root_id(trace_id: bytes) -> bytes:
+    """Return the span id of a turn's own step."""
+    return step_id(trace_id, "turn", "")
+
+
+def milliseconds(value: float | None) -> int:
+    """Return a duration in ms as ns; 0 for an absent one and for one that cannot be."""
+    return 0 if value is None or not 0 <= value <= _LONGEST_MS else round(value * _MS)

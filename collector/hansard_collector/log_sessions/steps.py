@@ -1,0 +1,226 @@
+"""Steps made again of their log records, as they stand in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import apsw
+
+from hansard_collector.dialects.content.messages import MessageCache
+from hansard_collector.log_sessions.marks import LLM, Agent, Entry, Place, Step, root_id, step_id
+from hansard_collector.log_sessions.spans import received, span_of
+from hansard_collector.otlp.any_value import attributes_dict, log_view
+from hansard_collector.pipeline.preparation import project, view_of
+from hansard_store.content.contents import ContentCutter
+from hansard_store.ingest.otlp_records import restore_log
+from hansard_store.ingest.session_logs import (
+    PackedLog,
+    bounds_of,
+    earliest_log,
+    last_key,
+    logs_in_places,
+    made_span,
+    made_spans,
+    record_of,
+    records_of_step,
+)
+from hansard_store.ingest.stored_spans import read_resource, read_scope
+from hansard_store.ingest.writer import Batch
+from hansard_store.runs.projection import NO_TIMES, RunState
+from hansard_store.steps.flags import SpanFlag
+
+# More records than that on one step say nothing new about it.
+_MOST_LOGS = 2000
+_TURN = "turn"
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """The log records of a step, with the envelope that its span gets: the first one's."""
+
+    entries: Sequence[Entry]
+    first: PackedLog
+
+
+@dataclass(slots=True)
+class News:
+    """What a transaction brought of a run."""
+
+    steps: dict[bytes, str] = field(default_factory=dict)  # span id -> kind
+    start_ns: int | None = None
+    end_ns: int | None = None
+    is_whole: bool = False  # True: all that there is, what is known from before does not hold
+
+    def tell(self, start_ns: int | None, end_ns: int) -> None:
+        """Widen the time of the run; what was noted before the prompt is no beginning."""
+        if start_ns is not None:
+            self.start_ns = start_ns if self.start_ns is None else min(self.start_ns, start_ns)
+        self.end_ns = end_ns if self.end_ns is None else max(self.end_ns, end_ns)
+
+
+class StepMaker:
+    """Makes the spans of runs that have no others, inside one transaction."""
+
+    def __init__(self, connection: apsw.Connection, batch: Batch, messages: MessageCache) -> None:
+        self._connection = connection
+        self._batch = batch
+        self._messages = messages
+        self._cutter = ContentCutter()
+        self._resources: dict[int, Mapping[str, Any]] = {}
+        self._scopes: dict[int, tuple[str, str]] = {}
+
+    def make(self, agent: Agent, trace_id: bytes, news: News) -> None:
+        """Make the steps of a run that have news again, and its root of all that is known."""
+        is_all_told = self._make_steps(agent, trace_id, news.steps)
+        is_all_told &= self._make_root(agent, trace_id, news)
+        if not is_all_told:
+            # What a step does not say any more may be said by any other one.
+            self._make_steps(agent, trace_id, self._all_steps(trace_id))
+
+    def _make_steps(self, agent: Agent, trace_id: bytes, steps: Mapping[bytes, str]) -> bool:
+        """Make steps again; False when one does not tell any more what it told of its run."""
+        is_all_told = True
+        for span_id, kind in steps.items():
+            records = self._records_of(trace_id, span_id)
+            step = agent.build(kind, records.entries) if records else None
+            if step is None or records is None:
+                self._take_back(trace_id, [span_id])
+            else:
+                is_all_told &= self._put(
+                    step, records, trace_id=trace_id, span_id=span_id, kind=kind
+                )
+        return is_all_told
+
+    def _all_steps(self, trace_id: bytes) -> dict[bytes, str]:
+        rows = logs_in_places(self._connection, trace_id, (Place.STEP,))
+        return {step_id(trace_id, row.kind, row.key): row.kind for row in rows}
+
+    def keep_only(self, trace_id: bytes, span_ids: Iterable[bytes]) -> None:
+        """Take back all steps of a run but some, which are to be made again; maybe all of it."""
+        stale = made_spans(self._connection, trace_id).keys() - set(span_ids)
+        self._take_back(trace_id, stale)
+        run = self._run(trace_id)
+        if run is not None:
+            run.times_rank = NO_TIMES  # the next step to be made again sets its times anew
+
+    def _take_back(self, trace_id: bytes, span_ids: Iterable[bytes]) -> None:
+        made = made_spans(self._connection, trace_id)
+        stale = sorted(made[span_id] for span_id in span_ids if span_id in made)
+        run = self._run(trace_id) if stale else None
+        if run is None:
+            return
+        for number in stale:
+            self._batch.spans.remove_made(number, run)
+        if run.span_count == 0:
+            self._batch.runs.drop(run)
+        elif len(stale) == len(made):
+            run.synthetic = 0
+
+    def _run(self, trace_id: bytes) -> RunState | None:
+        return self._batch.runs.find(trace_id)
+
+    def _make_root(self, agent: Agent, trace_id: bytes, news: News) -> bool:
+        """Make the turn itself, of its prompts, else of its first record; answers like `_put`."""
+        root = root_id(trace_id)
+        begins = (Place.PROMPT, Place.SESSION)
+        has_prompt = bool(logs_in_places(self._connection, trace_id, begins))
+        if not has_prompt and not made_spans(self._connection, trace_id).keys() - {root}:
+            self._take_back(trace_id, [root])
+            return True
+        own = self._records_of(trace_id, root)
+        records = own if has_prompt else self._first_record(trace_id)
+        start_ns, end_ns = self._bounds(trace_id, root, news)
+        if records is None or start_ns is None or end_ns is None:
+            return True
+        made = agent.root(records.entries)
+        records = _Records(own.entries if own else (), records.first)
+        step = Step(
+            made.name,
+            start_ns,
+            max(end_ns, start_ns),
+            attributes=made.attributes,
+            error="its last model call failed" if self._has_failed(trace_id) else None,
+        )
+        return self._put(step, records, trace_id=trace_id, span_id=root, kind=_TURN)
+
+    def _bounds(self, trace_id: bytes, root: bytes, news: News) -> tuple[int | None, int | None]:
+        """Return the time of a turn, from what was known and what is new."""
+        known = None if news.is_whole else made_span(self._connection, trace_id, root)
+        is_open = bool(logs_in_places(self._connection, trace_id, (Place.SESSION,)))
+        if is_open or known is None or known.start_ns is None or known.end_ns is None:
+            return bounds_of(self._connection, trace_id)
+        bounds = News(start_ns=news.start_ns, end_ns=news.end_ns)
+        bounds.tell(known.start_ns, known.end_ns)
+        return bounds.start_ns, bounds.end_ns
+
+    def _has_failed(self, trace_id: bytes) -> bool:
+        """Whether the last model call of a turn was a failure."""
+        key = last_key(self._connection, trace_id, LLM)
+        if key is None:
+            return False
+        call = made_span(self._connection, trace_id, step_id(trace_id, LLM, key))
+        return call is not None and bool(call.flags & SpanFlag.ERROR)
+
+    def _put(
+        self, step: Step, records: _Records, *, trace_id: bytes, span_id: bytes, kind: str
+    ) -> bool:
+        """Store a step; False when it told something of its run that it does not tell any more."""
+        first = records.first
+        span = span_of(
+            step,
+            trace_id=trace_id,
+            span_id=span_id,
+            parent=b"" if kind == _TURN else root_id(trace_id),
+            kind=kind,
+        )
+        scope_name, scope_version = self._scope(first.scope)
+        view = view_of(
+            span,
+            self._resource(first.resource),
+            scope_name=scope_name,
+            scope_version=scope_version,
+            logs=[entry.log for entry in records.entries],
+        )
+        made = received(
+            span,
+            resource=first.resource,
+            scope=first.scope,
+            received_ns=first.received_ns,
+            cut=lambda key, text: self._cutter.cut(trace_id, key, text),
+        )
+        run = self._run(trace_id)
+        told = run.told() if run is not None else set()
+        self._batch.spans.put_made(made, project(view, self._messages))
+        return run is None or told <= run.told()
+
+    def _records_of(self, trace_id: bytes, span_id: bytes) -> _Records | None:
+        packed = records_of_step(self._connection, trace_id, span_id, limit=_MOST_LOGS)
+        return _Records([self._entry(one) for one in packed], packed[0]) if packed else None
+
+    def _first_record(self, trace_id: bytes) -> _Records | None:
+        log = earliest_log(self._connection, trace_id)
+        if log is None:
+            return None
+        packed = record_of(self._connection, log)
+        return _Records([self._entry(packed)], packed)
+
+    def _entry(self, packed: PackedLog) -> Entry:
+        self._batch.write_held()
+        message = restore_log(self._connection, packed.record)
+        scope_name, _ = self._scope(packed.scope)
+        log = log_view(message, self._resource(packed.resource), scope_name=scope_name)
+        return Entry(packed.time_ns, log)
+
+    def _resource(self, number: int) -> Mapping[str, Any]:
+        if number not in self._resources:
+            envelope = read_resource(self._connection, number)
+            self._resources[number] = attributes_dict(envelope.resource.attributes)
+        return self._resources[number]
+
+    def _scope(self, number: int) -> tuple[str, str]:
+        if number not in self._scopes:
+            scope = read_scope(self._connection, number).scope
+            self._scopes[number] = (scope.name, scope.version)
+        return self._scopes[number]

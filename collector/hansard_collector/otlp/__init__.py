@@ -1,0 +1,1 @@
+"""OTLP: messages, both encodings, and what is refused or repaired of them."""

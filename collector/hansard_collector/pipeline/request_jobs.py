@@ -1,0 +1,298 @@
+"""Requests on their way through the pipeline: their items, what became of them, their answers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter, deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
+
+from hansard_collector.errors import MalformedRequest
+from hansard_collector.pipeline.backpressure import Courtesy
+from hansard_collector.pipeline.refusals import sender_key
+from hansard_collector.pipeline.requests import Mark, OpenedRequest, Prepared, TakenApart
+from hansard_collector.pipeline.submission import (
+    IngestRequest,
+    IngestResult,
+    RefusedRequest,
+    without_frames,
+)
+from hansard_store.ledger.counts import Count, LedgerBatch, Refusal
+
+BATCH_ITEMS: Final = 512
+_PREPARE_S: Final = 0.25  # most time spent preparing one transaction: senders wait
+_SLICE_S: Final = 0.1  # the same of a job that is prepared beside, as writing takes as long again
+
+_log = logging.getLogger("hansard.pipeline")
+
+
+@dataclass(slots=True)
+class Job:
+    """A request on its way: its items as far as they are written, and what became of them."""
+
+    request: IngestRequest
+    future: Future[IngestResult]
+    size_bytes: int  # of the body, which is dropped once it is decoded
+    opened: OpenedRequest | None = None
+    taken: TakenApart | None = None
+    count: Count = field(default_factory=Count)
+    failed: str = ""  # why it could not be taken, with the code that it is counted under
+    failed_code: str = MalformedRequest.code
+
+    def drop_body(self) -> None:
+        """Forget the body, which is decoded: it is as large as the message."""
+        self.request = replace(self.request, body=b"")
+
+    def acknowledge(self) -> None:
+        """Tell the sender what became of its items; all of them are committed."""
+        assert self.taken is not None  # only opened jobs come here
+        count = self.count
+        accepted = count.stored + count.duplicate + count.opened + count.deleted
+        rejected = self.taken.rejected
+        if not self.future.done():
+            self.future.set_result(IngestResult(accepted, rejected, self.taken.message()))
+
+    def refuse(self, error: Exception) -> None:
+        """Tell the sender that its request failed, unless it was answered already."""
+        if not self.future.done():
+            self.future.set_exception(without_frames(error))
+
+    @property
+    def service(self) -> str:
+        """The service that most items of the request name."""
+        services = self.taken.services if self.taken else None
+        return services.most_common(1)[0][0][:200] if services else ""
+
+    def count_in(self, ledger: LedgerBatch) -> None:
+        """Count the request as a whole, with what of it was refused."""
+        request, taken = self.request, self.taken
+        assert taken is not None  # only opened jobs come here
+        key = sender_key(request.sender, self.service)
+        count = ledger.of(key, request.signal, address=request.sender.address)
+        count.requests += 1
+        count.bytes += self.size_bytes
+        count.received += taken.rejected
+        count.rejected += taken.rejected
+        for reason, items in taken.reasons.items():
+            ledger.refuse(
+                Refusal(
+                    sender=key,
+                    address=request.sender.address,
+                    signal=request.signal,
+                    code="rejected_item",
+                    message=reason,
+                    items=items,
+                    size_bytes=self.size_bytes,
+                    time_ns=request.received_ns,
+                )
+            )
+
+    def failure(self) -> RefusedRequest:
+        """Return what is to be counted of a request that could not be decoded."""
+        request = self.request
+        return RefusedRequest(
+            signal=request.signal,
+            sender=request.sender,
+            code=self.failed_code,
+            message=self.failed,
+            size_bytes=self.size_bytes,
+            received_ns=request.received_ns,
+        )
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of a job's items in one transaction."""
+
+    job: Job
+    outcomes: Counter[str] = field(default_factory=Counter)
+    dialect: str = ""
+
+    def count_in(self, ledger: LedgerBatch) -> None:
+        """Add to the ledger of the transaction that stores what is counted."""
+        request = self.job.request
+        key = sender_key(request.sender, self.job.service)
+        count = ledger.of(key, request.signal, address=request.sender.address)
+        count.received += self.outcomes.total()
+        count.add(self.outcomes)
+        if self.dialect:
+            ledger.dialects[key] = self.dialect
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Items of a job that were prepared beside the pipeline thread."""
+
+    job: Job
+    items: Sequence[Prepared]
+    is_last: bool
+
+    def chunk(self) -> Chunk:
+        """Return what goes into a transaction."""
+        chunk: Chunk = [(self.job, item) for item in self.items]
+        return [*chunk, (self.job, None)] if self.is_last else chunk
+
+
+def next_slice(job: Job) -> Slice | None:
+    """Prepare the next items of a job, for a short time; None when its sender was answered."""
+    taken = job.taken
+    assert taken is not None  # only opened jobs come here
+    items: list[Prepared] = []
+    until = time.monotonic() + _SLICE_S
+    while not job.future.done():
+        item = next(taken.items, _END)
+        if item is _END:
+            return Slice(job, items, is_last=True)
+        if item is not None and item is not Mark.HEAVY:
+            items.append(item)
+        if len(items) >= BATCH_ITEMS or time.monotonic() > until:
+            return Slice(job, items, is_last=False)
+    taken.items = iter(())  # which knows what was taken apart: a cycle
+    return None
+
+
+Chunk: TypeAlias = list[tuple[Job, Prepared | None]]  # None: the job's items are all before it
+
+
+class _Turn:
+    """A job whose items are being prepared, and what it took of its share so far."""
+
+    def __init__(self, job: Job) -> None:
+        assert job.taken is not None  # only opened jobs come here
+        self.job = job
+        # Not left with the job: the iterator knows what was taken apart, which would be a cycle.
+        self._items, job.taken.items = job.taken.items, iter(())
+        self._held: Prepared | None = None  # prepared while looking for the end of the job
+        self.is_heavy = False  # what comes next takes long
+        self.items = 0
+        self.seconds = 0.0
+
+    def fill(self, chunk: Chunk, *, until: float, courtesy: Courtesy) -> bool:
+        """Add items until the chunk is full or its time is over; True when the job's end is in it.
+
+        The end of a job goes with its last item: its sender is answered a commit earlier.
+        """
+        began = time.monotonic()
+        try:
+            while not self.job.future.done():  # else it failed half-way: its sender sends it again
+                courtesy.give_way()
+                item = self._held or next(self._items, _END)
+                self._held = None
+                if item is _END:
+                    break
+                if item is Mark.HEAVY:
+                    self.is_heavy = True
+                    return False
+                if item is not None and len(chunk) >= BATCH_ITEMS:
+                    self._held = item
+                    return False
+                if item is not None:
+                    chunk.append((self.job, item))
+                    self.items += 1
+                if time.monotonic() > until:
+                    return False
+        finally:
+            self.seconds += time.monotonic() - began
+        chunk.append((self.job, None))
+        return True
+
+    def hand_over(self) -> Job:
+        """Return the job with the items that are not prepared yet, for another thread."""
+        assert self.job.taken is not None  # only opened jobs come here
+        self.job.taken.items, self._items = self._items, iter(())
+        return self.job
+
+    @property
+    def has_had_its_share(self) -> bool:
+        return self.items >= BATCH_ITEMS or self.seconds >= _PREPARE_S
+
+    def begin_share(self) -> None:
+        self.items, self.seconds = 0, 0.0
+
+
+class Turns:
+    """Which items go into the next transaction; used by the pipeline thread alone.
+
+    Requests are worked off in the order in which they came. One that is not done after a
+    transaction's worth of items or of time goes behind the others, and from then on gets every
+    second transaction while others wait: nobody waits for the end of somebody else's request.
+    So do slices of large requests, each of which has a transaction for itself.
+    """
+
+    def __init__(self, *, courtesy: Courtesy) -> None:
+        self._courtesy = courtesy
+        self._fresh: deque[_Turn] = deque()
+        self._long: deque[_Turn] = deque()
+        self._long_was_first = False
+        self._slices: deque[Slice] = deque()
+        self._was_slice = False
+        self.heavy: list[Job] = []  # whose next item takes long, to be prepared beside
+
+    @property
+    def has_work(self) -> bool:
+        """Whether there is a request that is not done."""
+        return bool(self._fresh or self._long or self._slices)
+
+    @property
+    def fresh_bytes(self) -> int:
+        """Of the requests that have not had a transaction yet."""
+        return sum(turn.job.size_bytes for turn in self._fresh)
+
+    def add(self, job: Job) -> None:
+        """Take a job that was taken apart, behind those that have had no turn yet."""
+        self._fresh.append(_Turn(job))
+
+    def add_slice(self, made: Slice) -> None:
+        """Take items that were prepared beside, behind those that were taken before."""
+        self._slices.append(made)
+
+    def next(self) -> Chunk:
+        """Prepare the next items: a number of them, or some time's worth; none at the end."""
+        others = bool(self._fresh or self._long)
+        self._was_slice = bool(self._slices) and not (others and self._was_slice)
+        return self._slices.popleft().chunk() if self._was_slice else self._prepare()
+
+    def _prepare(self) -> Chunk:
+        chunk: Chunk = []
+        until = time.monotonic() + _PREPARE_S
+        self._long_was_first = bool(self._long) and not (self._fresh and self._long_was_first)
+        lanes = (self._long, self._fresh) if self._long_was_first else (self._fresh, self._long)
+        for lane in lanes:
+            turns = len(lane)
+            while turns and lane and len(chunk) < BATCH_ITEMS and time.monotonic() <= until:
+                turns -= 1
+                self._fill(chunk, lane, until=until)
+        return chunk
+
+    def abandon(self, error: Exception) -> None:
+        """Tell the senders of what is left that it failed."""
+        for lane in (self._fresh, self._long):
+            while lane:
+                lane.popleft().job.refuse(error)
+        while self._slices:
+            self._slices.popleft().job.refuse(error)
+
+    def _fill(self, chunk: Chunk, lane: deque[_Turn], *, until: float) -> None:
+        turn = lane.popleft()
+        try:
+            is_done = turn.fill(chunk, until=until, courtesy=self._courtesy)
+        except Exception as error:  # a stage must not end the thread: the request is refused
+            _log.exception("a request's items could not be prepared")
+            turn.job.refuse(error)
+            return
+        if is_done:
+            return
+        if turn.is_heavy:
+            self.heavy.append(turn.hand_over())
+            return
+        if turn.has_had_its_share:
+            turn.begin_share()
+            self._long.append(turn)
+        else:
+            lane.appendleft(turn)
+
+
+_END: Final[Any] = object()

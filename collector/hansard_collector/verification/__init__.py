@@ -1,1 +1,0 @@
-"""Checks of `hansard verify` that need what derives rows."""
