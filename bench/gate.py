@@ -19,12 +19,12 @@ import apsw
 import hansard
 from bench import processes
 from bench.figures import Figure, below, percentile
-from hansard.config import load_settings
-from hansard.gating.arguments import Json
-from hansard.gating.gate import Gate
-from hansard.gating.http_decisions import HttpDecisions
-from hansard.gating.local_decisions import open_local
-from hansard.gating.port import Decisions
+from hansard._backend.approvals import Decisions
+from hansard._backend.http_approvals import HttpDecisions
+from hansard._backend.local_approvals import open_local
+from hansard._config.settings import load_settings
+from hansard._gate.arguments import Json
+from hansard._gate.gate import Gate
 
 _CALLS = 2_000
 _WARM_UP = 100

@@ -31,7 +31,7 @@ _ROOT: Final = Path(__file__).parent.parent
 _WARM_UP: Final = 1_000
 # As a server starts it: with lower priority than its own.
 _BESIDE: Final = [
-    sys.executable, "-c", "import os; os.nice(10); from hansard._main import main; main()",
+    sys.executable, "-c", "import os; os.nice(10); from hansard._cli.main import main; main()",
 ]  # fmt: skip
 _MIB_UNIT: Final = 1 << (20 if sys.platform == "darwin" else 10)  # of ru_maxrss
 

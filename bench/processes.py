@@ -17,7 +17,7 @@ from pathlib import Path
 
 import apsw
 
-HANSARD = [sys.executable, "-c", "from hansard._main import main; main()"]
+HANSARD = [sys.executable, "-c", "from hansard._cli.main import main; main()"]
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 

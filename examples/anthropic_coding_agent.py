@@ -29,7 +29,7 @@ import local_models
 
 import hansard
 from hansard import approvals
-from hansard.gating.errors import CallRefused
+from hansard.errors import CallRefused
 from hansard_compiler.errors import HansardError
 from hansard_compiler.providers.adapter import Adapter
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for

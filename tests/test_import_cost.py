@@ -56,7 +56,7 @@ def test_a_server_starts_without_the_models_that_describe_its_answers() -> None:
 LATER = (
     "hansard_web.api.routes", "hansard_web.mcp_server.door", "hansard_web.pages.run",
     "hansard_web.replaying.engine", "hansard_store.memory.service",
-    "hansard_compiler.compile.engine", "hansard_compiler.diff", "hansard.clients.http",
+    "hansard_compiler.compile.engine", "hansard_compiler.diff", "hansard._clients.http",
 )  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def test_a_server_starts_without_what_its_first_page_does_not_need() -> None:
 
 def test_a_command_says_something_before_opentelemetry_is_loaded() -> None:
     code = (
-        "import sys, hansard._main, hansard_web.cli;"
+        "import sys, hansard._cli.main, hansard_web.cli;"
         "print(*[m for m in sys.modules if m.startswith(('opentelemetry', 'pydantic'))])"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -223,7 +223,7 @@ def test_the_wheel_serves_pages_away_from_the_checkout(installed: Path, tmp_path
         "import hansard_web, hansard_store;"
         f"assert hansard_web.__file__.startswith({str(installed)!r});"
         f"assert hansard_store.__file__.startswith({str(installed)!r});"
-        "from hansard._main import main; main()"
+        "from hansard._cli.main import main; main()"
     )
     command = [sys.executable, "-c", code, "serve", "--data", str(tmp_path / "data")]
     with subprocess.Popen(
@@ -280,7 +280,8 @@ def test_the_wheel_s_daemon_keeps_one_state_for_http_and_a_local_socket(
 def _daemon(installed: Path, folder: Path) -> Iterator[tuple[httpx2.Client, httpx2.Client]]:
     """Run `hansard serve` of the wheel; clients over HTTP and over its socket."""
     code = (
-        f"import sys; sys.path.insert(0, {str(installed)!r}); import hansard._main as m; m.main()"
+        f"import sys; sys.path.insert(0, {str(installed)!r});"
+        "from hansard._cli.main import main; main()"
     )
     socket = folder / "hansard.sock"
     with subprocess.Popen(
@@ -314,7 +315,7 @@ def test_the_commands_say_which_extra_is_missing(installed: Path) -> None:
         "        if name.partition('.')[0] in ('apsw', 'fastapi', 'rich', 'uvicorn', 'grpc'):\n"
         "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
         "sys.meta_path.insert(0, Hide())\n"
-        "from hansard._main import main\n"
+        "from hansard._cli.main import main\n"
         "sys.argv = ['hansard', 'serve']\n"
         "main()\n"
     )

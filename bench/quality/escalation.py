@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from bench.figures import Figure, at_least
-from hansard.hooks.escalation import evaluate
-from hansard.hooks.event import Event
-from hansard.hooks.settings import DEFAULT_THRESHOLD, load_hook_settings
+from hansard._hooks.escalation import evaluate
+from hansard._hooks.event import Event
+from hansard._hooks.settings import DEFAULT_THRESHOLD, load_hook_settings
 
 FIXTURE: Final = (
     Path(__file__).parent.parent.parent / "tests" / "fixtures" / "heartbeat" / "commands.jsonl"

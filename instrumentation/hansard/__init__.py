@@ -13,27 +13,27 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from hansard import approvals, chat, memory, testing
-    from hansard.answer import ModelAnswer
-    from hansard.calling import acall_model, call_model
-    from hansard.clients.http import record_http, unrecord_http
-    from hansard.clients.switching import instrument, uninstrument
-    from hansard.compiled import CompiledStep
-    from hansard.compiling import compile_step
-    from hansard.compressing import model_compressor
-    from hansard.decorators import agent, tool, trace
-    from hansard.gating.gate import gate
-    from hansard.gating.tools import ToolSet
-    from hansard.handle import SpanHandle, span
-    from hansard.propagation import extract, inject, inject_environment
-    from hansard.replaying import continue_replay, replay
-    from hansard.run import Run, current_run
-    from hansard.scoring import score
-    from hansard.session import end_run, record_tool_call, record_tool_result, start_run
-    from hansard.setup import flush, init, shutdown
-    from hansard.step import Step
+    from hansard._clients.http import record_http, unrecord_http
+    from hansard._clients.instrumentation import instrument, uninstrument
+    from hansard._context.compile import compile_step
+    from hansard._context.compiled_step import CompiledStep
+    from hansard._context.compressor import model_compressor
+    from hansard._decorators.decorators import agent, tool, trace
+    from hansard._gate.gate import gate
+    from hansard._gate.tools import ToolSet
+    from hansard._models.answer import ModelAnswer
+    from hansard._models.call import acall_model, call_model
+    from hansard._replay.replay import continue_replay, replay
+    from hansard._runs.run import Run, current_run
+    from hansard._runs.scores import score
+    from hansard._runs.session import end_run, record_tool_call, record_tool_result, start_run
+    from hansard._runs.step import Step
+    from hansard._runtime.setup import flush, init, shutdown
+    from hansard._tracing.propagation import extract, inject, inject_environment
+    from hansard._tracing.span_handle import SpanHandle, span
+    from hansard._tracing.workers import propagate, propagating, worker
+    from hansard._transcripts.in_process import InProcessTranscripts
     from hansard.transcripts import Transcript, transcript
-    from hansard.transcripts_in_process import InProcessTranscripts
-    from hansard.workers import propagate, propagating, worker
     from hansard_compiler.retention import RetentionMode
 
 __all__ = [
@@ -87,46 +87,46 @@ __all__ = [
 
 # Imported when it is used: a command that only needs the version does not load OpenTelemetry.
 _LAZY = {
-    "acall_model": "hansard.calling",
-    "agent": "hansard.decorators",
-    "call_model": "hansard.calling",
-    "compile_step": "hansard.compiling",
-    "CompiledStep": "hansard.compiled",
-    "continue_replay": "hansard.replaying",
-    "current_run": "hansard.run",
-    "end_run": "hansard.session",
-    "extract": "hansard.propagation",
-    "flush": "hansard.setup",
-    "gate": "hansard.gating.gate",
-    "init": "hansard.setup",
-    "inject": "hansard.propagation",
-    "inject_environment": "hansard.propagation",
-    "InProcessTranscripts": "hansard.transcripts_in_process",
-    "instrument": "hansard.clients.switching",
-    "model_compressor": "hansard.compressing",
-    "ModelAnswer": "hansard.answer",
-    "propagate": "hansard.workers",
-    "propagating": "hansard.workers",
-    "record_http": "hansard.clients.http",
-    "record_tool_call": "hansard.session",
-    "record_tool_result": "hansard.session",
-    "replay": "hansard.replaying",
+    "acall_model": "hansard._models.call",
+    "agent": "hansard._decorators.decorators",
+    "call_model": "hansard._models.call",
+    "compile_step": "hansard._context.compile",
+    "CompiledStep": "hansard._context.compiled_step",
+    "continue_replay": "hansard._replay.replay",
+    "current_run": "hansard._runs.run",
+    "end_run": "hansard._runs.session",
+    "extract": "hansard._tracing.propagation",
+    "flush": "hansard._runtime.setup",
+    "gate": "hansard._gate.gate",
+    "init": "hansard._runtime.setup",
+    "inject": "hansard._tracing.propagation",
+    "inject_environment": "hansard._tracing.propagation",
+    "InProcessTranscripts": "hansard._transcripts.in_process",
+    "instrument": "hansard._clients.instrumentation",
+    "model_compressor": "hansard._context.compressor",
+    "ModelAnswer": "hansard._models.answer",
+    "propagate": "hansard._tracing.workers",
+    "propagating": "hansard._tracing.workers",
+    "record_http": "hansard._clients.http",
+    "record_tool_call": "hansard._runs.session",
+    "record_tool_result": "hansard._runs.session",
+    "replay": "hansard._replay.replay",
     "RetentionMode": "hansard_compiler.retention",
-    "Run": "hansard.run",
-    "score": "hansard.scoring",
-    "shutdown": "hansard.setup",
-    "span": "hansard.handle",
-    "SpanHandle": "hansard.handle",
-    "start_run": "hansard.session",
-    "Step": "hansard.step",
-    "tool": "hansard.decorators",
-    "ToolSet": "hansard.gating.tools",
-    "trace": "hansard.decorators",
+    "Run": "hansard._runs.run",
+    "score": "hansard._runs.scores",
+    "shutdown": "hansard._runtime.setup",
+    "span": "hansard._tracing.span_handle",
+    "SpanHandle": "hansard._tracing.span_handle",
+    "start_run": "hansard._runs.session",
+    "Step": "hansard._runs.step",
+    "tool": "hansard._decorators.decorators",
+    "ToolSet": "hansard._gate.tools",
+    "trace": "hansard._decorators.decorators",
     "Transcript": "hansard.transcripts",
     "transcript": "hansard.transcripts",
-    "uninstrument": "hansard.clients.switching",
-    "unrecord_http": "hansard.clients.http",
-    "worker": "hansard.workers",
+    "uninstrument": "hansard._clients.instrumentation",
+    "unrecord_http": "hansard._clients.http",
+    "worker": "hansard._tracing.workers",
 }
 
 
@@ -139,3 +139,7 @@ def __getattr__(name: str) -> object:
     if name in ("approvals", "chat", "memory", "testing"):
         return import_module(f"hansard.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

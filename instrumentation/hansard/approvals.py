@@ -6,7 +6,7 @@
     (await hansard.approvals.arun(approval_id)).result       # the same in an event loop
 
 These are for programs; people have the page `/approvals`, `hansard approvals` and chat channels.
-Everything works on the gate that is current here. Raises GateError, see `hansard.gating.errors`.
+Everything works on the gate that is current here. Raises GateError, see `hansard.errors`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from hansard.gating import calling, running, told
-from hansard.gating.arguments import Json
-from hansard.gating.errors import NoConfirmation, UnknownTool
-from hansard.gating.flow import Flow, adrive, drive, in_thread
-from hansard.gating.gate import Gate, current_gate
-from hansard.gating.pending import Proposed
-from hansard.gating.port import Decisions, checked
-from hansard.gating.running import Executed
-from hansard.gating.turns import note_pending
+from hansard._backend.approvals import Decisions, checked
+from hansard._gate import execution as running
+from hansard._gate import invocation as calling
+from hansard._gate import messages as told
+from hansard._gate.arguments import Json
+from hansard._gate.evaluation import note_pending
+from hansard._gate.execution import Executed
+from hansard._gate.flow import Flow, adrive, drive, in_thread
+from hansard._gate.gate import Gate, current_gate
+from hansard._gate.pending import Proposed
+from hansard.errors import NoConfirmation, UnknownTool
 
 __all__ = [
     "Executed", "approve", "arepropose", "arun", "arun_decided", "await_decision", "get",

@@ -22,21 +22,21 @@ from functools import partial
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
 from hansard import approvals
-from hansard.capture import safe_str
-from hansard.gating.arguments import Json
-from hansard.gating.errors import (
+from hansard._gate.arguments import Json
+from hansard._gate.evaluation import Evaluation, Turn, evaluate, note_failure
+from hansard._gate.execution import Executed, run, run_decided
+from hansard._gate.flow import Flow, Step, adrive, can_wait, drive, may_be_async
+from hansard._gate.gate import Gate, Tools
+from hansard._gate.interruption import may_have_run
+from hansard._gate.messages import progress
+from hansard._tracing.serialization import safe_str
+from hansard.errors import (
     DecisionConflict,
     DecisionRefused,
     GateError,
     MustAwait,
     RunsFailed,
 )
-from hansard.gating.flow import Flow, Step, adrive, can_wait, drive, may_be_async
-from hansard.gating.gate import Gate, Tools
-from hansard.gating.interruption import may_have_run
-from hansard.gating.running import Executed, run, run_decided
-from hansard.gating.told import progress
-from hansard.gating.turns import Evaluation, Turn, evaluate, note_failure
 
 T = TypeVar("T")
 

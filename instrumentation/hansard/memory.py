@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
+from hansard._backend.memory import Json
+from hansard._memory.steps import Place, place_of, tell_end, tell_read, tell_write
+from hansard._runs.run import Run
+from hansard._runs.step import Step
 from hansard.errors import MemoryRefused, MemoryUnavailable
-from hansard.memory_port import Json
-from hansard.memory_steps import Place, place_of, tell_end, tell_read, tell_write
-from hansard.run import Run
-from hansard.step import Step
 
 __all__ = [
     "Recalled", "Remembered", "Slot", "WorkingMemory", "Writer", "candidates", "invalidate",

@@ -79,7 +79,7 @@ PULSE_INTERVAL_MS: Final = "hansard.pulse.interval_ms"  # int; when to expect th
 PULSE_LAST: Final = "hansard.pulse.last"  # bool; the process ends, so these spans will not
 # Of hansard.loss: what of a process never reached the collector, since the process started.
 LOSS_SIGNAL: Final = "hansard.loss.signal"  # "spans" or "logs"
-LOSS_REASON: Final = "hansard.loss.reason"  # one of hansard.losses.Reason
+LOSS_REASON: Final = "hansard.loss.reason"  # one of hansard._export.dropped.Reason
 LOSS_ITEMS: Final = "hansard.loss.items"  # int; only ever grows
 
 # Of compiles, and of the calls made of them; the columns are named in hansard_compiler.

@@ -28,11 +28,13 @@ from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler
 from opentelemetry.trace import StatusCode
 
-from hansard import _state, place, semconv
-from hansard._state import Recorder
-from hansard.config import Settings
-from hansard.propagation import inherit
-from hansard.spans import remade
+from hansard import semconv
+from hansard._config.settings import Settings
+from hansard._export.otlp.spans import remade
+from hansard._runtime import recorder as _state
+from hansard._runtime.recorder import Recorder
+from hansard._tracing import context as place
+from hansard._tracing.propagation import inherit
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 

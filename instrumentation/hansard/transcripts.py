@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from opentelemetry import trace
 
-from hansard import _state, semconv
+from hansard import semconv
+from hansard._export.secret_scanner import ForkSafeRedactor
+from hansard._runtime import recorder as _state
 from hansard.errors import EmbeddedMissing, refuse_async
-from hansard.scanning import ForkSafeRedactor
 from hansard_compiler.calls import Json
 from hansard_compiler.retention import RetentionMode
 from hansard_compiler.transcripts.cost import WINDOW_TOKENS, ResumeCost
@@ -39,7 +40,7 @@ from hansard_compiler.transcripts.views import Branch, EndStatus, Fold, current_
 from hansard_compiler.transcripts.views import veiled as _veiled
 
 if TYPE_CHECKING:
-    from hansard.config import Settings
+    from hansard._config.settings import Settings
 
 GROUP: Final = "hansard.transcripts"
 Loop = Callable[[list[Json]], Sequence[Given]]
@@ -233,7 +234,7 @@ def transcripts_of_this_process() -> Transcripts:
     """Return where transcripts are kept, as `init()` or the environment says."""
     settings = _state.settings()
     if settings is None:
-        from hansard.config import load_settings
+        from hansard._config.settings import load_settings
 
         settings = load_settings()
     return open_transcripts(settings)
@@ -249,7 +250,7 @@ def open_transcripts(settings: Settings) -> Transcripts:
             settings.data, retention=settings.retention, redactor=redactor
         )
         return opened
-    from hansard.transcripts_http import transcripts_at
+    from hansard._backend.http_transcripts import transcripts_at
 
     is_full = settings.retention is RetentionMode.FULL_PAYLOADS
     return transcripts_at(
@@ -258,7 +259,7 @@ def open_transcripts(settings: Settings) -> Transcripts:
 
 
 def _redactor(settings: Settings) -> ForkSafeRedactor:
-    from hansard.data_folder import read_or_make_key
+    from hansard._runtime.data_folder import read_or_make_key
 
     recorder = _state.active()
     if recorder is not None and isinstance(recorder.redactor, ForkSafeRedactor):

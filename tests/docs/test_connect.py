@@ -21,7 +21,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.sdk import environment_variables
 from starlette.testclient import TestClient
 
-from hansard.clients.instrumentors import (
+from hansard._clients.instrumentors import (
     INSTRUMENTORS,
     NODE,
     PYTHON,

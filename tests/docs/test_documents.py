@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 import pytest
 
-from hansard._commands import LazyCommand
-from hansard._commands import commands as sdk_commands
-from hansard.config import SETTINGS as SDK_SETTINGS
+from hansard._cli.commands import LazyCommand
+from hansard._cli.commands import commands as sdk_commands
+from hansard._config.settings import SETTINGS as SDK_SETTINGS
 from hansard_store.database.connections import DataFolder, open_for_ingest
 from hansard_web.cli import COMMANDS, ServerCommand
 from hansard_web.config import SETTINGS

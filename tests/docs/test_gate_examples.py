@@ -110,7 +110,7 @@ def test_the_crm_reads_without_asking_and_asks_before_each_write(tmp_path: Path)
 _OFFERED = """
 import json
 from crm_agent import Crm
-from hansard.gating.tools import ToolSet
+from hansard._gate.tools import ToolSet
 print(json.dumps({one.name: one.effect for one in ToolSet(Crm().tools())}))
 """
 

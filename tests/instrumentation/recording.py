@@ -14,9 +14,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import Sampler
 
-from hansard import _state
-from hansard._state import Recorder
-from hansard.config import Settings
+from hansard._config.settings import Settings
+from hansard._runtime import recorder as _state
+from hansard._runtime.recorder import Recorder
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 

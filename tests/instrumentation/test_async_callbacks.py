@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import hansard
+from hansard._transcripts.in_process import InProcessTranscripts
 from hansard.errors import AsyncCallback
 from hansard.transcripts import transcript
-from hansard.transcripts_in_process import InProcessTranscripts
 
 ITEM = {
     "id": "u", "kind": "user_msg", "content": "What was decided?",

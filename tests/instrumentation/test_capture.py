@@ -22,7 +22,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard.capture import MAX_DEPTH, MAX_VALUES, to_json
+from hansard._tracing.serialization import MAX_DEPTH, MAX_VALUES, to_json
 
 PLAIN = st.recursive(
     st.none()

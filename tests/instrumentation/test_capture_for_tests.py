@@ -13,7 +13,7 @@ from opentelemetry import trace
 from opentelemetry.trace import INVALID_SPAN, get_current_span
 
 import hansard
-from hansard import _state
+from hansard._runtime import recorder as _state
 from hansard.testing import START_NS, TICK_NS, Spans, capture
 
 

@@ -105,7 +105,7 @@ def test_a_program_keeps_its_record_without_a_server_and_one_that_starts_later_s
 SLOW = """
 import time
 import hansard
-from hansard.embedded import EmbeddedSender
+from hansard._export.embedded import EmbeddedSender
 
 opened = EmbeddedSender._opened
 def slowly(sender):
@@ -412,8 +412,8 @@ def test_metadata_only_keeps_no_content_in_any_file(tmp_path: Path) -> None:
 _ENDING = """
 import os, threading
 from opentelemetry.sdk.trace import TracerProvider
-from hansard.config import load_settings
-from hansard.embedded import EmbeddedSender
+from hansard._config.settings import load_settings
+from hansard._export.embedded import EmbeddedSender
 
 sender = EmbeddedSender(load_settings({"embedded": True}, os.environ))
 span = TracerProvider().get_tracer("program").start_span("work")

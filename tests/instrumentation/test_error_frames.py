@@ -14,8 +14,8 @@ import pytest
 import trio
 
 import hansard
-from hansard.calling import _in_thread
-from hansard.gating.flow import Step, _in_a_thread, adrive, in_thread
+from hansard._gate.flow import Step, _in_a_thread, adrive, in_thread
+from hansard._models.call import _in_thread
 from tests.instrumentation.gating.gates import desk
 
 

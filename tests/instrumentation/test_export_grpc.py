@@ -12,9 +12,9 @@ from typing import Any
 import grpc
 import pytest
 
-from hansard.answers import Outcome
-from hansard.config import load_settings
-from hansard.sender import GrpcSender, make_sender
+from hansard._config.settings import load_settings
+from hansard._export.otlp.exporter import GrpcSender, make_sender
+from hansard._export.otlp.results import Outcome
 from tests.instrumentation.faulty import closed_port
 from tests.journeys.processes import spans
 

@@ -15,11 +15,12 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import Tracer
 
-from hansard import semconv, trouble
-from hansard.config import load_settings
-from hansard.export import SpanPipeline
-from hansard.losses import load_losses
-from hansard.spool import files_of, process_folders, refused_files
+from hansard import semconv
+from hansard._config.settings import load_settings
+from hansard._export.dropped import load_losses
+from hansard._export.processor import SpanPipeline
+from hansard._export.spool.files import files_of, process_folders, refused_files
+from hansard._runtime import warnings as trouble
 from hansard_compiler.redaction.redactor import Redactor
 from tests.instrumentation.collectors import Collector, collecting
 from tests.instrumentation.faulty import closed_port

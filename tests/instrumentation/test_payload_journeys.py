@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hansard.payload_spool import PayloadSpool
+from hansard._payloads.spool import PayloadSpool
 from hansard_store.database.connections import DataFolder, open_reader
 from tests.collector.payload_maker import SECRET, kept_in_files, kept_in_tables
 from tests.instrumentation.programs import run, settings
@@ -22,7 +22,7 @@ from tests.journeys.processes import Serving, hosting
 CALL = """
 import json, os
 import hansard
-from hansard.payloads import set_content
+from hansard._payloads.store import set_content
 
 def messages(role, text):
     return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}])

@@ -20,20 +20,21 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 
-from hansard import payload_spool, trouble
-from hansard.answers import Answer, Outcome
-from hansard.config import Settings, load_settings
-from hansard.courier import Courier
-from hansard.export import SpanPipeline
-from hansard.losses import Losses, Sender
-from hansard.payload_packs import WaitingPayload
-from hansard.payload_records import PayloadRecords
-from hansard.payload_transport import RECORD_BYTES, PayloadTransport
-from hansard.payloads import PayloadWriter
-from hansard.resending import Replay
-from hansard.sending import SendingLoop
-from hansard.spool import Kind
-from hansard.transit import Transit
+from hansard._config.settings import Settings, load_settings
+from hansard._export.dropped import Losses, Sender
+from hansard._export.otlp.batches import Courier
+from hansard._export.otlp.results import Answer, Outcome
+from hansard._export.processor import SpanPipeline
+from hansard._export.sending_thread import SendingLoop
+from hansard._export.spool.files import Kind
+from hansard._export.spool.orphaned_spools import Replay
+from hansard._export.worker_state import Transit
+from hansard._payloads import spool as payload_spool
+from hansard._payloads.log_records import PayloadRecords
+from hansard._payloads.packs import WaitingPayload
+from hansard._payloads.store import PayloadWriter
+from hansard._payloads.transport import RECORD_BYTES, PayloadTransport
+from hansard._runtime import warnings as trouble
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_web.config import Config
 from hansard_web.server import Server, running

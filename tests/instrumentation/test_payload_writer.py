@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.sdk.trace import TracerProvider
 
-from hansard._state import Recorder
-from hansard.config import Settings
-from hansard.payloads import INLINE_BYTES, MAX_BYTES, PayloadWriter, set_content
+from hansard._config.settings import Settings
+from hansard._payloads.store import INLINE_BYTES, MAX_BYTES, PayloadWriter, set_content
+from hansard._runtime.recorder import Recorder
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 

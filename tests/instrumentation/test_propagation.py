@@ -21,8 +21,9 @@ from opentelemetry import context as otel_context
 from opentelemetry.trace import get_current_span
 
 import hansard
-from hansard import _state, propagation
-from hansard.config import load_settings
+from hansard._config.settings import load_settings
+from hansard._runtime import recorder as _state
+from hansard._tracing import propagation
 from hansard.testing import capture
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"

@@ -9,13 +9,13 @@ import threading
 import timeit
 from re import _parser  # type: ignore[attr-defined]  # it knows how short a match may be
 
-from hansard.scanning import SHORTEST_BYTES, ForkSafeRedactor, _Scans
+from hansard._export.secret_scanner import SHORTEST_BYTES, ForkSafeRedactor, _Scans
 from hansard_compiler.redaction.rules import PII_RULES, SECRET_RULES
 
 FORKING = """
 import os, sys, threading, warnings
 warnings.simplefilter("ignore", DeprecationWarning)
-from hansard.scanning import ForkSafeRedactor
+from hansard._export.secret_scanner import ForkSafeRedactor
 
 redactor = ForkSafeRedactor(bytes(32))
 text = "key sk-ant-api03-" + "a1B2" * 24 + " and " + "plain words " * 2000

@@ -17,7 +17,7 @@ class Hide:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Hide())
-from hansard._main import main
+from hansard._cli.main import main
 main()
 """
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard.config import SETTINGS, load_settings
+from hansard._config.settings import SETTINGS, load_settings
 from hansard_compiler.errors import ConfigError
 from hansard_compiler.retention import RetentionMode
 

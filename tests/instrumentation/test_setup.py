@@ -192,7 +192,7 @@ def test_after_shutdown_nothing_is_recorded_and_init_starts_afresh(tmp_path: Pat
     said, _ = run(
         tmp_path,
         """
-from hansard._state import active
+from hansard._runtime.recorder import active
 first = hansard.init(service_name="one")
 hansard.shutdown(0)
 hansard.shutdown(0)

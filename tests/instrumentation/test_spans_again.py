@@ -26,7 +26,7 @@ from opentelemetry.trace import (
     TraceState,
 )
 
-from hansard.spans import logs_of, remade, spans_of
+from hansard._export.otlp.spans import logs_of, remade, spans_of
 
 _TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 _SCALARS = (

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hansard.gating.http_client import HttpClient
-from hansard.transcripts_http import HttpTranscripts
-from hansard.transcripts_in_process import InProcessTranscripts
+from hansard._backend.http_client import HttpClient
+from hansard._backend.http_transcripts import HttpTranscripts
+from hansard._transcripts.in_process import InProcessTranscripts
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import hansard
-from hansard.config import Settings, load_settings
+from hansard._config.settings import Settings, load_settings
 from hansard.errors import TranscriptUnavailable
 from hansard.transcripts import Transcript, open_transcripts, transcript
 from hansard_compiler.calls import Json
@@ -126,7 +126,7 @@ def test_the_loop_goes_on_with_what_is_stored(talk: Transcript) -> None:
 KILLED = """
 import sys, hansard
 from hansard.transcripts import open_transcripts
-from hansard.config import load_settings
+from hansard._config.settings import load_settings
 settings = load_settings({"data": sys.argv[1], "embedded": True}, {})
 talk = hansard.transcript("talk", kept=open_transcripts(settings))
 talk.run("the API stays as it is", lambda messages: [{"role": "assistant", "content": "yes"}])

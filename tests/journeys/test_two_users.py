@@ -32,7 +32,7 @@ from tests.web.principals.test_who_decides import DECISIONS
 
 IS_ROOT: Final = os.getuid() == 0
 SERVER, AGENT = 65533, 65534  # nobody has these; a person would make users with useradd
-MAIN: Final = "import sys; from hansard._main import main; sys.argv[0] = 'hansard'; main()"
+MAIN: Final = "import sys; from hansard._cli.main import main; sys.argv[0] = 'hansard'; main()"
 
 PAYS: Final = """
     import sys, hansard

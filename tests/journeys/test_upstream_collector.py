@@ -32,7 +32,7 @@ PROTOCOLS = ["http/protobuf", "grpc"]
 PROGRAM = """
 import json
 import hansard
-from hansard.payloads import set_content
+from hansard._payloads.store import set_content
 
 recorder = hansard.init()
 tracer = recorder.tracer

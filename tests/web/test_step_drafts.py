@@ -15,7 +15,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import hansard
-from hansard.gating.errors import PolicyDenied
+from hansard.errors import PolicyDenied
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from hansard.config import FILE_TABLE as SDK_TABLE
+from hansard._config.settings import FILE_TABLE as SDK_TABLE
 from hansard_collector.judges.choices import (
     OFFLINE,
     Choice,
@@ -580,7 +580,7 @@ def _add_file(found: dict[str, Any]) -> None:
         return
     for name, value in _read_file(path).items():
         if name == SDK_TABLE and isinstance(value, dict):
-            continue  # for the programs that send; `hansard.config` reads it
+            continue  # for the programs that send; `hansard._config.settings` reads it
         row = _BY_NAME.get(name)
         if row is None:
             raise ConfigError(f"{path}: {name!r} is no setting{_closest(name)}")

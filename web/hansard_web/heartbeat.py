@@ -75,7 +75,7 @@ class HeartbeatProcesses:
 def _command(config: Config) -> list[str]:
     script = (
         f"import os; os.nice({_NICE}) if hasattr(os, 'nice') else None; "
-        "from hansard._main import main; main()"
+        "from hansard._cli.main import main; main()"
     )
     named = [
         "--data", str(config.data), "--retention", config.retention, "--outbound", config.outbound,

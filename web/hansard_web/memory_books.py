@@ -12,15 +12,15 @@ from fastapi import Depends
 from opentelemetry.util.types import AttributeValue
 from starlette.requests import Request
 
-from hansard.memory_told import (
+from hansard._memory.attributes import (
     end_attributes,
     read_attributes,
     tell_read,
     tell_written,
     write_attributes,
 )
-from hansard.open_span import OpenSpan
-from hansard.outcome import outcome_of
+from hansard._tracing.open_span import OpenSpan
+from hansard._tracing.outcome import outcome_of
 from hansard.semconv import MEMORY_QUERY, OPERATION_NAME
 from hansard_compiler.calls import Json
 from hansard_compiler.errors import HansardError

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 import apsw
 
-from hansard.locks import try_lock
+from hansard._runtime.locks import try_lock
 from hansard_collector.background import Background
 from hansard_collector.derivation.rederivation import read_span, rederive_span, rederive_stored
 from hansard_collector.derivation.rows import DERIVED_VERSION

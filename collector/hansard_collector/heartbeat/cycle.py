@@ -11,7 +11,7 @@ from typing import Final
 
 from opentelemetry.trace import Span
 
-from hansard.locks import hold_lock
+from hansard._runtime.locks import hold_lock
 from hansard_collector.heartbeat.errors import HeartbeatUnderWay, PhaseSkipped
 from hansard_collector.heartbeat.notes import PhaseNotes
 from hansard_collector.heartbeat.phase import (

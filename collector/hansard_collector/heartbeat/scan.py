@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from hansard.locks import hold_lock
+from hansard._runtime.locks import hold_lock
 from hansard_collector.heartbeat.errors import PhaseSkipped
 from hansard_collector.heartbeat.phase import CycleContext, PhaseResult
 from hansard_collector.judges.errors import JudgeMissing

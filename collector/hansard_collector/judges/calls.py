@@ -13,7 +13,7 @@ from hansard_compiler.calls import Message, TextPart, Tokens
 from hansard_compiler.providers.base import RenderInput, Sampling
 
 if TYPE_CHECKING:
-    from hansard._state import Recorder
+    from hansard._runtime.recorder import Recorder
     from hansard_compiler.providers.adapter import Adapter
     from hansard_compiler.providers.transport.exchange import Answer
 
@@ -130,7 +130,7 @@ class ModelCaller:
     def _answer(self, given: RenderInput) -> Answer:
         if self.recorder is None:
             return self.adapter.call(given)
-        from hansard.calling import call_into
+        from hansard._models.call import call_into
 
         return call_into(self.recorder, given, provider=self.adapter, on_begin=lambda _: None).raw
 

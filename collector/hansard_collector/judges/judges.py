@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hansard_collector.judges.errors import JudgeMissing
 
 if TYPE_CHECKING:
-    from hansard._state import Recorder
+    from hansard._runtime.recorder import Recorder
     from hansard_collector.interests.topics import Extractor
     from hansard_collector.judges.calls import CallCounter, Usage
     from hansard_compiler.classifier import Classifier, Task

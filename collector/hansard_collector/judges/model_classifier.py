@@ -12,7 +12,7 @@ from hansard_collector.judges.errors import BadJudgement
 from hansard_compiler.classifier import Question, Task, Verdict
 
 if TYPE_CHECKING:
-    from hansard._state import Recorder
+    from hansard._runtime.recorder import Recorder
 
 _LONGEST_REASON: Final = 300
 _FORM: Final = (

@@ -16,8 +16,8 @@ from hansard_compiler.embedder import Vector
 from hansard_compiler.providers.transport.exchange import read_json
 
 if TYPE_CHECKING:
-    from hansard._state import Recorder
-    from hansard.observation import Observation
+    from hansard._runtime.recorder import Recorder
+    from hansard._tracing.observation import Observation
     from hansard_compiler.providers.base import Wire
     from hansard_compiler.providers.transport.exchange import Exchange
 
@@ -116,8 +116,8 @@ class ModelEmbedder:
             return None
         from opentelemetry.trace import SpanKind
 
-        from hansard.clients import names
-        from hansard.observation import begin
+        from hansard._clients import names
+        from hansard._tracing.observation import begin
 
         attributes = {
             "gen_ai.operation.name": "embeddings",
@@ -135,8 +135,8 @@ class ModelEmbedder:
     ) -> None:
         if observation is None:
             return
-        from hansard.call_attributes import attempt_attributes, server_of
-        from hansard.clients import names
+        from hansard._clients import names
+        from hansard._models.call_attributes import attempt_attributes, server_of
 
         last = exchange.last
         assert last is not None

@@ -12,7 +12,7 @@ from hansard_collector.judges.calls import ModelCaller
 from hansard_collector.judges.errors import BadJudgement
 
 if TYPE_CHECKING:
-    from hansard._state import Recorder
+    from hansard._runtime.recorder import Recorder
 
 _MOST_ANSWERED: Final = 100
 _MOST_CHARACTERS: Final = 60_000  # of all entries of one question

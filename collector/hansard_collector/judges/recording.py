@@ -17,8 +17,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import INVALID_SPAN, Tracer, set_span_in_context
 
-from hansard._state import Recorder
-from hansard.config import Settings
+from hansard._config.settings import Settings
+from hansard._runtime.recorder import Recorder
 from hansard_collector.payloads.joining import store_payload
 from hansard_collector.payloads.retention import BINARY, retain_payload
 from hansard_collector.pipeline.embedded import open_embedded

@@ -23,7 +23,7 @@ from hansard_compiler.embedder import Embedder
 from hansard_compiler.errors import ConfigError
 
 if TYPE_CHECKING:
-    from hansard._state import Recorder
+    from hansard._runtime.recorder import Recorder
     from hansard_compiler.providers.adapter import Adapter
     from hansard_compiler.providers.base import Wire
     from hansard_compiler.providers.transport.vendor_sdk import Connection

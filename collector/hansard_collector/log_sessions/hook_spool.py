@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hansard.hooks.delivery import FOLDER
+from hansard._hooks.delivery import FOLDER
 from hansard_collector.background import Background
 from hansard_collector.errors import MalformedRequest, StoreBusy
 from hansard_collector.pipeline.pipeline import Pipeline

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard.locks import hold_lock
+from hansard._runtime.locks import hold_lock
 from hansard_collector.scanning.errors import BadVerdict, NoInterests, ScanUnderWay
 from hansard_collector.scanning.scanner import Scanner
 from hansard_compiler.classifier import Question, Verdict

@@ -13,10 +13,12 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from hansard import _state, relay, semconv
-from hansard._state import Recorder
-from hansard.config import load_settings
-from hansard.payloads import PayloadWriter
+from hansard import semconv
+from hansard._config.settings import load_settings
+from hansard._export import delegating_processor as relay
+from hansard._payloads.store import PayloadWriter
+from hansard._runtime import recorder as _state
+from hansard._runtime.recorder import Recorder
 from hansard_compiler.redaction.redactor import Redactor
 
 DEADLINE_S = 10.0

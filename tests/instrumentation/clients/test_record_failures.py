@@ -21,8 +21,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import StatusCode, Tracer
 
 from hansard import record_http
-from hansard.clients import call as calls
-from hansard.payloads import PayloadWriter
+from hansard._clients import call as calls
+from hansard._payloads.store import PayloadWriter
 from hansard_compiler.redaction.redactor import Redactor
 from tests.instrumentation.clients.asking import (
     APIS,
@@ -308,7 +308,7 @@ from tests.instrumentation.clients.asking import CHAT, openai_client
 from tests.instrumentation.clients.provider import Provider
 from tests.instrumentation.clients.recording import recording
 from hansard import record_http
-import atexit, hansard._state
+import atexit, hansard._runtime.recorder
 
 kept = recording(Path(sys.argv[2])); recorded = kept.__enter__()
 atexit.register(lambda: print([dict(s.attributes)["hansard.cancelled"] for s in recorded.spans]))

@@ -15,7 +15,8 @@ import pytest
 from opentelemetry.trace import SpanKind, StatusCode
 
 import hansard
-from hansard import _state, record_http, unrecord_http
+from hansard import record_http, unrecord_http
+from hansard._runtime import recorder as _state
 from tests.instrumentation.clients.asking import (
     APIS,
     CHAT,

@@ -8,9 +8,11 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hansard.clients import wire_anthropic, wire_openai_chat, wire_openai_responses
-from hansard.clients.routes import ROUTES
-from hansard.clients.wire import body_of
+from hansard._clients.formats import anthropic as wire_anthropic
+from hansard._clients.formats import openai_chat as wire_openai_chat
+from hansard._clients.formats import openai_responses as wire_openai_responses
+from hansard._clients.formats.call_attributes import body_of
+from hansard._clients.routes import ROUTES
 from hansard_compiler.providers.formats.json_access import parsed
 from hansard_compiler.providers.formats.sse import Event, read_events
 

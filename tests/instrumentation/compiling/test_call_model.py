@@ -12,7 +12,7 @@ import pytest
 
 import hansard
 from hansard import CompiledStep, Run
-from hansard._state import active
+from hansard._runtime.recorder import active
 from hansard.testing import capture
 from hansard_compiler.calls import Message, TextPart
 from hansard_compiler.errors import ConfigError
@@ -421,7 +421,7 @@ def _instrumentor(package: str) -> Any:
         from openinference.instrumentation.openai import OpenAIInstrumentor
 
         return OpenAIInstrumentor()
-    from hansard.clients.found import installed
+    from hansard._clients.installed import installed
 
     [found] = [one for one in installed()["openai"] if "genai" in one.package]
     return found.entry.load()()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import hansard
-from hansard._state import active
+from hansard._runtime.recorder import active
 from hansard.testing import capture
 from hansard_compiler.compile.config import CompileConfig
 from hansard_compiler.compile.engine import compile_context

@@ -16,7 +16,7 @@ from typing import Any
 import hansard
 from hansard import approvals
 from hansard.chat import ChatGate, TextChannel
-from hansard.gating.errors import GateError
+from hansard.errors import GateError
 
 
 def _noted(text: str) -> None:

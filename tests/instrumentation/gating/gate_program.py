@@ -9,7 +9,7 @@ from typing import Any
 
 import hansard
 from hansard import approvals
-from hansard.gating.errors import GateError
+from hansard.errors import GateError
 
 
 @hansard.tool(effect="write", describe="Pay {amount}")

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from hansard import approvals
-from hansard.gating.gate import Gate
-from hansard.gating.local_decisions import LocalDecisions
-from hansard.gating.pending import Waiting
+from hansard._backend.local_approvals import LocalDecisions
+from hansard._gate.gate import Gate
+from hansard._gate.pending import Waiting
 from hansard_store.approvals.local_backend import GatePort
 from hansard_store.approvals.service import Accountability
 from tests.store.empty import empty_store

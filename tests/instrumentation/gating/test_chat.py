@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import hansard
+from hansard._gate.pending import Waiting
 from hansard.chat import PROMPT, Channel, ChatGate, Question, TextChannel, verdict_of
-from hansard.gating.errors import GateUnavailable
-from hansard.gating.pending import Waiting
+from hansard.errors import GateUnavailable
 from tests.instrumentation.gating.gates import Desk
 
 CREATED: list[str] = []

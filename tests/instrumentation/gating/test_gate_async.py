@@ -16,18 +16,18 @@ import pytest
 
 import hansard
 from hansard import approvals
+from hansard._backend.local_approvals import LocalDecisions
+from hansard._gate.gate import Gate
 from hansard.chat import ChatGate, TextChannel
-from hansard.errors import NotDecoratable
-from hansard.gating.errors import (
+from hansard.errors import (
     AsyncPort,
     DecisionConflict,
     LazyResult,
     MustAwait,
+    NotDecoratable,
     PendingResult,
     RunsFailed,
 )
-from hansard.gating.gate import Gate
-from hansard.gating.local_decisions import LocalDecisions
 from tests.instrumentation.gating.gates import Desk, state_of
 from tests.instrumentation.gating.kinds import (
     ASYNC,

@@ -12,10 +12,10 @@ import pytest
 
 import hansard
 from hansard import approvals
-from hansard.config import load_settings
-from hansard.gating.errors import MustAwait, OutcomeUnknown, RunsFailed
-from hansard.gating.gate import Gate
-from hansard.gating.http_decisions import HttpDecisions
+from hansard._backend.http_approvals import HttpDecisions
+from hansard._config.settings import load_settings
+from hansard._gate.gate import Gate
+from hansard.errors import MustAwait, OutcomeUnknown, RunsFailed
 from hansard_store.approvals.records import ApprovalFilter
 from hansard_store.approvals.service import Accountability
 from tests.instrumentation.gating.gates import state_of

@@ -16,9 +16,9 @@ import pytest
 
 import hansard
 from hansard import approvals
+from hansard._gate.gate import Gate
 from hansard.chat import ChatGate, TextChannel
-from hansard.gating.errors import GateError, PolicyDenied
-from hansard.gating.gate import Gate
+from hansard.errors import GateError, PolicyDenied
 from hansard_store.audit import events
 from hansard_store.audit.event_types import Event, EventFilter, EventType
 from tests.instrumentation.gating.gates import Desk, desk

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import hansard
-from hansard.gating.errors import MustAwait
-from hansard.gating.flow import Flow, Step, adrive, can_wait, drive
+from hansard._gate.flow import Flow, Step, adrive, can_wait, drive
+from hansard.errors import MustAwait
 
 
 def add_up(*, is_slow: bool = False) -> Flow[tuple[int, int]]:

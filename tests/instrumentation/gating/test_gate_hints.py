@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from hansard.gating.describing import description_of, visible
-from hansard.gating.flow import drive
-from hansard.gating.seen import Seen
+from hansard._gate.description import description_of, visible
+from hansard._gate.flow import drive
+from hansard._gate.provenance import Seen
 
 
 def test_a_template_is_filled_with_the_arguments() -> None:

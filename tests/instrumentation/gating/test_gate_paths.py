@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hansard.gating.errors import PolicyDenied
-from hansard.gating.gate import Gate
-from hansard.gating.tools import ToolSet
+from hansard._gate.gate import Gate
+from hansard._gate.tools import ToolSet
+from hansard.errors import PolicyDenied
 from hansard_compiler.policy.engine import Policy
 from hansard_compiler.policy.rules import parse_rules
 from tests.instrumentation.gating.gates import Desk

@@ -11,10 +11,14 @@ from typing import Any
 import pytest
 
 import hansard
-from hansard import _state, approvals
-from hansard.config import load_settings
-from hansard.gating.arguments import Json
-from hansard.gating.errors import (
+from hansard import approvals
+from hansard._backend.local_approvals import open_local
+from hansard._config.settings import load_settings
+from hansard._gate.arguments import Json
+from hansard._gate.gate import Gate
+from hansard._gate.tools import ToolSet
+from hansard._runtime import recorder as _state
+from hansard.errors import (
     CallRefused,
     DecisionConflict,
     GateUnavailable,
@@ -24,9 +28,6 @@ from hansard.gating.errors import (
     UnclassifiedTool,
     UnknownTool,
 )
-from hansard.gating.gate import Gate
-from hansard.gating.local_decisions import open_local
-from hansard.gating.tools import ToolSet
 from hansard_compiler.policy.rules import parse_rule_set
 from hansard_store.policy.rules import GivenSet, put_policy
 from tests.instrumentation.gating.gates import Desk

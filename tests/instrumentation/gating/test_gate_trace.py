@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 import hansard
 from hansard import approvals, semconv
-from hansard.gating.errors import PolicyDenied, UnknownApproval
+from hansard.errors import PolicyDenied, UnknownApproval
 from tests.instrumentation.gating.gates import Desk, state_of
 from tests.instrumentation.recording import attributes, content, recording
 

@@ -13,11 +13,11 @@ import trio.lowlevel
 
 import hansard
 from hansard import approvals
+from hansard._backend.http_approvals import HttpDecisions
+from hansard._config.settings import load_settings
+from hansard._gate.gate import Gate
 from hansard.chat import ChatGate, TextChannel
-from hansard.config import load_settings
-from hansard.gating.errors import MustAwait
-from hansard.gating.gate import Gate
-from hansard.gating.http_decisions import HttpDecisions
+from hansard.errors import MustAwait
 from hansard_store.approvals.service import Accountability
 from tests.instrumentation.gating.gates import Desk, state_of
 from tests.journeys.processes import hosting

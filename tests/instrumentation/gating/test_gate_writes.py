@@ -12,12 +12,12 @@ import pytest
 
 import hansard
 from hansard import approvals
-from hansard.errors import NotDecoratable
-from hansard.gating.errors import (
+from hansard.errors import (
     BadArguments,
     DecisionConflict,
     DecisionRefused,
     NotApproved,
+    NotDecoratable,
     PolicyDenied,
 )
 from tests.instrumentation.gating.gates import Desk, restarted, state_of

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hansard.gating.arguments import Shape, plain_copy
-from hansard.gating.errors import BadArguments
+from hansard._gate.arguments import Shape, plain_copy
+from hansard.errors import BadArguments
 
 TEXT = st.text(st.characters(codec="utf-8"))
 PLAIN = st.recursive(

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from hansard.config import load_settings
-from hansard.gating.errors import (
+from hansard._backend.http_approvals import HttpDecisions
+from hansard._backend.http_client import HttpClient
+from hansard._config.settings import load_settings
+from hansard.errors import (
     BadArguments,
     DecisionConflict,
     GateUnavailable,
     PolicyDenied,
 )
-from hansard.gating.http_client import HttpClient
-from hansard.gating.http_decisions import HttpDecisions
 
 
 @contextmanager

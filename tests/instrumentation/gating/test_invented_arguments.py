@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import hansard
+from hansard._backend.http_approvals import HttpDecisions
+from hansard._config.settings import load_settings
 from hansard.chat import ChatGate, TextChannel
-from hansard.config import load_settings
-from hansard.gating.http_decisions import HttpDecisions
 from tests.journeys.processes import Serving, hosting
 from tests.journeys.processes import hansard as run_command
 from tests.web.html import parse

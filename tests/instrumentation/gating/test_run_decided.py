@@ -10,9 +10,9 @@ import pytest
 
 import hansard
 from hansard import approvals
+from hansard._gate.gate import Gate
 from hansard.chat import ChatGate, TextChannel
-from hansard.gating.errors import RunsFailed, UnfinishedResult
-from hansard.gating.gate import Gate
+from hansard.errors import RunsFailed, UnfinishedResult
 from tests.instrumentation.gating.gates import Desk, state_of
 
 RUN: dict[str, Callable[[], Any]] = {

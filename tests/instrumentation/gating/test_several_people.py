@@ -16,16 +16,16 @@ import pytest
 
 import hansard
 from hansard import approvals
+from hansard._backend.http_approvals import HttpDecisions
+from hansard._config.settings import load_settings
+from hansard._gate.gate import Gate
 from hansard.chat import ChatGate, TextChannel
-from hansard.config import load_settings
-from hansard.gating.errors import (
+from hansard.errors import (
     BadArguments,
     DecisionConflict,
     DecisionRefused,
     NotApproved,
 )
-from hansard.gating.gate import Gate
-from hansard.gating.http_decisions import HttpDecisions
 from hansard_store.principals.model import Scope
 from tests.instrumentation.gating.gates import Desk
 from tests.journeys.processes import Serving, hosting

@@ -22,11 +22,10 @@ from pydantic import BaseModel, ConfigDict
 
 import hansard
 from hansard import approvals
+from hansard._gate import flow
+from hansard._gate.unfinished import find_unfinished
 from hansard.chat import ChatGate, TextChannel
-from hansard.errors import NotDecoratable
-from hansard.gating import flow
-from hansard.gating.errors import NotBegun, UnfinishedResult
-from hansard.gating.unfinished import find_unfinished
+from hansard.errors import NotBegun, NotDecoratable, UnfinishedResult
 from tests.instrumentation.gating.gates import Desk, state_of
 
 RAN: list[str] = []

@@ -20,10 +20,10 @@ from bench.quality.escalation import (
     histogram,
     scored,
 )
+from hansard._config.settings import load_settings
+from hansard._hooks.settings import DEFAULT_THRESHOLD, load_hook_settings
 from hansard.adapters.commands import CommandRules, classify_command, load_rules, score_command
 from hansard.adapters.commands.shell import read_commands
-from hansard.config import load_settings
-from hansard.hooks.settings import DEFAULT_THRESHOLD, load_hook_settings
 from hansard_collector.judges import JudgeSettings
 from hansard_collector.judges.choices import parse_classifier
 from hansard_compiler.classifier import IRREVERSIBLE as LABEL_IRREVERSIBLE

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hansard.hooks.process import KINDS
+from hansard._hooks.process import KINDS
 from tests.instrumentation.hooks.hook_events import PATIENT, bash
 from tests.journeys.processes import HANSARD, environment
 

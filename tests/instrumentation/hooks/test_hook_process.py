@@ -220,7 +220,7 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
 
 
 _MAIN = (
-    "import sys; from hansard._main import main; "
+    "import sys; from hansard._cli.main import main; "
     "sys.argv = ['hansard', 'hook', 'pre-tool-use']; main()"
 )
 

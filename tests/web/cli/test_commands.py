@@ -51,7 +51,7 @@ def test_help_is_printed_for_every_command(anywhere: Cli) -> None:
 
 def test_the_list_of_commands_imports_none_of_them() -> None:
     code = (
-        "import sys; from hansard._cli import cli; from hansard_web.cli import commands;"
+        "import sys; from hansard._cli.group import cli; from hansard_web.cli import commands;"
         "commands(cli);"
         "print(*[m for m in ('apsw', 'fastapi', 'grpc', 'rich', 'uvicorn') if m in sys.modules])"
     )

@@ -10,8 +10,7 @@ from starlette.testclient import TestClient
 
 import hansard
 from hansard import approvals, memory
-from hansard.errors import MemoryRefused
-from hansard.gating.errors import BadArguments, DecisionRefused
+from hansard.errors import BadArguments, DecisionRefused, MemoryRefused
 from hansard_store.approvals.records import Proposal
 from hansard_store.approvals.service import Accountability
 from hansard_store.database.connections import open_for_ingest

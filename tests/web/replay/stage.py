@@ -14,7 +14,8 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from starlette.testclient import TestClient
 
 import hansard
-from hansard import _state, record_http
+from hansard import record_http
+from hansard._runtime import recorder as _state
 from hansard_collector.pipeline.pipeline import Pipeline
 from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.providers.adapter import Adapter

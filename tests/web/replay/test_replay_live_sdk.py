@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import hansard
-from hansard import _state
-from hansard.config import load_settings
-from hansard.gating.errors import GateUnavailable
-from hansard.gating.http_decisions import HttpDecisions
+from hansard._backend.http_approvals import HttpDecisions
+from hansard._config.settings import load_settings
+from hansard._runtime import recorder as _state
+from hansard.errors import GateUnavailable
 from tests.instrumentation.clients.provider import json_reply
 from tests.web.conftest import Served
 from tests.web.replay.stage import Stage

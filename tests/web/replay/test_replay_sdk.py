@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import hansard
-from hansard import _state
-from hansard.config import load_settings
+from hansard._config.settings import load_settings
+from hansard._runtime import recorder as _state
 from hansard.errors import ReplayUnavailable
 from hansard_compiler.errors import NotFoundError
 from hansard_compiler.replay.errors import NotReplayable, Reason

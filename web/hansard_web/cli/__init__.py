@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from hansard._commands import LazyCommand
+from hansard._cli.commands import LazyCommand
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +141,6 @@ class ServerCommand(LazyCommand):
 
 
 def commands(group: click.Group) -> None:
-    """Add every command to the group; called by hansard._main."""
+    """Add every command to the group; called by hansard._cli.main."""
     for entry in COMMANDS:
         group.add_command(ServerCommand(entry))

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import apsw
 
-from hansard.clients.switching import State, instrumentations
-from hansard.config import SETTINGS as SDK_SETTINGS
-from hansard.config import load_settings
+from hansard._clients.instrumentation import State, instrumentations
+from hansard._config.settings import SETTINGS as SDK_SETTINGS
+from hansard._config.settings import load_settings
 from hansard_collector.derivation.rebuild import unfinished_rebuild
 from hansard_compiler.errors import HansardError
 from hansard_store.audit.anchors import copy_folder, store_id

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 
 import click
 
-from hansard.locks import hold_lock
+from hansard._runtime.locks import hold_lock
 from hansard_collector.evaluation.engine import Evaluated, Evaluation
 from hansard_collector.evaluation.json import verdict_json
 from hansard_collector.evaluation.settings import load_rules

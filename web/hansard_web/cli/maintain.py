@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from hansard.locks import hold_lock
+from hansard._runtime.locks import hold_lock
 from hansard_collector.heartbeat.errors import HeartbeatUnderWay
 from hansard_collector.judges.recording import CallTrace
 from hansard_collector.maintenance import (

@@ -63,7 +63,7 @@ def main() -> int:
         sys.stderr.write(f"{error}\n")
         return _NO_NAMESPACE
     before = _unroutable()
-    hansard = [sys.executable, "-c", "from hansard._main import main; main()"]
+    hansard = [sys.executable, "-c", "from hansard._cli.main import main; main()"]
     demo = [*hansard, "demo", "--exit", "--fast"]
     status = subprocess.run(sys.argv[1:] or demo, check=False).returncode
     sys.stdout.write(f"attempts {_unroutable() - before}\n")

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from hansard.locks import hold_lock
+from hansard._runtime.locks import hold_lock
 from hansard_collector.judges.recording import CallTrace
 from hansard_collector.scanning.errors import ScanIncomplete, ScanUnderWay
 from hansard_collector.scanning.scanner import (

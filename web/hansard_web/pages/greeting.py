@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import apsw
 
-from hansard.clients.instrumentors import NODE, PYTHON, Setup
+from hansard._clients.instrumentors import NODE, PYTHON, Setup
 from hansard_collector.log_sessions.unread import UnreadLogs, unread_logs
 from hansard_store.runs.queries import last_change
 from hansard_web.settings import WebSettings

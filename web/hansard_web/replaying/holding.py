@@ -12,7 +12,7 @@ import shutil
 from contextlib import suppress
 from typing import Final
 
-from hansard.locks import FolderLock, try_lock
+from hansard._runtime.locks import FolderLock, try_lock
 from hansard_store.database.connections import DataFolder
 from hansard_store.database.private_folders import make_private
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from hansard.clients import names
+from hansard._clients import names
 from hansard_compiler.calls import Json
 from hansard_compiler.providers.base import Wire, WireFormat
 from hansard_compiler.providers.formats.anthropic_messages import AnthropicMessages

@@ -11,7 +11,7 @@ import apsw
 import orjson
 
 from hansard import semconv
-from hansard.clients import names
+from hansard._clients import names
 from hansard_collector.derivation.stored_span import StepReading, read_step
 from hansard_collector.payloads.named import PayloadStanding, standing_of
 from hansard_compiler.calls import Call

@@ -15,16 +15,16 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource as ResourceMes
 from opentelemetry.trace import Link
 
 from hansard import semconv
-from hansard.addresses import context_of
-from hansard.call_span import CallSpan
-from hansard.clients import names
-from hansard.clients.call import quiet_clients
-from hansard.compile_span import CompileSpan
-from hansard.compiled import CompiledStep
-from hansard.open_span import OpenSpan
-from hansard.outcome import outcome_of
-from hansard.place import entered
-from hansard.told import tool_attributes, tool_name
+from hansard._clients import names
+from hansard._clients.call import quiet_clients
+from hansard._context.compile_span import CompileSpan
+from hansard._context.compiled_step import CompiledStep
+from hansard._models.call_span import CallSpan
+from hansard._tracing.addresses import context_of
+from hansard._tracing.attributes import tool_attributes, tool_name
+from hansard._tracing.context import entered
+from hansard._tracing.open_span import OpenSpan
+from hansard._tracing.outcome import outcome_of
 from hansard_collector.errors import StoreBusy
 from hansard_compiler.calls import Json
 from hansard_compiler.providers.transport.exchange import Answer, watching

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import apsw
 
-from hansard.compiled import CompiledStep, Kept
+from hansard._context.compiled_step import CompiledStep, Kept
 from hansard_collector.dialects.content.chat import request_messages
 from hansard_collector.dialects.content.tool_lists import tools_of
 from hansard_compiler.calls import Json

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
-from hansard.step import StepKind
+from hansard._runs.step import StepKind
 from hansard_compiler.models.json_schema import A_NUMBER, TIME
 from hansard_web.api.asked import parse_time
 from hansard_web.sidecar.published_items import AnItem

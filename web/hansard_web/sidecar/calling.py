@@ -10,10 +10,10 @@ from typing import Any
 
 import orjson
 
-from hansard.addresses import context_of
-from hansard.answer import ModelAnswer
-from hansard.calling import CallOptions, call_into
-from hansard.place import entered
+from hansard._models.answer import ModelAnswer
+from hansard._models.call import CallOptions, call_into
+from hansard._tracing.addresses import context_of
+from hansard._tracing.context import entered
 from hansard_compiler.calls import Json, ToolCallPart, message_json
 from hansard_compiler.providers.adapter import Adapter, call_json
 from hansard_compiler.providers.base import RenderInput, Sampling, from_payload

@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 
-from hansard.compiled import CompiledStep
-from hansard.compiling import compile_into
-from hansard.rules import PolicyLike
+from hansard._context.compile import compile_into
+from hansard._context.compiled_step import CompiledStep
+from hansard._context.policies import PolicyLike
 from hansard_collector.dialects.engine.references import stored_payloads
 from hansard_compiler.calls import Json
 from hansard_compiler.policy.checks import PolicyCheck

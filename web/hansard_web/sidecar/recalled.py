@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hansard import semconv
-from hansard.compiled import CompiledStep, Kept
+from hansard._context.compiled_step import CompiledStep, Kept
 from hansard_collector.derivation.rederivation import read_span
 from hansard_compiler.errors import NotFoundError
 from hansard_store.compilations.queries import Compilation, compilations_with_id

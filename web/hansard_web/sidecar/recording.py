@@ -33,9 +33,9 @@ from opentelemetry.trace import (
 from opentelemetry.util.types import AttributeValue
 
 from hansard import __version__, semconv
-from hansard._state import Recorder
-from hansard.config import Settings
-from hansard.open_span import OpenSpan
+from hansard._config.settings import Settings
+from hansard._runtime.recorder import Recorder
+from hansard._tracing.open_span import OpenSpan
 from hansard_collector.derivation.rederivation import StoredSpan
 from hansard_collector.payloads.joining import store_payload
 from hansard_collector.payloads.retention import BINARY, retain_payload

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hansard import semconv
-from hansard.metadata import text_of
-from hansard.open_span import OpenSpan
-from hansard.told import tool_attributes, tool_name
+from hansard._tracing.attributes import tool_attributes, tool_name
+from hansard._tracing.metadata import text_of
+from hansard._tracing.open_span import OpenSpan
 from hansard_compiler.calls import Json
 from hansard_store.errors import BadQueryError
 from hansard_store.runs.open_steps import find_answer, open_steps

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import hansard
 from hansard import memory
-from hansard.gating.errors import CallRefused
+from hansard.errors import CallRefused
 from hansard_compiler.providers.adapter import Adapter
 from hansard_compiler.providers.registry import AdapterSettings, adapter_for
 from hansard_compiler.providers.scripted import read_script

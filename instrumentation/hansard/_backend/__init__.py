@@ -1,0 +1,1 @@
+"""Where approvals, memory, transcripts and replays live: in an own store, or at a server."""

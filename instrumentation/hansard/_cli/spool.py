@@ -1,0 +1,234 @@
+"""`hansard spool`: what waits on disk for the collector. Needs the SDK alone."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from hansard._config.settings import Settings, load_settings
+from hansard._export.dropped import Losses, Reason, load_losses
+from hansard._export.otlp.batches import Courier
+from hansard._export.otlp.results import ACCEPTED, Answer, Outcome
+from hansard._export.spool.files import (
+    FOLDER,
+    Kind,
+    SpoolFile,
+    abandoned,
+    files_of,
+    process_folders,
+    refused_files,
+    remove,
+)
+from hansard._export.spool.forwarder import sender_of
+from hansard._runtime.locks import try_lock
+from hansard_compiler.errors import HansardError
+from hansard_compiler.terminal import printable
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_OPTIONS = (
+    ("data", "DIR", "The folder of the spool, the server's data folder by default."),
+    ("endpoint", "URL", "Where to send, instead of where the settings say."),
+    ("protocol", "NAME", "http/protobuf or grpc."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What one process has on disk."""
+
+    process: str
+    is_living: bool
+    spans: int
+    logs: int
+    open_spans: int
+    bytes: int
+    oldest_s: int | None  # seconds ago
+    lost: int  # counted, and not told to the collector yet
+
+
+@click.group()
+def spool() -> None:
+    """What waits on disk because the collector did not answer."""
+
+
+def _options(*names: str) -> Callable[[_F], _F]:
+    def add(function: _F) -> _F:
+        for name, metavar, sentence in reversed(_OPTIONS):
+            if name in names:
+                option = click.option(f"--{name}", metavar=metavar, help=sentence)
+                function = option(function)
+        return function
+
+    return add
+
+
+def _settings(**given: str | None) -> Settings:
+    try:
+        return load_settings(given)
+    except HansardError as error:
+        raise click.UsageError(str(error)) from None
+
+
+@spool.command("list")
+@_options("data")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+def list_(data: str | None, as_json: bool) -> None:
+    """Show what waits, by process. Example: hansard spool list"""
+    root = _settings(data=data).data / FOLDER
+    found = [_waiting(path) for path in process_folders(root)]
+    refused = refused_files(root)
+    if as_json:
+        told = {
+            "processes": [asdict(one) for one in found],
+            "refused": {kind: _items(refused, kind) for kind in ("spans", "logs")},
+        }
+        click.echo(json.dumps(told, indent=2))
+        return
+    for one in found:
+        click.echo(_line(one))
+    if refused:
+        spans, logs = _items(refused, "spans"), _items(refused, "logs")
+        click.echo(f"refused: {spans} spans, {logs} log records, in {root / 'refused'}")
+    if not found and not refused:
+        click.echo(f"nothing waits in {root}", err=True)
+
+
+def _waiting(path: Path) -> Waiting:
+    files = files_of(path)
+    lock = try_lock(path)
+    if lock is not None:
+        lock.release()
+    losses = load_losses(path)
+    times = [file.path.stat().st_mtime for file in files if file.path.exists()]
+    return Waiting(
+        process=path.name,
+        is_living=lock is None,
+        spans=_items(files, "spans"),
+        logs=_items(files, "logs"),
+        open_spans=sum(file.items for file in files if file.kind is Kind.OPENS),
+        bytes=sum(file.size_bytes for file in files),
+        oldest_s=max(round(time.time() - min(times)), 0) if times else None,
+        lost=sum(loss.items for loss in losses.untold()) if losses else 0,
+    )
+
+
+def _items(files: Sequence[SpoolFile], signal: str) -> int:
+    return sum(file.lost_items for file in files if file.kind.signal == signal)
+
+
+def _line(one: Waiting) -> str:
+    state = "living" if one.is_living else "gone"
+    age = "" if one.oldest_s is None else f", oldest {one.oldest_s} s ago"
+    lost = f", {one.lost} lost" if one.lost else ""
+    return (
+        f"{one.process}  {state}  {one.spans} spans, {one.logs} log records, "
+        f"{one.open_spans} open spans, {one.bytes} bytes{age}{lost}"
+    )
+
+
+@spool.command()
+@_options("data", "endpoint", "protocol")
+@click.option("--refused", is_flag=True, help="Send again what the collector refused, too.")
+def flush(data: str | None, endpoint: str | None, protocol: str | None, refused: bool) -> None:
+    """Send what processes that are gone have left. Example: hansard spool flush
+
+    Exits 1 while something is left that could not be sent.
+    """
+    settings = _settings(data=data, endpoint=endpoint, protocol=protocol)
+    root = settings.data / FOLDER
+    before = _left(root)
+    courier = Courier(settings)
+    try:
+        answer = _send(settings, root, courier, with_refused=refused)
+    finally:
+        courier.close()
+    left = _left(root)
+    click.echo(f"{max(before - left, 0)} sent or counted, {left} left", err=True)
+    if answer.outcome is not Outcome.ACCEPTED:
+        reason = printable(f"nothing can be sent to {settings.endpoint}: {answer.reason}")
+        raise click.ClickException(reason)
+
+
+def _send(settings: Settings, root: Path, courier: Courier, *, with_refused: bool) -> Answer:
+    from opentelemetry.sdk.resources import Resource
+
+    from hansard._export.spool.orphaned_spools import Replay
+    from hansard._payloads.spool import PayloadSpool
+    from hansard._payloads.transport import PayloadTransport
+
+    waiting = PayloadSpool(root, max_bytes=settings.spool_max_bytes, on_loss=_say_lost)
+    payloads = PayloadTransport(settings, waiting)
+    try:
+        answer = payloads.send_all(courier, Resource.create())
+    finally:
+        payloads.close()
+    if answer.outcome is not Outcome.ACCEPTED:
+        return answer
+    replay = Replay(root)
+    try:
+        answer = replay.all(courier)
+    finally:
+        replay.leave()
+    if with_refused and answer.outcome is Outcome.ACCEPTED:
+        answer = _send_refused(root, courier)
+    return answer
+
+
+def _say_lost(reason: Reason, count: int) -> None:
+    click.echo(f"{count} payloads are lost: {reason}", err=True)
+
+
+def _send_refused(root: Path, courier: Courier) -> Answer:
+    """Send what was refused once more; what is refused again stays where it is."""
+    from hansard._export.otlp.batches import items_of
+
+    for file in refused_files(root):
+        try:
+            answer = courier.deliver(file.kind, items_of(file)).answer
+        except (HansardError, ValueError) as error:
+            click.echo(printable(f"{file.path}: {error}"), err=True)
+            continue
+        if answer.outcome is Outcome.ACCEPTED:
+            remove(file)
+        elif answer.outcome is not Outcome.REFUSED:
+            return answer
+    return ACCEPTED
+
+
+def _left(root: Path) -> int:
+    """Return how many spans and log records of processes that are gone wait."""
+    found = [_waiting(path) for path in process_folders(root)]
+    waiting = sum(one.spans + one.logs for one in found if not one.is_living)
+    return waiting + sum(file.items for file in refused_files(root))
+
+
+@spool.command()
+@_options("data")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def drop(data: str | None, yes: bool) -> None:
+    """Remove what processes that are gone have left. Example: hansard spool drop --yes
+
+    The collector is told how much it was, with the next program that starts.
+    """
+    root = _settings(data=data).data / FOLDER
+    if not yes:
+        click.confirm(f"Remove {_left(root)} spans and log records for ever?", abort=True)
+    count = 0
+    for file in refused_files(root):  # lost, and counted, when they were refused
+        count += file.items
+        remove(file)
+    for folder in abandoned(root):
+        losses = load_losses(folder.path) or Losses(sender_of(folder))
+        for file in folder.files():
+            count += file.lost_items
+            losses.add(file.kind.signal, Reason.DROPPED_BY_HAND, file.lost_items)
+            remove(file)
+        losses.save(folder.path)
+        folder.leave()
+    click.echo(f"{count} spans and log records removed", err=True)

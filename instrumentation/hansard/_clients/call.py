@@ -1,0 +1,286 @@
+"""One call of a model, from the moment it is asked for until its last byte: one span."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+
+from hansard import semconv
+from hansard._clients import names
+from hansard._clients.exchange import Exchange
+from hansard._clients.formats.call_attributes import (
+    Answer,
+    Attributes,
+    Failure,
+    Route,
+    body_of,
+    known,
+)
+from hansard._clients.guard import observing
+from hansard._tracing.context import entered, parent_context
+from hansard._tracing.observation import clean_attribute, tell_error
+from hansard._tracing.serialization import dumps, type_name
+from hansard_compiler.providers.formats.sse import read_events
+from hansard_compiler.retention import RetentionMode
+
+if TYPE_CHECKING:
+    from hansard._runtime.recorder import Recorder
+
+_CURRENT: Final = otel_context.create_key("hansard-recorded-call")
+_TOLD: Final = otel_context.create_key("hansard-told-call")
+_JSON: Final = "application/json"
+_LONGEST_MESSAGE: Final = 2_000
+_LONGEST_TYPE: Final = 100
+
+
+def current_call() -> RecordedCall | None:
+    """Return the call that the running code is inside of."""
+    found = otel_context.get_value(_CURRENT)
+    return found if isinstance(found, RecordedCall) else None
+
+
+@contextmanager
+def outside_of_calls() -> Iterator[None]:
+    """Requests made in here belong to no call."""
+    with entered(otel_context.set_value(_CURRENT, None)):
+        yield
+
+
+@contextmanager
+def quiet_clients() -> Iterator[None]:
+    """Keep clients and instrumentors from telling the calls made in here: the caller does."""
+    context = otel_context.set_value(_TOLD, True)
+    for key in (otel_context._SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation"):
+        context = otel_context.set_value(key, True, context)
+    with entered(context):
+        yield
+
+
+def is_told() -> bool:
+    """Whether whoever makes this call tells it."""
+    return otel_context.get_value(_TOLD) is True
+
+
+class RecordedCall:
+    """A call that is being made; its requests over HTTP come one after the other.
+
+    The span is ended once: by the last byte, an error, or the loss of the stream. Methods that the
+    client's thread runs are guarded: none of them raises.
+    """
+
+    __slots__ = ("_is_open", "_recorder", "_route", "_sent", "_start_s", "exchanges", "span")
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        route: Route,
+        *,
+        model: str | None,
+        attributes: Attributes,
+        outer: Span | None = None,
+    ) -> None:
+        self._recorder = recorder
+        self._route = route
+        self._start_s = time.perf_counter()
+        self._sent: bytes | None = None  # the body of the last request
+        self.exchanges: list[Exchange] = []
+        self._is_open = [True]  # popped by whoever ends the span
+        self.span: Span = recorder.tracer.start_span(
+            self._name(model),
+            parent_context() if outer is None else trace.set_span_in_context(outer),
+            kind=SpanKind.CLIENT,
+            attributes=attributes
+            | known(
+                {
+                    semconv.OPERATION_NAME: route.operation,
+                    names.REQUEST_MODEL: model,
+                    semconv.HANSARD_SCHEMA_VERSION: semconv.SCHEMA_VERSION,
+                }
+            ),
+        )
+
+    def _name(self, model: str | None) -> str:
+        return f"{self._route.operation} {model}" if model else self._route.operation
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Make the span current, and this the call that requests belong to."""
+        context = trace.set_span_in_context(self.span)
+        with entered(otel_context.set_value(_CURRENT, self, context)):
+            yield
+
+    # ---- told by the client
+
+    @observing
+    def sending(self, request: Any) -> Exchange | None:
+        """A request is about to be sent: the first, or another try."""
+        if not self.span.is_recording():
+            return None
+        if self.exchanges:
+            self._note_failed_try(self.exchanges[-1])
+        exchange = Exchange(request, self._exchanged)
+        self.exchanges.append(exchange)
+        self._take_request(exchange)
+        return exchange
+
+    @observing
+    def returned(self) -> None:
+        """The client has its answer, or a stream that it can read it from."""
+        last = self.exchanges[-1] if self.exchanges else None
+        if last is None or not last.is_open:
+            self._finish(last)
+
+    @observing
+    def raised(self, error: BaseException) -> None:
+        """The client gives up; the program gets this error."""
+        self._finish(self.exchanges[-1] if self.exchanges else None, error)
+
+    @observing
+    def _exchanged(self, exchange: Exchange) -> None:
+        """The body of a response that was still open has come to its end."""
+        is_streamed = exchange is self.exchanges[-1] and (exchange.status or 0) < 400
+        if is_streamed:  # else `raised`, or another try, comes next
+            self._finish(exchange, exchange.error)
+
+    # ---- the span
+
+    @observing
+    def _take_request(self, exchange: Exchange) -> None:
+        self._set(exchange.request_attributes())
+        body = exchange.sent()
+        if body is None or body == self._sent:
+            return
+        self._sent = body
+        # First of all: whatever the body holds, its exact bytes are kept.
+        self._put(names.REQUEST, body, media_type=_JSON)
+        asked = self._route.asked(body_of(body))
+        self._set(self._cleaned(asked.attributes))
+        if asked.model is not None:
+            self._set({names.REQUEST_MODEL: asked.model})
+            self.span.update_name(self._name(asked.model))
+        self._content(names.INPUT_MESSAGES, asked.input)
+        self._content(names.SYSTEM_INSTRUCTIONS, asked.system)
+        self._content(names.TOOL_DEFINITIONS, asked.tools)
+
+    def _cleaned(self, asked: Attributes) -> Attributes:
+        """Stop sequences are words of the prompt's author."""
+        found = dict(asked)
+        words = found.pop(names.STOP_SEQUENCES, None)
+        if words is None or self._recorder.settings.retention is RetentionMode.METADATA_ONLY:
+            return found
+        cleaned = clean_attribute(self._recorder, names.STOP_SEQUENCES, words)
+        return found | {names.STOP_SEQUENCES: [str(word) for word in cast(list[str], cleaned)]}
+
+    @observing
+    def _put(self, key: str, data: bytes, *, media_type: str) -> None:
+        """Keep exact bytes, and name them; say so when a secret was cut out of them."""
+        payloads = self._recorder.payloads
+        ref = "" if payloads is None else payloads.put(data, media_type=media_type)
+        if not ref:
+            return
+        self._set({key + names.REF: ref})
+        if ref != f"sha256:{hashlib.sha256(data).hexdigest()}":
+            self._set({key + names.REDACTED: True})
+
+    @observing
+    def _content(self, key: str, value: list[Any]) -> None:
+        from hansard._payloads.store import set_content
+
+        if value:
+            set_content(self.span, key, dumps(value), recorder=self._recorder)
+
+    def _note_failed_try(self, exchange: Exchange) -> None:
+        """A try that the client made again, as an event; the call goes on."""
+        told = exchange.response_attributes()
+        if exchange.error is not None:
+            told[semconv.ERROR_TYPE] = type_name(type(exchange.error))
+        tried_again = len(self.exchanges)
+        self.span.add_event(names.EVENT_ATTEMPT, {**told, names.RESEND_COUNT: tried_again - 1})
+        self._set({names.RESEND_COUNT: tried_again})
+
+    def _finish(self, exchange: Exchange | None, error: BaseException | None = None) -> None:
+        try:
+            self._is_open.pop()
+        except IndexError:
+            return
+        try:
+            self._tell(exchange, error)
+        finally:
+            self.span.end()
+            for each in self.exchanges:
+                each.forget()
+            self._sent = None
+
+    @observing
+    def _tell(self, exchange: Exchange | None, error: BaseException | None) -> None:
+        if not self.span.is_recording():
+            return
+        if error is not None:
+            tell_error(self._recorder, self.span, error)
+        if exchange is None:
+            return
+        self._set(exchange.response_attributes())
+        self._time_first_chunk(exchange)
+        failure = self._take_response(exchange)
+        if error is None and failure is not None:
+            self._fail(failure)
+
+    def _take_response(self, exchange: Exchange) -> Failure | None:
+        """Put the answer on the span; returns the error that it tells."""
+        body = exchange.received()
+        if not body:
+            if body is None:
+                self._set({names.RESPONSE_BODY_SIZE: exchange.size})
+            self._note_cut(exchange, is_whole=False)
+            return None
+        kind = exchange.header("content-type").partition(";")[0].strip() or _JSON
+        self._put(names.RESPONSE, body, media_type=kind)
+        answer, is_whole = self._read(exchange, body)
+        self._set(answer.attributes)
+        self._content(names.OUTPUT_MESSAGES, answer.output)
+        self._note_cut(exchange, is_whole=is_whole)
+        return answer.failure
+
+    def _read(self, exchange: Exchange, body: bytes) -> tuple[Answer, bool]:
+        """Return the answer, and whether the provider came to its end."""
+        if exchange.is_events and self._route.assembled is not None:
+            found = self._route.assembled(read_events(body))
+            answer = self._route.answered(found.body)
+            failure = found.failure or answer.failure
+            whole = found.is_finished or failure is not None
+            return Answer(answer.attributes, answer.output, failure), whole
+        return self._route.answered(body_of(body)), False
+
+    def _note_cut(self, exchange: Exchange, *, is_whole: bool) -> None:
+        """A stream that the program left before its end was cancelled; nothing failed."""
+        if exchange.is_cut and not is_whole:
+            self._set({semconv.CANCELLED: True})
+
+    def _time_first_chunk(self, exchange: Exchange) -> None:
+        if exchange.first_chunk_s is not None and exchange.is_events:
+            waited_s = exchange.first_chunk_s - self._start_s
+            self._set({names.TIME_TO_FIRST_CHUNK: round(waited_s, 6)})
+
+    def _fail(self, failure: Failure) -> None:
+        """The provider told of an error in its answer; the client raised none."""
+        self._set({semconv.ERROR_TYPE: failure.type[:_LONGEST_TYPE]})
+        message = None
+        if self._recorder.settings.retention is not RetentionMode.METADATA_ONLY:
+            cut = failure.message[:_LONGEST_MESSAGE]
+            message = str(clean_attribute(self._recorder, "message", cut))
+        self.span.set_status(Status(StatusCode.ERROR, message))
+
+    def _set(self, attributes: Attributes) -> None:
+        told = getattr(self.span, "attributes", None) or {}
+        if semconv.CONVERSATION_ID in attributes and semconv.CONVERSATION_ID in told:
+            # The program's own conversation goes before what the provider calls one.
+            attributes = {**attributes}
+            del attributes[semconv.CONVERSATION_ID]
+        self.span.set_attributes(attributes)

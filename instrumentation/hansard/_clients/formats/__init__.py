@@ -1,0 +1,1 @@
+"""Wire formats of providers as recorded calls hold them, read into attributes."""

@@ -1,0 +1,323 @@
+"""Recording the calls of `openai` and `anthropic` clients, with the exact bytes of each.
+
+A client is watched at two places that both packages have. Its method `request` is one call, tries
+and all; the `send` of the HTTP client below it is one try. Both are replaced on the objects, not on
+their classes: other clients of the process are not touched.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Final, TypeVar
+
+from opentelemetry import trace
+from opentelemetry.trace import Span
+
+from hansard._clients import langchain, llama_index, names
+from hansard._clients.call import RecordedCall, current_call, is_told, outside_of_calls
+from hansard._clients.exchange import Exchange
+from hansard._clients.formats.call_attributes import Attributes
+from hansard._clients.guard import observing, tell
+from hansard._clients.routes import ROUTES, provider_of, route_of
+from hansard._clients.streams import watch
+from hansard._clients.tracers import QuietTracer
+from hansard._runtime.recorder import active
+from hansard._runtime.warnings import warn_once
+from hansard_compiler.providers.formats.json_access import integer, mapping, text
+
+ClientT = TypeVar("ClientT")
+
+_MARK: Final = "_hansard_records"
+_COPIES: Final = ("copy", "with_options")
+# Where anthropic keeps the tracer of its own spans.
+_OWN_TRACER: Final = "_lazy_tracer"
+# What an instrumentor's span says when it describes a call of a model.
+_ANSWERED_OPERATIONS: Final = ("chat", "text_completion", "generate_content")
+_CALL_OPERATIONS: Final = (*_ANSWERED_OPERATIONS, "embeddings")
+_CALL_KINDS: Final = ("LLM", "EMBEDDING")
+
+
+def record_http(client: ClientT) -> ClientT:
+    """Record what a client of `openai` or `anthropic` sends and receives, and return the client.
+
+    Works on sync and async clients, on those for Azure, and on copies made later (`with_options`).
+    Each call becomes one span `chat {model}`; its `hansard.request.ref` and `hansard.response.ref`
+    name the exact bytes, streamed ones included. Only calls of models are recorded (responses, chat
+    completions, embeddings, messages, token counts), never a credential. Before `init()`, and after
+    `shutdown()`, calls go straight through. A second time changes nothing; an object that is no
+    such client is told on the logger `hansard` and returned as it is.
+    """
+    library = _library_of(client)
+    if library is None:
+        warn_once(
+            f"no client {type(client).__qualname__}",
+            "hansard.record_http() takes clients of the packages openai and anthropic, "
+            "and this is a %s: its calls are not recorded",
+            type(client).__qualname__,
+        )
+    elif not is_recorded(client):
+        _attach(client, library)
+    return client
+
+
+def unrecord_http(client: ClientT) -> ClientT:
+    """Undo `record_http` for this client, and return it; copies made before stay recorded."""
+    kept = vars(client) if hasattr(client, "__dict__") else {}
+    before = kept.pop(_MARK, None)
+    if before is not None:
+        for name in ("request", *_COPIES):
+            kept.pop(name, None)
+        kept.update(before)
+    return client
+
+
+def _library_of(client: Any) -> str | None:
+    for base in type(client).__mro__:
+        library = base.__module__.partition(".")[0]
+        if library in ROUTES and hasattr(client, "request") and hasattr(client, "_client"):
+            return library
+    return None
+
+
+@observing
+def _attach(client: Any, library: str) -> None:
+    is_async = hasattr(client, "__aenter__")
+    kept = vars(client)
+    before = {key: kept[key] for key in (_OWN_TRACER,) if key in kept}
+    watch_client(client, is_async=is_async)
+    kept["request"] = (_async_request if is_async else _sync_request)(client, library)
+    for name in _COPIES:
+        kept[name] = _recorded_copy(client, name)
+    kept[_MARK] = before
+
+
+@observing
+def watch_client(client: Any, *, is_async: bool) -> None:
+    """Watch what a client sends inside of recorded calls, and quiet its own spans there.
+
+    Outside of a recorded call both do nothing, so they may stay for good.
+    """
+    _watch_http(client._client, is_async=is_async)
+    if getattr(client, "_tracer", None) is None or isinstance(client._tracer, QuietTracer):
+        return
+    # Its own span of a call would be the second one. Where the package keeps its tracer
+    # elsewhere, both are sent, and the collector counts one.
+    vars(client)[_OWN_TRACER] = QuietTracer(client._tracer)
+
+
+def is_recorded(client: Any) -> bool:
+    """Whether `record_http` was called with this client."""
+    return _MARK in vars(client)
+
+
+def _recorded_copy(client: Any, name: str) -> Callable[..., Any]:
+    @functools.wraps(getattr(type(client), name))
+    def copy(*args: Any, **kwargs: Any) -> Any:
+        return record_http(getattr(type(client), name)(client, *args, **kwargs))
+
+    return copy
+
+
+# ---- one call
+
+
+def _sync_request(client: Any, library: str) -> Callable[..., Any]:
+    """Return the client's `request`, recorded.
+
+    The method is looked up on the class at each call: an instrumentor may have wrapped it since.
+    """
+
+    @functools.wraps(type(client).request)
+    def request(*args: Any, **kwargs: Any) -> Any:
+        return record_call(client, library, type(client).request, args, kwargs)
+
+    return request
+
+
+def _async_request(client: Any, library: str) -> Callable[..., Any]:
+    @functools.wraps(type(client).request)
+    async def request(*args: Any, **kwargs: Any) -> Any:
+        return await record_async_call(client, library, type(client).request, args, kwargs)
+
+    return request
+
+
+def record_call(
+    client: Any,
+    library: str,
+    request: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Return what `request(client, …)` returns, and record the call."""
+    call = _begin(client, library, args, kwargs)
+    with _place_of(call):
+        try:
+            result = request(client, *args, **kwargs)
+        except BaseException as error:
+            if call is not None:
+                call.raised(error)
+            raise
+    if call is not None:
+        call.returned()
+    return result
+
+
+async def record_async_call(
+    client: Any,
+    library: str,
+    request: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Do what `record_call` does, for a client whose `request` is awaited."""
+    call = _begin(client, library, args, kwargs)
+    with _place_of(call):
+        try:
+            result = await request(client, *args, **kwargs)
+        except BaseException as error:
+            if call is not None:
+                call.raised(error)
+            raise
+    if call is not None:
+        call.returned()
+    return result
+
+
+def _place_of(call: RecordedCall | None) -> AbstractContextManager[None]:
+    if call is not None:
+        return call.running()
+    return nullcontext() if current_call() is None else outside_of_calls()
+
+
+@observing
+def _begin(
+    client: Any, library: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> RecordedCall | None:
+    """Start the record of a call; None when nothing records, or no model is asked."""
+    recorder = active()
+    if recorder is None or is_told():
+        return None
+    options = kwargs["options"] if "options" in kwargs else args[1]
+    route = route_of(library, method=options.method, url=options.url)
+    if route is None:
+        return None
+    outer = _step_of_call(route.operation)
+    # What is sent may say more (`extra_body`); then the span is told so before it is sent.
+    model = text(mapping(options.json_data).get("model"))
+    found = _server(client, library)
+    return RecordedCall(recorder, route, model=model, attributes=found, outer=outer)
+
+
+def _server(client: Any, library: str) -> Attributes:
+    url = client.base_url
+    host = text(url.host) or ""
+    found: Attributes = {
+        names.PROVIDER_NAME: provider_of(library, client=type(client), host=host),
+        names.SERVER_ADDRESS: host,
+    }
+    port = integer(url.port) or (443 if url.scheme == "https" else 80)
+    return found | {names.SERVER_PORT: port}
+
+
+def _step_of_call(operation: str) -> Span | None:
+    """Return the span of a framework's step that is this call, and that is not current.
+
+    It gets its attributes when it ends; all that is known now is that it is this call. Ours has the
+    exact bytes, so it is the one that counts.
+    """
+    outer = langchain.model_span() if operation in _CALL_OPERATIONS else None
+    if outer is not None:
+        outer.set_attribute(names.DUPLICATE, True)
+        return outer
+    stream = llama_index.stream_span() if operation in _ANSWERED_OPERATIONS else None
+    if stream is not None:
+        llama_index.repeat(stream)
+    is_inside_of_client = _mark_outer_span()
+    if stream is None or is_inside_of_client or not llama_index.is_below(stream):
+        return None
+    return stream
+
+
+@observing
+def _mark_outer_span() -> bool:
+    """Mark the current span where it describes this call, as an instrumentor of the client's does.
+
+    Returns whether it does.
+    """
+    outer = trace.get_current_span()
+    told = getattr(outer, "attributes", None)
+    if not told or not outer.is_recording():
+        return False
+    kind = str(told.get("openinference.span.kind", "")).upper()
+    is_call = (
+        told.get("gen_ai.operation.name") in _CALL_OPERATIONS
+        or kind in _CALL_KINDS
+        or "llm.request.type" in told
+    )
+    if is_call:
+        outer.set_attribute(names.DUPLICATE, True)
+    return is_call
+
+
+# ---- one try
+
+
+def _watch_http(http: Any, *, is_async: bool) -> None:
+    """Watch the HTTP client that a client, and its copies, send through.
+
+    What is sent outside of a recorded call is not looked at, so it may stay for good.
+    """
+    kept = vars(http)
+    if "send" not in kept:
+        kept["send"] = (_async_send if is_async else _sync_send)(http)
+
+
+def _sync_send(http: Any) -> Callable[..., Any]:
+    @functools.wraps(type(http).send)
+    def send(request: Any, *args: Any, **kwargs: Any) -> Any:
+        exchange = _sending(request)
+        try:
+            response = type(http).send(http, request, *args, **kwargs)
+        except BaseException as error:
+            if exchange is not None:
+                exchange.error = error
+            raise
+        if exchange is not None:
+            _answered(exchange, response, is_async=False)
+        return response
+
+    return send
+
+
+def _async_send(http: Any) -> Callable[..., Any]:
+    @functools.wraps(type(http).send)
+    async def send(request: Any, *args: Any, **kwargs: Any) -> Any:
+        exchange = _sending(request)
+        try:
+            response = await type(http).send(http, request, *args, **kwargs)
+        except BaseException as error:
+            if exchange is not None:
+                exchange.error = error
+            raise
+        if exchange is not None:
+            _answered(exchange, response, is_async=True)
+        return response
+
+    return send
+
+
+def _sending(request: Any) -> Exchange | None:
+    call = current_call()
+    return None if call is None else call.sending(request)
+
+
+def _answered(exchange: Exchange, response: Any, *, is_async: bool) -> None:
+    try:
+        if not exchange.answered(response):
+            watch(response, exchange, is_async=is_async)
+    except Exception as error:  # a response of another make
+        tell("_answered", error)
+        exchange.closed()

@@ -1,0 +1,274 @@
+"""Switching on the instrumentors that others keep well: OpenTelemetry's, OpenInference's."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import logging
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from hansard._clients import http_fallback, langchain, llama_index
+from hansard._clients import installed as installed_packages
+from hansard._clients.content_hook import ContentHook
+from hansard._clients.guard import tell
+from hansard._clients.installed import Found, installed, is_of_models, package_for
+from hansard._clients.tracers import PlacedProvider
+from hansard._runtime.recorder import active
+
+_log = logging.getLogger("hansard")
+
+
+class State(StrEnum):
+    """What became of a library that `instrument` was asked for."""
+
+    ON = "on"  # switched on now
+    ON_HTTP = "recorded over HTTP"  # no instrumentor works: the clients themselves are recorded
+    ALREADY_ON = "already on"  # by an earlier call, by the program, or by opentelemetry-instrument
+    OFF = "off"  # switched off now
+    NOT_INSTALLED = "not installed"  # neither an instrumentor nor a client that can be recorded
+    NOT_STARTED = "not started"  # hansard.init() was not called, or recording is switched off
+    FAILED = "failed"  # the instrumentor refused: `detail` says why
+
+
+@dataclass(frozen=True, slots=True)
+class Instrumentation:
+    """One library, and the instrumentor that watches it."""
+
+    library: str
+    state: State
+    package: str  # of the instrumentor; where none is installed, the one to install
+    version: str = ""
+    detail: str = ""
+    others: tuple[str, ...] = ()  # installed for the same library, and left off
+
+    def __str__(self) -> str:
+        what = f"{self.package} {self.version}".strip()
+        text = f"{self.library}: {self.state} ({what})"
+        if self.detail:
+            text += f": {self.detail}"
+        return text + (f"; left off: {', '.join(self.others)}" if self.others else "")
+
+
+# Libraries whose calls frameworks make for a step of theirs.
+_CLIENT_NAMES: Final = """
+anthropic bedrock cohere google_genai google_generativeai groq litellm mistralai ollama openai
+openai_v2 together vertexai
+"""
+_CLIENTS: Final = frozenset(_CLIENT_NAMES.split())
+# Instrumentors that watch only the classes which are declared when they are switched on, and the
+# module of the class whose call is a run.
+_DECLARED_IN: Final = {"haystack": "haystack.components.agents.agent"}
+# Those that we switched on; only these are switched off again.
+_switched_on: dict[str, Found] = {}
+
+
+def instrument(*libraries: str) -> list[Instrumentation]:
+    """Record the calls of these libraries; without names, of all of models that are installed.
+
+    `hansard.instrument("openai", "anthropic")`. Of several instrumentors that are installed for a
+    library one is switched on: OpenTelemetry's GenAI one, then OpenInference's, then OpenLLMetry's;
+    a library that is instrumented already is left alone, so no call has two spans. Where none is
+    there or works, all clients of `openai` and `anthropic` are recorded as `record_http` does.
+    Returns the state of each library, with versions. Never raises: what cannot be recorded is
+    logged on the logger `hansard`, with the package to install.
+    """
+    there = installed()
+    wanted = [installed_packages.named(one) for one in libraries] or _of_models(there)
+    if not wanted:
+        _log.warning(
+            "hansard.instrument() found nothing to record: no instrumentor is installed, and "
+            "neither is openai nor anthropic: pip install one of these two, and it is recorded"
+        )
+    return [_instrument(library, there.get(library, [])) for library in dict.fromkeys(wanted)]
+
+
+def uninstrument(*libraries: str) -> list[Instrumentation]:
+    """Switch off what `instrument` switched on; without names, all of it. Never raises."""
+    wanted = [installed_packages.named(one) for one in libraries] or all_on()
+    recorded = [_record_no_more(name) for name in wanted if http_fallback.is_on(name)]
+    return [
+        *(_uninstrument(_switched_on[name]) for name in wanted if name in _switched_on),
+        *recorded,
+    ]
+
+
+def instrumentations() -> list[Instrumentation]:
+    """Return the installed instrumentors of models, and whether each is on; loads none that is not.
+
+    A library without one whose clients can be recorded has the state ON_HTTP. This is what
+    `hansard doctor` shows.
+    """
+    there = installed()
+    found = [
+        _told(several[0], State.ALREADY_ON if library in _switched_on else State.OFF, several)
+        for library, several in there.items()
+        if is_of_models(library)
+    ]
+    without = [library for library in http_fallback.recordable() if library not in there]
+    return found + [_over_http(library) for library in without]
+
+
+def _of_models(there: Iterable[str]) -> list[str]:
+    found = [library for library in there if is_of_models(library)]
+    return sorted({*found, *http_fallback.recordable()})
+
+
+def all_on() -> list[str]:
+    """Return the libraries that `instrument` switched on in this process."""
+    return [*_switched_on, *http_fallback.all_on()]
+
+
+def _instrument(library: str, several: list[Found]) -> Instrumentation:
+    recorder = active()
+    if recorder is None:
+        _log.warning("hansard.instrument(%r) needs hansard.init() first", library)
+        package = several[0].package if several else package_for(library)
+        return Instrumentation(library, State.NOT_STARTED, package)
+    on = _already_on(several)
+    if on is not None:
+        _follow(on)
+        return _told(on, State.ALREADY_ON, several)
+    if http_fallback.is_on(library):
+        return _over_http(library, State.ALREADY_ON)
+    failed: list[Instrumentation] = []
+    for one in several:  # the next best, where one does not work with what is installed
+        tried = _switch_on(one, several, recorder.provider)
+        if tried.state is State.ON:
+            for before in failed:
+                _log.warning("%s cannot be switched on: %s", before.package, before.detail)
+            return tried
+        failed.append(tried)
+    return _record_clients(library, failed)
+
+
+def _record_clients(library: str, failed: list[Instrumentation]) -> Instrumentation:
+    """Record the library's own clients, where no instrumentor of it works."""
+    detail = ""
+    if http_fallback.can_record(library):
+        try:
+            http_fallback.switch_on(library)
+        except Exception as error:
+            detail = f"{type(error).__name__}: {error}"
+    for one in failed:
+        _log.warning("%s cannot be switched on: %s", one.package, one.detail)
+    package = package_for(library)
+    is_other = package not in {one.package for one in failed}
+    works = f"; one that works: pip install {package}" if is_other else ""
+    if http_fallback.is_on(library):
+        if failed:
+            _log.warning("%s: its HTTP clients are recorded instead%s", library, works)
+        return _over_http(library)
+    if detail:
+        _log.warning("the clients of %s cannot be recorded: %s", library, detail)
+    elif http_fallback.needs_no_instrumentor(library):
+        _log.warning(
+            "%s is not installed: pip install %s; its calls are recorded then", library, library
+        )
+    elif failed:
+        _log.warning("%s: it is not recorded%s", library, works)
+    else:
+        _log.warning("no instrumentor for %r is installed: pip install %s", library, package)
+    if failed:
+        return failed[0]
+    state = State.FAILED if detail else State.NOT_INSTALLED
+    return Instrumentation(library, state, package, detail=detail)
+
+
+def _over_http(library: str, state: State = State.ON_HTTP) -> Instrumentation:
+    """The clients of a library, recorded without an instrumentor; `package` is the client's."""
+    try:
+        version = importlib.metadata.version(library)
+    except importlib.metadata.PackageNotFoundError:
+        version = ""
+    return Instrumentation(library, state, library, version)
+
+
+def _record_no_more(library: str) -> Instrumentation:
+    http_fallback.switch_off(library)
+    return _over_http(library, State.OFF)
+
+
+def _switch_on(chosen: Found, several: list[Found], provider: Any) -> Instrumentation:
+    _declare(chosen.library)
+    try:
+        instrumentor = chosen.entry.load()()
+        if chosen.library in _CLIENTS:
+            provider = PlacedProvider(provider)
+        instrumentor.instrument(tracer_provider=provider, completion_hook=ContentHook())
+        is_on = instrumentor.is_instrumented_by_opentelemetry
+        # One that refuses has logged why: a version of the library that it does not know.
+        refused = "" if is_on else f"it needs {_needs(instrumentor)}"
+    except Exception as error:
+        is_on, refused = False, f"{type(error).__name__}: {error}"
+    if not is_on:
+        return _told(chosen, State.FAILED, several, detail=refused)
+    _switched_on[chosen.library] = chosen
+    _follow(chosen)
+    return _told(chosen, State.ON, several)
+
+
+def _declare(library: str) -> None:
+    """Import what an instrumentor has to find, before it looks for it."""
+    module = _DECLARED_IN.get(library)
+    if module is None:
+        return
+    try:
+        importlib.import_module(module)
+    except Exception as error:  # whatever importing a package of somebody else raises
+        _log.debug("%s cannot be imported: %s", module, type(error).__name__)
+
+
+def _follow(one: Found) -> None:
+    if one.library in langchain.LIBRARIES:
+        try:
+            langchain.follow(one.entry.load()())
+        except Exception as error:
+            tell(f"follow {one.library}", error)
+    if one.library in llama_index.LIBRARIES:
+        llama_index.follow()
+
+
+def _needs(instrumentor: Any) -> str:
+    return ", ".join(instrumentor.instrumentation_dependencies())
+
+
+def _already_on(several: list[Found]) -> Found | None:
+    """Return the instrumentor of a library that is on, whoever switched it on."""
+    for one in several:
+        if one.entry.module not in sys.modules:
+            continue  # nobody has used it
+        try:
+            if one.entry.load()().is_instrumented_by_opentelemetry:
+                return one
+        except Exception as error:
+            tell(f"look at {one.package}", error)
+    return None
+
+
+def _uninstrument(one: Found) -> Instrumentation:
+    _switched_on.pop(one.library, None)
+    try:
+        instrumentor = one.entry.load()()
+        if instrumentor.is_instrumented_by_opentelemetry:
+            instrumentor.uninstrument()
+        if one.library in langchain.LIBRARIES:
+            langchain.follow_no_more()
+        if one.library in llama_index.LIBRARIES:
+            llama_index.follow_no_more()
+    except Exception as error:
+        tell(f"uninstrument {one.library}", error)
+        return _told(one, State.FAILED, [one], detail=type(error).__name__)
+    return _told(one, State.OFF, [one])
+
+
+def _told(
+    chosen: Found, state: State, several: list[Found], *, detail: str = ""
+) -> Instrumentation:
+    others = tuple(one.package for one in several if one is not chosen)
+    return Instrumentation(
+        chosen.library, state, chosen.package, chosen.version, detail=detail, others=others
+    )

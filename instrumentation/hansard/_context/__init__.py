@@ -1,0 +1,1 @@
+"""Compiling the context of a model call, and the span that records it."""

@@ -1,0 +1,236 @@
+"""The span of a compile: its decisions as columns, its request, result and contents as payloads.
+
+Nothing here raises into the program.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from hansard import semconv
+from hansard._context.compiled_step import NOT_KEPT, Kept
+from hansard._tracing.observation import Observation, begin, clean_attribute
+from hansard._tracing.open_span import quietly
+from hansard_compiler.compile.record import (
+    CHECKS_MEDIA_TYPE,
+    POLICY_MEDIA_TYPE,
+    REQUEST_MEDIA_TYPE,
+    RESULT_MEDIA_TYPE,
+    attributes_of,
+    attributes_of_checks,
+    checks_bytes,
+    policy_bytes,
+    result_bytes,
+    stored_request,
+)
+from hansard_compiler.errors import HansardError
+from hansard_compiler.redaction.metadata_keys import Kind, kind_of
+from hansard_compiler.retention import RetentionMode
+
+if TYPE_CHECKING:
+    from hansard._runtime.recorder import Recorder
+    from hansard_compiler.compile.engine import CompileResult
+    from hansard_compiler.compile.ports import Ports
+    from hansard_compiler.policy.checks import PolicyCheck
+
+_TEXT = "text/plain; charset=utf-8"
+_JSON = "application/json"
+
+
+class CompileSpan:
+    """One compile while it runs; without a recorder it does nothing."""
+
+    def __init__(self, recorder: Recorder | None, observation: Observation | None) -> None:
+        self._recorder = recorder
+        self._observation = observation
+
+    @classmethod
+    def begin(cls, recorder: Recorder | None) -> CompileSpan:
+        """Start the span in the current context."""
+        if recorder is None:
+            return cls(None, None)
+        told = {semconv.HANSARD_SCHEMA_VERSION: semconv.SCHEMA_VERSION}
+        return cls(recorder, begin(recorder, semconv.SPAN_COMPILE, told))
+
+    @property
+    def address(self) -> tuple[str, str] | None:
+        """Run id and step id of the span; None where there is none."""
+        if self._observation is None:
+            return None
+        found = self._observation.span.get_span_context()
+        if not found.is_valid:
+            return None
+        return f"{found.trace_id:032x}", f"{found.trace_id:032x}-{found.span_id:016x}"
+
+    @property
+    def step_id(self) -> str:
+        return self.address[1] if self.address else ""
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Make the span current: a compressor that asks a model is told inside it."""
+        if self._observation is None:
+            yield
+            return
+        self._observation.enter()
+        try:
+            yield
+        finally:
+            self._observation.leave()
+
+    def fail(self, error: BaseException, *, checks: Sequence[PolicyCheck]) -> None:
+        """Tell how the compile failed, and what policy said until then; nothing else is kept."""
+        if self._observation is None:
+            return
+        with quietly("policy checks"):
+            self._keep_checks(checks)
+        if isinstance(error, HansardError):
+            self._observation.set_attribute(semconv.ERROR_CODE, error.code)
+        self._observation.fail(error)
+
+    def keep(self, result: CompileResult, given: Ports, *, checks: Sequence[PolicyCheck]) -> Kept:
+        """Keep payloads and columns, and end the span; `given` are the ports without rules."""
+        if self._observation is None:
+            return NOT_KEPT
+        kept = Kept(step_id=self.step_id)
+        with quietly("compile"):
+            if self._observation.is_recording:
+                self._keep_checks(checks)
+                kept = self._keep(result, given)
+        self._observation.end()
+        return kept
+
+    def _keep(self, result: CompileResult, given: Ports) -> Kept:
+        assert self._recorder is not None
+        assert self._observation is not None
+        recorder = self._recorder
+        columns = attributes_of(result, given)
+        request, request_ref, result_ref = stored_request(result), "", ""
+        policy_ref, rules = "", policy_bytes(given)
+        if recorder.settings.retention is not RetentionMode.METADATA_ONLY:
+            moved = self._keep_contents(result)
+            columns = {key: _renamed(value, moved) for key, value in columns.items()}
+            request_ref = put(recorder, request.data, REQUEST_MEDIA_TYPE)
+            result_ref = put(recorder, _renamed_in(result_bytes(result), moved), RESULT_MEDIA_TYPE)
+            policy_ref = "" if rules is None else put(recorder, rules, POLICY_MEDIA_TYPE)
+        is_whole = request.is_whole and is_exact(request_ref, request.data)
+        refs = {
+            semconv.COMPILE_REQUEST_REF: request_ref,
+            semconv.COMPILE_RESULT_REF: result_ref,
+            semconv.COMPILE_POLICY_REF: policy_ref,
+        }
+        columns |= {**_known(refs), semconv.COMPILE_WHOLE: is_whole}
+        self._observation.span.set_attributes(clean_columns(recorder, columns))
+        return Kept(
+            step_id=self.step_id,
+            request_ref=request_ref,
+            result_ref=result_ref,
+            is_whole=is_whole,
+            ports=tuple(columns[semconv.COMPILE_PORTS]),
+        )
+
+    def _keep_contents(self, result: CompileResult) -> dict[str, str]:
+        """Keep every content the receipts refer to; returns the references that changed by it.
+
+        The compile has cut secrets out of texts; under the key of a JSON member there may be more.
+        """
+        assert self._recorder is not None
+        moved: dict[str, str] = {}
+        for ref, data in result.payloads().items():
+            is_json = data[:1] in (b"{", b"[")
+            kept = put(self._recorder, data, _JSON if is_json else _TEXT)
+            if kept and kept != ref:
+                moved[ref] = kept
+        return moved
+
+    def _keep_checks(self, checks: Sequence[PolicyCheck]) -> None:
+        """Tell every check of policy in a span of its own, inside this one."""
+        if not checks:
+            return
+        assert self._recorder is not None
+        recorder = self._recorder
+        with self.running():
+            told = {semconv.HANSARD_SCHEMA_VERSION: semconv.SCHEMA_VERSION}
+            span = begin(recorder, semconv.SPAN_POLICY_CHECK, told)
+        if span is None:
+            return
+        try:
+            if span.is_recording:
+                columns = attributes_of_checks(checks)
+                ref = put(recorder, checks_bytes(checks), CHECKS_MEDIA_TYPE)
+                columns |= _known({semconv.POLICY_CHECKS_REF: ref})
+                span.span.set_attributes(clean_columns(recorder, columns))
+        finally:
+            span.end()
+
+
+def put(recorder: Recorder, data: bytes, media_type: str) -> str:
+    """Keep bytes and return their reference; empty where nothing is kept."""
+    if recorder.payloads is None:
+        return ""
+    return recorder.payloads.put(data, media_type=media_type)
+
+
+def is_exact(ref: str, data: bytes) -> bool:
+    """Whether a reference names these very bytes: nothing was cut out of them."""
+    return ref == f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def _known(refs: Mapping[str, str]) -> dict[str, str]:
+    return {key: ref for key, ref in refs.items() if ref}
+
+
+def _renamed(value: Any, moved: Mapping[str, str]) -> Any:
+    if not moved or not isinstance(value, list):
+        return value
+    return [moved.get(one, one) for one in value]
+
+
+def _renamed_in(data: bytes, moved: Mapping[str, str]) -> bytes:
+    for before, after in moved.items():
+        data = data.replace(before.encode(), after.encode())
+    return data
+
+
+def clean_columns(recorder: Recorder, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return attributes as the retention mode lets them out.
+
+    One scan of a whole column proves most of them clean: thousands of texts cost what one does.
+    """
+    mode = recorder.settings.retention
+    return {key: _clean(recorder, key, value, mode) for key, value in columns.items()}
+
+
+def _clean(recorder: Recorder, key: str, value: Any, mode: RetentionMode) -> Any:
+    is_text = isinstance(value, str) or (value and isinstance(value, list) and _is_texts(value))
+    if not is_text:
+        return value
+    texts = [value] if isinstance(value, str) else value
+    if mode is RetentionMode.METADATA_ONLY:
+        cleaned = [_withheld(recorder, key, text) for text in texts]
+    else:
+        cleaned = _redacted(recorder, key, texts, mode)
+    return cleaned[0] if isinstance(value, str) else cleaned
+
+
+def _is_texts(values: list[Any]) -> bool:
+    return isinstance(values[0], str)
+
+
+def _redacted(recorder: Recorder, key: str, texts: list[str], mode: RetentionMode) -> list[str]:
+    joined = "\n".join(texts)
+    if not joined.isascii():  # a lone surrogate would break the export
+        texts = [text.encode("utf-8", "backslashreplace").decode() for text in texts]
+        joined = "\n".join(texts)
+    if mode is RetentionMode.FULL_PAYLOADS or not recorder.redactor.scan_bytes(joined.encode()):
+        return texts
+    return [recorder.redactor.redact_text(text, key=key).text for text in texts]
+
+
+def _withheld(recorder: Recorder, key: str, text: str) -> str:
+    if text and kind_of(key) is Kind.DIGEST:
+        return f"hmac-sha256:{recorder.redactor.keyed_digest(text.encode())}"
+    return str(clean_attribute(recorder, key, text)) if text else ""

@@ -1,0 +1,1 @@
+"""`@agent`, `@tool` and `@trace`, and what they know of their functions."""

@@ -1,0 +1,363 @@
+"""`@agent`, `@tool` and `@trace`: a span around every call of a function, of any kind.
+
+The function stays what it is: its signature, docstring, result and exceptions, and whether it is a
+coroutine function, a generator or neither. Before `hansard.init()` a call costs one look more.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from hansard._decorators import function_spec as plans
+from hansard._decorators.function_spec import Kind, Plan
+from hansard._decorators.generators import ObservedAsyncGenerator, ObservedGenerator, begun
+from hansard._runtime import recorder as _state
+from hansard._runtime.recorder import Recorder
+from hansard._tracing.observation import Observation, begin, tell
+from hansard._tracing.serialization import is_future, is_pending
+from hansard.errors import NotDecoratable
+
+if TYPE_CHECKING:
+    from hansard._gate.description import Describe
+    from hansard._gate.tools import Effect, Undo
+
+# Bound to what comes in, so that a type checker sees the very same function come out.
+F = TypeVar("F", bound="Callable[..., Any] | classmethod[Any, ..., Any]")
+_MakePlan = Callable[..., Plan]
+
+
+@overload
+def agent(function: F, /) -> F: ...
+@overload
+def agent(
+    *, name: str | None = None, capture_input: bool = True, capture_output: bool = True
+) -> Callable[[F], F]: ...
+def agent(
+    function: Any = None,
+    /,
+    *,
+    name: str | None = None,
+    capture_input: bool = True,
+    capture_output: bool = True,
+) -> Any:
+    """Record each call as an agent's run: span `invoke_agent {name}`, by default the function's.
+
+    Outside any trace a call begins a run; inside one it is an agent within it.
+    """
+    options = {"name": name, "capture_input": capture_input, "capture_output": capture_output}
+    return _decorate("agent", function, plans.agent_plan, options)
+
+
+@overload
+def tool(
+    function: F,
+    /,
+    *,
+    effect: Effect | None = None,
+    describe: Describe = None,
+    undo: Undo | None = None,
+    tool_class: str | None = None,
+    wait: float | bool = False,
+    name: str | None = None,
+    description: str | None = None,
+    call_id: str | None = None,
+    capture_input: bool = True,
+    capture_output: bool = True,
+) -> F: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    call_id: str | None = None,
+    capture_input: bool = True,
+    capture_output: bool = True,
+) -> Callable[[F], F]: ...
+@overload
+def tool(
+    *,
+    effect: Effect,
+    describe: Describe = None,
+    undo: Undo | None = None,
+    tool_class: str | None = None,
+    wait: float | bool = False,
+    name: str | None = None,
+    description: str | None = None,
+    call_id: str | None = None,
+    capture_input: bool = True,
+    capture_output: bool = True,
+) -> Callable[[F], F]: ...
+def tool(
+    function: Any = None,
+    /,
+    *,
+    effect: Effect | None = None,
+    describe: Describe = None,
+    undo: Undo | None = None,
+    tool_class: str | None = None,
+    wait: float | bool = False,
+    name: str | None = None,
+    description: str | None = None,
+    call_id: str | None = None,
+    capture_input: bool = True,
+    capture_output: bool = True,
+) -> Any:
+    """Record each call as a tool's: span `execute_tool {name}`.
+
+    Without an `effect` it observes, and never blocks. With one, calls go through a gate
+    (docs/gate.md): `effect="read"` runs at once and is logged, `effect="write"` asks first and
+    answers `pending_confirmation`; with `wait` (seconds, or True) it waits for the decision and
+    then runs what was approved. `describe` puts the call in words for the approver: a template
+    such as `"Create contact {name}"`, or a function of the arguments. `undo` takes arguments and
+    result, and returns the tool and the arguments that take the call back. `tool_class` is what
+    rules may name.
+
+    `description` is the docstring unless given. `call_id` names the parameter that holds the
+    model's id of the call, which joins the request to what ran.
+    """
+    options: dict[str, Any] = {
+        "name": name,
+        "description": description,
+        "call_id": call_id,
+        "capture_input": capture_input,
+        "capture_output": capture_output,
+    }
+    gating = {"describe": describe, "undo": undo, "tool_class": tool_class, "wait": wait}
+    if effect is None:
+        useless = [word for word, given in gating.items() if given not in (None, False)]
+        if useless:
+            raise TypeError(f"@hansard.tool({useless[0]}=…) is for tools with an effect=")
+        return _decorate("tool", function, plans.tool_plan, options)
+    from hansard._gate.decorated import gate_tool
+
+    decorate = gate_tool(effect, options, gating)
+    return decorate if function is None else decorate(function)
+
+
+@overload
+def trace(function: F, /) -> F: ...
+@overload
+def trace(
+    *,
+    name: str | None = None,
+    kind: Kind = "chain",
+    capture_input: bool = True,
+    capture_output: bool = True,
+) -> Callable[[F], F]: ...
+def trace(
+    function: Any = None,
+    /,
+    *,
+    name: str | None = None,
+    kind: Kind = "chain",
+    capture_input: bool = True,
+    capture_output: bool = True,
+) -> Any:
+    """Record each call as a step of the kind given, named like the function."""
+    options = {
+        "name": name,
+        "kind": kind,
+        "capture_input": capture_input,
+        "capture_output": capture_output,
+    }
+    return _decorate("trace", function, plans.trace_plan, options)
+
+
+# ---- what comes in
+
+
+def _decorate(word: str, function: Any, make_plan: _MakePlan, options: dict[str, Any]) -> Any:
+    if function is None:
+        return lambda found: _decorated(word, found, make_plan, options)
+    return _decorated(word, function, make_plan, options)
+
+
+def _decorated(word: str, found: Any, make_plan: _MakePlan, options: dict[str, Any]) -> Any:
+    """Wrap a function; a classmethod or staticmethod is opened, wrapped and closed again."""
+    if isinstance(found, staticmethod | classmethod):
+        function: Callable[..., Any] = found.__func__
+        receives = isinstance(found, classmethod)
+        wrapped = _wrapped(function, make_plan(function, receives=receives, **options))
+        return type(found)(wrapped)
+    if not callable(found) or isinstance(found, type):
+        raise NotDecoratable(word, found)
+    return _wrapped(found, make_plan(found, receives=None, **options))
+
+
+def _wrapped(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+    for is_such, wrap in (
+        (inspect.isasyncgenfunction, _wrapped_async_generator),
+        (inspect.iscoroutinefunction, _wrapped_coroutine),
+        (inspect.isgeneratorfunction, _wrapped_generator),
+    ):
+        # An object that is called is what its class's `__call__` is.
+        if is_such(function) or is_such(inspect.getattr_static(type(function), "__call__", None)):
+            return _dressed(wrap(function, plan), function)
+    return _dressed(_wrapped_plain(function, plan), function)
+
+
+def _dressed(wrapper: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give the wrapper the function's name, docstring, annotations and `__wrapped__`."""
+    # The attributes of an object that is called are its state, and none of a function's.
+    updated = ("__dict__",) if inspect.isroutine(function) else ()
+    functools.update_wrapper(wrapper, function, updated=updated)
+    if not hasattr(function, "__name__"):
+        wrapper.__name__ = plans.name_of(function)
+        wrapper.__qualname__ = plans.qualified_name(function)
+    return wrapper
+
+
+# ---- what goes out
+
+
+def _start(
+    recorder: Recorder, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Observation | None:
+    observed = begin(recorder, plan.span_name, plan.told_by(recorder))
+    if observed is None:
+        return None
+    if plan.agent is not None:
+        observed.name_agent(plan.agent)
+    if not observed.is_recording:
+        return observed
+    try:
+        named = plan.parameters.named(args, kwargs)
+        plan.describe(observed, named)
+        if plan.input_key is not None and named:
+            observed.put(plan.input_key, named)
+    except Exception as error:
+        tell("arguments", error)
+    return observed
+
+
+def _finish(observed: Observation, plan: Plan, result: Any) -> None:
+    if plan.output_key is not None and result is not None:
+        observed.put(plan.output_key, result)
+    observed.end()
+
+
+def _wrapped_plain(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        recorder = _state._recorder
+        observed = None if recorder is None else _start(recorder, plan, args, kwargs)
+        if observed is None:
+            return function(*args, **kwargs)
+        observed.enter()
+        try:
+            result = function(*args, **kwargs)
+        except BaseException as error:
+            observed.leave()
+            observed.fail(error)
+            raise
+        observed.leave()
+        if is_pending(result):
+            return _to_come(observed, plan, result)
+        _finish(observed, plan, result)
+        return result
+
+    return wrapper
+
+
+def _wrapped_coroutine(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        recorder = _state._recorder
+        observed = None if recorder is None else _start(recorder, plan, args, kwargs)
+        if observed is None:
+            return await function(*args, **kwargs)
+        observed.enter()
+        try:
+            result = await function(*args, **kwargs)
+        except BaseException as error:
+            observed.leave()
+            observed.fail(error)
+            raise
+        observed.leave()
+        _finish(observed, plan, result)
+        return result
+
+    return wrapper
+
+
+def _to_come(observed: Observation, plan: Plan, result: Any) -> Any:
+    """Return what a plain function returned, its span open until that is there.
+
+    A coroutine comes back in another one, a future as it is. Of other awaitables nothing is known
+    but their type: the span ends, and its output says that it was not awaited.
+    """
+    if isinstance(result, Coroutine):
+        return _observed_coroutine(result, observed, plan)
+    if not is_future(result):
+        _finish(observed, plan, result)
+        return result
+
+    def done(future: Any) -> None:
+        if future.cancelled():
+            observed.cancel()
+            return
+        # Not `exception()`, after which asyncio does not tell of one that nobody looked at.
+        error = future._exception
+        if error is None:
+            _finish(observed, plan, future.result())
+        else:
+            observed.fail(error)
+
+    result.add_done_callback(done)
+    return result
+
+
+async def _observed_coroutine(made: Coroutine[Any, Any, Any], observed: Any, plan: Plan) -> Any:
+    observed.enter()
+    try:
+        result = await made
+    except BaseException as error:
+        observed.leave()
+        observed.fail(error)
+        raise
+    observed.leave()
+    _finish(observed, plan, result)
+    return result
+
+
+def _wrapped_generator(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        recorder = _state._recorder
+        observed = None if recorder is None else _start(recorder, plan, args, kwargs)
+        if observed is None:
+            return (yield from function(*args, **kwargs))
+        make = functools.partial(function, *args, **kwargs)
+        return (yield from ObservedGenerator(make, observed, plan.output_key))
+
+    return wrapper
+
+
+def _wrapped_async_generator(function: Callable[..., Any], plan: Plan) -> Callable[..., Any]:
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        recorder = _state._recorder
+        observed = None if recorder is None else _start(recorder, plan, args, kwargs)
+        generator: Any
+        if observed is None:
+            generator = function(*args, **kwargs)
+            step = begun(generator)
+        else:
+            make = functools.partial(function, *args, **kwargs)
+            generator = ObservedAsyncGenerator(make, observed, plan.output_key)
+            step = generator.begin()
+        while True:
+            try:
+                item = await step
+            except StopAsyncIteration:
+                return
+            try:
+                sent = yield item
+            except GeneratorExit:
+                await generator.aclose()
+                raise
+            except BaseException as error:
+                step = generator.athrow(error)
+            else:
+                step = generator.asend(sent)
+
+    return wrapper

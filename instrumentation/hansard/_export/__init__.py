@@ -1,0 +1,1 @@
+"""Export: the queue of finished spans, the threads that send it, and what was dropped."""

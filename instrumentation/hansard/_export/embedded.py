@@ -1,0 +1,242 @@
+"""Embedded mode: the program stores its own record, with no server beside it.
+
+A sender like those of the wire, so that batches, the disk spool, open spans, payloads and loss
+counts stay as they are; only the last step is another one. The ingest pipeline is found by its
+entry point, as the package may be installed without it.
+
+SQLite must not be open when a process forks: its locks belong to the process, and the child would
+take the parent's for its own. So before a fork the store is closed, which waits for the batch that
+is being written for a second at most. A child that could not wait so long never opens the store;
+what it records goes to the spool, and the next process stores it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from weakref import WeakSet
+
+from hansard._export.otlp.batches import encode
+from hansard._export.otlp.exporter_logs import listening
+from hansard._export.otlp.results import ACCEPTED, BROKEN, Answer, Outcome
+from hansard._export.secret_scanner import ForkSafeRedactor
+from hansard._export.spool.files import Kind
+from hansard._runtime.warnings import warn_once
+from hansard.errors import EmbeddedMissing
+from hansard_compiler.errors import HansardError
+from hansard_compiler.retention import RetentionMode
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk._logs import ReadableLogRecord
+    from opentelemetry.sdk.trace import ReadableSpan
+
+    from hansard._config.settings import Settings
+    from hansard_compiler.redaction.redactor import Redactor
+
+GROUP: Final = "hansard.pipeline"
+_FORK_S: Final = 1.0  # that a fork waits for the batch under way
+_OPEN_S: Final = 10.0  # the same while the pipeline is imported and the store opened: half a second
+_CLOSE_S: Final = 0.2  # at the end
+_NEVER: Final = frozenset({"malformed", "too_large"})  # codes of what no retry makes better
+_log = logging.getLogger("hansard")
+
+
+class Ingest(Protocol):
+    """An open store; used by one thread at a time."""
+
+    def export(self, signal: str, body: bytes) -> str:
+        """Store an OTLP request in protobuf; "" or why some of it was refused.
+
+        Raises HansardError; code "malformed" or "too_large" when it will never be taken.
+        """
+
+    def close(self) -> None: ...
+
+
+class OpenIngest(Protocol):
+    """What the entry point leads to. Raises HansardError where the store cannot be opened."""
+
+    def __call__(
+        self,
+        data: Path,
+        *,
+        retention: RetentionMode,
+        sender: str,
+        make_redactor: Callable[[bytes], Redactor],
+    ) -> Ingest: ...
+
+
+@cache
+def find_pipeline() -> OpenIngest:
+    """Return what opens a store; raises EmbeddedMissing when its packages are not installed."""
+    missing = GROUP
+    for entry in entry_points(group=GROUP):
+        try:
+            # Its executor's module cannot be imported any more when a program ends.
+            import concurrent.futures.thread  # noqa: F401
+
+            return cast(OpenIngest, entry.load())
+        except ModuleNotFoundError as error:
+            missing = error.name or str(error)
+    raise EmbeddedMissing(missing)
+
+
+class EmbeddedSender:
+    """Stores what it is given.
+
+    The lock is held while the store is opened, written or closed, and across a fork.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._open = find_pipeline()
+        self._lock = threading.Lock()
+        self._ingest: Ingest | None = None
+        self._is_closed = False
+        self._is_opening = False
+        _forks.follow(self)
+
+    def send_spans(self, spans: Sequence[ReadableSpan]) -> Answer:
+        """Store spans, ended or not."""
+        return self._send(Kind.TRACES, spans)
+
+    def send_logs(self, records: Sequence[ReadableLogRecord]) -> Answer:
+        """Store log records: payloads, pulses, losses."""
+        return self._send(Kind.LOGS, records)
+
+    def _send(self, kind: Kind, items: Sequence[Any]) -> Answer:
+        try:
+            body = encode(kind, items)
+        except Exception:  # whatever the encoder raises: halves are tried, and what is left
+            return BROKEN
+        # What the pipeline logs for a server's owner, the answer tells the program, once.
+        with self._lock, listening() as lines:
+            if self._is_closed or _forks.is_unsafe:
+                return Answer(Outcome.LATER, "the store is not open in this process")
+            answer = self._store("logs" if kind is Kind.LOGS else "traces", body)
+        for line in lines:
+            _log.debug("the store: %s", line.getMessage())
+        if answer.outcome is Outcome.LATER and lines:
+            return Answer(Outcome.LATER, lines[-1].getMessage())  # it has the cause
+        return answer
+
+    def _store(self, signal: str, body: bytes) -> Answer:
+        try:
+            if self._ingest is None:
+                self._ingest = self._opened()
+            refused = self._ingest.export(signal, body)
+        except HansardError as error:
+            outcome = Outcome.REFUSED if error.code in _NEVER else Outcome.LATER
+            return Answer(outcome, str(error))
+        except Exception as error:  # of SQLite, of the disk, or a fault of ours
+            told = f"{type(error).__name__}: {error}"
+            return Answer(Outcome.LATER if self._ingest is None else Outcome.DOUBTFUL, told)
+        if refused:
+            warn_once("rejected", "the store does not take some of what was recorded: %s", refused)
+        return ACCEPTED
+
+    def _opened(self) -> Ingest:
+        from hansard import __version__
+
+        self._is_opening = True
+        try:
+            return self._open(
+                self._settings.data,
+                retention=self._settings.retention,
+                sender=f"hansard-python/{__version__}",
+                make_redactor=ForkSafeRedactor,
+            )
+        finally:
+            self._is_opening = False
+
+    def close(self) -> None:
+        """Close the store; one that is being written is left to its thread."""
+        self._is_closed = True
+        if self._lock.acquire(timeout=_CLOSE_S):
+            try:
+                self._let_go()
+            finally:
+                self._lock.release()
+
+    def _let_go(self) -> None:
+        ingest, self._ingest = self._ingest, None
+        if ingest is not None:
+            try:
+                ingest.close()
+            except Exception as error:  # what was committed is safe; the next opening does the rest
+                _log.debug("the store was not closed in good order: %r", error)
+
+    # ---- around a fork
+
+    def hold(self) -> bool:
+        """Close the store and keep it closed until `go_on`; False when there is no time for it."""
+        # Forked during an import, the child would wait for ever for the import's lock.
+        wait_s = _OPEN_S if self._is_opening else _FORK_S
+        if not self._lock.acquire(timeout=wait_s):
+            return False
+        self._let_go()
+        return True
+
+    def go_on(self) -> None:
+        """In the parent: the store is opened again with the next batch."""
+        self._lock.release()
+
+
+class _Forks:
+    """Sees to it that no store is open while this process forks."""
+
+    def __init__(self) -> None:
+        self.senders: WeakSet[EmbeddedSender] = WeakSet()
+        self.is_unsafe = False  # an open store was inherited: never open one here
+        self._held: list[EmbeddedSender] = []
+        self._missed: list[EmbeddedSender] = []
+        self._is_registered = False
+
+    def follow(self, sender: EmbeddedSender) -> None:
+        """Close this sender's store whenever the process forks, from now on."""
+        self.senders.add(sender)
+        if not self._is_registered and hasattr(os, "register_at_fork"):
+            import ctypes  # noqa: F401, nothing is imported between a fork and its end
+
+            self._is_registered = True
+            os.register_at_fork(
+                before=self._before, after_in_parent=self._in_parent, after_in_child=self._in_child
+            )
+
+    def _before(self) -> None:
+        self._held, self._missed = [], []
+        for sender in list(self.senders):
+            (self._held if sender.hold() else self._missed).append(sender)
+
+    def _in_parent(self) -> None:
+        held, self._held = self._held, []
+        for sender in held:
+            sender.go_on()
+
+    def _in_child(self) -> None:
+        # The parent's senders stay locked here, so nobody can use them by mistake.
+        self.senders = WeakSet()
+        for sender in self._missed:
+            self.is_unsafe = True
+            _never_free(sender)
+        self._held, self._missed = [], []
+
+
+def _never_free(kept: object) -> None:
+    """Keep something beyond the end of the interpreter.
+
+    Closing a connection that was open in the parent would undo, in memory that both share, what the
+    parent is writing.
+    """
+    import ctypes
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+
+
+_forks = _Forks()

@@ -1,0 +1,1 @@
+"""Batches over OTLP: encoding, one attempt through the stock exporters, and its result."""

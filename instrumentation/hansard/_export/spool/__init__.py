@@ -1,0 +1,1 @@
+"""The spool: batches on disk until the collector has them."""

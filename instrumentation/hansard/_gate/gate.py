@@ -1,0 +1,231 @@
+"""The gate: where calls of tools are let through, held for a decision, or refused.
+
+with hansard.gate(agent="clerk", tools=[find_contact, create_contact]) as gate:
+    gate.call("find_contact", {"name": "Maria"})       # runs, with an event before and after
+    gate.call("create_contact", {"name": "Maria"})     # {"status": "pending_confirmation", …}
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from hansard._backend.approvals import Decisions, refuse_async
+from hansard._gate import execution as running
+from hansard._gate import invocation as calling
+from hansard._gate.evaluation import Turn, current_turn
+from hansard._gate.execution import Executed
+from hansard._gate.flow import adrive, drive
+from hansard._gate.pending import Waiting
+from hansard._gate.provenance import Seen
+from hansard._gate.tools import GatedTool, ToolSet, find_registered
+from hansard._runtime import recorder as _state
+from hansard._tracing.context_managers import EnteredEitherWay
+from hansard._tracing.current_agent import current_agent
+from hansard.errors import NoConfirmation
+
+if TYPE_CHECKING:
+    from hansard._context.policies import PolicyLike
+    from hansard_compiler.policy.engine import Policy
+
+Tools: TypeAlias = ToolSet | Iterable[Callable[..., Any] | GatedTool]
+# The gates that were entered here, the innermost last: one gate may be entered in many threads.
+_entered: ContextVar[tuple[Gate, ...]] = ContextVar("hansard-gates", default=())
+_batch: ContextVar[str | None] = ContextVar("hansard-batch", default=None)
+
+
+class Gate(EnteredEitherWay):
+    """One way for calls to reach their tools; as a `with` block the current one of this task.
+
+    `tools` is what `call` dispatches to. `policy` is asked before anybody is: deny refuses, and
+    require_approval holds a tool that only reads as well. `expires` is how long a decision may take
+    (seconds; the store's default is an hour), `wait` how long a call waits for it: True until it
+    expires, and False to answer `pending_confirmation` at once. Whoever is in `approvers` may
+    decide; nobody named means everybody who may decide at all. `approvals_required` is how many
+    different people have to approve the same draft before the call runs.
+    """
+
+    def __init__(
+        self,
+        *,
+        tools: Tools = (),
+        agent: str | None = None,
+        channel: str | None = None,
+        one_per_channel: bool = False,
+        approvers: Sequence[str] = (),
+        approvals_required: int = 1,
+        expires: float | None = None,
+        wait: float | bool | None = None,
+        policy: PolicyLike | None = None,
+        decisions: Decisions | None = None,
+    ) -> None:
+        if decisions is not None:
+            refuse_async(decisions)
+        self.tools = tools if isinstance(tools, ToolSet) else ToolSet(tools)
+        self.channel = channel
+        self.one_per_channel = one_per_channel
+        self.approvers = tuple(approvers)
+        self.approvals_required = approvals_required
+        self.expires_s = expires
+        self.wait = wait
+        self.seen = Seen()
+        self.receipts: list[str] = []  # compilations that what follows came of
+        self.waiting = _waiting
+        self._agent = agent
+        self._policy = None if policy is None else _policy_of(policy)
+        self._decisions = decisions
+
+    def with_tools(self, tools: Tools) -> Gate:
+        """Return a gate that asks and is judged as this one, for other tools."""
+        return Gate(
+            tools=tools,
+            agent=self._agent,
+            channel=self.channel,
+            one_per_channel=self.one_per_channel,
+            approvers=self.approvers,
+            approvals_required=self.approvals_required,
+            expires=self.expires_s,
+            wait=self.wait,
+            policy=self._policy,
+            decisions=self._decisions,
+        )
+
+    @property
+    def agent(self) -> str | None:
+        """The agent that calls: as told, else the innermost decorated one or that of the run."""
+        return self._agent or current_agent()
+
+    @property
+    def policy(self) -> Policy | None:
+        return self._policy
+
+    @property
+    def decisions(self) -> Decisions:
+        """Where decisions are kept. Raises GateUnavailable where that cannot be reached."""
+        if self._decisions is not None:
+            return self._decisions
+        from hansard._backend.selection import decisions_of_this_process
+
+        return decisions_of_this_process()
+
+    # ---- calls
+
+    def call(
+        self, name: str, arguments: Mapping[str, Any] | None = None, *, repropose: str | None = None
+    ) -> Any:
+        """Call a tool of the set: its result, or what it waits for. Raises CallRefused.
+
+        An async tool runs in an event loop of this call; MustAwait inside a running one.
+        `repropose` is the id of an approval that was sent back with a note: this call is its new
+        draft.
+        """
+        tool = self.tools.get(name)
+        named = tool.shape.from_model({} if arguments is None else arguments)
+        return drive(calling.call(self, tool, named, repropose=repropose))
+
+    async def acall(
+        self, name: str, arguments: Mapping[str, Any] | None = None, *, repropose: str | None = None
+    ) -> Any:
+        """The same in an event loop, for tools of both kinds."""
+        tool = self.tools.get(name)
+        named = tool.shape.from_model({} if arguments is None else arguments)
+        return await adrive(calling.call(self, tool, named, repropose=repropose))
+
+    def run(self, approval_id: str, *, on: Any = None) -> Executed:
+        """Claim and run an approved call, once: see `hansard.approvals.run`."""
+        return drive(running.run(self, approval_id, on=on))
+
+    async def arun(self, approval_id: str, *, on: Any = None) -> Executed:
+        """The same in an event loop."""
+        return await adrive(running.run(self, approval_id, on=on))
+
+    def find_tool(self, name: str) -> GatedTool | None:
+        """Return a tool by its exact name: of this set, else the one decorated tool called so."""
+        return self.tools.find(name) or find_registered(name)
+
+    # ---- what the agent was given
+
+    def note(self, *given: Any) -> None:
+        """Note what the agent was shown: messages, documents, compiled contexts.
+
+        An argument that is in none of it is marked for the approver. Results of tools that this
+        gate runs are noted by themselves.
+        """
+        for one in given:
+            payload = getattr(one, "payload", None)  # of a CompiledStep
+            if isinstance(payload, Mapping):
+                self.receipts.append(f"compilation:{getattr(one, 'id', '')}")
+                self.seen.add(payload)
+            else:
+                self.seen.add(one)
+
+    @contextmanager
+    def turn(self) -> Iterator[Turn]:
+        """Watch one turn of an agent: which calls it left waiting."""
+        with current_turn() as turn:
+            yield turn
+
+    @contextmanager
+    def batch(self) -> Iterator[str]:
+        """Have the calls of a block decided on together; each can still be taken off the list."""
+        made = secrets.token_hex(16)
+        token = _batch.set(made)
+        try:
+            yield made
+        finally:
+            _batch.reset(token)
+
+    @property
+    def batch_id(self) -> str | None:
+        """The batch that calls join here."""
+        return _batch.get()
+
+    # ---- the current gate
+
+    def __enter__(self) -> Self:
+        _entered.set((*_entered.get(), self))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _entered.set(_entered.get()[:-1])
+
+
+gate = Gate  # as programs write it: `with hansard.gate(…)`
+
+
+def current_gate() -> Gate | None:
+    """Return the gate that a call is behind here: the innermost, else that of `hansard.init()`."""
+    entered = _entered.get()
+    if entered:
+        return entered[-1]
+    return None if _state.settings() is None else _default
+
+
+def gate_for(tool: GatedTool) -> Gate | None:
+    """Return the gate for a decorated tool; None where a reading one runs without any.
+
+    Raises NoConfirmation for one that writes.
+    """
+    found = current_gate()
+    if found is None and tool.effect == "write":
+        raise NoConfirmation(tool.name)
+    return found
+
+
+def _policy_of(given: PolicyLike) -> Policy:
+    from hansard._context.policies import policy_of
+
+    return policy_of(given)[1]
+
+
+_waiting = Waiting()
+_default = Gate()

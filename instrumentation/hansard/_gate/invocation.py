@@ -1,0 +1,234 @@
+"""One call through a gate: judged, then run at once, held for a decision, or refused."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from hansard import semconv
+from hansard._backend.approvals import checked
+from hansard._gate import messages as told
+from hansard._gate.arguments import Json
+from hansard._gate.call_ids import next_call_id
+from hansard._gate.description import description_of
+from hansard._gate.evaluation import note_pending
+from hansard._gate.execution import run_approved
+from hansard._gate.flow import Flow, Step, can_wait, ending, may_be_async, pause
+from hansard._gate.pending import Proposed
+from hansard._gate.policy import Judgement, judged
+from hansard._gate.tools import GatedTool
+from hansard._gate.tracing import Mirror
+from hansard.errors import BadArguments, GateUnavailable, MustAwait, PolicyDenied
+from hansard_compiler.policy.approvers import Approvers
+
+if TYPE_CHECKING:
+    from hansard._gate.gate import Gate
+
+_POLL_S: Final = 20.0  # one long poll; a cancelled task leaves one behind for so long at most
+_FIRST_PAUSE_S: Final = 0.01  # between two looks into our own store
+_LONGEST_PAUSE_S: Final = 0.25
+
+
+def call(
+    gate: Gate, tool: GatedTool, arguments: Json, *, repropose: str | None = None
+) -> Flow[Any]:
+    """Let one call through, or not, inside a span of its own."""
+    mirror = Mirror.begin(tool, arguments)
+    try:
+        made = yield from _Call(gate, tool, arguments, mirror).made(repropose)
+    except BaseException as error:
+        mirror.refused(tool, error)
+        mirror.failed(error)
+        raise
+    mirror.done(made)
+    return made
+
+
+class _Call:
+    """A call on its way through the gate."""
+
+    def __init__(self, gate: Gate, tool: GatedTool, arguments: Json, mirror: Mirror) -> None:
+        self._gate = gate
+        self._tool = tool
+        self._arguments = arguments
+        self._mirror = mirror
+        self._call_id = next_call_id()
+        self._agent = gate.agent
+        self._decisions = gate.decisions
+        self._is_slow = not self._decisions.is_local
+
+    def made(self, repropose: str | None) -> Flow[Any]:
+        judgement = judged(self._gate.policy, self._tool, self._arguments, agent=self._agent)
+        yield from self._check_waiting(judgement)
+        if judgement.is_denied:
+            why = {"rule_ids": judgement.rule_ids, "reason": judgement.reason or None}
+            yield from self._note("policy.blocked", arguments=self._arguments, **why)
+            raise PolicyDenied(self._tool.name, judgement.reason, judgement.json())
+        if judgement.needs_approval:
+            return (yield from self._asked(judgement, repropose))
+        self._mirror.event(
+            semconv.EVENT_GATE_ALLOWED, tool=self._tool.name, rule_ids=judgement.rule_ids
+        )
+        if judgement.needs_receipt:
+            # On the disk before anything runs; with an approval the claim does it.
+            yield from self._note(
+                "action.receipted", arguments=self._arguments, rule_ids=judgement.rule_ids
+            )
+        return (yield from self._let_through())
+
+    def _check_waiting(self, judgement: Judgement) -> Flow[None]:
+        """Refuse what has to be awaited and cannot be, as far as it shows before it begins."""
+        name, instead = self._tool.name, "`await gate.acall(…)`"
+        asks = judgement.needs_approval
+        if not judgement.is_denied and asks and may_be_async(self._tool.describe):
+            yield can_wait(MustAwait(f"describe= of tool {name!r}", instead), is_of_tool=False)
+        runs = not judgement.is_denied and (not asks or self._wait_s() > 0)
+        if runs and self._tool.may_wait:
+            yield can_wait(MustAwait(f"tool {name!r}", instead))
+
+    # ---- what may run at once
+
+    def _let_through(self) -> Flow[Any]:
+        """Run a reading tool; without an event before it, it does not run."""
+        yield from self._note("tool.called", arguments=self._arguments)
+        pid = os.getpid()
+        try:
+            result = yield from self._tool.run(self._arguments, within=self._mirror)
+        except BaseException as error:
+            if os.getpid() != pid:  # a process that the tool forked: not the end of the call
+                raise
+            event = self._event("tool.returned", ok=False, error=type(error).__name__)
+            yield from ending(error, lambda: self._decisions.note(event), is_slow=self._is_slow)
+            raise
+        if os.getpid() == pid:
+            yield from self._note("tool.returned", ok=True)
+        if self._gate.seen:
+            self._gate.seen.add(result)
+        return result
+
+    # ---- what waits for somebody
+
+    def _asked(self, judgement: Judgement, repropose: str | None) -> Flow[Any]:
+        if Approvers(names=self._gate.approvers or None).joined(judgement.approvers).names == ():
+            raise BadArguments(
+                self._tool.name, "the rules let none of the gate's approvers approve this call"
+            )
+        # It must be possible to run before anybody is asked about it.
+        self._tool.shape.check(self._arguments)
+        approval = yield from self._proposed(judgement, repropose)
+        note_pending(approval)
+        wait_s = self._wait_s()
+        if wait_s == 0:
+            return told.pending(approval)
+        approval = yield from decided(self._gate, approval, wait_s)
+        self._mirror.approval(approval)
+        if approval["status"] != "awaiting":
+            self._mirror.decided(approval)
+        if approval["status"] != "approved":
+            return told.outcome(approval, waited_s=wait_s)
+        executed = yield from run_approved(self._gate, approval, mirror=self._mirror)
+        return executed.result if not executed.changes else told.executed(executed)
+
+    def _proposed(self, judgement: Judgement, repropose: str | None) -> Flow[Json]:
+        described = yield from description_of(self._tool.name, self._tool.describe, self._arguments)
+        proposal = self._proposal(judgement, described)
+        if repropose is None:
+            answer = yield Step(lambda: self._decisions.propose(proposal), self._is_slow)
+        else:
+            answer = yield Step(
+                lambda: self._decisions.decide(repropose, "repropose", proposal), self._is_slow
+            )
+        approval = checked(answer)
+        if approval["status"] != "awaiting" or approval.get("tool") != self._tool.name:
+            raise GateUnavailable(
+                "what keeps the decisions did not keep this call as one to decide"
+            )
+        known = self._gate.waiting.find(approval["approval_id"])
+        key = answer.get("proposal_key") or (known.key if known else None)
+        call = Proposed(self._tool, self._arguments, str(approval.get("arguments_hash")), key)
+        self._gate.waiting.add(approval, call)
+        self._mirror.approval(approval)
+        self._mirror.event(
+            semconv.EVENT_APPROVAL_REQUESTED,
+            approval_id=approval["approval_id"],
+            tool=self._tool.name,
+            reason=judgement.reason,
+            rule_ids=judgement.rule_ids,
+            receipts=list(self._gate.receipts),
+        )
+        return approval
+
+    def _proposal(self, judgement: Judgement, description: str | None) -> Json:
+        gate, tool = self._gate, self._tool
+        named = Approvers(gate.approvals_required, gate.approvers or None)
+        people = named.joined(judgement.approvers)
+        missing = gate.seen.missing(tool.doubtful(self._arguments))
+        run_id, step_id = self._mirror.step_id
+        return {
+            "tool": tool.name,
+            "arguments": self._arguments,
+            "description": description,
+            "flags": dict.fromkeys(missing, "not_in_context"),
+            "effect": tool.effect,
+            "agent": self._agent,
+            "run_id": run_id,
+            "step_id": step_id,
+            "channel": gate.channel,
+            "one_per_channel": gate.one_per_channel,
+            "batch_id": gate.batch_id,
+            "approvers": None if people.names is None else list(people.names),
+            "approvals_required": people.required,
+            "expires_in_s": gate.expires_s,
+            "facts": {"tool_class": tool.tool_class} if tool.tool_class else None,
+            "policy": {**told.of_policy(judgement), "receipts": list(gate.receipts)},
+        }
+
+    def _wait_s(self) -> float:
+        """Return how long this call waits for its decision; infinity until it expires."""
+        wait = self._tool.wait if self._gate.wait is None else self._gate.wait
+        return math.inf if wait is True else float(wait)
+
+    # ---- events
+
+    def _note(self, kind: str, **more: Any) -> Flow[None]:
+        event = self._event(kind, **more)
+        yield Step(lambda: self._decisions.note(event), self._is_slow)
+
+    def _event(self, kind: str, **more: Any) -> Json:
+        run_id, step_id = self._mirror.step_id
+        return {
+            "type": kind,
+            "tool": self._tool.name,
+            "effect": self._tool.effect,
+            "agent": self._agent,
+            "channel": self._gate.channel,
+            "run_id": run_id,
+            "step_id": step_id,
+            "call_id": self._call_id,
+            **more,
+        }
+
+
+def decided(gate: Gate, approval: Json, wait_s: float) -> Flow[Json]:
+    """Wait for a decision; the approval as it stands when it is made, or time is up."""
+    decisions, identity = gate.decisions, approval["approval_id"]
+    revision = int(approval.get("revision") or 1)
+    until_s = time.monotonic() + wait_s
+    pause_s = _FIRST_PAUSE_S
+    while approval["status"] == "awaiting":
+        left_s = until_s - time.monotonic()
+        if left_s <= 0:
+            break
+        if decisions.is_local:
+            yield pause(min(left_s, pause_s))
+            pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
+            answer = yield Step(partial(decisions.approval, identity))
+        else:
+            poll_s = min(left_s, _POLL_S)
+            ask = partial(decisions.approval, identity, wait_s=poll_s, revision=revision)
+            answer = yield Step(ask, is_slow=True)
+        approval = checked(answer)
+    return approval

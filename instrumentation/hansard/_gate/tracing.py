@@ -1,0 +1,138 @@
+"""What a gated call says of itself in the trace: a mirror, and never the record.
+
+requested → allowed or waiting → decided → ran → returned. Where the decision comes after the span
+that asked has ended, the span that runs the call is linked to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from opentelemetry.trace import Link, SpanContext, TraceFlags
+
+from hansard import semconv
+from hansard._gate.arguments import Json
+from hansard._gate.messages import approvers
+from hansard._gate.tools import GatedTool
+from hansard._runtime import recorder as _state
+from hansard._tracing.observation import Observation, begin, tell
+from hansard.errors import GateError
+
+_STEP_ID: Final = re.compile("([0-9a-f]{32})-([0-9a-f]{16})", re.ASCII)
+
+
+class Mirror:
+    """The span of one gated call; without a recorder, nothing. Never raises."""
+
+    def __init__(self, observed: Observation | None, tool: GatedTool) -> None:
+        self._observed = observed
+        self._plan = tool.plan
+
+    @classmethod
+    def begin(cls, tool: GatedTool, arguments: Json, *, asked_in: str | None = None) -> Mirror:
+        """Begin the span of a call and make it the current one."""
+        recorder = _state.active()
+        if recorder is None:
+            return cls(None, tool)
+        attributes = {**tool.plan.told_by(recorder), semconv.TOOL_EFFECT: tool.effect}
+        observed = begin(recorder, tool.plan.span_name, attributes, links=_links_to(asked_in))
+        if observed is not None:
+            if observed.is_recording:
+                _tell_call(observed, tool, arguments)
+            observed.enter()
+        return cls(observed, tool)
+
+    @property
+    def step_id(self) -> tuple[str, str] | tuple[None, None]:
+        """Run id and step id, as the store knows them; neither where nothing is recorded."""
+        if self._observed is None or not self._observed.is_recording:
+            return None, None
+        context = self._observed.span.get_span_context()
+        run_id = f"{context.trace_id:032x}"
+        return run_id, f"{run_id}-{context.span_id:016x}"
+
+    def approval(self, approval: Mapping[str, Any]) -> None:
+        """Tell how it stands with the approval."""
+        self._set(semconv.APPROVAL_ID, approval.get("approval_id"))
+        self._set(semconv.APPROVAL_STATUS, approval.get("status"))
+        self._set(semconv.APPROVAL_ARGUMENTS_HASH, approval.get("arguments_hash"))
+
+    def event(self, name: str, **attributes: object) -> None:
+        """Tell one thing that happened; what is None or empty is left out."""
+        if self._observed is not None:
+            told = {
+                _key(name, key): one for key, one in attributes.items() if one not in (None, [], "")
+            }
+            self._observed.add_event(name, told)
+
+    def decided(self, approval: Mapping[str, Any]) -> None:
+        """Tell who decided, and how."""
+        self.event(
+            semconv.EVENT_APPROVAL_DECIDED,
+            approval_id=approval.get("approval_id"),
+            status=approval.get("status"),
+            by=approvers(approval) or approval.get("decided_by"),
+            reason=approval.get("reason"),
+        )
+
+    def refused(self, tool: GatedTool, error: BaseException) -> None:
+        """Tell that the gate did not let the call run; a tool's own error is none of its."""
+        if isinstance(error, GateError):
+            self.event(semconv.EVENT_GATE_REFUSED, tool=tool.name, reason=error.code)
+
+    def pause(self) -> None:
+        """Leave the span: the rest of the call is awaited elsewhere."""
+        if self._observed is not None:
+            self._observed.pause()
+
+    def enter(self) -> None:
+        """Make the span the current one again."""
+        if self._observed is not None:
+            self._observed.enter()
+
+    def done(self, result: Any) -> None:
+        """End with what the caller gets."""
+        observed = self._observed
+        if observed is not None:
+            observed.leave()
+            if self._plan.output_key is not None and result is not None:
+                observed.put(self._plan.output_key, result)
+            observed.end()
+
+    def failed(self, error: BaseException) -> None:
+        """End with what the caller gets raised."""
+        if self._observed is not None:
+            self._observed.leave()
+            self._observed.fail(error)
+
+    def _set(self, key: str, value: object) -> None:
+        if self._observed is not None and value is not None:
+            self._observed.set_attribute(key, value)
+
+
+def _key(event: str, name: str) -> str:
+    return {
+        "approval_id": semconv.APPROVAL_ID,
+        "status": semconv.APPROVAL_STATUS,
+        "arguments_hash": semconv.APPROVAL_ARGUMENTS_HASH,
+    }.get(name, f"hansard.approval.{name}")
+
+
+def _tell_call(observed: Observation, tool: GatedTool, arguments: Json) -> None:
+    try:
+        tool.plan.describe(observed, arguments)
+        if tool.plan.input_key is not None and arguments:
+            observed.put(tool.plan.input_key, arguments)
+    except Exception as error:
+        tell("arguments", error)
+
+
+def _links_to(step_id: str | None) -> tuple[Link, ...]:
+    found = _STEP_ID.fullmatch(step_id or "")
+    if found is None:
+        return ()
+    trace_id, span_id = (int(digits, 16) for digits in found.groups())
+    asked = SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(1))
+    return (Link(asked, {semconv.LINK_TYPE: "asked"}),) if asked.is_valid else ()

@@ -1,0 +1,87 @@
+"""A classifier's verdict on a command, where the rules are unsure.
+
+A classifier of the setting `hook_classifier` is a Python object and is called in this process. A
+model of the setting `classifier` is called by `hansard classify` in a process of its own: it has
+the adapters of providers, and records the call as a step, even where this process ends before it.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from hansard._hooks.settings import HookSettings
+
+
+class Classified:
+    """A classifier's verdict; `step` is the recorded call of a model."""
+
+    __slots__ = ("classifier", "label", "reason", "score", "step")
+
+    def __init__(
+        self, label: str | None, score: float, reason: str, classifier: str, step: str = ""
+    ) -> None:
+        self.label = label
+        self.score = score
+        self.reason = reason
+        self.classifier = classifier
+        self.step = step
+
+
+class Unavailable(Exception):
+    """The classifier gave no verdict; the message says why, without recorded content."""
+
+
+def classify(text: str, settings: HookSettings) -> Classified:
+    """Return the verdict of the classifier that the settings name. Raises whatever it raises."""
+    return _by_model(text, settings) if settings.model else _by_object(text, settings)
+
+
+def _by_object(text: str, settings: HookSettings) -> Classified:
+    from hansard._hooks.redaction import redactor_of
+    from hansard_compiler.classifier import IRREVERSIBLE, REVERSIBLE, Question
+
+    classifier = _load(settings.classifier)
+    clean = redactor_of(settings).redact_text(text).text  # a classifier may be remote
+    verdict = classifier(Question("irreversible", clean, (IRREVERSIBLE, REVERSIBLE)))
+    return Classified(verdict.label, float(verdict.score), verdict.reason, classifier.name)
+
+
+def _load(name: str) -> Any:
+    """Return the classifier that `package.module:attribute` names, or makes when it is called."""
+    from importlib import import_module
+
+    module, _, attribute = name.partition(":")
+    found = getattr(import_module(module), attribute)
+    return found() if isinstance(found, type) or not hasattr(found, "name") else found
+
+
+def _by_model(text: str, settings: HookSettings) -> Classified:
+    import json
+    import subprocess
+    import sys
+
+    seconds = settings.classifier_timeout_ms / 1000
+    command = (
+        sys.executable, "-P", "-c", "from hansard._cli.main import main; main()",
+        "classify", "--task", "irreversible", "--json", "--timeout", str(seconds),
+        "--data", settings.data,
+    )  # fmt: skip
+    process = subprocess.Popen(  # in a session of its own: it outlives this one to record its call
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        printed, _ = process.communicate(text.encode("utf-8", "replace"), timeout=seconds)
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"no answer within {seconds:g} s") from None
+    said = json.loads(printed) if printed.strip() else {}
+    if "error" in said or process.returncode:
+        raise Unavailable(str(said.get("error", {}).get("code", "it cannot be started")))
+    return Classified(
+        said["label"], float(said["score"]), said["reason"], said["classifier"], said["step_id"]
+    )

@@ -1,0 +1,145 @@
+"""What a call asked and got, as attributes of the GenAI conventions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from hansard import semconv
+from hansard._clients import names
+from hansard._clients.formats.call_attributes import Attributes, known
+from hansard._tracing.observation import clean_attribute
+from hansard_compiler.errors import HansardError
+from hansard_compiler.providers.formats.json_access import integer, text, texts, within
+from hansard_compiler.providers.transport.failures import CallFailed
+from hansard_compiler.retention import RetentionMode
+
+if TYPE_CHECKING:
+    from hansard._context.compiled_step import CompiledStep
+    from hansard._runtime.recorder import Recorder
+    from hansard_compiler.calls import Call
+    from hansard_compiler.providers.base import RenderInput
+    from hansard_compiler.providers.transport.exchange import Answer, Attempt
+
+_USAGE: Final = {
+    "input": "gen_ai.usage.input_tokens",
+    "output": "gen_ai.usage.output_tokens",
+    "cache_read": "gen_ai.usage.cache_read.input_tokens",
+    "cache_write": "gen_ai.usage.cache_write.input_tokens",
+    "reasoning": "gen_ai.usage.reasoning.output_tokens",
+    "cache_write_5m": "anthropic.usage.cache_creation.ephemeral_5m_input_tokens",
+    "cache_write_1h": "anthropic.usage.cache_creation.ephemeral_1h_input_tokens",
+}
+_TIERS: Final = {
+    "openai": "openai.response.service_tier",
+    "openai_compatible": "openai.response.service_tier",
+    "anthropic": "anthropic.response.service_tier",
+}
+
+
+def asked(given: RenderInput, provider: str, recorder: Recorder) -> Attributes:
+    """Return what is known before anything is sent."""
+    sampling = given.sampling
+    found: Attributes = {
+        semconv.HANSARD_SCHEMA_VERSION: semconv.SCHEMA_VERSION,
+        semconv.OPERATION_NAME: "chat",
+        names.PROVIDER_NAME: provider,
+        names.REQUEST_MODEL: given.model,
+    }
+    found |= known(
+        {
+            "gen_ai.request.stream": True if given.stream else None,
+            "gen_ai.request.max_tokens": integer(sampling.max_output_tokens),
+            "gen_ai.request.temperature": sampling.temperature,
+            "gen_ai.request.top_p": sampling.top_p,
+            "gen_ai.request.seed": integer(sampling.seed),
+            "gen_ai.request.reasoning.level": text(sampling.effort),
+            "gen_ai.request.previous_response.id": text(given.previous_response_id),
+            "gen_ai.output.type": "json" if given.output_schema else None,
+        }
+    )
+    stop = texts(list(sampling.stop))
+    # Stop sequences are words of the prompt's author.
+    if stop and recorder.settings.retention is not RetentionMode.METADATA_ONLY:
+        cleaned = clean_attribute(recorder, names.STOP_SEQUENCES, stop)
+        found[names.STOP_SEQUENCES] = [str(word) for word in cleaned]  # type: ignore[union-attr]
+    return found
+
+
+def answered(raw: Answer) -> Attributes:
+    """Return what the provider answered, and what it was thought to cost before."""
+    call, response = raw.call, raw.response
+    reason = finish_reason_of(call)
+    tier = text(response.get("service_tier")) or text(within(response, "usage", "service_tier"))
+    tokens = {key: integer(getattr(call.tokens, name)) for name, key in _USAGE.items()}
+    found = known(
+        {
+            "gen_ai.response.id": text(call.response_id),
+            "gen_ai.response.model": text(call.response_model),
+            "gen_ai.response.finish_reasons": [reason] if reason else None,
+            semconv.TOKENS_ESTIMATED: integer(raw.metadata.get("estimated_input_tokens")),
+            semconv.TOKENS_ESTIMATOR: text(raw.metadata.get("estimated_by")),
+            semconv.CALL_SHORTFALL: raw.shortfall.code if raw.shortfall else None,
+        }
+    ) | known(tokens)
+    tier_key = _TIERS.get(call.provider or "")
+    return found | ({tier_key: tier} if tier and tier_key else {})
+
+
+def finish_reason_of(call: Call) -> str | None:
+    """Return why an answer ended, in the provider's word where it has one of its own for it."""
+    return call.finish_reason_raw or call.finish_reason
+
+
+def failed(error: BaseException) -> Attributes:
+    """Return what a typed failure says beside its message: whether and when to try again."""
+    if not isinstance(error, HansardError):
+        return {}
+    found: Attributes = {semconv.ERROR_CODE: error.code}
+    if not isinstance(error, CallFailed):
+        return found
+    more: Mapping[str, Any] = {
+        semconv.ERROR_RETRYABLE: error.is_retryable,
+        semconv.ERROR_RETRY_AFTER_S: error.retry_after_s,
+        semconv.ERROR_PROVIDER_CODE: text(error.provider_code),
+    }
+    return found | known(more)
+
+
+def attempt_attributes(attempt: Attempt) -> Attributes:
+    """Return what one try came back with."""
+    found: Attributes = {
+        f"http.response.header.{name}": [value] for name, value in attempt.headers.items()
+    }
+    return found | known(
+        {
+            "http.response.status_code": attempt.status,
+            semconv.ERROR_TYPE: attempt.error,
+        }
+    )
+
+
+def of_compile(compiled: CompiledStep | None) -> Attributes:
+    """Return which compile a call is of."""
+    if compiled is None:
+        return {}
+    return {
+        semconv.COMPILE_ID: compiled.id,
+        semconv.COMPILE_STABLE_PREFIX_HASH: compiled.stable_prefix_hash,
+        semconv.COMPILE_VOLATILE_SUFFIX_HASH: compiled.volatile_suffix_hash,
+    }
+
+
+def server_of(address: str) -> Attributes:
+    """Return where a request went."""
+    parts = urlsplit(address)
+    if not parts.hostname:
+        return {}
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return {
+        names.SERVER_ADDRESS: parts.hostname,
+        names.SERVER_PORT: port,
+        "url.path": parts.path,
+        "http.request.method": "POST",
+    }

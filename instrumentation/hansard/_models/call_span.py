@@ -1,0 +1,305 @@
+"""The span of a call that the SDK itself makes: `chat {model}`, with the bytes by reference.
+
+Nothing here raises into the call.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry.trace import Link, SpanKind
+
+import hansard
+from hansard import semconv
+from hansard._clients import names
+from hansard._clients.formats.call_attributes import Attributes
+from hansard._clients.guard import observing
+from hansard._context.compile_span import is_exact, put
+from hansard._models.answer import CallKept
+from hansard._models.call_attributes import (
+    answered,
+    asked,
+    attempt_attributes,
+    failed,
+    finish_reason_of,
+    of_compile,
+    server_of,
+)
+from hansard._models.messages import definitions, instructions, plain_messages
+from hansard._tracing.observation import Observation, begin, put_content
+from hansard._tracing.serialization import dumps
+from hansard_compiler.canonical import canonical_bytes
+from hansard_compiler.providers.recipe import (
+    RECIPE_MEDIA_TYPE,
+    Recipe,
+    UsedCompilation,
+    parameters_of,
+    sampling_of,
+    sent_request,
+    used_adapter,
+)
+from hansard_compiler.retention import RetentionMode
+
+if TYPE_CHECKING:
+    from opentelemetry.util.types import AttributeValue
+
+    from hansard._context.compiled_step import CompiledStep
+    from hansard._runtime.recorder import Recorder
+    from hansard_compiler.providers.adapter import Adapter
+    from hansard_compiler.providers.base import RenderInput
+    from hansard_compiler.providers.transport.exchange import Answer, Attempt, Exchange
+
+_JSON = "application/json"
+
+
+class CallSpan:
+    """One call while it is made; without a recorder it does nothing.
+
+    It watches the wire: told of what is sent before it is sent, and of every exchange.
+    """
+
+    def __init__(self, given: RenderInput, adapter: Adapter, compiled: CompiledStep | None) -> None:
+        self._given = given
+        self._adapter = adapter
+        self._compiled = compiled
+        self._recorder: Recorder | None = None
+        self._observation: Observation | None = None
+        self._start_s = time.perf_counter()
+        self._refs: dict[str, str] = {}
+        self._is_exact = False
+        self._open = [True]  # popped by whoever ends the span: the call, or whoever gave it up
+
+    @classmethod
+    def begin(
+        cls,
+        recorder: Recorder | None,
+        given: RenderInput,
+        adapter: Adapter,
+        compiled: CompiledStep | None,
+    ) -> CallSpan:
+        """Start the span in the current context."""
+        made = cls(given, adapter, compiled)
+        if recorder is not None:
+            made._start(recorder)
+        return made
+
+    @observing
+    def _start(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        name = f"chat {self._given.model}"
+        told = asked(self._given, self._adapter.provider, recorder) | of_compile(self._compiled)
+        self._observation = begin(recorder, name, told, kind=SpanKind.CLIENT)
+        if self._observation is not None and self._observation.is_recording:
+            given = self._given
+            self._content(names.INPUT_MESSAGES, plain_messages(given.messages))
+            self._content(names.SYSTEM_INSTRUCTIONS, instructions(given.system))
+            self._content(names.TOOL_DEFINITIONS, definitions(given.tools))
+
+    @observing
+    def mark(self, attributes: Mapping[str, AttributeValue], *, links: Sequence[Link] = ()) -> None:
+        """Say more of the call: what it is a replay of."""
+        if self._is_recording and self._observation is not None:
+            self._observation.span.set_attributes(attributes)
+            for link in links:
+                self._observation.span.add_link(link.context, link.attributes)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Make the span current."""
+        if self._observation is None:
+            yield
+            return
+        self._observation.enter()
+        try:
+            yield
+        finally:
+            self._observation.leave()
+
+    @property
+    def _is_recording(self) -> bool:
+        return self._observation is not None and self._observation.is_recording
+
+    @property
+    def step_id(self) -> str:
+        """The step of the call; empty where nothing is recorded."""
+        return self._kept().step_id
+
+    @property
+    def _is_told(self) -> bool:
+        """Whether there is a span that is still open, and kept."""
+        return bool(self._open) and self._is_recording
+
+    # ---- told by the wire
+
+    @observing
+    def sending(self, path: str, body: bytes) -> None:
+        """Keep the exact bytes before they are sent."""
+        if self._is_told and path == self._adapter.format.path:
+            self._is_exact = self._put(names.REQUEST, body, media_type=_JSON)
+
+    @observing
+    def exchanged(self, exchange: Exchange) -> None:
+        """Keep what came back; a question for a count of tokens is an event."""
+        if not self._is_told or self._observation is None:
+            return
+        if exchange.path != self._adapter.format.path:
+            self._note_count(exchange)
+            return
+        for number, attempt in enumerate(exchange.attempts[:-1]):
+            self._event(names.EVENT_ATTEMPT, attempt, {names.RESEND_COUNT: number})
+        last = exchange.last
+        if last is None:
+            return
+        told = attempt_attributes(last)
+        if len(exchange.attempts) > 1:
+            told[names.RESEND_COUNT] = len(exchange.attempts) - 1
+        if exchange.is_stream and last.first_chunk_ms is not None:
+            told[names.TIME_TO_FIRST_CHUNK] = self._first_chunk_s(exchange)
+        self._observation.span.set_attributes({**told, **server_of(last.address)})
+        self._keep_response(last)
+        self._keep_recipe(exchange)
+
+    def _first_chunk_s(self, exchange: Exchange) -> float:
+        """Seconds from the call to the first piece, earlier tries and waits included."""
+        last = exchange.attempts[-1]
+        ended_s = time.perf_counter() - self._start_s
+        after_first_ms = last.duration_ms - (last.first_chunk_ms or 0.0)
+        return round(max(ended_s - after_first_ms / 1e3, (last.first_chunk_ms or 0.0) / 1e3), 6)
+
+    def _keep_response(self, last: Attempt) -> None:
+        try:
+            body = last.body
+        except ValueError:  # cut off inside its compression
+            body = last.response
+        if body:
+            kind = last.headers.get("content-type", "").partition(";")[0].strip() or _JSON
+            self._put(names.RESPONSE, body, media_type=kind)
+
+    def _note_count(self, exchange: Exchange) -> None:
+        if exchange.last is not None:
+            self._event(semconv.EVENT_TOKEN_COUNT, exchange.last, {"url.path": exchange.path})
+
+    def _event(self, event: str, attempt: Attempt, more: Attributes) -> None:
+        assert self._observation is not None
+        self._observation.span.add_event(event, attempt_attributes(attempt) | more)
+
+    # ---- its end
+
+    def finish(self, raw: Answer) -> CallKept:
+        """Tell the answer and end the span."""
+        kept = self._kept()
+        if self._claim() and self._observation is not None:
+            self._tell(raw)
+            self._observation.end()
+        return kept
+
+    def fail(self, error: BaseException) -> None:
+        """Tell how the call failed, and end the span."""
+        if self._claim() and self._observation is not None:
+            self._tell_failure(error)
+            self._observation.fail(error)
+
+    def cancel(self) -> None:
+        """End the span of a call that nobody waits for."""
+        if self._claim() and self._observation is not None:
+            self._observation.cancel()
+
+    def _claim(self) -> bool:
+        try:
+            return self._open.pop()
+        except IndexError:
+            return False
+
+    @observing
+    def _tell(self, raw: Answer) -> None:
+        if not self._is_recording or self._observation is None:
+            return
+        self._observation.span.set_attributes(answered(raw))
+        reason = finish_reason_of(raw.call)
+        said = plain_messages(raw.call.output, finish_reason=reason)
+        self._content(names.OUTPUT_MESSAGES, said)
+        left_out = raw.metadata.get("left_out")
+        if left_out:
+            self._content(semconv.REQUEST_LEFT_OUT, left_out)
+
+    @observing
+    def _tell_failure(self, error: BaseException) -> None:
+        if not self._is_recording or self._observation is None:
+            return
+        estimate = self._adapter.estimate(self._given)
+        told: Attributes = {
+            semconv.TOKENS_ESTIMATED: estimate.tokens,
+            semconv.TOKENS_ESTIMATOR: estimate.counted_by,
+        }
+        self._observation.span.set_attributes(told | failed(error))
+
+    # ---- payloads
+
+    def _content(self, key: str, value: list[Any]) -> None:
+        assert self._recorder is not None
+        assert self._observation is not None
+        if value:
+            put_content(self._recorder, self._observation.span, key, dumps(value))
+
+    def _put(self, key: str, data: bytes, *, media_type: str) -> bool:
+        """Keep exact bytes and name them; returns whether nothing was cut out of them."""
+        assert self._recorder is not None
+        assert self._observation is not None
+        ref = put(self._recorder, data, media_type)
+        if not ref:
+            return False
+        self._refs[key] = ref
+        told: dict[str, str | bool] = {key + names.REF: ref}
+        exact = is_exact(ref, data)
+        self._observation.span.set_attributes(
+            told if exact else told | {key + names.REDACTED: True}
+        )
+        return exact
+
+    def _keep_recipe(self, exchange: Exchange) -> None:
+        assert self._recorder is not None
+        if self._recorder.settings.retention is RetentionMode.METADATA_ONLY:
+            return
+        request_ref = self._refs.get(names.REQUEST, "")
+        if not request_ref:
+            return
+        recipe = Recipe(
+            provider=self._adapter.provider,
+            model=self._given.model,
+            request=sent_request(exchange, ref=request_ref, is_exact=self._is_exact),
+            response_ref=self._refs.get(names.RESPONSE, ""),
+            compilation=_used(self._compiled),
+            adapter=used_adapter(self._adapter.format, exchange),
+            sampling=sampling_of(self._given),
+            parameters=parameters_of(self._given),
+            versions={"hansard": hansard.__version__, "python": platform.python_version()},
+        )
+        data = canonical_bytes(recipe.model_dump(mode="json"))
+        self._put(semconv.RECIPE, data, media_type=RECIPE_MEDIA_TYPE)
+
+    def _kept(self) -> CallKept:
+        if self._observation is None:
+            return CallKept()
+        found = self._observation.span.get_span_context()
+        return CallKept(
+            f"{found.trace_id:032x}-{found.span_id:016x}" if found.is_valid else "",
+            *(self._refs.get(key, "") for key in (names.REQUEST, names.RESPONSE, semconv.RECIPE)),
+        )
+
+
+def _used(compiled: CompiledStep | None) -> UsedCompilation | None:
+    if compiled is None or not compiled.kept.request_ref:
+        return None
+    kept = compiled.kept
+    return UsedCompilation(
+        id=compiled.id,
+        hash=compiled.hash,
+        request_ref=kept.request_ref,
+        result_ref=kept.result_ref,
+        is_whole=kept.is_whole,
+        ports=list(kept.ports),
+    )

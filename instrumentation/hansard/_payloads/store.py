@@ -1,0 +1,158 @@
+"""Content by reference: bytes are kept once under their digest, and spans name it.
+
+On the caller's thread a payload is redacted, hashed and written to one file; sending is the
+exporter's work (`payload_transport`). The digest is that of the redacted bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from hansard import semconv
+from hansard._export.dropped import Reason
+from hansard._export.spool.files import FOLDER as SPOOL_FOLDER
+from hansard._payloads.spool import BINARY, PayloadSpool
+from hansard._payloads.transport import PayloadTransport
+from hansard._runtime.warnings import warn_once
+from hansard_compiler.retention import RetentionMode
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
+
+    from hansard._config.settings import Settings
+    from hansard._runtime.recorder import Pipeline, Recorder
+    from hansard_compiler.redaction.redactor import Redactor
+
+INLINE_BYTES: Final = 1024  # UTF-8; up to there content stands in its attribute
+_PLAIN_TYPES: Final = frozenset({"application/json", "text/plain", ""})  # nobody's secret
+_HASHED_AT_ONCE: Final = 64 * 1024  # more is worth another thread's while
+_PIECE: Final = 2047  # hashlib keeps Python's lock up to here
+MAX_BYTES: Final = 64 * 1024 * 1024  # what the collector takes
+_KNOWN: Final = 10_000
+# The collector may have dropped it since, with the last run that named it.
+_KNOWN_S: Final = 600.0
+
+
+class PayloadWriter:
+    """Keeps payloads for this process; safe to use from any thread, and in forks."""
+
+    def __init__(
+        self, settings: Settings, redactor: Redactor, exporter: Pipeline | None = None
+    ) -> None:
+        self._mode = settings.retention
+        self._redactor = redactor
+        self.spool = PayloadSpool(
+            settings.data / SPOOL_FOLDER, max_bytes=settings.spool_max_bytes, on_loss=self._lose
+        )
+        self.transport = PayloadTransport(settings, self.spool)
+        self._lock = threading.Lock()  # guards what follows
+        self._known: OrderedDict[str, float] = OrderedDict()  # ref -> until when, monotonic
+        self._losses: dict[Reason, int] = {}
+        self._pid = os.getpid()
+        # A pipeline that sends nothing (a test's) carries nothing.
+        carry = getattr(exporter, "carry", None)
+        if carry is not None:
+            carry(self.transport)
+
+    def put(self, data: bytes, *, media_type: str, is_clean: bool = False) -> str:
+        """Keep bytes and return `sha256:<hex>` of what is kept; "" where nothing is.
+
+        `is_clean`: the caller has redacted them. Never raises: what cannot be kept is counted, and
+        its reference leads nowhere.
+        """
+        if self._mode is RetentionMode.METADATA_ONLY:
+            return ""
+        try:
+            return self._put(data, media_type, is_clean=is_clean)
+        except Exception as error:
+            self._lose(Reason.SPOOL_UNWRITABLE, 1)
+            warn_once("payload", "a payload is not kept: %s", error)
+            return ""
+
+    def _put(self, data: bytes, media_type: str, *, is_clean: bool) -> str:
+        if self._pid != os.getpid():
+            self._after_fork()
+        if self._mode is RetentionMode.REDACTED_PAYLOADS:
+            if not is_clean:
+                data = self._redactor.redact_bytes(data, media_type).data
+            if media_type not in _PLAIN_TYPES and self._redactor.scan_bytes(media_type.encode()):
+                media_type = BINARY
+        digest = _digest_of(data)
+        ref = f"sha256:{digest}"
+        if self._is_known(ref):
+            return ref
+        if len(data) > MAX_BYTES:
+            self._lose(Reason.REFUSED, 1)
+            return ref
+        if self.spool.add(digest, data, media_type=media_type or BINARY):
+            self._know(ref)
+        return ref
+
+    @property
+    def losses(self) -> dict[str, int]:
+        """How many payloads did not and will not arrive, by reason."""
+        with self._lock:
+            return {str(reason): count for reason, count in self._losses.items()}
+
+    def _is_known(self, ref: str) -> bool:
+        with self._lock:
+            return self._known.get(ref, 0.0) > time.monotonic()
+
+    def _know(self, ref: str) -> None:
+        with self._lock:
+            self._known[ref] = time.monotonic() + _KNOWN_S
+            self._known.move_to_end(ref)
+            if len(self._known) > _KNOWN:
+                self._known.popitem(last=False)
+
+    def _lose(self, reason: Reason, count: int) -> None:
+        with self._lock:
+            self._losses[reason] = self._losses.get(reason, 0) + count
+            # One of those known may be among them; all may be sent again.
+            self._known.clear()
+        self.transport.on_loss(reason, count)
+
+    def _after_fork(self) -> None:
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self.transport.after_fork()
+
+
+def _digest_of(data: bytes) -> str:
+    # In pieces so small that hashing lets no other thread run: with a busy sender beside it,
+    # getting Python's lock back took ten times as long as hashing 4 KiB.
+    if len(data) > _HASHED_AT_ONCE:
+        return hashlib.sha256(data).hexdigest()
+    digest = hashlib.sha256()
+    for start in range(0, len(data), _PIECE):
+        digest.update(data[start : start + _PIECE])
+    return digest.hexdigest()
+
+
+def set_content(
+    span: Span, key: str, text: str, *, media_type: str = "application/json", recorder: Recorder
+) -> None:
+    """Set content on a span as the retention mode allows: by value up to 1 KiB, else by reference.
+
+    By reference: `<key>_ref` with the digest, `<key>_size` in bytes. In metadata_only the size
+    alone.
+    """
+    if not span.is_recording():
+        return
+    data = text.encode("utf-8", "backslashreplace")
+    mode = recorder.settings.retention
+    if mode is RetentionMode.REDACTED_PAYLOADS:
+        data = recorder.redactor.redact_bytes(data, key=key).data
+    if mode is not RetentionMode.METADATA_ONLY:
+        if len(data) <= INLINE_BYTES or recorder.payloads is None:
+            span.set_attribute(key, data.decode())
+            return
+        ref = recorder.payloads.put(data, media_type=media_type, is_clean=True)
+        if ref:
+            span.set_attribute(key + semconv.REF_SUFFIX, ref)
+    span.set_attribute(key + semconv.SIZE_SUFFIX, len(data))

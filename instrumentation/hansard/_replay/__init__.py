@@ -1,0 +1,1 @@
+"""Replays of recorded model calls, requested from a program."""

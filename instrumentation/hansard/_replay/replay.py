@@ -1,0 +1,218 @@
+"""Making a recorded model call again, from a program.
+
+    answer = run.call_model(compiled)
+    again = hansard.replay(answer, n=5)                        # the very same bytes, five times
+    other = hansard.replay(answer, token_budget=2_000, remove=["docs/large.md"])
+    print(again.spread["different"], other.comparison["output"]["is_empty"])
+
+The server makes it, with the server's keys; in embedded mode this process does, with its own. What
+was recorded so far is sent first. Unlike observing this raises: a replay was asked for.
+
+    fork = hansard.replay(answer, live=True, tools=[find_order, cancel_order])
+    fork = hansard.continue_replay(fork, tools=[…])            # once somebody approved the call
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from hansard._backend.replay import make
+from hansard._models.answer import ModelAnswer
+from hansard._runs.step import Step
+from hansard_compiler.calls import Json
+from hansard_compiler.replay.errors import NotReplayable, Reason
+
+if TYPE_CHECKING:
+    from hansard._gate.gate import Tools
+
+
+class Replay:
+    """A replay as it stands; `body` is what `GET /v1/replay/{id}` answers."""
+
+    def __init__(self, body: Json) -> None:
+        self.body = body
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a field of the body: `state`, `run_id`, `notes`, `spread`, `comparison` …"""
+        try:
+            return self.__dict__["body"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    @property
+    def is_done(self) -> bool:
+        return bool(self.body["state"] == "done")
+
+    @property
+    def is_same_request(self) -> bool:
+        """Whether the bytes that were sent are the recorded ones."""
+        return bool(self.body["same_request"])
+
+    def __repr__(self) -> str:
+        return f"<Replay {self.body['short_id']} {self.body['mode']} {self.body['state']}>"
+
+
+def replay(
+    step: str | Step | ModelAnswer,
+    *,
+    recorded: bool = False,
+    forward: bool = False,
+    n: int = 1,
+    model: str | None = None,
+    provider: str | None = None,
+    token_budget: int | None = None,
+    response_reserve: int | None = None,
+    weights: Mapping[str, float] | None = None,
+    policy: Iterable[Mapping[str, Any]] | None = None,
+    remove: Iterable[str] = (),
+    mutations: Iterable[Mapping[str, Any]] = (),
+    notes: str | None = None,
+    elsewhere: bool = False,
+    allow_provider_side_effects: bool = False,
+    script: Mapping[str, Any] | None = None,
+    timeout_s: float = 600.0,
+    live: bool = False,
+    tools: Tools = (),
+    max_turns: int | None = None,
+    max_usd: float | None = None,
+) -> Replay:
+    """Make a model call again and wait until that has ended.
+
+    `step` is a step's id, or the answer of `call_model`. Without a change the recorded bytes are
+    sent again; `recorded` answers from the recording and sends nothing; `forward` goes on through
+    the later turns of the run. `model`, `provider`, `token_budget`, `response_reserve`, `weights`,
+    `policy` and `remove` (ids of items) are the common changes, `mutations` any of them, in order.
+
+    `live` is a fork that goes on past the first divergence: the model is asked for up to
+    `max_turns` further turns and `max_usd`. Calls that were recorded have their recorded results;
+    for the others `tools` run behind the gate that is entered here, or one of their own: what reads
+    runs, what writes waits for an approval, and the replay's state is `waiting`.
+
+    A request that has its provider run tools (MCP servers, web search, code) or keep state is
+    refused with `provider_side_effects`. With `allow_provider_side_effects` the replay is `waiting`
+    until its approval (`replay.ask["approval_id"]`) is granted; `continue_replay` then sends it.
+
+    Raises NotReplayable with a reason, ReplayUnavailable where nobody can make it, NotFoundError.
+    """
+    bounds = {"max_turns": max_turns, "max_usd": max_usd}
+    if not live and (tools or any(one is not None for one in bounds.values())):
+        raise ValueError("tools, max_turns and max_usd are of a fork that goes on: say live=True")
+    changes = [
+        *_changes(model, provider, token_budget, response_reserve, weights, policy, remove),
+        *(dict(one) for one in mutations),
+    ]
+    made_with = _made_with(elsewhere, allow_provider_side_effects, script, timeout_s)
+    body: Json = {
+        "step_id": _step_id(step),
+        "mode": "forward" if forward or live else None,
+        "live": live,
+        **{name: value for name, value in bounds.items() if value is not None},
+        "recorded": recorded,
+        "mutations": changes,
+        "n": n,
+        "notes": notes,
+        **made_with,
+    }
+    found = Replay(make(body, timeout_s * n))
+    return _answered(found, tools, made_with) if live else found
+
+
+def _made_with(
+    elsewhere: bool,
+    allow_provider_side_effects: bool,
+    script: Mapping[str, Any] | None,
+    timeout_s: float,
+) -> Json:
+    """Return what a fork is made with and goes on with."""
+    return {
+        "elsewhere": elsewhere,
+        "allow_provider_side_effects": allow_provider_side_effects,
+        "script": None if script is None else dict(script),
+        "timeout_s": timeout_s,
+    }
+
+
+def continue_replay(
+    replay: Replay | str,
+    *,
+    tools: Tools = (),
+    results: Mapping[str, Any] | None = None,
+    max_turns: int | None = None,
+    max_usd: float | None = None,
+    elsewhere: bool = False,
+    allow_provider_side_effects: bool = False,
+    script: Mapping[str, Any] | None = None,
+    timeout_s: float = 600.0,
+) -> Replay:
+    """Have a fork that stopped go on live, and return it where it ends or waits again.
+
+    `results` gives what calls came to by their call ids, by hand; `tools` run for the others as in
+    `replay`, approved ones among them. `max_turns` and `max_usd` are new bounds from here. A replay
+    that waits for the approval of what its provider does is sent, once that is granted.
+
+    Raises NotReplayable, ReplayUnavailable, NotFoundError, and GateUnavailable where the gate
+    cannot decide or record: then nothing was run that is not told.
+    """
+    wanted = replay if isinstance(replay, str) else str(replay.body["replay_id"])
+    given = [{"call_id": key, "result": value} for key, value in (results or {}).items()]
+    bounds = {"max_turns": max_turns, "max_usd": max_usd}
+    made_with = _made_with(elsewhere, allow_provider_side_effects, script, timeout_s)
+    body = {**made_with, **bounds, "results": given}
+    found = Replay(make(body, timeout_s, goes_on=wanted))
+    return _answered(found, tools, made_with)
+
+
+def _answered(found: Replay, tools: Tools, made_with: Json) -> Replay:
+    """Run the tools that a fork waits for behind a gate, for as long as that brings it on."""
+    from hansard._replay.tools import Answers, answer_calls, gate_for_replay
+
+    gate = gate_for_replay(tools, found.replay_id)
+    while found.state == "waiting" and gate is not None:
+        answers = Answers()
+        try:
+            answer_calls(found.body, gate, answers)
+        finally:  # what ran is told, also where the gate broke behind it
+            if not answers.is_empty:
+                after = found.body["ask"]["step_id"]
+                body = {**made_with, **answers.json(), "after": after}
+                found = Replay(make(body, made_with["timeout_s"], goes_on=found.replay_id))
+        if answers.is_empty:
+            break
+    return found
+
+
+def _changes(
+    model: str | None,
+    provider: str | None,
+    token_budget: int | None,
+    response_reserve: int | None,
+    weights: Mapping[str, float] | None,
+    policy: Iterable[Mapping[str, Any]] | None,
+    remove: Iterable[str],
+) -> list[Json]:
+    told: list[Json] = []
+    if provider is not None:
+        told.append({"op": "set_provider", "provider": provider})
+    if model is not None:
+        told.append({"op": "set_model", "model": model})
+    budget = {"token_budget": token_budget, "response_reserve": response_reserve}
+    known = {name: value for name, value in budget.items() if value is not None}
+    if known:
+        told.append({"op": "set_budget", **known})
+    if weights is not None:
+        told.append({"op": "set_weights", "weights": dict(weights)})
+    if policy is not None:
+        told.append({"op": "set_policy", "rules": [dict(rule) for rule in policy]})
+    ids = [remove] if isinstance(remove, str) else remove
+    return [*told, *({"op": "remove_item", "item_id": one} for one in ids)]
+
+
+def _step_id(step: str | Step | ModelAnswer) -> str:
+    if isinstance(step, ModelAnswer):
+        step = step.kept.step_id
+    elif isinstance(step, Step):
+        step = step.step_id or ""
+    if not isinstance(step, str) or not step:
+        raise NotReplayable(Reason.NOT_RECORDED, "the call was not recorded")
+    return step

@@ -1,0 +1,1 @@
+"""Runs and steps reported one by one, for programs that no decorator fits."""

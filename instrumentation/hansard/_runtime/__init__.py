@@ -1,0 +1,1 @@
+"""The process: its recorder, name, data folder, locks, forks and warnings."""

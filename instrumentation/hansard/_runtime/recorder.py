@@ -1,0 +1,97 @@
+"""The one recorder of this process: what `init()` makes and everything else asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import ReadableSpan, Span, TracerProvider
+    from opentelemetry.trace import Tracer
+
+    from hansard._config.settings import Settings
+    from hansard_compiler.redaction.redactor import Redactor
+
+
+class Pipeline(Protocol):
+    """Where finished spans and log records go; `hansard._export.processor` has the sending one."""
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None: ...
+
+    def on_end(self, span: ReadableSpan) -> None: ...
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool: ...
+
+    def close(self, timeout_millis: int) -> None:
+        """Send what can be sent in this time, keep the rest on disk, and end every thread."""
+
+    def after_fork(self, resource: Resource, instance_id: str) -> None:
+        """Begin afresh in the child of a fork: no threads, and nothing of the parent's queue."""
+
+    def emit_log(
+        self,
+        event_name: str,
+        body: bytes | str | Mapping[str, object],
+        attributes: Mapping[str, object],
+    ) -> None: ...
+
+
+class PayloadSink(Protocol):
+    """Where bytes go that are too large for an attribute; see `hansard._payloads.store`."""
+
+    def put(self, data: bytes, *, media_type: str, is_clean: bool = False) -> str:
+        """Return `sha256:<hex>`, or "" where nothing is kept. Never raises.
+
+        `is_clean`: the caller has redacted them already.
+        """
+
+
+@dataclass(slots=True, repr=False)
+class Recorder:
+    """What `init()` makes: one a process. A fork gets fresh threads inside the same recorder."""
+
+    settings: Settings
+    provider: TracerProvider  # the application's own if it had one, else ours, set globally
+    tracer: Tracer
+    redactor: Redactor
+    instance_id: str  # service.instance.id of this process; another one after a fork
+    payloads: PayloadSink | None = None
+    exporter: Pipeline | None = None  # None: nothing is sent (a test reads the provider)
+
+    def __repr__(self) -> str:
+        """One line for a prompt: `init()` is the first thing that is typed there."""
+        service = self.provider.resource.attributes.get("service.name")
+        return f"<hansard.Recorder service={str(service)!r} to={self.settings.destination!r}>"
+
+
+_recorder: Recorder | None = None
+before_shutdown: list[Callable[[], None]] = []  # called while spans can still be ended
+
+
+def active() -> Recorder | None:
+    """Return the recorder, or None before `init()`, after `shutdown()` or when switched off."""
+    return _recorder
+
+
+def install(recorder: Recorder | None) -> None:
+    """Make this the process's recorder; None switches recording off."""
+    global _recorder
+    _recorder = recorder
+
+
+# What `init()` was told. It stays where recording is switched off: a gate does not depend on it.
+_settings: Settings | None = None
+
+
+def settings() -> Settings | None:
+    """Return the settings of `init()`, or None before it and after `shutdown()`."""
+    return _settings
+
+
+def remember(told: Settings | None) -> None:
+    """Keep the settings for what works without a recorder."""
+    global _settings
+    _settings = told

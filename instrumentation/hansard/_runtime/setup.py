@@ -1,0 +1,311 @@
+"""Starting and ending the SDK: `init`, `flush`, `shutdown`."""
+
+from __future__ import annotations
+
+import atexit
+import inspect
+import logging
+import os
+import secrets
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+from weakref import WeakSet
+
+from hansard import semconv
+from hansard._config.settings import Settings, load_settings
+from hansard._export.secret_scanner import ForkSafeRedactor
+from hansard._runtime import recorder as _state
+from hansard._runtime.data_folder import read_or_make_key
+from hansard._runtime.recorder import Recorder, active
+from hansard._tracing import workers
+from hansard._tracing.propagation import continue_environment
+from hansard.errors import EmbeddedMissing
+from hansard_compiler.retention import RetentionMode
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+
+_log = logging.getLogger("hansard")
+# Held while a recorder is made or taken down, by whichever threads call init() and shutdown().
+_lock = threading.RLock()
+_ours: WeakSet[TracerProvider] = WeakSet()  # providers made here
+
+
+def init(
+    *,
+    endpoint: str | None = None,
+    protocol: str | None = None,
+    service_name: str | None = None,
+    retention: RetentionMode | str | None = None,
+    embedded: bool | None = None,
+    data: str | Path | None = None,
+    headers: Mapping[str, str] | None = None,
+    token: str | None = None,
+    timeout_s: float | None = None,
+    compression: str | None = None,
+    resource_attributes: Mapping[str, str] | None = None,
+    export_delay_ms: int | None = None,
+    exit_timeout_ms: int | None = None,
+    spool_max_bytes: int | None = None,
+    continue_trace: bool | None = None,
+    config: str | Path | None = None,
+) -> Recorder | None:
+    """Start recording, and return the recorder; None when `OTEL_SDK_DISABLED` is true.
+
+    An OpenTelemetry SDK that is set up already is kept: this adds a processor to its provider.
+    What is not given is looked for in the environment (`HANSARD_…`, then `OTEL_…`), in
+    `hansard.toml`, and has a default: `docs/configuration.md`. A second call changes nothing; it
+    warns when it asks for something else.
+
+    Raises ConfigError for an argument that cannot be meant, and nothing else: where recording
+    cannot start, that is told on the logger `hansard`, and the program runs without.
+    """
+    arguments = dict(locals())  # as this call was given them, by name
+    settings = load_settings(arguments)
+    settings = _with_embedded_checked(settings)
+    with _lock:
+        running = active()
+        if running is not None:
+            _compare(running.settings, settings)
+            return running
+        _state.remember(settings)
+        if settings.disabled:
+            return None
+        for problem in settings.problems:
+            _log.warning("%s", problem)
+        recorder = _try_to_make(settings)
+        if recorder is None:
+            return None
+        _state.install(recorder)
+        _register_once()
+        workers.finish_if_worker()
+        if settings.continue_trace:
+            continue_environment()
+        return recorder
+
+
+def check_arguments(options: Mapping[str, object]) -> None:
+    """Raise what `init(**options)` would raise for them: TypeError for a name, ConfigError."""
+    inspect.signature(init).bind(**options)
+    load_settings(options)
+
+
+def flush(timeout_s: float = 10.0) -> bool:
+    """Send what was recorded so far; False when not all of it was sent in time."""
+    recorder = active()
+    if recorder is None or recorder.exporter is None:
+        return True
+    return recorder.exporter.force_flush(round(timeout_s * 1000))
+
+
+def shutdown(timeout_s: float | None = None) -> None:
+    """Send what is left, spool what cannot be sent, and stop recording.
+
+    Waits at most `timeout_s`, or the setting `exit_timeout_ms`. Decorated functions go on working;
+    `init()` may be called again. At the end of the program it is called by itself.
+    """
+    with _lock:
+        recorder = active()
+        _close_what_is_open()
+        _state.remember(None)
+        if recorder is None:
+            return
+        _state.install(None)
+        if recorder.exporter is not None:
+            limit_ms = recorder.settings.exit_timeout_ms
+            recorder.exporter.close(limit_ms if timeout_s is None else round(timeout_s * 1000))
+
+
+def _close_what_is_open() -> None:
+    for close in _state.before_shutdown:
+        try:
+            close()
+        except Exception as error:
+            _log.warning("something was not closed: %s: %s", type(error).__name__, error)
+
+
+def _with_embedded_checked(settings: Settings) -> Settings:
+    """Raise EmbeddedMissing where the program asked for it; a variable or file is passed over."""
+    if not settings.embedded or settings.disabled:
+        return settings
+    from hansard._export.embedded import find_pipeline
+
+    try:
+        find_pipeline()
+    except EmbeddedMissing as error:
+        source = settings.sources["embedded"]
+        if source == "argument":
+            raise
+        _log.warning("%s: %s; it is passed over", source, error)
+        return replace(settings, embedded=False)
+    return settings
+
+
+def _compare(running: Settings, wanted: Settings) -> None:
+    if wanted != running and not wanted.disabled:
+        _log.warning(
+            "hansard.init() was called again with other settings; the first ones stay in force. "
+            "Call hansard.shutdown() before it to change them."
+        )
+
+
+# ---- the parts of a recorder
+
+
+def _try_to_make(settings: Settings) -> Recorder | None:
+    try:
+        return _make_recorder(settings)
+    except Exception:  # a variable that OpenTelemetry itself chokes on, a broken installation
+        _log.exception("recording cannot start; the program runs without")
+        return None
+
+
+def _make_recorder(settings: Settings) -> Recorder:
+    from hansard import __version__
+    from hansard._export import delegating_processor as relay
+
+    provider = _provider_for(settings)
+    recorder = Recorder(
+        settings=settings,
+        provider=provider,
+        tracer=provider.get_tracer(semconv.SCOPE_NAME, __version__, semconv.SCHEMA_URL),
+        redactor=ForkSafeRedactor(_key_of(settings)),
+        instance_id=instance_id_of(provider.resource),
+    )
+    _add_parts(recorder)
+    relay.join(provider, stop=shutdown)
+    return recorder
+
+
+def _add_parts(recorder: Recorder) -> None:
+    """Add what sends and what keeps payloads: with their imports, the larger part of starting."""
+    from hansard._export.processor import SpanPipeline
+    from hansard._payloads.store import PayloadWriter
+    from hansard._tracing.serialization import warm_up
+
+    warm_up()
+    recorder.exporter = SpanPipeline(
+        recorder.settings,
+        recorder.provider.resource,
+        instance_id=recorder.instance_id,
+        redactor=recorder.redactor,
+    )
+    recorder.payloads = PayloadWriter(recorder.settings, recorder.redactor, recorder.exporter)
+
+
+def _key_of(settings: Settings) -> bytes:
+    try:
+        return read_or_make_key(settings.data)
+    except OSError as error:
+        _log.warning(
+            "cannot use the data folder %s (%s): nothing is spooled while the collector is away, "
+            "and redaction marks compare within this program only",
+            settings.data,
+            error.strerror,
+        )
+        return secrets.token_bytes(32)
+
+
+def _provider_for(settings: Settings) -> TracerProvider:
+    """Return the application's provider if it takes processors, else a new one, set globally."""
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+
+    present = trace.get_tracer_provider()
+    is_ours = present in _ours
+    if callable(getattr(present, "add_span_processor", None)) and not is_ours:
+        kept = cast(TracerProvider, present)
+        _compare_names(kept, settings)
+        return kept
+    resource = _resource_of(settings)
+    for made_before in _ours:
+        if made_before.resource == resource:
+            return made_before
+    # Ended by `shutdown` here, in bounded time; not by a hook of its own.
+    ours = TracerProvider(resource=resource, shutdown_on_exit=False)
+    _ours.add(ours)
+    if is_ours:
+        # A global provider stays for good. What others record goes on through it, under the name
+        # of the first `init()`; what is recorded here has the new one's.
+        return ours
+    if isinstance(present, trace.ProxyTracerProvider):
+        trace.set_tracer_provider(ours)
+    else:
+        _log.warning(
+            "the global tracer provider is a %s, which takes no span processors: only hansard's "
+            "own spans are recorded",
+            type(present).__qualname__,
+        )
+    return ours
+
+
+def _compare_names(kept: TracerProvider, settings: Settings) -> None:
+    """Tell when a name that was asked of Hansard is not the one of the application's provider."""
+    name = kept.resource.attributes.get(semconv.SERVICE_NAME)
+    source = settings.sources["service_name"]
+    if settings.service_name not in (None, name) and source != "environment OTEL_SERVICE_NAME":
+        _log.warning(
+            "service_name (%s) is passed over: the program has a tracer provider, which is kept "
+            "with its resource, and that is %r",
+            source,
+            name,
+        )
+
+
+def _resource_of(settings: Settings) -> Resource:
+    from opentelemetry.sdk.resources import Resource
+
+    from hansard._runtime.program import program_name
+    from hansard._runtime.resources import KnownResource
+
+    named = {} if settings.service_name is None else {semconv.SERVICE_NAME: settings.service_name}
+    resource = Resource.create({**settings.resource_attributes, **named})
+    name = program_name() if _is_nameless(resource) else None
+    if name is not None:
+        resource = resource.merge(Resource({semconv.SERVICE_NAME: name}))
+    if semconv.SERVICE_INSTANCE_ID not in resource.attributes:
+        resource = resource.merge(Resource({semconv.SERVICE_INSTANCE_ID: secrets.token_hex(16)}))
+    return KnownResource(resource)
+
+
+def _is_nameless(resource: Resource) -> bool:
+    """Whether nobody named the service: OpenTelemetry says so by this name of its own."""
+    return str(resource.attributes.get(semconv.SERVICE_NAME, "")).startswith("unknown_service")
+
+
+def instance_id_of(resource: Resource) -> str:
+    """Return `service.instance.id`; a random one where the application's resource has none."""
+    return str(resource.attributes.get(semconv.SERVICE_INSTANCE_ID) or secrets.token_hex(16))
+
+
+# ---- the end of the process, and its forks
+
+_registered = False
+
+
+def _register_once() -> None:
+    global _registered
+    if _registered:
+        return
+    _registered = True
+    atexit.register(shutdown)
+    if hasattr(os, "register_at_fork"):
+        # Registered after the provider's own hook, which gives the child another instance id.
+        os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def _after_fork_in_child() -> None:
+    """Give the child threads, queues and an id of its own: the parent sends its own spans."""
+    global _lock
+    _lock = threading.RLock()
+    recorder = active()
+    if recorder is None:
+        return
+    recorder.instance_id = instance_id_of(recorder.provider.resource)
+    if recorder.exporter is not None:
+        recorder.exporter.after_fork(recorder.provider.resource, recorder.instance_id)
+    workers.after_fork_in_child()

@@ -1,0 +1,1 @@
+"""Spans and context: begun, entered, left and ended, and what they carry."""

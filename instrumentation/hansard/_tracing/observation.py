@@ -1,0 +1,346 @@
+"""One span around one piece of the program's work: begun, entered, left and ended.
+
+Nothing here raises into the program: what goes wrong is told once, and the work goes on without
+its span. The exception of the program itself is looked at and never touched.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import Token
+from typing import TYPE_CHECKING, Any, cast
+
+from opentelemetry import context as otel_context
+from opentelemetry.context import Context
+from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, set_span_in_context
+from opentelemetry.util.types import AttributeValue
+
+from hansard import semconv
+from hansard._runtime.warnings import warn_once
+from hansard._tracing.context import parent_context
+from hansard._tracing.current_agent import with_agent
+from hansard._tracing.serialization import attribute_number, safe_repr, safe_str, to_json, type_name
+from hansard_compiler.retention import RetentionMode
+
+if TYPE_CHECKING:
+    from hansard._runtime.recorder import Recorder
+    from hansard_compiler.redaction.redactor import Redactor
+
+_MAX_MESSAGE_CHARS = 4_096
+_MAX_STACKTRACE_CHARS = 32_768
+_MAX_LOOKED_AT_CHARS = 1 << 20
+# By name: importing asyncio takes as long as all else that is imported here.
+_CANCELLATIONS = frozenset({("asyncio", "CancelledError"), ("trio", "Cancelled")})
+
+
+class Observation:
+    """A span that is open, and the context in which its work runs."""
+
+    __slots__ = ("_context", "_ended", "_pid", "_recorder", "_token", "span")
+
+    def __init__(self, recorder: Recorder, span: Span) -> None:
+        self._recorder = recorder
+        self._ended = False
+        self._pid = os.getpid()
+        self.span = span
+        self._context: Context = set_span_in_context(span)
+        self._token: Token[Context] | None = None
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether anything said about the span is kept; False when it was not sampled."""
+        return self.span.is_recording()
+
+    # ---- where the span is the current one
+
+    def name_agent(self, name: str) -> None:
+        """Have the work of the span be that of this agent; before `enter`."""
+        self._context = with_agent(name, self._context)
+
+    def enter(self) -> None:
+        """Make the span the parent of what the program does next."""
+        self._token = otel_context.attach(self._context)
+
+    def leave(self) -> None:
+        """Give back the context that was there before `enter`."""
+        token, self._token = self._token, None
+        if token is None:
+            return
+        try:
+            token.var.reset(token)
+        except (ValueError, RuntimeError):
+            # Left in another context than entered: a coroutine or generator that was closed from
+            # elsewhere. That context never had this span, so there is nothing to give back; the
+            # `detach` of OpenTelemetry would log an error with a traceback.
+            return
+        except AttributeError:  # a context of another kind (OTEL_PYTHON_CONTEXT)
+            otel_context.detach(token)
+
+    def pause(self) -> None:
+        """Leave, and remember what is current now: the spans that a generator holds open."""
+        self._context = otel_context.get_current()
+        self.leave()
+
+    # ---- what happened
+
+    def put(self, key: str, value: Any) -> None:
+        """Keep a value under this attribute, as JSON, in the way the retention mode allows."""
+        if self.span.is_recording():
+            try:
+                most = self._recorder.settings.capture_max_bytes
+                put_content(self._recorder, self.span, key, to_json(value, max_bytes=most))
+            except Exception as error:
+                tell("capture", error)
+
+    def put_text(self, key: str, text: str) -> None:
+        """Keep content that is JSON text already."""
+        try:
+            put_content(self._recorder, self.span, key, text)
+        except Exception as error:
+            tell("capture", error)
+
+    @property
+    def most_bytes(self) -> int:
+        """How much content one attribute stands for at most."""
+        return self._recorder.settings.capture_max_bytes
+
+    def set_attribute(self, key: str, value: object) -> None:
+        """Set an attribute as the retention mode lets it out; other values become JSON."""
+        try:
+            self.span.set_attribute(key, clean_attribute(self._recorder, key, value))
+        except Exception as error:
+            tell("attribute", error)
+
+    def add_event(self, name: str, attributes: Mapping[str, object]) -> None:
+        """Add an event, its attributes as the retention mode lets them out."""
+        add_event(self._recorder, self.span, name, attributes)
+
+    def tell_error(self, error: BaseException) -> None:
+        """Tell of an exception that the program handled: an event, and no status."""
+        try:
+            if self.span.is_recording():
+                self.span.add_event(semconv.EVENT_EXCEPTION, exception_event(self._recorder, error))
+        except Exception as trouble:
+            tell("exception", trouble)
+
+    def fail(self, error: BaseException) -> None:
+        """Tell how the work failed, or that it was cancelled, and end the span."""
+        try:
+            if self.span.is_recording():
+                tell_error(self._recorder, self.span, error)
+        except Exception as trouble:
+            tell("exception", trouble)
+        self.end()
+
+    def cancel(self) -> None:
+        """Tell that nobody waited for the end of the work, and end the span."""
+        if not self._ended:
+            self.span.set_attribute(semconv.CANCELLED, True)
+            self.end()
+
+    def end(self) -> None:
+        """End the span; once."""
+        if self._ended:
+            return
+        self._ended = True
+        if self._pid != os.getpid():
+            return  # a fork's copy: the parent still has the span, and ends it
+        try:
+            self.span.end()
+        except Exception as error:
+            tell("end", error)
+
+    def __del__(self) -> None:
+        # A generator that is dropped half-way after its event loop is gone is never told so.
+        if not self._ended:
+            self.cancel()
+
+
+def begin(
+    recorder: Recorder,
+    name: str,
+    attributes: Mapping[str, AttributeValue],
+    *,
+    kind: SpanKind = SpanKind.INTERNAL,
+    links: Sequence[Link] = (),
+) -> Observation | None:
+    """Start a span; None when that failed, which was told."""
+    try:
+        # A run that ended in another thread is not this one's place any more.
+        context = parent_context()
+        span = recorder.tracer.start_span(name, context, kind, attributes, links)
+        return Observation(recorder, span)
+    except Exception as error:
+        tell("span", error)
+        return None
+
+
+def put_content(recorder: Recorder, span: Span, key: str, text: str) -> None:
+    """Set content on a span: by value when small, else as a reference to a payload.
+
+    Where no payloads are kept (a recorder of a test) all of it stands by value.
+    """
+    if recorder.payloads is not None:
+        _set_content()(span, key, text, recorder=recorder)
+    elif recorder.settings.retention is RetentionMode.METADATA_ONLY:
+        span.set_attribute(key + semconv.SIZE_SUFFIX, len(text.encode()))
+    else:
+        span.set_attribute(key, clean_attribute(recorder, key, text))
+
+
+@functools.cache
+def _set_content() -> Callable[..., None]:
+    from hansard._payloads.store import set_content  # with all that sends: `init()` has it imported
+
+    return set_content
+
+
+def add_event(recorder: Recorder, span: Span, name: str, attributes: Mapping[str, object]) -> None:
+    """Add an event to a span, its attributes as the retention mode lets them out; never raises."""
+    try:
+        clean = {key: clean_attribute(recorder, key, value) for key, value in attributes.items()}
+        span.add_event(name, clean)
+    except Exception as error:
+        tell("event", error)
+
+
+def clean_attribute(recorder: Recorder, key: str, value: object) -> AttributeValue:
+    """Return an attribute's value as the retention mode lets it out."""
+    if isinstance(value, bool | float):
+        return value
+    if isinstance(value, int):
+        return attribute_number(value)
+    if isinstance(value, list | tuple) and value:
+        kind = type(value[0])
+        if kind in (bool, float) and all(type(item) is kind for item in value):
+            return cast(AttributeValue, list(value))
+        if kind is int and all(type(item) is int for item in value):
+            numbers = [attribute_number(item) for item in value]
+            is_plain = all(type(number) is int for number in numbers)
+            return cast(AttributeValue, numbers if is_plain else [str(item) for item in numbers])
+        if kind is str and all(type(item) is str for item in value):
+            return [_clean(recorder, item, key) for item in value]
+    return _clean(recorder, value if type(value) is str else to_json(value), key)
+
+
+def _clean(recorder: Recorder, text: str, key: str) -> str:
+    return _clean_text(recorder.redactor, recorder.settings.retention, text, key)
+
+
+def _clean_text(redactor: Redactor, mode: RetentionMode, text: str, key: str) -> str:
+    if not text.isascii():
+        text = text.encode("utf-8", "backslashreplace").decode()
+    if mode is RetentionMode.METADATA_ONLY and not _is_metadata(key, text):
+        return f"‹withheld:{len(text.encode())}›"
+    if mode is RetentionMode.FULL_PAYLOADS:
+        return text
+    return redactor.redact_text(text, key=key).text
+
+
+def _is_metadata(key: str, text: str) -> bool:
+    # Imported here: who does not use this mode need not wait for its tables.
+    from hansard_compiler.redaction.metadata_keys import Kind, kind_of
+    from hansard_compiler.redaction.metadata_only import looks_like_metadata
+
+    return kind_of(key) is Kind.NAME and looks_like_metadata(text)
+
+
+# ---- exceptions
+
+
+def is_cancellation(error: BaseException) -> bool:
+    """Whether the work was given up rather than failed: by a task, a generator, a person.
+
+    A group is a cancellation where all that is in it is one.
+    """
+    return all(
+        isinstance(one, GeneratorExit | KeyboardInterrupt) or is_named(one, _CANCELLATIONS)
+        for one in leaves(error)
+    )
+
+
+def is_named(error: BaseException, names: frozenset[tuple[str, str]]) -> bool:
+    """Whether an error is of one of these classes, by package and name: none is imported."""
+    return any(
+        (kind.__module__.partition(".")[0], kind.__name__) in names for kind in type(error).__mro__
+    )
+
+
+def leaves(error: BaseException) -> list[BaseException]:
+    """Return the errors of a group that are no groups, however deep; of any other error itself."""
+    found, left = [], [error]
+    while left:
+        one = left.pop()
+        if isinstance(one, BaseExceptionGroup):
+            left += one.exceptions
+        else:
+            found.append(one)
+    return found
+
+
+def tell_error(recorder: Recorder, span: Span, error: BaseException) -> None:
+    """Write an exception onto a span: an event, `error.type` and status ERROR.
+
+    A cancellation is not an error: it sets `hansard.cancelled` and no status. `sys.exit()` without
+    a failure is neither.
+    """
+    if is_cancellation(error):
+        span.set_attribute(semconv.CANCELLED, True)
+        return
+    if isinstance(error, SystemExit) and error.code in (None, 0):
+        return
+    event = exception_event(recorder, error)
+    kind, message = str(event[semconv.EXCEPTION_TYPE]), event.get(semconv.EXCEPTION_MESSAGE)
+    span.add_event(semconv.EVENT_EXCEPTION, event)
+    span.set_attribute(semconv.ERROR_TYPE, kind)
+    span.set_status(Status(StatusCode.ERROR, f"{kind}: {message}" if message else kind))
+
+
+def exception_event(recorder: Recorder, error: BaseException) -> dict[str, AttributeValue]:
+    """Return the attributes of an `exception` event; the type alone in `metadata_only`."""
+    event: dict[str, AttributeValue] = {semconv.EXCEPTION_TYPE: type_name(type(error))}
+    if recorder.settings.retention is RetentionMode.METADATA_ONLY:
+        return event
+    message, stack = safe_str(error), _stacktrace_of(error)
+    event[semconv.EXCEPTION_MESSAGE] = _cleaned_text(recorder, message, _MAX_MESSAGE_CHARS)
+    event[semconv.EXCEPTION_STACKTRACE] = _cleaned_text(recorder, stack, _MAX_STACKTRACE_CHARS)
+    return event
+
+
+def _stacktrace_of(error: BaseException) -> str:
+    try:
+        return "".join(traceback.format_exception(error))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as trouble:
+        return f"‹no stack trace: {type(trouble).__name__}›"
+
+
+def _cleaned_text(recorder: Recorder, text: str, most_chars: int) -> str:
+    # Cut twice: what the first cut tears apart (a secret, maybe) is gone after the second.
+    text = _without_middle(text, _MAX_LOOKED_AT_CHARS)
+    text = text.encode("utf-8", "backslashreplace").decode()
+    if recorder.settings.retention is not RetentionMode.FULL_PAYLOADS:
+        text = recorder.redactor.redact_text(text).text
+    return _without_middle(text, most_chars)
+
+
+def _without_middle(text: str, most_chars: int) -> str:
+    """Keep both ends: what was called first, and what failed."""
+    if len(text) <= most_chars:
+        return text
+    half = most_chars // 2
+    return f"{text[:half]}\n‹cut: {len(text) - 2 * half} characters›\n{text[-half:]}"
+
+
+def tell(kind: str, error: Exception) -> None:
+    """Warn, once of each kind, that something was not recorded."""
+    warn_once(
+        f"observation {kind}",
+        "a span was not recorded as it should be (%s: %s); the program is not affected",
+        type(error).__name__,
+        safe_repr(error),
+    )

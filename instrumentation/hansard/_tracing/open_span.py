@@ -1,0 +1,148 @@
+"""A span that is open until somebody ends it, once, in the process that began it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from opentelemetry.trace import Link, SpanKind, StatusCode
+
+from hansard import semconv
+from hansard._runtime.warnings import warn_once
+from hansard._tracing.metadata import text_of
+from hansard._tracing.observation import put_content, tell_error
+from hansard._tracing.outcome import Outcome
+from hansard._tracing.serialization import safe_repr, to_json
+from hansard_compiler.retention import RetentionMode
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Span
+    from opentelemetry.util.types import AttributeValue
+
+    from hansard._runtime.recorder import Recorder
+
+
+class OpenSpan:
+    """What runs and steps have in common; nothing here raises."""
+
+    __slots__ = ("_pid", "_unended", "recorder", "span")
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        name: str,
+        *,
+        context: Context,
+        attributes: Mapping[str, AttributeValue | None],
+        links: Sequence[Link] = (),
+        start_ns: int | None = None,
+    ) -> None:
+        self.recorder = recorder
+        told = {
+            key: _redacted(recorder, key, value)
+            for key, value in attributes.items()
+            if value is not None
+        }
+        self.span: Span = recorder.tracer.start_span(
+            name,
+            context,
+            SpanKind.INTERNAL,
+            {semconv.HANSARD_SCHEMA_VERSION: semconv.SCHEMA_VERSION, **told},
+            links,
+            start_ns,
+        )
+        # A forked child has a copy of this object, and the parent ends the span.
+        self._pid = os.getpid()
+        self._unended = [True]  # popped by whoever ends it: atomic, and no lock to be forked with
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._unended)
+
+    @property
+    def trace_id(self) -> str:
+        return f"{self.span.get_span_context().trace_id:032x}"
+
+    @property
+    def span_id(self) -> str:
+        return f"{self.span.get_span_context().span_id:016x}"
+
+    def claim(self) -> bool:
+        """Return whether the caller is the one who ends it: the first, and not a forked child."""
+        if self._pid != os.getpid():
+            return False
+        try:
+            return self._unended.pop()
+        except IndexError:
+            return False
+
+    def keep(self, key: str, value: Any) -> None:
+        """Keep content, by value or reference as its size and the retention mode ask for."""
+        if self.span.is_recording():
+            with quietly("content"):
+                text = to_json(value, max_bytes=self.recorder.settings.capture_max_bytes)
+                put_content(self.recorder, self.span, key, text)
+
+    def keep_text(self, key: str, text: str) -> None:
+        """Keep text as it is, and not as a JSON string."""
+        if self.span.is_recording():
+            with quietly("content"):
+                put_content(self.recorder, self.span, key, text)
+
+    def close(self, outcome: Outcome, *, end_ns: int | None = None) -> None:
+        """End the span; the caller has claimed it."""
+        with quietly("outcome"):
+            if outcome.left_open:
+                self.span.set_attribute(semconv.LEFT_OPEN, True)
+            if outcome.status == "cancelled":
+                self.span.set_attribute(semconv.CANCELLED, True)
+            elif outcome.status == "failed":
+                self._fail(outcome.error, outcome.error_type)
+        with quietly("end"):
+            self.span.end(end_ns)
+
+    def _fail(self, error: BaseException | str | None, kind: str | None) -> None:
+        if issubclass(type(error), BaseException):
+            tell_error(self.recorder, self.span, cast(BaseException, error))
+            return
+        # Failed, and perhaps nothing says as what.
+        told = "_OTHER" if kind is None else _redacted(self.recorder, semconv.ERROR_TYPE, kind)
+        self.span.set_attribute(semconv.ERROR_TYPE, told)
+        self.span.set_status(StatusCode.ERROR, None if error is None else self._told(error))
+
+    def _told(self, message: object) -> str | None:
+        retention = self.recorder.settings.retention
+        if retention is RetentionMode.METADATA_ONLY:
+            return None
+        text = text_of(message)
+        if retention is RetentionMode.FULL_PAYLOADS:
+            return text
+        return self.recorder.redactor.redact_text(text).text
+
+
+def _redacted(recorder: Recorder, key: str, value: AttributeValue) -> AttributeValue:
+    """Return names, ids and numbers without secrets; every retention mode tells them."""
+    if recorder.settings.retention is RetentionMode.FULL_PAYLOADS:
+        return value
+    if isinstance(value, str):
+        return recorder.redactor.redact_text(value, key=key).text
+    if isinstance(value, list):
+        return [recorder.redactor.redact_text(str(item), key=key).text for item in value]
+    return value
+
+
+@contextmanager
+def quietly(what: str) -> Iterator[None]:
+    """Keep a fault of the recording away from the program; told once."""
+    try:
+        yield
+    except Exception as error:
+        warn_once(
+            f"session {what}",
+            "a run or step was not recorded as it should be (%s: %s); the program is not affected",
+            type(error).__name__,
+            safe_repr(error),
+        )

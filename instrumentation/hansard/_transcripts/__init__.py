@@ -1,0 +1,1 @@
+"""Transcripts that end with the process."""
