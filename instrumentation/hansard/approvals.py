@@ -16,8 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hansard._backend.approvals import Decisions, checked
-from hansard._gate import execution as running
-from hansard._gate import invocation as calling
+from hansard._gate import execution, invocation
 from hansard._gate import messages as told
 from hansard._gate.arguments import Json
 from hansard._gate.evaluation import note_pending
@@ -45,13 +44,13 @@ def get(approval_id: str) -> Json:
 
 def wait(approval_id: str, timeout_s: float = math.inf) -> Json:
     """Wait until an approval is decided, sent back or expired; as it stands then."""
-    return drive(calling.decided(_gate(), get(approval_id), timeout_s))
+    return drive(invocation.decided(_gate(), get(approval_id), timeout_s))
 
 
 async def await_decision(approval_id: str, timeout_s: float = math.inf) -> Json:
     """The same in an event loop."""
     approval = await in_thread(lambda: get(approval_id))
-    return await adrive(calling.decided(_gate(), approval, timeout_s))
+    return await adrive(invocation.decided(_gate(), approval, timeout_s))
 
 
 def approve(
@@ -129,7 +128,7 @@ def _reproposed(gate: Gate, approval: Json, arguments: Mapping[str, Any], on: An
         raise UnknownTool(str(approval["tool"]))
     tool = tool if on is None or not tool.needs_receiver else tool.on(on)
     named = tool.shape.from_model(arguments)
-    return calling.call(gate, tool, named, repropose=approval["approval_id"])
+    return invocation.call(gate, tool, named, repropose=approval["approval_id"])
 
 
 def run(approval_id: str, *, on: Any = None) -> Executed:
@@ -139,7 +138,7 @@ def run(approval_id: str, *, on: Any = None) -> Executed:
     running loop it raises MustAwait, and the approval can still be run: `await arun(approval_id)`.
     `on` is the object whose method the tool is, where this process did not propose the call.
     """
-    return drive(running.run(_gate(), approval_id, on=on))
+    return drive(execution.run(_gate(), approval_id, on=on))
 
 
 async def arun(approval_id: str, *, on: Any = None) -> Executed:
@@ -147,7 +146,7 @@ async def arun(approval_id: str, *, on: Any = None) -> Executed:
 
     What cancels it, or times it out, leaves an outcome that nobody knows: recorded as `unknown`.
     """
-    return await adrive(running.run(_gate(), approval_id, on=on))
+    return await adrive(execution.run(_gate(), approval_id, on=on))
 
 
 def run_decided(*, channel: str | None = None, agent: str | None = None) -> list[Executed]:
@@ -159,12 +158,12 @@ def run_decided(*, channel: str | None = None, agent: str | None = None) -> list
     Ctrl-C, ends it at once, with both in its attributes. Async tools run one after the other in one
     event loop; inside a running one MustAwait is raised where there is one: `await arun_decided()`.
     """
-    return drive(running.run_decided(_gate(), channel=channel, agent=agent))
+    return drive(execution.run_decided(_gate(), channel=channel, agent=agent))
 
 
 async def arun_decided(*, channel: str | None = None, agent: str | None = None) -> list[Executed]:
     """The same in an event loop, for tools of both kinds, one after the other."""
-    return await adrive(running.run_decided(_gate(), channel=channel, agent=agent))
+    return await adrive(execution.run_decided(_gate(), channel=channel, agent=agent))
 
 
 def undo(approval_id: str, *, by: str = "", on: Any = None, token: str | None = None) -> Json:

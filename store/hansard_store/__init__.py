@@ -1,1 +1,1 @@
-"""SQLite, the source of truth."""
+"""SQLite store: connections, migrations, one writer, and the SQL of every noun."""

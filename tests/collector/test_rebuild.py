@@ -13,7 +13,7 @@ from hansard_store.database.batched_transactions import Pace
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.errors import StoppedError
 from hansard_store.maintenance.deletion import delete_run
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from tests.collector.compile_maker import Told, compiled_files, tell
 from tests.collector.ingesting import (
     TRACE,

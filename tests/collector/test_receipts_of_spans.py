@@ -21,7 +21,7 @@ from hansard_store.compilations.receipts import Receipt, receipts_of
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.maintenance.deletion import delete_run
 from hansard_store.maintenance.garbage import collect_garbage
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from tests.collector.compile_maker import Told, compiled_files, send_payloads, spans_of, tell
 from tests.collector.ingesting import Ingesting
 from tests.collector.payload_maker import SECRET, digest_of, ref_of

@@ -17,7 +17,7 @@ from hansard_collector.otlp.json_codec import encode_json
 from hansard_collector.otlp.reexport import Reexport
 from hansard_collector.transfer import export_store, import_files
 from hansard_store.maintenance.export import all_log_ids, all_point_ids, all_span_ids
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from tests.collector.ingesting import (
     FIXTURES,
     Ingesting,

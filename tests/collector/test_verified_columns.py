@@ -26,8 +26,8 @@ from hansard_store.database.batched_transactions import Pace
 from hansard_store.database.connections import DataFolder, open_for_maintenance
 from hansard_store.errors import StoppedError
 from hansard_store.maintenance.garbage import collect_garbage
-from hansard_store.verification.columns import ALL, UNPROVABLE
-from hansard_store.verification.verify import Finding, verify_store
+from hansard_store.verification.integrity import Finding, verify_store
+from hansard_store.verification.unprovable_columns import ALL, UNPROVABLE
 from tests.collector.ingesting import Ingesting, span, traces
 from tests.collector.sessions.maker import request
 from tests.collector.sessions.test_order import SESSIONS

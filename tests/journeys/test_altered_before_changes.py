@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hansard_store.database.connections import DataFolder
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from tests.collector.ingesting import TRACE, span, traces
 from tests.journeys.processes import Serving, hansard, serving
 from tests.store.by_hand import triggers_dropped

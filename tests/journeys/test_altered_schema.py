@@ -24,7 +24,7 @@ from hansard_store.database.connections import (
 )
 from hansard_store.database.sql_console import read_sql
 from hansard_store.errors import SchemaAlteredError, StoreError
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from tests.collector.ingesting import span, traces
 from tests.journeys.processes import Serving, hansard, hosting
 from tests.store.empty import empty_store

@@ -14,7 +14,7 @@ import pytest
 from hansard_collector.derivation.rebuild import rebuild
 from hansard_store.database.connections import DataFolder
 from hansard_store.errors import RebuildRunningError
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from tests.collector.ingesting import Ingesting, conversation, span, traces
 from tests.journeys.processes import environment, hansard, hosting, serving
 

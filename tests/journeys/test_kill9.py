@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from hansard_store.database.connections import DataFolder
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from tests.collector.ingesting import span, traces
 from tests.journeys.processes import serving
 from tests.journeys.senders import identities, post, under_load

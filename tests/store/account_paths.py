@@ -18,7 +18,7 @@ from hansard_store.approvals.records import Action, ApprovalFilter, Approver, Cl
 from hansard_store.approvals.service import Accountability
 from hansard_store.approvals.states import PENDING, Status
 from hansard_store.audit.event_types import EventFilter, EventType
-from hansard_store.policy.port import PolicyQuestion
+from hansard_store.policy.stored_policy import PolicyQuestion
 from hansard_store.principals.model import Principal, Scope
 from tests.store.accounts import EMAIL, HOUR, MINUTE, RUN, STEP, Clock, proposal
 

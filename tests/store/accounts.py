@@ -21,7 +21,7 @@ from hansard_store.audit.event_types import (
     StoredEvent,
 )
 from hansard_store.audit.hash_chain import chained, check_chain
-from hansard_store.policy.port import PolicyQuestion
+from hansard_store.policy.stored_policy import PolicyQuestion
 from tests.store.empty import empty_store
 
 SECOND = 1_000_000_000

@@ -15,7 +15,7 @@ from hansard_store.audit.events import append
 from hansard_store.database.connections import DataFolder
 from hansard_store.errors import StoreBusyError
 from hansard_store.maintenance.backup import back_up, restore
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from tests.store.accounts import Clock, account, proposal
 
 

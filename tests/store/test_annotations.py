@@ -42,7 +42,7 @@ from hansard_store.maintenance.backup import back_up
 from hansard_store.maintenance.deletion import delete_run
 from hansard_store.runs.filters import RunFilter
 from hansard_store.runs.queries import changed_runs, get_run, last_change, list_runs, run_facets
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from tests.store.maker import NOW, StoreMaker, span_id, trace_id
 from tests.store.plans import QueryPlans
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansard_store.approvals.fields import MAX_SHOWN, describe, show, visible
+from hansard_store.approvals.argument_display import MAX_SHOWN, describe, show, visible
 
 EMAIL = {"to": "alice@company.com", "subject": "Q3"}
 

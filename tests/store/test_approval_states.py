@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hansard_store.approvals import proposals as proposing
+from hansard_store.approvals import proposals
 from hansard_store.approvals import rows as approvals
 from hansard_store.approvals.errors import ApprovalConflict, IllegalTransition
 from hansard_store.approvals.records import Approval
@@ -61,7 +61,7 @@ def attempt(desk: Accountability, clock: Clock, wanted: Status) -> Callable[[str
         def do(work: Work) -> Approval:
 
             found = approvals.get(work.connection, one)
-            return proposing.end(work, found, Status.EXPIRED, who=SYSTEM, reason="expired")
+            return proposals.end(work, found, Status.EXPIRED, who=SYSTEM, reason="expired")
 
         return desk._write(do)
 

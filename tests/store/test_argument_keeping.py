@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.approvals.arguments import MAX_ARGUMENTS, MAX_BYTES, MAX_NAME, Keeper
 from hansard_store.approvals.errors import BadProposal, ClaimRefused, RecordAltered
 from hansard_store.approvals.records import Approver, PolicyNote
-from hansard_store.verification.verify import verify_store
+from hansard_store.approvals.redaction import MAX_ARGUMENTS, MAX_BYTES, MAX_NAME, Keeper
+from hansard_store.verification.integrity import verify_store
 from tests.store.accounts import account, proposal
 
 SECRET = "sk-proj-" + "abcdefghijklmnopqrstuvwxyz0123456789ABCD"

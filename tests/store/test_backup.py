@@ -34,7 +34,7 @@ from hansard_store.errors import (
 from hansard_store.maintenance.backup import MANIFEST, back_up, restore
 from hansard_store.maintenance.deletion import delete_run
 from hansard_store.maintenance.garbage import collect_garbage
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from tests.collector.ingesting import (
     TRACE,
     Ingesting,

@@ -27,7 +27,7 @@ from hansard_store.maintenance.deletion import (
 )
 from hansard_store.maintenance.garbage import collect_garbage
 from hansard_store.runs.tombstones import find_tombstone
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from tests.collector.ingesting import (
     TRACE,
     Ingesting,

@@ -18,7 +18,7 @@ from hansard_store.database.connections import DataFolder, open_for_maintenance,
 from hansard_store.errors import StoreReplacedError
 from hansard_store.principals.model import CLAIMED, Principal, Scope
 from hansard_store.principals.service import Principals
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from tests.store.accounts import Clock, account, proposal
 from tests.store.by_hand import triggers_dropped
 from tests.store.empty import empty_store

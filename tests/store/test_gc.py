@@ -28,7 +28,7 @@ from hansard_store.database.connections import DataFolder, open_for_maintenance,
 from hansard_store.errors import StoreBusyError
 from hansard_store.maintenance.deletion import delete_run
 from hansard_store.maintenance.garbage import collect_garbage, give_back_pages, purge
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from tests.collector.ingesting import (
     TRACE,
     Ingesting,

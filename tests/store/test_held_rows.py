@@ -21,7 +21,7 @@ from hansard_store.ingest.derived_rows import SpanProjection, TextProjection
 from hansard_store.ingest.otlp_records import large_values, restore_span
 from hansard_store.ingest.span_input import ReceivedSpan
 from hansard_store.ingest.writer import Batch, IngestWriter
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from tests.store.maker import NOW, StoreMaker, call, message, span_id, trace_id
 
 TABLES = ("content", "content_list", "text", "message_prefix", "span_record", "text_use", "call")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from hansard_store.approvals.service import Accountability, open_accountability
+from hansard_store.audit.daily_heads import read_heads
 from hansard_store.audit.event_types import Head
-from hansard_store.audit.kept_heads import read_heads
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from tests.store.accounts import HOUR, Clock, account
 from tests.store.by_hand import triggers_dropped
 

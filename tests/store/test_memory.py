@@ -23,9 +23,9 @@ from hansard_store.maintenance.garbage import purge as purge_store
 from hansard_store.memory.access_log import accesses_in_run, accesses_of, reads_by_day
 from hansard_store.memory.errors import BadMemory, NotCurrent, NotRemembered, TooLarge
 from hansard_store.memory.queries import MemoryFilter, facets, list_memories
-from hansard_store.memory.reads import find_number, get_memory, versions_of
+from hansard_store.memory.rows import find_number, get_memory, versions_of
 from hansard_store.memory.service import open_memory
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from tests.store.by_hand import failing
 from tests.store.maker import StoreMaker, trace_id
 from tests.store.memory_maker import NOW, OTHER_RUN, PROJECT, RUN, SECOND, STEP, MemoryMaker

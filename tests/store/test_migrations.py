@@ -22,7 +22,7 @@ from hansard_store.database.connections import (
     schema_version,
 )
 from hansard_store.errors import NoSpaceError, SchemaAlteredError
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from tests.collector.ingesting import Ingesting, span, traces
 
 SCRIPTS = sorted(

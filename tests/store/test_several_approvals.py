@@ -27,7 +27,7 @@ from hansard_store.approvals.states import Status
 from hansard_store.policy.rules import GivenSet, put_policy
 from hansard_store.principals.errors import CredentialNeeded, OwnRequest
 from hansard_store.principals.model import NOBODY, Principal, Scope
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from tests.store.account_paths import disagreement, history
 from tests.store.accounts import EMAIL, HOUR, MINUTE, Clock, account, proposal
 from tests.store.by_hand import triggers_dropped

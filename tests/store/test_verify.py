@@ -14,7 +14,7 @@ from hansard_store.database.connections import (
     open_for_maintenance,
     without_foreign_keys,
 )
-from hansard_store.verification.verify import Finding, verify_store
+from hansard_store.verification.integrity import Finding, verify_store
 from tests.collector.ingesting import (
     TRACE,
     Ingesting,

@@ -15,7 +15,7 @@ from hansard_store.approvals.service import Accountability
 from hansard_store.audit.event_types import Actor, Event, EventType
 from hansard_store.audit.events import append
 from hansard_store.database.connections import open_for_accountability
-from hansard_store.verification.verify import Finding, verify_store
+from hansard_store.verification.integrity import Finding, verify_store
 from tests.store.accounts import MINUTE, Clock, account, proposal
 from tests.store.by_hand import triggers_dropped
 

@@ -14,7 +14,7 @@ from hansard_compiler.models.memory import EndMemory
 from hansard_compiler.models.tasks import Decide
 from hansard_store.database.connections import DataFolder
 from hansard_store.principals.model import Principal, Scope
-from hansard_store.verification.verify import Finding, verify_store
+from hansard_store.verification.integrity import Finding, verify_store
 from tests.store.maker import StoreMaker
 from tests.store.memory_maker import MemoryMaker
 from tests.store.task_maker import TaskMaker

@@ -11,7 +11,7 @@ from hansard_collector.pipeline.redaction import RetentionPolicy
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
 from hansard_store.approvals.service import Accountability
-from hansard_store.audit.kept_heads import read_heads
+from hansard_store.audit.daily_heads import read_heads
 from hansard_web.app import create_app
 from hansard_web.head_keeping import HeadKeeper
 from hansard_web.settings import WebSettings

@@ -8,7 +8,7 @@ from hansard_store.approvals.records import PolicyNote
 from hansard_store.database.connections import DataFolder
 from hansard_store.policy.check_rows import CheckKeeper
 from hansard_store.policy.checks import record_check
-from hansard_store.policy.port import AskPolicy, PolicyQuestion, ids_of, note_of
+from hansard_store.policy.stored_policy import AskPolicy, PolicyQuestion, ids_of, note_of
 from hansard_web.policy_book import PolicyBook
 
 

@@ -32,7 +32,7 @@ from hansard_store.database.batched_transactions import Pace
 from hansard_store.database.connections import DataFolder, open_for_ingest, transaction
 from hansard_store.errors import RebuildRunningError
 from hansard_store.ingest.writer import Batch, IngestWriter
-from hansard_store.maintenance import rebuild_state as rebuilding
+from hansard_store.maintenance import rebuild_state
 from hansard_store.runs.projection import RunState
 
 # Shorter than for deletion: the index rows of a slice are written at its end, on top.
@@ -76,12 +76,12 @@ class Unfinished:
 
 def unfinished_rebuild(folder: DataFolder, connection: apsw.Connection) -> Unfinished | None:
     """Return how far a rebuild is that has begun and not ended; None where there is none."""
-    found = rebuilding.read_progress(connection)
+    found = rebuild_state.read_progress(connection)
     if found is None:
         return None
     with _held(folder) as is_mine:
         state = _State(*json.loads(found))
-        left = rebuilding.count_runs_after(connection, state.after)
+        left = rebuild_state.count_runs_after(connection, state.after)
         return Unfinished(left, is_running=not is_mine)
 
 
@@ -105,8 +105,8 @@ def is_rebuild_due(folder: DataFolder) -> bool:
     """Return whether an older version derived something here, or a rebuild was cut off."""
     connection = open_for_ingest(folder)
     try:
-        cut_off = rebuilding.read_progress(connection) is not None
-        return cut_off or rebuilding.is_older(connection, DERIVED_VERSION)
+        cut_off = rebuild_state.read_progress(connection) is not None
+        return cut_off or rebuild_state.is_older(connection, DERIVED_VERSION)
     finally:
         connection.close()
 
@@ -134,7 +134,7 @@ def derive_again(
     connection: apsw.Connection, batch: Batch, run: RunState, *, messages: MessageCache
 ) -> None:
     """Derive one run again inside the caller's transaction; its records must be written."""
-    spans = rebuilding.spans_of(connection, run.trace_id)
+    spans = rebuild_state.spans_of(connection, run.trace_id)
     for span in spans:
         batch.spans.retract(span, run)
     batch.runs.blank(run)
@@ -144,9 +144,9 @@ def derive_again(
 
 def derive_later(connection: apsw.Connection, run: RunState) -> None:
     """Leave a run to the rebuild beside ingest; until it ends, the store reports one as due."""
-    rebuilding.set_older(connection, run.trace_id, DERIVED_VERSION - 1)
-    if rebuilding.read_progress(connection) is None:
-        rebuilding.write_progress(connection, _State(only_old=True).text())
+    rebuild_state.set_older(connection, run.trace_id, DERIVED_VERSION - 1)
+    if rebuild_state.read_progress(connection) is None:
+        rebuild_state.write_progress(connection, _State(only_old=True).text())
 
 
 class RebuildContinuation:
@@ -165,7 +165,7 @@ class RebuildContinuation:
 
     def _look(self, stop: threading.Event) -> None:
         with contextlib.closing(open_for_ingest(self._folder)) as connection:
-            if rebuilding.read_progress(connection) is None:
+            if rebuild_state.read_progress(connection) is None:
                 return
         _log.warning("an unfinished rebuild is continued beside ingest")
         # Where another process rebuilds, that one finishes it, or leaves it to the next look.
@@ -196,7 +196,7 @@ class _Rebuild:
         self._state = _State(only_old=False)
 
     def run(self, *, only_old: bool) -> Rebuilt:
-        found = rebuilding.read_progress(self._connection)
+        found = rebuild_state.read_progress(self._connection)
         self._state = _State(*json.loads(found)) if found else _State(only_old)
         with transaction(self._connection):  # before anything is taken back
             self._write(self._state)
@@ -209,8 +209,8 @@ class _Rebuild:
         self._place_logs()
         self._progress(len(wanted), len(wanted))
         with self._batch():
-            if not rebuilding.is_older(self._connection, DERIVED_VERSION):
-                rebuilding.drop_progress(self._connection)
+            if not rebuild_state.is_older(self._connection, DERIVED_VERSION):
+                rebuild_state.drop_progress(self._connection)
                 return Rebuilt(self._runs_made, self._spans)
             self._write(_State(only_old=True))  # runs that ingest left to this one meanwhile
         return self.run(only_old=True)
@@ -218,7 +218,7 @@ class _Rebuild:
     def _runs(self) -> list[bytes]:
         state = self._state
         older_than = DERIVED_VERSION if state.only_old else None
-        found = rebuilding.runs_after(self._connection, state.after, older_than=older_than)
+        found = rebuild_state.runs_after(self._connection, state.after, older_than=older_than)
         # What was cut off first: parts of it may be made already.
         making = [bytes.fromhex(state.making)] if state.making else []
         return making + [one for one in found if one not in making]
@@ -235,7 +235,7 @@ class _Rebuild:
 
     def _take_back(self, trace_id: bytes) -> None:
         """Take back what is derived of a run; in the end, with spans that came meanwhile."""
-        spans = deque(rebuilding.derived_spans_of(self._connection, trace_id))
+        spans = deque(rebuild_state.derived_spans_of(self._connection, trace_id))
         made = False
         while not made:
             with self._batch() as batch:
@@ -245,14 +245,14 @@ class _Rebuild:
                 for span in self._slice(spans):
                     batch.spans.retract(span, run)
                 if not spans:
-                    for span in rebuilding.derived_spans_of(self._connection, trace_id):
+                    for span in rebuild_state.derived_spans_of(self._connection, trace_id):
                         batch.spans.retract(span, run)
                     batch.runs.blank(run)
                     self._write(replace(self._state, making=trace_id.hex()))
                     made = True
 
     def _make(self, trace_id: bytes) -> None:
-        spans = deque(rebuilding.spans_of(self._connection, trace_id))
+        spans = deque(rebuild_state.spans_of(self._connection, trace_id))
         made = False
         while not made:
             with self._batch() as batch:
@@ -274,7 +274,7 @@ class _Rebuild:
 
     def _place_logs(self) -> None:
         """Understand the records of log-only agents again, and make their steps."""
-        while logs := deque(rebuilding.logs_after(self._connection, self._state.logs)):
+        while logs := deque(rebuild_state.logs_after(self._connection, self._state.logs)):
             with self._batch() as batch:
                 for log in self._slice(logs):
                     given = settle_again(self._connection, batch, self._messages, [log])
@@ -291,7 +291,7 @@ class _Rebuild:
                     self._write(replace(self._state, logs=log))
 
     def _derive(self, batch: Batch, span: int) -> None:
-        if not rebuilding.is_bare(self._connection, span):
+        if not rebuild_state.is_bare(self._connection, span):
             return  # its logs came meanwhile, and it was derived with them
         stored = read_span(self._connection, span)
         rederive_stored(self._connection, batch, stored, messages=self._messages)
@@ -299,4 +299,4 @@ class _Rebuild:
 
     def _write(self, state: _State) -> None:
         self._state = state
-        rebuilding.write_progress(self._connection, state.text())
+        rebuild_state.write_progress(self._connection, state.text())

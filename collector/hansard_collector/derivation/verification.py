@@ -27,7 +27,7 @@ from hansard_store.database.disk import need_space
 from hansard_store.errors import StoreCorruptError
 from hansard_store.ingest.otlp_records import restore_log, restore_metric
 from hansard_store.ingest.stored_spans import read_resource, read_scope
-from hansard_store.maintenance import rebuild_state as rebuilding
+from hansard_store.maintenance import rebuild_state
 from hansard_store.maintenance.backup import copy_database
 from hansard_store.verification.derived import (
     Difference,
@@ -36,9 +36,10 @@ from hansard_store.verification.derived import (
     differences,
     find_orphans,
     forget_derived,
+    iter_logs,
+    iter_points,
 )
-from hansard_store.verification.received import iter_logs, iter_points
-from hansard_store.verification.verify import Finding
+from hansard_store.verification.integrity import Finding
 
 _PREFIX: Final = ".verify-"
 
@@ -92,9 +93,9 @@ def _copies(folder: DataFolder, progress: Progress) -> Iterator[tuple[DataFolder
 
 def _why_due(folder: DataFolder) -> str | None:
     with closing(open_reader(folder)) as connection:
-        if rebuilding.read_progress(connection) is not None:
+        if rebuild_state.read_progress(connection) is not None:
             return "cannot be compared: a rebuild is unfinished; `hansard rebuild` ends it"
-        if rebuilding.is_older(connection, DERIVED_VERSION):
+        if rebuild_state.is_older(connection, DERIVED_VERSION):
             return (
                 "cannot be compared: an older version derived some runs; `hansard rebuild` derives "
                 "them again"

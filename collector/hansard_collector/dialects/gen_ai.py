@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hansard_collector.dialects import openllmetry as traceloop
+from hansard_collector.dialects import openllmetry
 from hansard_collector.dialects.content import chat, tool_lists
 from hansard_collector.dialects.content.parts import parts_of
 from hansard_collector.dialects.engine.normal_form import Document
@@ -125,7 +125,7 @@ def _with_flat_calls(reading: Reading, found: tuple[Message, ...]) -> tuple[Mess
     """LiteLLM 1 writes the calls of an answer in the old flat form only."""
     if any(isinstance(part, ToolCallPart) for message in found for part in message.parts):
         return found
-    flat = traceloop.output_messages(reading, "gen_ai.completion.") or ()
+    flat = openllmetry.output_messages(reading, "gen_ai.completion.") or ()
     calls = [part for said in flat for part in said.parts if isinstance(part, ToolCallPart)]
     return chat.joined((*found, Message("assistant", tuple(calls)))) if calls else found
 

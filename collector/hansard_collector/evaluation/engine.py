@@ -32,7 +32,7 @@ from hansard_store.evaluation import verdicts as rows
 from hansard_store.evaluation.progress import Progress
 from hansard_store.evaluation.sources import EvaluatedRun, TranscriptText
 from hansard_store.evaluation.verdicts import VerdictRow
-from hansard_store.memory.reads import memories_by_number
+from hansard_store.memory.rows import memories_by_number
 from hansard_store.memory.service import MemoryBook
 
 _AT_ONCE: Final = 200  # rows of one transaction

@@ -16,7 +16,7 @@ import apsw
 
 from hansard_collector.background import Background
 from hansard_store.database.connections import DataFolder, open_for_maintenance, transaction
-from hansard_store.ingest.heartbeats import silent_runs, touch_runs
+from hansard_store.ingest.liveness import silent_runs, touch_runs
 
 _EVERY_S = 2.0
 _log = logging.getLogger("hansard.silence")

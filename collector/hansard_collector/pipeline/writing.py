@@ -21,7 +21,7 @@ from hansard_collector.pipeline.log_preparation import PreparedLog, PreparedPoin
 from hansard_collector.pipeline.preparation import Envelope, PreparedSpan, Preparer
 from hansard_collector.pipeline.requests import Prepared
 from hansard_store.content.payloads import PreparedPayload
-from hansard_store.ingest.heartbeats import Pulse
+from hansard_store.ingest.liveness import Pulse
 from hansard_store.ingest.logs import ReceivedLog, ReceivedPoint
 from hansard_store.ingest.span_input import Outcome, ReceivedSpan
 from hansard_store.ingest.stored_spans import (

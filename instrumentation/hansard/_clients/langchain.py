@@ -18,7 +18,7 @@ from opentelemetry import trace
 from opentelemetry.trace import Span
 
 from hansard._clients.guard import observing
-from hansard._tracing import context as place
+from hansard._tracing import context
 
 LIBRARIES: Final = ("langchain", "langgraph")
 
@@ -60,7 +60,7 @@ def follow(instrumentor: Any) -> None:
         handler = _handler()
         import_module("langchain_core.tracers.context").register_configure_hook(_followed, True)
         _followed.handler = handler
-        place.inside_of(step_span)
+        context.inside_of(step_span)
     _followed.instrumentor = instrumentor
 
 

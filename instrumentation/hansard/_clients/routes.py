@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hansard._clients.formats import anthropic as wire_anthropic
-from hansard._clients.formats import openai_chat as wire_openai_chat
-from hansard._clients.formats import openai_responses as wire_openai_responses
+from hansard._clients.formats import anthropic, openai_chat, openai_responses
 from hansard._clients.formats.call_attributes import Route
 
 # By the path that the client is asked for, before an address or a deployment is put before it.
 ROUTES: Final[Mapping[str, Mapping[str, Route]]] = {
     "openai": {
-        "/responses": wire_openai_responses.RESPONSES,
-        "/responses/compact": wire_openai_responses.RESPONSES,
-        "/responses/input_tokens": wire_openai_responses.COUNT,
-        "/chat/completions": wire_openai_chat.CHAT,
-        "/completions": wire_openai_chat.COMPLETION,
-        "/embeddings": wire_openai_chat.EMBEDDINGS,
+        "/responses": openai_responses.RESPONSES,
+        "/responses/compact": openai_responses.RESPONSES,
+        "/responses/input_tokens": openai_responses.COUNT,
+        "/chat/completions": openai_chat.CHAT,
+        "/completions": openai_chat.COMPLETION,
+        "/embeddings": openai_chat.EMBEDDINGS,
     },
     "anthropic": {
-        "/v1/messages": wire_anthropic.MESSAGES,
-        "/v1/messages/count_tokens": wire_anthropic.COUNT,
+        "/v1/messages": anthropic.MESSAGES,
+        "/v1/messages/count_tokens": anthropic.COUNT,
     },
 }
 

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from hansard._decorators import function_spec as plans
+from hansard._decorators import function_spec
 from hansard._decorators.function_spec import Kind, Plan
 from hansard._decorators.generators import ObservedAsyncGenerator, ObservedGenerator, begun
 from hansard._runtime import recorder as _state
@@ -48,7 +48,7 @@ def agent(
     Outside any trace a call begins a run; inside one it is an agent within it.
     """
     options = {"name": name, "capture_input": capture_input, "capture_output": capture_output}
-    return _decorate("agent", function, plans.agent_plan, options)
+    return _decorate("agent", function, function_spec.agent_plan, options)
 
 
 @overload
@@ -130,7 +130,7 @@ def tool(
         useless = [word for word, given in gating.items() if given not in (None, False)]
         if useless:
             raise TypeError(f"@hansard.tool({useless[0]}=…) is for tools with an effect=")
-        return _decorate("tool", function, plans.tool_plan, options)
+        return _decorate("tool", function, function_spec.tool_plan, options)
     from hansard._gate.decorated import gate_tool
 
     decorate = gate_tool(effect, options, gating)
@@ -163,7 +163,7 @@ def trace(
         "capture_input": capture_input,
         "capture_output": capture_output,
     }
-    return _decorate("trace", function, plans.trace_plan, options)
+    return _decorate("trace", function, function_spec.trace_plan, options)
 
 
 # ---- what comes in
@@ -205,8 +205,8 @@ def _dressed(wrapper: Callable[..., Any], function: Callable[..., Any]) -> Calla
     updated = ("__dict__",) if inspect.isroutine(function) else ()
     functools.update_wrapper(wrapper, function, updated=updated)
     if not hasattr(function, "__name__"):
-        wrapper.__name__ = plans.name_of(function)
-        wrapper.__qualname__ = plans.qualified_name(function)
+        wrapper.__name__ = function_spec.name_of(function)
+        wrapper.__qualname__ = function_spec.qualified_name(function)
     return wrapper
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hansard._decorators import function_spec as plans
+from hansard._decorators import function_spec
 from hansard._decorators.decorators import _dressed
 from hansard._decorators.decorators import _wrapped as _observed
-from hansard._gate import invocation as calling
+from hansard._gate import invocation
 from hansard._gate.flow import adrive, begin
 from hansard._gate.gate import gate_for
 from hansard._gate.tools import MARK, GatedTool, make_tool, register
@@ -37,8 +37,8 @@ def _wrapped(
     *,
     receives: bool | None,
 ) -> Callable[..., Any]:
-    plan = plans.tool_plan(function, receives=receives, **options)
-    name = options["name"] or plans.name_of(function)
+    plan = function_spec.tool_plan(function, receives=receives, **options)
+    name = options["name"] or function_spec.name_of(function)
     tool = make_tool(function, plan, name=name, effect=effect, **gating)
     register(tool)
     # Where no gate is, a tool that reads is observed like any other.
@@ -55,7 +55,7 @@ def _plain(tool: GatedTool, observed: Callable[..., Any]) -> Callable[..., Any]:
             return observed(*args, **kwargs)
         bound, arguments = tool.called_with(args, kwargs)
         # A plain function may return an awaitable: then so does this, and the rest is awaited.
-        return begin(calling.call(gate, bound, arguments))
+        return begin(invocation.call(gate, bound, arguments))
 
     return wrapper
 
@@ -66,6 +66,6 @@ def _async(tool: GatedTool, observed: Callable[..., Any]) -> Callable[..., Any]:
         if gate is None:
             return await observed(*args, **kwargs)
         bound, arguments = tool.called_with(args, kwargs)
-        return await adrive(calling.call(gate, bound, arguments))
+        return await adrive(invocation.call(gate, bound, arguments))
 
     return wrapper

@@ -15,8 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from hansard._backend.approvals import Decisions, refuse_async
-from hansard._gate import execution as running
-from hansard._gate import invocation as calling
+from hansard._gate import execution, invocation
 from hansard._gate.evaluation import Turn, current_turn
 from hansard._gate.execution import Executed
 from hansard._gate.flow import adrive, drive
@@ -125,7 +124,7 @@ class Gate(EnteredEitherWay):
         """
         tool = self.tools.get(name)
         named = tool.shape.from_model({} if arguments is None else arguments)
-        return drive(calling.call(self, tool, named, repropose=repropose))
+        return drive(invocation.call(self, tool, named, repropose=repropose))
 
     async def acall(
         self, name: str, arguments: Mapping[str, Any] | None = None, *, repropose: str | None = None
@@ -133,15 +132,15 @@ class Gate(EnteredEitherWay):
         """The same in an event loop, for tools of both kinds."""
         tool = self.tools.get(name)
         named = tool.shape.from_model({} if arguments is None else arguments)
-        return await adrive(calling.call(self, tool, named, repropose=repropose))
+        return await adrive(invocation.call(self, tool, named, repropose=repropose))
 
     def run(self, approval_id: str, *, on: Any = None) -> Executed:
         """Claim and run an approved call, once: see `hansard.approvals.run`."""
-        return drive(running.run(self, approval_id, on=on))
+        return drive(execution.run(self, approval_id, on=on))
 
     async def arun(self, approval_id: str, *, on: Any = None) -> Executed:
         """The same in an event loop."""
-        return await adrive(running.run(self, approval_id, on=on))
+        return await adrive(execution.run(self, approval_id, on=on))
 
     def find_tool(self, name: str) -> GatedTool | None:
         """Return a tool by its exact name: of this set, else the one decorated tool called so."""

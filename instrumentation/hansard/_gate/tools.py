@@ -10,7 +10,7 @@ from enum import Enum
 from types import FunctionType
 from typing import Any, Final, Literal, TypeAlias, cast, get_args, get_origin, get_type_hints
 
-from hansard._decorators import function_spec as plans
+from hansard._decorators import function_spec
 from hansard._decorators.function_spec import Plan
 from hansard._gate.arguments import Json, Shape
 from hansard._gate.description import Describe
@@ -201,7 +201,9 @@ class ToolSet:
         self._unclassified: set[str] = set()
         for one in tools:
             tool = gated(one)
-            self._add(plans.name_of(cast("Callable[..., Any]", one)) if tool is None else tool)
+            self._add(
+                function_spec.name_of(cast("Callable[..., Any]", one)) if tool is None else tool
+            )
         for effect, several in (("read", reads), ("write", writes)):
             for one in several:
                 self._add(_classified(one, effect))
@@ -253,7 +255,7 @@ def _classified(function: Callable[..., Any], effect: str) -> GatedTool:
         if tool.effect != effect:
             raise ValueError(f"tool {tool.name!r} was decorated as {tool.effect}, not {effect}")
         return tool
-    plan = plans.tool_plan(
+    plan = function_spec.tool_plan(
         function,
         receives=False,
         name=None,
@@ -262,7 +264,7 @@ def _classified(function: Callable[..., Any], effect: str) -> GatedTool:
         capture_input=True,
         capture_output=True,
     )
-    return make_tool(function, plan, name=plans.name_of(function), effect=effect)
+    return make_tool(function, plan, name=function_spec.name_of(function), effect=effect)
 
 
 # ---- every decorated tool of this process

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, TypeAlias
 from opentelemetry.trace import INVALID_SPAN, Span, set_span_in_context
 
 from hansard import semconv
-from hansard._tracing import context as place
+from hansard._tracing import context
 from hansard._tracing.context_managers import EnteredEitherWay
 from hansard._tracing.open_span import OpenSpan, quietly
 from hansard._tracing.outcome import Outcome, Status, outcome_of
@@ -46,7 +46,7 @@ class Step(EnteredEitherWay):
         self._made = made
         self._output_key = output_key
         self._on_end = on_end
-        self._place: place.Place | None = None
+        self._place: context.Place | None = None
         self._status: Status = "running"
 
     @property
@@ -71,7 +71,7 @@ class Step(EnteredEitherWay):
         """Make the step the parent of what comes next in this thread or task, until it ends."""
         if self._made is not None and self._place is None:
             with quietly("place"):
-                self._place = place.enter(set_span_in_context(self._made.span))
+                self._place = context.enter(set_span_in_context(self._made.span))
         return self
 
     def end(
@@ -102,7 +102,7 @@ class Step(EnteredEitherWay):
     def _leave(self) -> None:
         entered, self._place = self._place, None
         if entered is not None:
-            place.leave(entered)
+            context.leave(entered)
 
     def __enter__(self) -> Self:
         return self.enter()

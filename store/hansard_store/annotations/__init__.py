@@ -1,1 +1,1 @@
-"""Notes, scores and tags on runs and steps."""
+"""Annotations: notes, scores and tags on runs and steps."""

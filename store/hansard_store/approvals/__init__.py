@@ -1,1 +1,1 @@
-"""Approvals: proposed, decided, claimed once, executed; each with its event."""
+"""Approvals: proposals, decisions, claims and executions, each written with its audit event."""

@@ -45,7 +45,7 @@ from hansard_store.approvals.unit_of_work import (
 from hansard_store.audit import clock
 from hansard_store.audit.event_types import Actor, EventFilter, EventType, StoredEvent
 from hansard_store.database.stored_json import json_of
-from hansard_store.policy.port import RECEIPT
+from hansard_store.policy.stored_policy import RECEIPT
 from hansard_store.principals.model import distinct, is_same
 
 _MOST_EVENTS = 1_000  # of one approval and type

@@ -8,8 +8,8 @@ from typing import Any
 
 from hansard_compiler.calls import Json
 from hansard_store.approvals import rows as approvals
-from hansard_store.approvals import validation as proposal_checks
-from hansard_store.approvals.arguments import Keeper, Kept
+from hansard_store.approvals import validation
+from hansard_store.approvals.argument_display import describe, show
 from hansard_store.approvals.errors import (
     BadProposal,
     ClaimRefused,
@@ -18,7 +18,6 @@ from hansard_store.approvals.errors import (
     ProposalKeyReused,
     RecordAltered,
 )
-from hansard_store.approvals.fields import describe, show
 from hansard_store.approvals.records import (
     SUPERSEDED,
     Action,
@@ -28,6 +27,7 @@ from hansard_store.approvals.records import (
     Proposal,
     Proposed,
 )
+from hansard_store.approvals.redaction import Keeper, Kept
 from hansard_store.approvals.states import Status, is_legal
 from hansard_store.approvals.unit_of_work import (
     SYSTEM,
@@ -38,7 +38,7 @@ from hansard_store.approvals.unit_of_work import (
     new_proposal_key,
 )
 from hansard_store.audit.event_types import Actor, Content, EventType
-from hansard_store.policy.port import APPROVAL, DENY, RECEIPT, PolicyQuestion
+from hansard_store.policy.stored_policy import APPROVAL, DENY, RECEIPT, PolicyQuestion
 from hansard_store.principals.model import is_same, read_as
 
 
@@ -404,7 +404,7 @@ def _check_reachable(
 ) -> None:
     """Raise BadProposal where those who requested it are needed to approve it."""
     if not work.is_open:
-        proposal_checks.require_enough(approvers, required, requested_by=requested_by)
+        validation.require_enough(approvers, required, requested_by=requested_by)
 
 
 def asked_first(approvers: Sequence[Approver], required: int) -> int:

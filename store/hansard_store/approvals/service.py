@@ -16,11 +16,10 @@ from typing import Any
 import apsw
 
 from hansard_compiler.retention import RetentionMode
-from hansard_store.approvals import decisions as deciding
+from hansard_store.approvals import decisions, validation
 from hansard_store.approvals import execution as running
 from hansard_store.approvals import proposals as proposing
 from hansard_store.approvals import rows as approvals
-from hansard_store.approvals import validation as proposal_checks
 from hansard_store.approvals.claims import lost_claims
 from hansard_store.approvals.errors import ActionBlocked, BadProposal, ClaimRefused
 from hansard_store.approvals.history import drafts_of, history_of
@@ -44,7 +43,7 @@ from hansard_store.errors import SchemaAlteredError, StoreBusyError, StoreError
 from hansard_store.memory.queries import written_under
 from hansard_store.memory.records import Memory
 from hansard_store.policy.check_rows import CheckKeeper
-from hansard_store.policy.port import DENY, AskPolicy, PolicyQuestion, StoredPolicy
+from hansard_store.policy.stored_policy import DENY, AskPolicy, PolicyQuestion, StoredPolicy
 from hansard_store.principals.authority import ME
 from hansard_store.principals.model import is_same
 
@@ -91,15 +90,15 @@ class Accountability(AuditDesk):
 
         `step_id` is the step that proposes this draft. Raises BadProposal for what is none.
         """
-        proposal_checks.check_step(step_id)
+        validation.check_step(step_id)
         before = self.approval(approval_id)
         running.require_proposer(before, proposal_key)
         note = self._ask(_question(before, arguments), who=self._requester(by or before.agent))
 
         def do(work: Work) -> Approval | Refusal:
-            approval = deciding.settle(work, proposing.unaltered(work, before.approval_id))
+            approval = decisions.settle(work, proposing.unaltered(work, before.approval_id))
             if approval.status is Status.EXPIRED:
-                return deciding.refuse_expired(approval)
+                return decisions.refuse_expired(approval)
             return proposing.repropose(
                 work,
                 approval,
@@ -119,7 +118,7 @@ class Accountability(AuditDesk):
             lambda work: proposing.undoing(work, proposing.unaltered(work, approval_id))
         )
         who = self._decider(by)
-        note = self._ask(proposal_checks.question_of(proposal), who=who)
+        note = self._ask(validation.question_of(proposal), who=who)
         return self._write(lambda work: proposing.propose(work, proposal, note, who=who))
 
     # ---- deciding
@@ -147,7 +146,7 @@ class Accountability(AuditDesk):
             if before.is_pending and self.keeper.hash_of(arguments) != before.arguments_hash:
                 note = self._ask(_question(before, arguments), who=who)
         return self._decide(
-            lambda work: deciding.approve(
+            lambda work: decisions.approve(
                 work,
                 approval_id,
                 who,
@@ -177,14 +176,14 @@ class Accountability(AuditDesk):
                 )
             for approval_id in of_batch:
                 found = approvals.get(work.connection, approval_id)
-                if deciding.settle(work, found).status is not Status.AWAITING:
+                if decisions.settle(work, found).status is not Status.AWAITING:
                     continue
                 if revisions is not None and approval_id not in revisions:
                     continue
                 if any(is_same(one.name, who.name) for one in found.approved_by):
                     continue  # it awaits somebody else
                 seen = None if revisions is None else revisions[approval_id]
-                one = deciding.approve(work, approval_id, who, revision=seen)
+                one = decisions.approve(work, approval_id, who, revision=seen)
                 if isinstance(one, Refusal):
                     raise one.error  # undoes what was granted before it
                 granted.append(one)
@@ -203,7 +202,7 @@ class Accountability(AuditDesk):
         """End an action; nothing runs."""
         who = self._decider(by)
         return self._decide(
-            lambda work: deciding.reject(work, approval_id, who, reason=reason, revision=revision)
+            lambda work: decisions.reject(work, approval_id, who, reason=reason, revision=revision)
         )
 
     def revise(
@@ -212,12 +211,12 @@ class Accountability(AuditDesk):
         """Send an action back to its agent with a note."""
         who = self._decider(by)
         return self._decide(
-            lambda work: deciding.revise(work, approval_id, who, note=note, revision=revision)
+            lambda work: decisions.revise(work, approval_id, who, note=note, revision=revision)
         )
 
     def expire_due(self, *, limit: int = 200) -> list[Approval]:
         """Do what time demands: expire actions and ask the next approver; return what changed."""
-        return self._write(lambda work: deciding.settle_due(work, limit=limit))
+        return self._write(lambda work: decisions.settle_due(work, limit=limit))
 
     # ---- running
 
@@ -317,7 +316,7 @@ class Accountability(AuditDesk):
         """Return an approval by its id, or 8 digits or more of it; one out of time has expired."""
         with self._reading() as connection:
             found = approvals.get(connection, approval_id)
-            if deciding.is_over(connection, found, self._clock()):
+            if decisions.is_over(connection, found, self._clock()):
                 found = self._expired(found)
             if found.execution.state == "claimed":
                 found = self._recovered(connection, found)
@@ -381,11 +380,11 @@ class Accountability(AuditDesk):
     # ---- the inside
 
     def _propose(self, given: Sequence[Proposal]) -> list[Proposed]:
-        checked = [proposal_checks.checked(one, self.keeper) for one in given]
+        checked = [validation.checked(one, self.keeper) for one in given]
         for one in checked:
             self.keeper.keep(one.arguments)  # refused before policy is asked about it
         notes = [
-            self._ask(proposal_checks.question_of(one), who=self._requester(one.agent))
+            self._ask(validation.question_of(one), who=self._requester(one.agent))
             for one in checked
         ]
 
@@ -427,7 +426,7 @@ class Accountability(AuditDesk):
         self.settle_quietly()
         with self._reading() as connection:
             found, now_ns = read(connection), self._clock()
-            over = [one for one in found if deciding.is_over(connection, one, now_ns)]
+            over = [one for one in found if decisions.is_over(connection, one, now_ns)]
         for one in over:
             self._expired(one)
         with self._reading() as connection:
@@ -437,7 +436,7 @@ class Accountability(AuditDesk):
     def _expired(self, approval: Approval) -> Approval:
         try:
             return self._write(
-                lambda work: deciding.settle(
+                lambda work: decisions.settle(
                     work, approvals.get(work.connection, approval.approval_id)
                 )
             )

@@ -11,11 +11,11 @@ from typing import Any
 
 import apsw
 
-from hansard_store.approvals.arguments import Keeper
 from hansard_store.approvals.errors import ApprovalConflict
 from hansard_store.approvals.records import Approval
+from hansard_store.approvals.redaction import Keeper
 from hansard_store.audit.event_types import Actor, Content, Event, EventFilter, EventLog, EventType
-from hansard_store.ingest.heartbeats import touch_run
+from hansard_store.ingest.liveness import touch_run
 from hansard_store.principals.model import Principal
 
 _TOKEN_WORD = b"hansard approval token\0"

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from hansard_store.approvals.arguments import Keeper
 from hansard_store.approvals.errors import BadProposal
 from hansard_store.approvals.records import Approver, PolicyNote, Proposal
-from hansard_store.policy.port import FACTS, PolicyQuestion
+from hansard_store.approvals.redaction import Keeper
+from hansard_store.policy.stored_policy import FACTS, PolicyQuestion
 from hansard_store.principals.errors import reserved_text
 from hansard_store.principals.model import distinct, is_own_name, read_as
 

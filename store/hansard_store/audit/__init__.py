@@ -1,1 +1,1 @@
-"""What holds the record against itself: heads kept elsewhere, and seals of rows."""
+"""Audit log: event types, hash chain, anchors, seals and checks of the schema."""

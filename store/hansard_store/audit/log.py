@@ -17,14 +17,14 @@ import apsw
 from hansard_compiler.calls import Json
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.approvals import proposals as proposing
-from hansard_store.approvals.arguments import Keeper
+from hansard_store.approvals import proposals
 from hansard_store.approvals.records import PolicyNote
+from hansard_store.approvals.redaction import Keeper
 from hansard_store.approvals.unit_of_work import Refusal, Who, Work
-from hansard_store.audit import log as telling
 from hansard_store.audit.acceptance import acceptance, accepted_heads
 from hansard_store.audit.anchors import Anchor, Anchors, Chain, copy_folder
 from hansard_store.audit.clock import Measure, measure_uptime, notice, unknown_uptime
+from hansard_store.audit.daily_heads import keep_head, read_heads, verify_with_heads
 from hansard_store.audit.event_types import (
     Actor,
     ChainReport,
@@ -35,12 +35,11 @@ from hansard_store.audit.event_types import (
     StoredEvent,
 )
 from hansard_store.audit.events import SqliteEventLog
-from hansard_store.audit.kept_heads import keep_head, read_heads, verify_with_heads
 from hansard_store.audit.sealer import Sealed, seal
 from hansard_store.database.connections import DataFolder, store_errors, transaction
 from hansard_store.database.thread_connections import OwnConnections
 from hansard_store.errors import StoreError
-from hansard_store.policy.port import DENY, PolicyQuestion
+from hansard_store.policy.stored_policy import DENY, PolicyQuestion
 from hansard_store.principals.authority import Authority, DecideMode
 from hansard_store.principals.model import Principal, check_given
 
@@ -204,7 +203,7 @@ class AuditDesk:
         """Log an inbound message: `ref` or `text` (kept as a keyed hash), `run_id`, `step_id`."""
         who = self._person(by)
         return self._write(
-            lambda work: telling.tell_message(
+            lambda work: tell_message(
                 work, is_inbound=True, conversation=conversation, who=who, **told
             )
         )
@@ -213,7 +212,7 @@ class AuditDesk:
         """Log an outbound message, as `message_in`."""
         who = self._agent(agent)
         return self._write(
-            lambda work: telling.tell_message(
+            lambda work: tell_message(
                 work, is_inbound=False, conversation=conversation, who=who, **told
             )
         )
@@ -233,7 +232,7 @@ class AuditDesk:
         of the process, and a power cut with the next write that does.
         """
         return self._write(
-            lambda work: telling.tell_tool(
+            lambda work: tell_tool(
                 work, tool, agent=self._agent(agent), call_id=call_id, arguments=arguments, **told
             ),
             in_full=told.get("effect") != "read",
@@ -250,7 +249,7 @@ class AuditDesk:
     ) -> int:
         """Log a tool's result: `result` (kept as a keyed hash), `result_ref`, `error`, as above."""
         return self._write(
-            lambda work: telling.tell_tool(
+            lambda work: tell_tool(
                 work,
                 tool,
                 agent=self._agent(agent),
@@ -277,15 +276,13 @@ class AuditDesk:
         asked = PolicyQuestion(tool, arguments, "write", agent, run_id, step_id)
         note = PolicyNote(DENY, tuple(rule_ids), reason)
         return self._write(
-            lambda work: proposing.note_denial(work, asked, note, self._agent(agent))
+            lambda work: proposals.note_denial(work, asked, note, self._agent(agent))
         )
 
     def failed(self, action: str, error: str, *, agent: str | None = None, **told: Any) -> int:
         """Log a failure: `subject`, `run_id`, `step_id`, `time_ns`; Hansard's without agent."""
         who = Who(Actor.SYSTEM) if agent is None else self._agent(agent)
-        return self._write(
-            lambda work: telling.tell_failure(work, action, who=who, error=error, **told)
-        )
+        return self._write(lambda work: tell_failure(work, action, who=who, error=error, **told))
 
     def receipt(
         self, tool: str, arguments: Mapping[str, Any], *, agent: str | None = None, **told: Any
@@ -296,7 +293,7 @@ class AuditDesk:
         """
         who = self._agent(agent)
         return self._write(
-            lambda work: telling.tell_receipt(work, tool, agent=who, arguments=arguments, **told)
+            lambda work: tell_receipt(work, tool, agent=who, arguments=arguments, **told)
         )
 
     # ---- the inside

@@ -15,8 +15,8 @@ from typing import Final
 
 import apsw
 
-from hansard_store.audit.altered import note_repair
 from hansard_store.audit.schema import Alteration, SchemaObject, Shipped, alterations, columns_of
+from hansard_store.audit.schema_events import note_repair
 from hansard_store.database.connections import (
     DataFolder,
     begin_repair,
@@ -28,7 +28,7 @@ from hansard_store.database.connections import (
     without_foreign_keys,
 )
 from hansard_store.errors import StoreError
-from hansard_store.search import indexes as indexing
+from hansard_store.search import indexes
 
 _FIRST: Final = ("trigger", "view", "index", "table")  # the order in which things are dropped
 _TABLES_FIRST: Final = ("table", "index", "view", "trigger")
@@ -109,7 +109,7 @@ def _mend(connection: apsw.Connection, mended: Sequence[Alteration]) -> None:
         rows.put_back(connection)
     for lost in _absent(connection, shipped):
         connection.execute(str(lost.sql))
-    indexing.configure(connection)
+    indexes.configure(connection)
     if left := _to_mend(connection):
         raise StoreError(
             f"the schema cannot be repaired: {left[0]}; `hansard restore` a backup of before"

@@ -24,8 +24,8 @@ import apsw
 from hansard_compiler.calls import Json
 from hansard_compiler.canonical import canonical_bytes
 from hansard_store.audit import events
-from hansard_store.audit.altered import alterations_since
 from hansard_store.audit.event_types import Actor, Event, EventType, Head
+from hansard_store.audit.schema_events import alterations_since
 from hansard_store.audit.seal_marks import LAST_SEAL, Mark, read_marks
 from hansard_store.audit.seal_tables import (
     BLOCK,

@@ -1,1 +1,1 @@
-"""Model calls and tool calls counted once, whoever reported them how often."""
+"""Model and tool calls: duplicate spans of one call, joined tool calls, and usage rollup."""

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from hansard_store.calls import tool_calls as tool_events
-from hansard_store.calls import usage_rollup as counting
+from hansard_store.calls import tool_calls, usage_rollup
 from hansard_store.calls.duplicates import (
     OURS,
     CallFacts,
@@ -87,7 +86,7 @@ def uncounted_near(connection: apsw.Connection, run: RunState, place: Place) -> 
 def judge_again(connection: apsw.Connection, run: RunState, spans: list[int]) -> None:
     """Acquit some calls, then hear again what speaks against them."""
     for span in spans:
-        counting.set_call_counted(connection, run, span, counted=True)
+        usage_rollup.set_call_counted(connection, run, span, counted=True)
     for span in spans:
         settle(connection, run, place_of(connection, span))
 
@@ -138,9 +137,9 @@ def _settle_calls(connection: apsw.Connection, run: RunState, outer: int, inner:
         return
     verdict = judge(above, below)
     if verdict is Verdict.INNER_REPEATS:
-        counting.set_call_counted(connection, run, inner, counted=False)
+        usage_rollup.set_call_counted(connection, run, inner, counted=False)
     elif verdict in (Verdict.OUTER_REPEATS, Verdict.OUTER_SUMS):
-        counting.set_call_counted(connection, run, outer, counted=False)
+        usage_rollup.set_call_counted(connection, run, outer, counted=False)
 
 
 def _settle_tools(connection: apsw.Connection, run: RunState, outer: Near, inner: Near) -> None:
@@ -151,10 +150,10 @@ def _settle_tools(connection: apsw.Connection, run: RunState, outer: Near, inner
         return  # a tool that runs itself again
     if connection.execute(_IS_DUPLICATE, (outer.span,)).get:
         # A third one stands for both; what is in its reach was handed over to it before.
-        tool_events.remove(connection, run, inner.span)
+        tool_calls.remove(connection, run, inner.span)
     else:
-        tool_events.hand_over(connection, run, inner=inner.span, outer=outer.span)
-    counting.set_flags(connection, run, inner.span, duplicate=True)
+        tool_calls.hand_over(connection, run, inner=inner.span, outer=outer.span)
+    usage_rollup.set_flags(connection, run, inner.span, duplicate=True)
 
 
 def _settle_twins(
@@ -175,13 +174,13 @@ def _settle_twins(
             continue
         if is_usage_of(mine, facts) or is_usage_of(facts, mine):
             usage = mine if mine.is_usage_alone else facts
-            counting.set_call_counted(connection, run, usage.span, counted=False)
+            usage_rollup.set_call_counted(connection, run, usage.span, counted=False)
         elif say_the_same(mine, facts):
             repeat = max(mine, facts, key=_order_of_equals)
-            counting.set_call_counted(connection, run, repeat.span, counted=False)
+            usage_rollup.set_call_counted(connection, run, repeat.span, counted=False)
         elif are_twins(mine, facts):
             repeat = max(mine, facts, key=_order)
-            counting.set_call_counted(connection, run, repeat.span, counted=False)
+            usage_rollup.set_call_counted(connection, run, repeat.span, counted=False)
 
 
 def _order(call: CallFacts) -> tuple[bool, int, int]:

@@ -1,1 +1,1 @@
-"""Compiles, their receipts and outcomes."""
+"""Compilations of contexts, with their receipts."""

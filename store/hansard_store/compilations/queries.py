@@ -17,10 +17,10 @@ from typing import Any
 import apsw
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_store.calls.shared_span_ids import shared_side
 from hansard_store.ingest.derived_rows import CompilationProjection, CompilationRow
 from hansard_store.runs.projection import RunState
 from hansard_store.search.attributes import attribute_token
+from hansard_store.steps.shared_span_ids import shared_side
 
 ID_KEY = "hansard.compilation.id"
 RECEIPT_COLUMNS = (
@@ -257,3 +257,49 @@ def compile_outcomes(connection: apsw.Connection, run: int) -> dict[int, str]:
             digest.update(repr(row[1:]).encode("utf-8", "surrogatepass"))
         found[span] = digest.hexdigest()
     return found
+
+
+# What stands around a compile in its run: the ones before and after it, its policy checks.
+
+_BEFORE = """
+SELECT span FROM compilation
+WHERE run = :run AND (started_ns, span) < (:started_ns, :span) AND model IS :model
+ORDER BY started_ns DESC, span DESC LIMIT 1
+"""
+_AFTER = """
+SELECT span FROM compilation
+WHERE run = :run AND (started_ns, span) > (:started_ns, :span) AND model IS :model
+ORDER BY started_ns, span LIMIT 1
+"""
+_POLICY_BELOW = """
+SELECT policy.id FROM span AS compile CROSS JOIN span AS policy
+  ON policy.trace_id = compile.trace_id AND policy.parent_span_id = compile.span_id
+WHERE compile.id = :span AND policy.role = 'policy'
+ORDER BY policy.sort_ns, policy.id LIMIT 8
+"""
+
+
+def compilation_before(connection: apsw.Connection, made: Compilation) -> Compilation | None:
+    """Return the compile of the same run and model that was made before this one."""
+    return _neighbour(connection, _BEFORE, made)
+
+
+def compilation_after(connection: apsw.Connection, made: Compilation) -> Compilation | None:
+    """Return the compile of the same run and model that was made after this one."""
+    return _neighbour(connection, _AFTER, made)
+
+
+def policy_spans_of(connection: apsw.Connection, made: Compilation) -> list[int]:
+    """Return the spans (by span.id) that tell what policy said during a compile, at most 8."""
+    return [row[0] for row in connection.execute(_POLICY_BELOW, {"span": made.span})]
+
+
+def _neighbour(connection: apsw.Connection, sql: str, made: Compilation) -> Compilation | None:
+    place: dict[str, Any] = {
+        "run": made.run,
+        "span": made.span,
+        "started_ns": made.row.started_ns,
+        "model": made.row.model,
+    }
+    span = connection.execute(sql, place).get
+    return None if span is None else compilation_of_span(connection, span)

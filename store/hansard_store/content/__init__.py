@@ -1,1 +1,1 @@
-"""Content stored once: large values, texts and payloads."""
+"""Large values, texts and payloads, each stored once under its digest."""

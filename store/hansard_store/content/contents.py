@@ -18,7 +18,7 @@ from hansard_store.audit.seal_tables import last_id
 from hansard_store.content.json_chunks import MOST_PIECES, cut, cut_after, element_of, is_crowded
 from hansard_store.database.compression import pack_all, unpack
 from hansard_store.database.id_allocator import DigestNumbering, Numbering
-from hansard_store.database.json_rows import as_json, joined
+from hansard_store.database.stored_json import as_json, joined
 from hansard_store.errors import StoreCorruptError
 
 _REUSE_BYTES = 24 * 1024 * 1024  # texts kept to be compared with the next of their conversation

@@ -13,10 +13,10 @@ from typing import Any
 import apsw
 
 from hansard_compiler.calls import Message
-from hansard_store.calls.shared_span_ids import shared_side
 from hansard_store.content.text_bodies import read_message
 from hansard_store.errors import StoreCorruptError
 from hansard_store.steps.flags import SpanFlag
+from hansard_store.steps.shared_span_ids import shared_side
 
 _CALL_COLUMNS = f"""
   span.id, span.trace_id, span.span_id, {shared_side("span")}, span.parent_span_id,

@@ -15,7 +15,7 @@ from hansard_store.content.contents import ContentWriter
 from hansard_store.content.text_bodies import LONG_CHARS, BodyWriter, strings_of
 from hansard_store.database.compression import pack_all
 from hansard_store.database.id_allocator import DigestNumbering, Numbering
-from hansard_store.database.json_rows import as_json, joined
+from hansard_store.database.stored_json import as_json, joined
 from hansard_store.ingest.derived_rows import CallProjection, SpanProjection, TextProjection
 from hansard_store.search.indexes import IndexWriter
 

@@ -1,1 +1,1 @@
-"""Connections, transactions, and what lies beside the database in its folder."""
+"""SQLite connections, transactions, cursors, id allocation, disk use and the SQL console."""

@@ -39,7 +39,7 @@ from hansard_store.errors import (
     StoreNewerError,
     StoreReplacedError,
 )
-from hansard_store.search import indexes as indexing
+from hansard_store.search import indexes
 
 _log = logging.getLogger("hansard.store")
 
@@ -372,7 +372,7 @@ def _apply_migrations(folder: DataFolder, connection: apsw.Connection) -> None:
     lost = _altered_rows(folder, connection, rewritten) if rewritten else []
     for sql in made:
         connection.execute(sql)
-        indexing.configure(connection)
+        indexes.configure(connection)
     if found and (rewritten is None or rewritten):
         from hansard_store.audit.sealer import adopt  # it needs this module
 
@@ -512,7 +512,7 @@ def need_own_schema(connection: apsw.Connection) -> None:
 
 
 def _log_alteration(connection: apsw.Connection, altered: Sequence[Alteration]) -> None:
-    from hansard_store.audit.altered import note_alteration  # it needs this module
+    from hansard_store.audit.schema_events import note_alteration  # it needs this module
 
     try:
         with connection:  # a savepoint: what is wrong with the log does not stop ingest

@@ -1,1 +1,1 @@
-"""The detector: what goes wrong again and again, found in what is recorded. It changes nothing."""
+"""Detector of repeated failures: read-only rules over the record."""

@@ -9,11 +9,11 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
-from hansard_store.calls.shared_span_ids import shared_side
 from hansard_store.content.text_bodies import read_text
 from hansard_store.detection.error_fingerprints import MOST_CHARS, signature_of
 from hansard_store.detection.rules import Finding, Occurrence, Rule, SubjectKind, in_order
 from hansard_store.steps.flags import SpanFlag
+from hansard_store.steps.shared_span_ids import shared_side
 
 MOST_ERRORS: Final = 200_000  # of a window; of more, the newest
 _NAME_CHARS: Final = 200

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 import apsw
 
 from hansard_store.database.connections import snapshot
-from hansard_store.detection import components, escalation, rules
+from hansard_store.detection import components, hook_warnings, rules
 from hansard_store.detection.failed_steps import repeated_errors
 from hansard_store.detection.memory_conflicts import repeated_corrections, stale_contradictions
 from hansard_store.detection.open_approvals import expired_approvals, unknown_outcomes
@@ -30,8 +30,8 @@ _LOOKS: Final[Mapping[str, _Look]] = {
     rules.UNKNOWN_OUTCOMES.name: unknown_outcomes,
     rules.EVALUATION_BLIND_SPOT.name: components.evaluation_blind_spot,
     rules.IDLE_MAINTENANCE.name: components.idle_maintenance,
-    rules.FREQUENT_WARNINGS.name: escalation.frequent_warnings,
-    rules.RARE_WARNINGS.name: escalation.rare_warnings,
+    rules.FREQUENT_WARNINGS.name: hook_warnings.frequent_warnings,
+    rules.RARE_WARNINGS.name: hook_warnings.rare_warnings,
     rules.UNREAD_REPORTS.name: components.unread_reports,
     rules.MEMORY_OUTGROWS_MAINTENANCE.name: components.memory_outgrows_maintenance,
     rules.REPEATED_CORRECTIONS.name: repeated_corrections,

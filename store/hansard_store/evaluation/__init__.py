@@ -1,1 +1,1 @@
-"""What evaluation reads of the store, and the verdicts that it keeps there."""
+"""Sources that evaluation reads, and its verdicts on claims."""

@@ -14,12 +14,12 @@ import apsw
 import orjson
 
 from hansard_compiler.calls import Message
-from hansard_store.calls.shared_span_ids import shared_side
 from hansard_store.content.text_bodies import read_message
 from hansard_store.database.stored_json import json_text
-from hansard_store.memory.reads import memories_by_number
 from hansard_store.memory.records import Memory
+from hansard_store.memory.rows import memories_by_number
 from hansard_store.steps.flags import SpanFlag
+from hansard_store.steps.shared_span_ids import shared_side
 
 _HIDDEN: Final = SpanFlag.DUPLICATE | SpanFlag.PENDING | SpanFlag.FOLDED
 # What evaluation itself changes: its results are log records of the steps that they judge.

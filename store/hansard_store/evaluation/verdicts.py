@@ -15,7 +15,7 @@ import orjson
 from hansard_store.database.cursors import decode_cursor, encode_cursor
 from hansard_store.database.stored_json import json_text
 from hansard_store.errors import BadQueryError
-from hansard_store.memory.reads import ids_of
+from hansard_store.memory.rows import ids_of
 
 Source = Literal["step", "message", "memory"]
 Verdict = Literal["confirmed", "contradicted", "claimed", "unknown"]

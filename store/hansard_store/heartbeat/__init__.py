@@ -1,1 +1,1 @@
-"""The heartbeat's record: cycles, the results of their phases, and diagnostics."""
+"""Heartbeat cycles, the results of their phases, and diagnostics."""

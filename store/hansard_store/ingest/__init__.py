@@ -1,1 +1,1 @@
-"""Rows of what was received: spans, logs and the writer that stores them."""
+"""Ingest writer: rows of received spans, logs and metrics, and of what is derived from them."""

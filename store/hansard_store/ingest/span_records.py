@@ -7,7 +7,7 @@ from typing import NamedTuple
 import apsw
 
 from hansard_store.database.compression import pack_all
-from hansard_store.database.json_rows import as_json, joined
+from hansard_store.database.stored_json import as_json, joined
 from hansard_store.ingest.span_input import ReceivedSpan
 
 _ADD = """

@@ -11,8 +11,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from hansard_store.annotations import rows as annotation_rows
 from hansard_store.annotations.rows import SpanAnnotation, SpanPlace
 from hansard_store.audit.seal_tables import last_id
-from hansard_store.calls import tool_calls as tool_events
-from hansard_store.calls import usage_rollup as counting
+from hansard_store.calls import tool_calls, usage_rollup
 from hansard_store.calls.duplicate_resolution import (
     Place,
     judge_again,
@@ -312,9 +311,9 @@ class SpanWriter:
             annotation_rows.add_of_span(self._connection, made.annotations, span=number, of=told_by)
         if made.may_have_pending:
             self._fold_pending(number, span, made, run)
-        tool_events.add_requested(self._connection, run, made.requested, span=number)
+        tool_calls.add_requested(self._connection, run, made.requested, span=number)
         if made.ran is not None and not made.flags & SpanFlag.DUPLICATE:
-            tool_events.add_ran(self._connection, run, made.ran, span=number)
+            tool_calls.add_ran(self._connection, run, made.ran, span=number)
         self._derive_usage(number, span, made, run)
         place = Place(
             number, span.span_id, span.parent_span_id, made.role, made.tool_name, _call_id(made)
@@ -328,27 +327,27 @@ class SpanWriter:
         if made.flags & SpanFlag.PENDING:
             announced = (run.trace_id, span.parent_span_id)
             if self._execute(_IS_STORED, announced).get is not None:
-                counting.set_flags(self._connection, run, number, folded=True)
+                usage_rollup.set_flags(self._connection, run, number, folded=True)
             return
         rows: list[Any] = self._execute(_PENDING_BELOW, (run.trace_id, span.span_id)).fetchall()
         for (pending,) in rows:
-            counting.set_flags(self._connection, run, pending, folded=True)
+            usage_rollup.set_flags(self._connection, run, pending, folded=True)
 
     def _derive_usage(
         self, number: int, span: ReceivedSpan, made: SpanProjection, run: RunState
     ) -> None:
-        marked = counting.is_marked(self._connection, run, span.span_id)
+        marked = usage_rollup.is_marked(self._connection, run, span.span_id)
         if made.call is not None:
             run.tell_call_scope(span.scope)
             if run.fresh is not None and made.flags & SpanFlag.USAGE_ALONE:
                 run.fresh.has_usage_alone = True
             self._add_call(number, made.call, run, flags=span.flags | made.flags)
         if made.usage_sum is not None:
-            counting.add_sum(
+            usage_rollup.add_sum(
                 self._connection, run, span=number, usage=made.usage_sum, counted=not marked
             )
         if marked or _has_usage(made):
-            counting.mark_above(self._connection, run, span.parent_span_id)
+            usage_rollup.mark_above(self._connection, run, span.parent_span_id)
 
     def _add_call(self, number: int, call: CallProjection, run: RunState, *, flags: int) -> None:
         counted = call.is_candidate and not flags & SpanFlag.DUPLICATE
@@ -378,15 +377,15 @@ class SpanWriter:
         if role == "policy":
             policy_checks.drop_checks_of_span(self._connection, number)
         annotation_rows.drop_of_span(self._connection, number)
-        counting.remove_call(self._connection, run, number)
-        counting.remove_sum(self._connection, run, number)
-        tool_events.remove(self._connection, run, number)
+        usage_rollup.remove_call(self._connection, run, number)
+        usage_rollup.remove_sum(self._connection, run, number)
+        tool_calls.remove(self._connection, run, number)
         self._execute(_DROP_LINKS, (number,))
         self._index.drop_attributes(number)
         run.forget_told(number)
         run.note(notes.split("\n") if notes else (), -1)
-        run.step_count -= counting.is_step(flags)
-        run.work_count -= counting.is_work(role, tool_name)
+        run.step_count -= usage_rollup.is_step(flags)
+        run.work_count -= usage_rollup.is_work(role, tool_name)
         run.error_count -= 1 if flags & SpanFlag.ERROR else 0
         run.open_count -= 1 if end_ns is None and not flags & SpanFlag.TIME_HUGE else 0
 
@@ -412,8 +411,8 @@ def _tell_run(run: RunState, number: int, span: ReceivedSpan, made: SpanProjecti
     flags = span.flags | made.flags
     if flags & SpanFlag.SYNTHETIC:
         run.synthetic = 1
-    run.step_count += counting.is_step(flags)
-    run.work_count += counting.is_work(made.role, made.tool_name)
+    run.step_count += usage_rollup.is_step(flags)
+    run.work_count += usage_rollup.is_work(made.role, made.tool_name)
     run.error_count += 1 if flags & SpanFlag.ERROR else 0
     run.open_count += 1 if span.is_open else 0
     run.note((*span.notes, *made.notes), 1)

@@ -12,7 +12,7 @@ import apsw
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
 from hansard_compiler.redaction.redactor import Redactor
-from hansard_store.calls import cross_trace
+from hansard_store.calls import cross_trace_duplicates
 from hansard_store.calls.usage_rollup import follow_roots
 from hansard_store.content.contents import ContentWriter
 from hansard_store.content.payloads import folder_of
@@ -21,7 +21,7 @@ from hansard_store.database.compression import pack
 from hansard_store.database.connections import begin_after_others, rolled_back_on_error
 from hansard_store.database.disk import need_room_for_ingest
 from hansard_store.ingest.derived_rows import SpanProjection
-from hansard_store.ingest.heartbeats import Pulse, keep_pulse
+from hansard_store.ingest.liveness import Pulse, keep_pulse
 from hansard_store.ingest.logs import LogWriter
 from hansard_store.ingest.otlp_records import LargeValue
 from hansard_store.ingest.redactions import RedactionWriter
@@ -119,7 +119,7 @@ class IngestWriter:
             redactions = RedactionWriter(self.connection)
             batch = Batch(spans, logs, runs, ledger, redactions, self._expect, self._write_held)
             yield batch
-            cross_trace.settle(self.connection, runs)
+            cross_trace_duplicates.settle(self.connection, runs)
             follow_roots(self.connection, runs.changed())
             runs.flush()
             if now_ns is not None:

@@ -1,1 +1,1 @@
-"""What was received and what became of it, by sender and signal."""
+"""Ledger: counts of received, stored, duplicate and rejected items, by sender and signal."""

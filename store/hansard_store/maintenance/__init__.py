@@ -1,1 +1,1 @@
-"""Upkeep of a store: backup, deletion, garbage collection, export."""
+"""Store maintenance: backup, deletion, garbage collection, export and rebuild progress."""

@@ -38,8 +38,8 @@ from hansard_store.database.connections import (
 from hansard_store.database.disk import RESERVE, disk_use, folder_bytes, need_space, sync
 from hansard_store.database.private_folders import make_private
 from hansard_store.errors import NotABackupError, NotEmptyError, StoreError, StoreNewerError
+from hansard_store.reports.audit_events import NOT_RECORDED, digest_of, records_of
 from hansard_store.reports.files import is_report_file, report_files
-from hansard_store.reports.record import NOT_RECORDED, digest_of, records_of
 
 ARCHIVE_SUFFIX = ".tar.zst"
 MANIFEST = "backup.json"

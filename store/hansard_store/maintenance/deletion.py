@@ -15,7 +15,7 @@ import apsw
 
 from hansard_compiler.errors import NotFoundError
 from hansard_store.annotations.rows import release_annotations
-from hansard_store.calls import cross_trace
+from hansard_store.calls import cross_trace_duplicates
 from hansard_store.calls.usage_rollup import follow_roots
 from hansard_store.compilations.queries import release_receipts
 from hansard_store.content.contents import log_user
@@ -196,11 +196,11 @@ class _Remover:
 
     def _spans(self) -> int:
         found = [span for (span,) in self._ids(_SPANS)]
-        responses = cross_trace.responses_of(self._connection, found)
+        responses = cross_trace_duplicates.responses_of(self._connection, found)
         removed = self._items(_SPANS, _OF_SPAN)
         runs = RunWriter(self._connection, now_ns=None)  # calls that other runs report as well
         changed = [(response, self._run) for response in responses]
-        cross_trace.settle_responses(self._connection, runs, changed)
+        cross_trace_duplicates.settle_responses(self._connection, runs, changed)
         follow_roots(self._connection, runs.changed())
         runs.flush()
         return removed

@@ -1,1 +1,1 @@
-"""Memory records: versions, authorization, retrieval and the log of accesses."""
+"""Memory records: versions, authorization, retrieval, retention and access log."""

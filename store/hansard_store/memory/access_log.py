@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import apsw
 
-from hansard_store.memory.reads import gone_runs, ids_of
 from hansard_store.memory.records import Access, AccessKind, Toucher
+from hansard_store.memory.rows import gone_runs, ids_of
 
 _ADD = """
 INSERT INTO memory_access (time_ns, kind, memory, trace_id, span_id, agent, door)

@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 import apsw
 
 from hansard_store.database.cursors import decode_cursor, encode_cursor
-from hansard_store.memory.reads import COLUMNS, whole
 from hansard_store.memory.records import Memory
+from hansard_store.memory.rows import COLUMNS, whole
 from hansard_store.search.match_query import parse_match
 
 Sort = Literal["written", "read"]

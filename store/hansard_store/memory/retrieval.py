@@ -19,8 +19,8 @@ from hansard_compiler.words import WORD, terms
 from hansard_store.database.stored_json import json_of, json_text
 from hansard_store.memory.json import candidate_json
 from hansard_store.memory.queries import STATES, rows_of
-from hansard_store.memory.reads import COLUMNS, memories_by_number, whole
 from hansard_store.memory.records import Memory, MemoryConflict
+from hansard_store.memory.rows import COLUMNS, memories_by_number, whole
 from hansard_store.memory.versions import place_tokens
 
 _RECENT: Final = 300  # records, the newest, that are rated though they share no word

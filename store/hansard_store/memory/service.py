@@ -7,18 +7,19 @@ Every read is recorded, too, with the step that did it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import apsw
 
 from hansard_compiler.calls import Json
 from hansard_compiler.compile.errors import InvalidInput
 from hansard_compiler.compile.models import parse
+from hansard_compiler.conflicts import is_denial
 from hansard_compiler.models.memory import (
     TRUST_GAP,
     AcceptMemory,
@@ -32,7 +33,7 @@ from hansard_compiler.models.memory import (
 )
 from hansard_compiler.redaction.redactor import Redactor
 from hansard_compiler.retention import RetentionMode
-from hansard_store.approvals.arguments import Keeper
+from hansard_store.approvals.redaction import Keeper
 from hansard_store.approvals.unit_of_work import Who
 from hansard_store.audit.event_types import Actor, Event, EventType
 from hansard_store.audit.events import append
@@ -43,9 +44,9 @@ from hansard_store.memory.access_log import record
 from hansard_store.memory.authorization import check_end, check_permit, decider_of, written_method
 from hansard_store.memory.errors import BadMemory, NotCurrent
 from hansard_store.memory.json import candidate_json, memory_json
-from hansard_store.memory.maintenance.changes import change_of, record_versions
+from hansard_store.memory.maintenance import supersessions
 from hansard_store.memory.maintenance.supersession_writes import Applying, unsupersede
-from hansard_store.memory.reads import get_memory, memories_by_number
+from hansard_store.memory.maintenance.supersessions import Cause, NewSupersession
 from hansard_store.memory.records import (
     AccessKind,
     Door,
@@ -57,6 +58,8 @@ from hansard_store.memory.records import (
 )
 from hansard_store.memory.retention import MemoryKeeper
 from hansard_store.memory.retrieval import contradicted_by, read_durable, read_working
+from hansard_store.memory.rows import get_memory, memories_by_number
+from hansard_store.memory.versions import Written
 from hansard_store.principals.authority import Authority, DecideMode
 from hansard_store.principals.errors import reserved_text
 from hansard_store.principals.model import Principal, check_given, is_own_name
@@ -459,3 +462,67 @@ def _parsed(model: type[Any], told: Json) -> Any:
         return parse(model, told)
     except InvalidInput as error:
         raise BadMemory([(one.where, one.what) for one in error.problems]) from None
+
+
+# What a write is to the memory that stood before it: add, update, delete or ignore.
+
+_NUMBER: Final = "SELECT id FROM memory WHERE memory_id = ?"
+_NEWER: Final = "a newer version of the same subject and attribute"
+_OLDER: Final = "it tells of an earlier time than the version that stands"
+_ACCEPTED: Final = "a person let the newer version stand"
+
+
+def change_of(
+    asked: WriteMemory, made: Written, conflicts: Sequence[MemoryConflict] = ()
+) -> Change:
+    """Return how a write compares with what stood.
+
+    - `ignore`: it says nothing new, or tells of an earlier time
+    - `delete`: it only denies what stood, or gives its attribute no value
+    - `update`: it says otherwise than what stood
+    - `add`: nothing that stood is about the same, or what is may hold beside it
+
+    Where it waits for a review, this is what it will be once a person accepts it.
+    """
+    if made.outcome in ("repeat", "superseded"):
+        return "ignore"
+    certain = [one for one in conflicts if one.is_certain]
+    if not made.superseded and made.stands is None and not certain:
+        return "add"
+    return "delete" if _denies(asked.content) else "update"
+
+
+def record_versions(
+    connection: apsw.Connection,
+    number: int,
+    superseded: Iterable[bytes],
+    *,
+    cause: Cause,
+    judge: str,
+    now_ns: int,
+    stands: Iterable[bytes] = (),
+    by: Who | None = None,
+    step_id: str | None = None,
+) -> None:
+    """Record which versions a written or accepted record superseded, and which supersede it."""
+    why = _ACCEPTED if cause == "accepted" else _NEWER
+    links = [
+        NewSupersession(_number(connection, one), number, cause, why, judge, step_id=step_id)
+        for one in superseded
+    ]
+    links += [
+        NewSupersession(number, _number(connection, one), cause, _OLDER, judge, step_id=step_id)
+        for one in stands
+    ]
+    for link in links:
+        supersessions.add(connection, link, state="applied", now_ns=now_ns, by=by)
+
+
+def _denies(content: Any) -> bool:
+    if isinstance(content, Mapping):
+        return "value" in content and content["value"] is None
+    return isinstance(content, str) and is_denial(content)
+
+
+def _number(connection: apsw.Connection, memory_id: bytes) -> int:
+    return int(connection.execute(_NUMBER, (memory_id,)).get)

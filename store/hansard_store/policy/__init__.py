@@ -1,1 +1,1 @@
-"""Policy rules with their versions, and every check that was made."""
+"""Policy rule sets with their versions, and the policy checks that were made."""

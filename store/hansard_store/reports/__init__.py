@@ -1,1 +1,1 @@
-"""Status reports: private files in the data folder, and what they are made of."""
+"""Status reports: their contents, files and audit events."""

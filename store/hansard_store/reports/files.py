@@ -25,8 +25,7 @@ from hansard_store.approvals.unit_of_work import Who
 from hansard_store.database.connections import DataFolder
 from hansard_store.database.private_folders import make_private
 from hansard_store.principals.model import is_same
-from hansard_store.reports.errors import BadAck, ReportsUnusable
-from hansard_store.reports.record import (
+from hansard_store.reports.audit_events import (
     NOT_RECORDED,
     Ack,
     ReportRecord,
@@ -38,6 +37,7 @@ from hansard_store.reports.record import (
     recording,
     records_of,
 )
+from hansard_store.reports.errors import BadAck, ReportsUnusable
 
 MOST_REPORTS: Final = 1_000  # of more, the oldest are removed with their acknowledgements
 MOST_NAME_CHARS: Final = 200  # of a person

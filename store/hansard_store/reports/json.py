@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hansard_compiler.calls import Json
+from hansard_store.reports.audit_events import Ack
 from hansard_store.reports.files import Report
-from hansard_store.reports.record import Ack
 from hansard_store.times import time_text
 
 

@@ -1,1 +1,1 @@
-"""Runs: the projection of a trace, its lists, groups and figures."""
+"""Runs: projection, status, lists, filters, groups, conversations and usage."""

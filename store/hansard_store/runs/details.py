@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import apsw
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -142,3 +143,20 @@ def _exception_text(event: Span.Event) -> str:
     told = {pair.key: pair.value.string_value for pair in event.attributes}
     parts = (told.get("exception.type", ""), told.get("exception.message", ""))
     return ": ".join(part for part in parts if part)
+
+
+# Which model each call of a run asked for, and which one served it.
+
+_MODELS = "SELECT span, request_model, response_model FROM call WHERE run = :run"
+
+
+class CallModels(NamedTuple):
+    """None is not told: a library may tell one of the two, or neither."""
+
+    requested: str | None
+    served: str | None
+
+
+def call_models(connection: apsw.Connection, run: int) -> dict[int, CallModels]:
+    """Return the models of a run's calls by span.id."""
+    return {span: CallModels(*rest) for span, *rest in connection.execute(_MODELS, {"run": run})}

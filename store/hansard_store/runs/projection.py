@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import apsw
 
-from hansard_store.database.json_rows import as_json
+from hansard_store.database.stored_json import as_json
 from hansard_store.ingest.derived_rows import Usage
 from hansard_store.ingest.in_memory_runs import FreshRun
 from hansard_store.steps.flags import SpanFlag

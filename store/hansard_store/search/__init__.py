@@ -1,1 +1,1 @@
-"""Full-text search over what was said, and over attributes."""
+"""Full-text search, attribute search and their indexes."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import apsw
 
-from hansard_store.database.json_rows import as_json
+from hansard_store.database.stored_json import as_json
 
 _JSON_CHARS = 4_000_000  # of texts handed over at once
 

@@ -1,1 +1,1 @@
-"""Steps: the tree of a run and the details of one step."""
+"""Steps of a run: tree, queries, flags and span ids that a client and a server share."""

@@ -10,7 +10,6 @@ from typing import Any
 import apsw
 
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
-from hansard_store.calls.shared_span_ids import shared_side
 from hansard_store.database.connections import snapshot
 from hansard_store.runs.queries import find_trace_id
 from hansard_store.runs.status import (
@@ -22,6 +21,7 @@ from hansard_store.runs.status import (
 )
 from hansard_store.runs.tombstones import RunDeletedError
 from hansard_store.steps.flags import SpanFlag
+from hansard_store.steps.shared_span_ids import shared_side
 from hansard_store.steps.tree import Mark, Node, Tree, TreeCache, build_tree
 
 _SHOWN_MATCHES = 5  # of an ambiguous prefix
@@ -327,3 +327,30 @@ def _skeleton(row: Any, *, now_ns: int) -> StepSkeleton:
         cost_usd_nano=row[25],
         summary=row[26],
     )
+
+
+# What the pane of one step needs beside its record: what was redacted, when it last came.
+
+_REDACTIONS = """
+SELECT rule, field, count FROM redaction WHERE signal = 'traces' AND item = :span ORDER BY id
+"""
+_LOSERS = "SELECT count(*) FROM span_loser WHERE span = :span"
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """What one rule removed from one field before anything was stored."""
+
+    rule: str
+    field: str
+    count: int
+
+
+def list_redactions(connection: apsw.Connection, span: int) -> list[Redaction]:
+    """Return what was removed from a span."""
+    return [Redaction(*row) for row in connection.execute(_REDACTIONS, {"span": span})]
+
+
+def count_losers(connection: apsw.Connection, span: int) -> int:
+    """Return how many poorer reports of the same span are kept beside it."""
+    return int(connection.execute(_LOSERS, {"span": span}).get)

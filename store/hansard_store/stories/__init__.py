@@ -1,1 +1,1 @@
-"""Stories of outside sources: rows and the one way to write them."""
+"""Stories of outside sources: rows and the service that writes them."""

@@ -1,1 +1,1 @@
-"""Tasks for review: rows and the one way to write them."""
+"""Review tasks: rows, JSON and the service that writes them."""

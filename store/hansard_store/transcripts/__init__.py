@@ -1,1 +1,1 @@
-"""Transcripts: rows, reads, archives."""
+"""Transcripts: rows, queries, service and archives."""

@@ -1,1 +1,1 @@
-"""Counts of calls over time, for comparisons of one time with another."""
+"""Counts of calls over time, as baselines of trends."""

@@ -1,1 +1,1 @@
-"""Checks of `hansard verify` that hold one part of the store against another."""
+"""Checks of `hansard verify`: rows, records, seals and files against one another."""

@@ -12,14 +12,14 @@ from typing import Final
 import apsw
 
 from hansard_store.database.connections import DataFolder
-from hansard_store.reports.files import Reports, lines_of, names_in
-from hansard_store.reports.record import (
+from hansard_store.reports.audit_events import (
     NOT_RECORDED,
     ReportRecord,
     digest_of,
     recorded_names,
     records_of,
 )
+from hansard_store.reports.files import Reports, lines_of, names_in
 
 Found = Iterator[tuple[str, str, str, bool]]  # table, row, message, whether it is certain
 _SHOWN: Final = 3

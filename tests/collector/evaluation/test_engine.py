@@ -10,7 +10,7 @@ from hansard_collector.evaluation.settings import load_rules
 from hansard_store.database.connections import open_for_maintenance
 from hansard_store.evaluation.verdicts import verdicts_of_memory
 from hansard_store.maintenance.deletion import delete_run
-from hansard_store.memory.reads import find_number
+from hansard_store.memory.rows import find_number
 from tests.collector.evaluation.evaluating import Evaluating, says, tool
 
 

@@ -17,7 +17,7 @@ from hansard_store.heartbeat.cycles import last_phase
 from hansard_store.heartbeat.diagnostics import list_diagnostics
 from hansard_store.memory.maintenance.supersessions import superseding
 from hansard_store.memory.queries import MemoryFilter, list_memories
-from hansard_store.memory.reads import find_number
+from hansard_store.memory.rows import find_number
 from tests.collector.maintenance.maintaining import Upkeep
 
 PHASES = (Phase("maintenance", maintenance.run),)

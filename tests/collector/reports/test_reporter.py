@@ -16,8 +16,8 @@ from hansard_collector.reports.reporter import ReportSettings, write_report
 from hansard_collector.trends.model import Trend
 from hansard_compiler.retention import RetentionMode
 from hansard_store.heartbeat.cycles import CycleLog, PhaseRecord
+from hansard_store.reports.audit_events import Ack
 from hansard_store.reports.files import Report
-from hansard_store.reports.record import Ack
 from hansard_store.reports.state import read_state
 from hansard_web.markdown import to_html
 from hansard_web.reporting.rendering import with_links

@@ -8,9 +8,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hansard._clients.formats import anthropic as wire_anthropic
-from hansard._clients.formats import openai_chat as wire_openai_chat
-from hansard._clients.formats import openai_responses as wire_openai_responses
+from hansard._clients.formats import anthropic, openai_chat, openai_responses
 from hansard._clients.formats.call_attributes import body_of
 from hansard._clients.routes import ROUTES
 from hansard_compiler.providers.formats.json_access import parsed
@@ -187,8 +185,8 @@ def test_a_streamed_chat_adds_up_to_what_it_would_have_been_in_one_piece() -> No
     ]
     body = sse(*({"id": "c1", "model": "gpt-x", **chunk} for chunk in chunks))
 
-    found = wire_openai_chat.assembled_chat(read_events(body + b"data: [DONE]\n\n"))
-    answer = wire_openai_chat.answered_chat(found.body)
+    found = openai_chat.assembled_chat(read_events(body + b"data: [DONE]\n\n"))
+    answer = openai_chat.answered_chat(found.body)
 
     assert found.is_finished
     assert answer.attributes == {
@@ -226,8 +224,8 @@ def test_a_cut_off_response_shows_what_had_come_until_then() -> None:
         {"type": "response.output_text.delta", "output_index": 0, "delta": "upon"},
     )
 
-    found = wire_openai_responses.assembled(read_events(body))
-    answer = wire_openai_responses.answered(found.body)
+    found = openai_responses.assembled(read_events(body))
+    answer = openai_responses.answered(found.body)
 
     assert not found.is_finished
     assert answer.attributes["gen_ai.response.id"] == "r1"
@@ -250,8 +248,8 @@ def test_a_streamed_message_of_anthropic_adds_up_with_the_last_numbers() -> None
         {"type": "message_stop"},
     )
 
-    found = wire_anthropic.assembled(read_events(body))
-    answer = wire_anthropic.answered(found.body)
+    found = anthropic.assembled(read_events(body))
+    answer = anthropic.answered(found.body)
 
     assert found.is_finished
     assert answer.attributes["gen_ai.usage.input_tokens"] == 17
@@ -270,8 +268,8 @@ def test_an_error_inside_a_stream_is_its_failure() -> None:
     error = {"type": "overloaded_error", "message": "Overloaded"}
     body = sse({"type": "error", "error": error})
 
-    of_anthropic = wire_anthropic.assembled(read_events(body)).failure
-    of_openai = wire_openai_responses.assembled(read_events(body)).failure
+    of_anthropic = anthropic.assembled(read_events(body)).failure
+    of_openai = openai_responses.assembled(read_events(body)).failure
 
     assert of_anthropic is not None
     assert of_anthropic.type == "overloaded_error"

@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from hansard_store.content.payloads import blob_path
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from hansard_web.api.payloads import MAX_BYTES
 from tests.web.api.conftest import Api
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hansard_store.database.connections import DataFolder
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from hansard_web.cli import commands
 from tests.instrumentation.transcript_maker import call, result, user
 from tests.store.by_hand import triggers_dropped

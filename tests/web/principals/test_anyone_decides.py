@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hansard_store.principals.model import Scope
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from hansard_web.settings import WebSettings
 from tests.journeys.processes import hansard as run_command
 from tests.signing import add_token, bearer, session_of

@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hansard_store.principals.model import Scope
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from tests.signing import add_token, bearer
 from tests.web.approvals import read
 from tests.web.principals.conftest import folder_of

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from tests.signing import add_token, bearer
 from tests.store.task_maker import TaskMaker
 from tests.web.makers import RunMaker

@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from hansard_store.principals.model import Scope
-from hansard_store.verification.verify import verify_store
+from hansard_store.verification.integrity import verify_store
 from hansard_web.security import is_a_decision
 from hansard_web.settings import Token, WebSettings
 from tests.signing import add_token, bearer, session_of

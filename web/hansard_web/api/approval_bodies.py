@@ -27,7 +27,7 @@ from hansard_store.approvals.records import (
 )
 from hansard_store.audit.event_types import EventType
 from hansard_store.audit.external_events import TOLD_TYPES
-from hansard_store.policy.port import FACTS
+from hansard_store.policy.stored_policy import FACTS
 
 Name = Annotated[
     str, Field(min_length=1, max_length=200, json_schema_extra={"format": "printable"})

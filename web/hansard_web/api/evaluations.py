@@ -15,7 +15,7 @@ from hansard_store.evaluation.verdicts import (
     list_verdicts,
     memory_ids,
 )
-from hansard_store.memory.reads import find_number
+from hansard_store.memory.rows import find_number
 from hansard_store.runs.queries import find_trace_id
 from hansard_web.api.answers import Answer
 from hansard_web.api.described import answers

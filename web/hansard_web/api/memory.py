@@ -23,8 +23,8 @@ from hansard_store.memory.access_log import accesses_of
 from hansard_store.memory.json import access_json, memory_json
 from hansard_store.memory.maintenance.supersessions import links_of, supersession_json
 from hansard_store.memory.queries import MemoryFilter, Sort, list_memories
-from hansard_store.memory.reads import get_memory, versions_of
 from hansard_store.memory.retrieval import contradicted_by
+from hansard_store.memory.rows import get_memory, versions_of
 from hansard_store.runs.queries import find_trace_id
 from hansard_web import memory_books as books
 from hansard_web.api.answers import Answer

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hansard_store.approvals.argument_display import show, visible
 from hansard_store.approvals.errors import BadProposal
-from hansard_store.approvals.fields import show, visible
 from hansard_store.approvals.records import Approval
 from hansard_web.approving.story import Change, changes_between
 from hansard_web.sidecar.errors import BadBody

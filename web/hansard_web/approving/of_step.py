@@ -21,8 +21,7 @@ from hansard_store.approvals.json import progress_text
 from hansard_store.approvals.records import Approval
 from hansard_store.approvals.states import Status
 from hansard_store.audit.events import SqliteEventLog
-from hansard_store.steps.details import list_redactions
-from hansard_store.steps.queries import StepSkeleton
+from hansard_store.steps.queries import StepSkeleton, list_redactions
 from hansard_web.approving.ask import deciders_text, settler_text
 from hansard_web.approving.draft_outcomes import draft_of_step, draft_outcomes, next_draft
 from hansard_web.approving.words import clean

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from hansard_store.approvals.fields import show
+from hansard_store.approvals.argument_display import show
 from hansard_store.approvals.json import is_claimed
 from hansard_store.approvals.records import Field
 from hansard_store.audit.event_types import Actor, EventType, StoredEvent

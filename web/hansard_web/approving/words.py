@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from hansard_store.approvals.fields import visible
+from hansard_store.approvals.argument_display import visible
 from hansard_store.approvals.records import Approval
 from hansard_store.approvals.states import Status
 from hansard_store.principals.model import name_text

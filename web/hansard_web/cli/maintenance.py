@@ -10,7 +10,7 @@ import click
 from hansard_collector.derivation.verification import verify_derived
 from hansard_store.audit.repair import repair_schema
 from hansard_store.maintenance.garbage import purge as purge_store
-from hansard_store.verification.verify import Report, verify_store
+from hansard_store.verification.integrity import Report, verify_store
 from hansard_web import format as fmt
 from hansard_web.cli.base import (
     Command,

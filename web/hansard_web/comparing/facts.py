@@ -10,9 +10,9 @@ from typing import NamedTuple
 import apsw
 
 from hansard_compiler.diff import StepMark
-from hansard_store.calls.models import CallModels, call_models
 from hansard_store.compilations.queries import compile_outcomes
 from hansard_store.content.messages import CallRow, MessageRef, list_calls, read_nodes
+from hansard_store.runs.details import CallModels, call_models
 from hansard_store.steps.queries import RunTree, StepSkeleton, TreeRow, tree_rows
 from hansard_web.comparing.told import Told, Understanding, summary_told
 

@@ -10,8 +10,7 @@ from typing import Any, Final
 import apsw
 
 from hansard_collector.derivation.stored_span import read_step
-from hansard_store.compilations.history import policy_spans_of
-from hansard_store.compilations.queries import Compilation
+from hansard_store.compilations.queries import Compilation, policy_spans_of
 from hansard_store.compilations.receipts import Receipt
 from hansard_web.compiled.rows import receipts_href
 from hansard_web.compiled.words import DECISIONS

@@ -10,7 +10,7 @@ import apsw
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.compilations.receipts import Receipt, ReceiptFilter, list_receipts
 from hansard_store.content.payloads import folder_of, payload_ref, peek_payload
-from hansard_store.memory.reads import get_memory
+from hansard_store.memory.rows import get_memory
 from hansard_store.runs.queries import get_run
 from hansard_store.steps.queries import get_step
 from hansard_web.compiled.origin import Fact, asked_of, facts_of

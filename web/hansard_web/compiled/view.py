@@ -8,8 +8,7 @@ from typing import Final
 
 import apsw
 
-from hansard_store.compilations.history import compilation_after, compilation_before
-from hansard_store.compilations.queries import Compilation
+from hansard_store.compilations.queries import Compilation, compilation_after, compilation_before
 from hansard_store.steps.queries import StepSkeleton
 from hansard_web.compiled.bar import Budget, KeyEntry, Segment, item_segments, rest_segments
 from hansard_web.compiled.checks import Checks, checks_of

@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 
 from hansard_compiler.models.memory import AcceptMemory, EndMemory, UnsupersedeMemory
 from hansard_store.memory.errors import MemoryRefused
-from hansard_store.memory.reads import get_memory
+from hansard_store.memory.rows import get_memory
 from hansard_store.principals.authority import ME
 from hansard_web.forms import OwnForm
 from hansard_web.memory_books import BookDep

@@ -17,8 +17,8 @@ from hansard_compiler.compile.reasons import ReasonCode
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.compilations.receipts import FoundReceipt, Receipt, ReceiptFilter, list_receipts
 from hansard_store.errors import BadQueryError
-from hansard_store.memory.reads import get_memory
 from hansard_store.memory.records import Memory
+from hansard_store.memory.rows import get_memory
 from hansard_web.compiled.naming import ItemNames
 from hansard_web.compiled.state import ContextState
 from hansard_web.compiled.words import (

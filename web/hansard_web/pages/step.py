@@ -18,9 +18,16 @@ from hansard_collector.derived_context.context import PlacedCall, place_call
 from hansard_collector.payloads.named import NamedPayload, named_payloads
 from hansard_store.compilations.queries import ID_KEY, Compilation
 from hansard_store.runs.queries import RunItem, get_run
-from hansard_store.steps.details import Redaction, count_losers, list_redactions
 from hansard_store.steps.flags import SpanFlag
-from hansard_store.steps.queries import StepSkeleton, get_step, recent_durations, steps_by_number
+from hansard_store.steps.queries import (
+    Redaction,
+    StepSkeleton,
+    count_losers,
+    get_step,
+    list_redactions,
+    recent_durations,
+    steps_by_number,
+)
 from hansard_web.annotating import panel as annotating
 from hansard_web.approving.of_step import Gated, gated
 from hansard_web.capture import Uncaptured, uncaptured

@@ -13,8 +13,7 @@ from hansard_collector.derivation.stored_span import StepReading, read_step
 from hansard_collector.derived_context.context import said
 from hansard_compiler.errors import NotFoundError
 from hansard_store.content.messages import find_text
-from hansard_store.steps.details import list_redactions
-from hansard_store.steps.queries import StepSkeleton, get_step
+from hansard_store.steps.queries import StepSkeleton, get_step, list_redactions
 from hansard_web.copy_as import FORMS, copy_as
 from hansard_web.format import plural
 from hansard_web.pages.step import COPY_LABELS

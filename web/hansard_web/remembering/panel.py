@@ -10,8 +10,8 @@ import apsw
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.compilations.receipts import FoundReceipt
 from hansard_store.memory.access_log import accesses_in_run, accesses_in_step
-from hansard_store.memory.reads import find_number, memories_by_number
 from hansard_store.memory.records import Access, Memory
+from hansard_store.memory.rows import find_number, memories_by_number
 from hansard_web.compiled.words import DECISIONS
 from hansard_web.format import plural
 from hansard_web.memory_used import uses_in_run

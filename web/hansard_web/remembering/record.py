@@ -12,9 +12,9 @@ from hansard_compiler.compile.models import EXTERNAL
 from hansard_store.compilations.receipts import FoundReceipt
 from hansard_store.memory.access_log import accesses_of, reads_by_day
 from hansard_store.memory.maintenance.supersessions import Supersession, links_of
-from hansard_store.memory.reads import get_memory, versions_of
 from hansard_store.memory.records import Access, Memory
 from hansard_store.memory.retrieval import contradicted_by
+from hansard_store.memory.rows import get_memory, versions_of
 from hansard_store.principals.model import CLAIMED, person_text
 from hansard_web.compiled.origin import safe_address
 from hansard_web.compiled.words import DECISIONS

@@ -11,7 +11,7 @@ import apsw
 from hansard_compiler.errors import AmbiguousIdError, NotFoundError
 from hansard_store.detection.rules import rule_text, span_of_time
 from hansard_store.memory.maintenance.supersessions import Supersession, of_task
-from hansard_store.memory.reads import get_memory
+from hansard_store.memory.rows import get_memory
 from hansard_store.principals.model import CLAIMED, person_text
 from hansard_store.steps.queries import get_step
 from hansard_store.tasks.json import sample_of

@@ -12,10 +12,10 @@ from hansard_collector.dialects import (
     llamaindex,
     mlflow,
     openinference,
+    openllmetry,
     others,
     strands,
 )
-from hansard_collector.dialects import openllmetry as traceloop
 from hansard_collector.dialects.engine.sources import (
     Rows,
     Source,
@@ -131,8 +131,8 @@ RETRIEVAL: Rows = {
         ),
         Source("db.vector.query.response.documents", others.vector_documents),
         Source(llamaindex.RETRIEVED, llamaindex.documents),
-        Source("event db.query.result", traceloop.vector_results),
-        Source("event db.search.result", traceloop.vector_results),
+        Source("event db.query.result", openllmetry.vector_results),
+        Source("event db.search.result", openllmetry.vector_results),
         Source(_HS_OUT, haystack.documents),
         *each((_LF_OUTPUT, "mlflow.spanOutputs", "gen_ai.completion"), gen_ai.listed_documents),
     ),

@@ -20,12 +20,12 @@ from hansard_collector.dialects import (
     llamaindex,
     mlflow,
     openinference,
+    openllmetry,
     others,
     pydantic_ai,
+    vercel_ai_sdk,
 )
 from hansard_collector.dialects import hansard as own
-from hansard_collector.dialects import openllmetry as traceloop
-from hansard_collector.dialects import vercel_ai_sdk as vercel
 from hansard_collector.dialects.content import failure, prompts
 from hansard_collector.dialects.engine.sources import (
     Rows,
@@ -38,9 +38,7 @@ from hansard_collector.dialects.engine.sources import (
     texts_of,
     within,
 )
-from hansard_collector.dialects.mappings import calls as table_of_calls
-from hansard_collector.dialects.mappings import steps as table_of_steps
-from hansard_collector.dialects.mappings import tokens as table_of_tokens
+from hansard_collector.dialects.mappings import calls, steps, tokens
 
 _CC = claude_code.NAME
 _INVOCATION = "llm.invocation_parameters"
@@ -65,7 +63,7 @@ _ROLE: Rows = {
         Source("entity.type", others.voltagent_entity, needs="voltagent"),
         Source("span claude_code.", claude_code.role_by_name),
         Source("spring.ai.kind", others.spring_role),
-        Source("ai.operationId", vercel.role),
+        Source("ai.operationId", vercel_ai_sdk.role),
         *roles_of("lmnr.span.type", others.LAMINAR_ROLES),
         Source("genkit:metadata:subtype", others.genkit_role),
         Source("genkit:type", others.genkit_role),
@@ -75,11 +73,11 @@ _ROLE: Rows = {
         *each(("http.route", "url.path"), others.counts_only),
         Source("url", others.counts_only, needs="logfire"),
         *roles_of("gen_ai.operation.name", gen_ai.ROLES),
-        *roles_of("traceloop.span.kind", traceloop.ROLES),
+        *roles_of("traceloop.span.kind", openllmetry.ROLES),
         *roles_of("agentops.span.kind", others.AGENTOPS_ROLES),
         *roles_of("mastra.span.type", others.MASTRA_ROLES),
-        *roles_of("llm.request.type", traceloop.REQUEST_TYPES),
-        *roles_of("gen_ai.request.type", traceloop.REQUEST_TYPES),
+        *roles_of("llm.request.type", openllmetry.REQUEST_TYPES),
+        *roles_of("gen_ai.request.type", openllmetry.REQUEST_TYPES),
         Source("haystack.component.type", haystack.role_of_component),
         Source("haystack.agent.step.llm.output", haystack.role_of_step),
         Source("span haystack.", haystack.role),
@@ -120,7 +118,7 @@ _ROLE: Rows = {
 _EVERY: Rows = {
     "name": (
         *texts_of("logfire.msg"),
-        Source("ai.telemetry.functionId", vercel.display_name),
+        Source("ai.telemetry.functionId", vercel_ai_sdk.display_name),
         *texts_of("genkit:name"),
     ),
     "conversation_id": (
@@ -260,15 +258,15 @@ _MERGED: Rows = {
         Source("langfuse.trace.metadata", openinference.metadata),
         *each((f"{_VA_META}.", f"{_TL}.", "langsmith.metadata."), others.family),
         *each(("lmnr.association.properties.", "metadata.", "litellm.metadata."), others.family),
-        Source("ai.settings.context.", vercel.context),
+        Source("ai.settings.context.", vercel_ai_sdk.context),
     ),
     "prompt": (
         *each(("gen_ai.prompt.name", "gen_ai.prompt.version"), gen_ai.prompt_field),
         Source("gen_ai.prompt.variable.", gen_ai.prompt_variables),
         *each(openinference.PROMPT_KEYS, openinference.prompt_field),
         *each(langfuse.PROMPT_KEYS, langfuse.prompt_field),
-        Source("traceloop.prompt.", traceloop.prompt_fields),
-        Source(f"{_VA_META}.langfusePrompt", vercel.langfuse_prompt),
+        Source("traceloop.prompt.", openllmetry.prompt_fields),
+        Source(f"{_VA_META}.langfusePrompt", vercel_ai_sdk.langfuse_prompt),
     ),
     "parameters": (
         *each(tuple(gen_ai.PARAMETERS), gen_ai.parameter),
@@ -276,8 +274,8 @@ _MERGED: Rows = {
         Source("embedding.invocation_parameters", openinference.parameters),
         Source("gen_ai.request.parameters", openinference.parameters, needs="traceai"),
         Source("langfuse.observation.model.parameters", langfuse.parameters),
-        Source("ai.settings.", vercel.settings),
-        *each(traceloop.PARAMETER_KEYS, traceloop.parameter),
+        Source("ai.settings.", vercel_ai_sdk.settings),
+        *each(openllmetry.PARAMETER_KEYS, openllmetry.parameter),
         *each(claude_code.PARAMETERS, claude_code.parameter, needs=_CC),
         Source("codex.request.reasoning_effort", others.codex_effort),
     ),
@@ -310,14 +308,14 @@ GROUPS: Mapping[str, Rows] = {
     "every": _EVERY,
     "merged": _MERGED,
     "joined": _JOINED,
-    "messages": table_of_calls.MESSAGES,
-    "embedded": table_of_calls.EMBEDDED,
-    "call": table_of_calls.CALL,
-    "tokens": table_of_tokens.TOKENS,
-    "sums": table_of_tokens.SUMS,
-    "tool": table_of_steps.TOOL,
-    "retrieval": table_of_steps.RETRIEVAL,
-    "content": table_of_steps.CONTENT,
-    "lesser_content": table_of_steps.LESSER_CONTENT,
-    "failure": table_of_steps.FAILURE,
+    "messages": calls.MESSAGES,
+    "embedded": calls.EMBEDDED,
+    "call": calls.CALL,
+    "tokens": tokens.TOKENS,
+    "sums": tokens.SUMS,
+    "tool": steps.TOOL,
+    "retrieval": steps.RETRIEVAL,
+    "content": steps.CONTENT,
+    "lesser_content": steps.LESSER_CONTENT,
+    "failure": steps.FAILURE,
 }

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from hansard_collector.dialects import claude_code, langfuse, llamaindex, mlflow, others
-from hansard_collector.dialects import vercel_ai_sdk as vercel
+from hansard_collector.dialects import (
+    claude_code,
+    langfuse,
+    llamaindex,
+    mlflow,
+    others,
+    vercel_ai_sdk,
+)
 from hansard_collector.dialects.content import wire
 from hansard_collector.dialects.engine.sources import Rows, Source, counts_of, within
 from hansard_collector.dialects.engine.values import count
@@ -80,7 +86,9 @@ TOKENS: Rows = {
         *counts_of("llm.token_count.prompt_details.cache_read"),
         *counts_of("llm.token_count.prompt_details.cache_input"),
         *counts_of("ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens"),
-        Source(_VA_PROVIDER, vercel.provider_count("cacheReadInputTokens", "cachedPromptTokens")),
+        Source(
+            _VA_PROVIDER, vercel_ai_sdk.provider_count("cacheReadInputTokens", "cachedPromptTokens")
+        ),
         mlflow.number(_ML_USAGE, "cache_read_input_tokens"),
         Source(_LF_USAGE, langfuse.cache_read, label=f"{_LF_USAGE}{{input_cached_tokens}}"),
         within("gen_ai.usage.input_token_details", "cache_read", read=count),
@@ -107,7 +115,10 @@ TOKENS: Rows = {
         *counts_of("gen_ai.usage.details.cache_creation_input_tokens"),
         *counts_of("llm.token_count.prompt_details.cache_write"),
         *counts_of("ai.usage.inputTokenDetails.cacheWriteTokens"),
-        Source(_VA_PROVIDER, vercel.provider_count("cacheCreationInputTokens", "cacheWriteTokens")),
+        Source(
+            _VA_PROVIDER,
+            vercel_ai_sdk.provider_count("cacheCreationInputTokens", "cacheWriteTokens"),
+        ),
         mlflow.number(_ML_USAGE, "cache_creation_input_tokens"),
         Source(_LF_USAGE, langfuse.cache_write, label=f"{_LF_USAGE}{{input_cache_creation}}"),
         within("gen_ai.usage.input_token_details", "cache_creation", read=count),

@@ -1,1 +1,1 @@
-"""Maintenance of memory in the store: pairs to compare, verdicts, supersessions, vectors."""
+"""Memory maintenance: candidate pairs, verdicts, supersessions and vectors."""

@@ -33,8 +33,8 @@ from hansard_store.memory.maintenance.retrievals import Stale, count_stale
 from hansard_store.memory.maintenance.supersession_writes import Applying, supersede
 from hansard_store.memory.maintenance.supersessions import NewSupersession
 from hansard_store.memory.maintenance.verdicts import PairOutcome, Waiting
-from hansard_store.memory.reads import memories_by_number
 from hansard_store.memory.records import Door, Memory
+from hansard_store.memory.rows import memories_by_number
 from hansard_store.tasks.service import Recorded, TaskBook
 
 Pair = tuple[int, int]  # numbers of two records, the lower first

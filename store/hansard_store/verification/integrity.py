@@ -17,8 +17,8 @@ import apsw
 
 from hansard_store.audit.acceptance import accepted_heads
 from hansard_store.audit.anchors import Anchors, copy_folder
+from hansard_store.audit.daily_heads import verify_with_heads
 from hansard_store.audit.events import verify_events
-from hansard_store.audit.kept_heads import verify_with_heads
 from hansard_store.audit.schema import alterations
 from hansard_store.content.contents import log_user, text_user
 from hansard_store.content.payloads import PayloadState, get_payload, payload_ref, verify_payload

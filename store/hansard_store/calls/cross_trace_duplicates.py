@@ -22,7 +22,7 @@ from typing import Any
 
 import apsw
 
-from hansard_store.calls import usage_rollup as counting
+from hansard_store.calls import usage_rollup
 from hansard_store.calls.duplicates import CALL_FACTS, OURS, CallFacts, is_repeat
 from hansard_store.runs.projection import RunWriter
 from hansard_store.steps.flags import SpanFlag
@@ -160,7 +160,7 @@ def _judge(
         if is_elsewhere != call.is_elsewhere:
             run = runs.find(call.trace_id)
             if run is not None:
-                counting.set_reported_elsewhere(
+                usage_rollup.set_reported_elsewhere(
                     connection, run, call.facts.span, elsewhere=is_elsewhere
                 )
 
